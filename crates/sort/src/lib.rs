@@ -1,0 +1,3 @@
+//! The engine.
+pub mod key;
+pub mod record;

@@ -1,0 +1,181 @@
+//! Page-aligned memory that the kernel can transfer into directly.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// Alignment of every fresh [`Buffer`], in bytes: enough for direct I/O on any block device.
+pub const ALIGNMENT: usize = 4096;
+
+/// Mappings from this size on ask for huge pages: a gather out of 4 KiB pages spends more time in
+/// the TLB than in the copy.
+const HUGE_FROM: usize = 4 << 20;
+
+/// An exclusively owned stretch of page-aligned, initially zero memory.
+///
+/// Like `BytesMut`: [`Buffer::split_off`] cuts it in two that share one mapping but no byte, so
+/// that pieces of one large buffer can be in flight at once, and [`Buffer::unsplit`] joins
+/// neighbours again. The mapping goes back to the system when its last piece drops.
+#[derive(Debug)]
+pub struct Buffer {
+    mapping: Arc<Mapping>,
+    start: usize,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a mapping is plain memory; who may touch which byte is settled by the disjoint `Buffer`s.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `Mapping` itself hands out no reference to its bytes.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: `base` and `len` are what `mmap` returned and was asked for, unmapped once.
+            unsafe { libc::munmap(self.base.cast(), self.len) };
+        }
+    }
+}
+
+impl Buffer {
+    /// `len` zeroed bytes, aligned to [`ALIGNMENT`]; 4 MiB and more are aligned to and backed by
+    /// huge pages where the system gives them. Memory is only committed when touched.
+    ///
+    /// # Panics
+    /// When the system has no address space left for it.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        if len == 0 {
+            let mapping = Arc::new(Mapping { base: std::ptr::without_provenance_mut(ALIGNMENT), len: 0 });
+            return Buffer { mapping, start: 0, len: 0 };
+        }
+        const HUGE: usize = 2 << 20;
+        let slack = if len >= HUGE_FROM { HUGE } else { 0 };
+        let mapped = len + slack;
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        assert!(base != libc::MAP_FAILED, "out of address space for a buffer of {len} bytes");
+        let mapping = Mapping { base: base.cast(), len: mapped };
+        let start = if slack > 0 {
+            // SAFETY: the range is the mapping just made; advice changes no content.
+            unsafe { libc::madvise(base, mapped, libc::MADV_HUGEPAGE) };
+            mapping.base.align_offset(HUGE)
+        } else {
+            0
+        };
+        Buffer { mapping: Arc::new(mapping), start, len }
+    }
+
+    /// Cuts at `at`: `self` keeps the bytes before, the rest is returned.
+    ///
+    /// # Panics
+    /// When `at` is beyond the end.
+    #[must_use]
+    pub fn split_off(&mut self, at: usize) -> Buffer {
+        assert!(at <= self.len, "split at {at} of a buffer of {} bytes", self.len);
+        let tail =
+            Buffer { mapping: Arc::clone(&self.mapping), start: self.start + at, len: self.len - at };
+        self.len = at;
+        tail
+    }
+
+    /// Joins `next`, which must be what directly followed `self` before a split.
+    ///
+    /// # Errors
+    /// Gives `next` back when it is not the neighbour.
+    pub fn unsplit(&mut self, next: Buffer) -> Result<(), Buffer> {
+        if Arc::ptr_eq(&self.mapping, &next.mapping) && self.start + self.len == next.start {
+            self.len += next.len;
+            Ok(())
+        } else {
+            Err(next)
+        }
+    }
+
+    /// Gives the pages that lie wholly inside `range` back to the system; they read as zeros
+    /// afterwards.
+    ///
+    /// # Panics
+    /// When the range is outside the buffer.
+    pub fn release(&mut self, range: std::ops::Range<usize>) {
+        assert!(range.end <= self.len, "release outside the buffer");
+        let base = self.as_mut_ptr() as usize;
+        let from = (base + range.start).next_multiple_of(ALIGNMENT);
+        let to = (base + range.end) / ALIGNMENT * ALIGNMENT;
+        if to > from {
+            let at = self[from - base..].as_mut_ptr();
+            // SAFETY: whole pages inside this exclusively borrowed buffer; a private anonymous
+            // mapping reads as zeros after MADV_DONTNEED, which is a valid content.
+            unsafe { libc::madvise(at.cast(), to - from, libc::MADV_DONTNEED) };
+        }
+    }
+
+    pub(crate) fn raw(&mut self) -> (*mut u8, usize) {
+        (self.as_mut_ptr(), self.len)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start..start + len` lies in the mapping (kept by `new` and `split_off`), is
+        // initialised (the kernel zeroes it) and belongs to this buffer alone.
+        unsafe { std::slice::from_raw_parts(self.mapping.base.add(self.start), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.base.add(self.start), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_disjoint_and_join_again() {
+        let mut whole = Buffer::new(10_000);
+        assert_eq!(whole.as_ptr() as usize % ALIGNMENT, 0);
+        let mut tail = whole.split_off(4096);
+        let mut end = tail.split_off(4096);
+        whole.fill(1);
+        tail.fill(2);
+        end.fill(3);
+        let end = whole.unsplit(end).expect_err("not neighbours");
+        whole.unsplit(tail).expect("neighbours");
+        whole.unsplit(end).expect("neighbours");
+        assert_eq!((whole[4095], whole[4096], whole[8192], whole.len()), (1, 2, 3, 10_000));
+    }
+
+    #[test]
+    fn a_large_buffer_is_huge_page_aligned_and_an_empty_one_is_free() {
+        assert_eq!(Buffer::new(8 << 20).as_ptr() as usize % (2 << 20), 0);
+        assert!(Buffer::new(0).is_empty());
+    }
+
+    #[test]
+    fn released_pages_read_as_zeros_and_edges_stay() {
+        let mut b = Buffer::new(3 * ALIGNMENT);
+        b.fill(7);
+        b.release(10..2 * ALIGNMENT + 5);
+        assert_eq!((b[ALIGNMENT - 1], b[ALIGNMENT], b[2 * ALIGNMENT]), (7, 0, 7));
+    }
+}

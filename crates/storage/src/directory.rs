@@ -1,0 +1,59 @@
+//! Where named storages live.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::{Clock, Storage};
+
+/// A flat set of named storages with a durable name table: a directory of a file system, or of a
+/// memory or modelled volume. A name has no separators.
+pub trait Directory: Send + Sync {
+    /// What to call it in an error message: a path where there is one.
+    fn name(&self) -> &str;
+
+    /// The clock of the storages in it.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// Makes a new, empty storage.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, or the device's own.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>>;
+
+    /// Makes a storage that has no name and is gone, space and all, when its last handle drops or
+    /// the process dies: for runs that nobody will ask for again.
+    ///
+    /// # Errors
+    /// The device's own.
+    fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>>;
+
+    /// Opens an existing storage, for reading only unless `writable`.
+    ///
+    /// # Errors
+    /// `NotFound`, or the device's own.
+    fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>>;
+
+    /// Renames, replacing what bore the name before. Durable after [`Directory::sync`].
+    ///
+    /// # Errors
+    /// `NotFound`, or the device's own.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a storage.
+    ///
+    /// # Errors
+    /// `NotFound`, or the device's own.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// All names, sorted.
+    ///
+    /// # Errors
+    /// The device's own.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes every create, rename and remove before it survive a power cut.
+    ///
+    /// # Errors
+    /// The device's own.
+    fn sync(&self) -> io::Result<()>;
+}

@@ -1,0 +1,29 @@
+//! The seam of Merganser: bytes that can be read, written and synced.
+//!
+//! [`Storage`] is one addressable stretch of bytes (a file, a region of a device, a sorted view);
+//! [`Directory`] is where named storages live. Work is *submitted* and later *completes*: queue
+//! depth is what an SSD is about, and a modelled [`Clock`] can only move between completions.
+//! Blocking helpers ([`StorageExt`]) sit on top.
+//!
+//! ```text
+//!   caller ── submit(token, Operation{buffer}) ──► Storage
+//!     ▲                                              │   file::  io_uring + O_DIRECT, or threads
+//!     └──── Completions::wait() ◄── Completion ──────┘   memory:: a vector
+//! ```
+//!
+//! A layer has the same face as what it wraps: fault injection, modelled devices and views all
+//! implement [`Storage`], so they stack in any order. This crate knows no other crate.
+
+mod buffer;
+mod clock;
+mod completion;
+mod directory;
+pub mod file;
+pub mod memory;
+mod operation;
+
+pub use buffer::{Buffer, ALIGNMENT};
+pub use clock::{Clock, RealClock, Work};
+pub use completion::{Completion, Completions};
+pub use directory::Directory;
+pub use operation::{Geometry, Operation, Storage, StorageExt};

@@ -1,0 +1,1 @@
+//! A storage and a directory in memory, for tests and small data.

@@ -1,0 +1,170 @@
+//! What can be asked of a storage, and the shape of the storage that is asked.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::{Buffer, Clock, Completions};
+
+/// One request. Buffers are owned by the operation while it is in flight and come back in the
+/// [`crate::Completion`], so no lifetime crosses the kernel boundary.
+#[derive(Debug)]
+pub enum Operation {
+    /// Fill `buffer` from byte `offset` on. Completes with the number of bytes read, which is
+    /// less than the buffer only where the storage ends.
+    Read {
+        /// First byte to read.
+        offset: u64,
+        /// Where to; all of its length is asked for.
+        buffer: Buffer,
+    },
+    /// Write all of `buffer` at `offset`, growing the storage where it ends earlier.
+    Write {
+        /// First byte to write.
+        offset: u64,
+        /// What to write; all of its length.
+        buffer: Buffer,
+    },
+    /// Make everything that was completed before survive a power cut.
+    Sync,
+    /// Give `len` bytes at `offset` back to the device; they read as zeros afterwards. The size
+    /// stays. Unaligned edges may keep their blocks.
+    Discard {
+        /// First byte to give back.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// Reserve space for `len` bytes at `offset`, so that later writes cannot fail for lack of
+    /// it. Grows the size to at least `offset + len`.
+    Allocate {
+        /// First byte to reserve.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// Set the size; cuts or extends with zeros.
+    SetSize {
+        /// The new size in bytes.
+        size: u64,
+    },
+}
+
+/// The physical layout that a caller can plan for. A real disk has one too, measured or default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Smallest unit of an aligned transfer, in bytes; a power of two.
+    pub page_bytes: u32,
+    /// Transfer size from which throughput no longer grows, in bytes.
+    pub best_io_bytes: u32,
+    /// Requests in flight from which throughput no longer grows.
+    pub queue_depth: u32,
+    /// Independent channels; 1 where unknown.
+    pub channels: u32,
+    /// Consecutive bytes on one channel before the next one begins; 0 where unknown.
+    pub stripe_bytes: u32,
+}
+
+impl Default for Geometry {
+    /// What a contemporary SSD likes: 4 KiB pages, 1 MiB transfers, 16 in flight.
+    fn default() -> Self {
+        Geometry {
+            page_bytes: 4096,
+            best_io_bytes: 1 << 20,
+            queue_depth: 16,
+            channels: 1,
+            stripe_bytes: 0,
+        }
+    }
+}
+
+/// A stretch of bytes that can be read, written and synced: a file, a device, a view.
+pub trait Storage: Send + Sync {
+    /// What to call it in an error message: a path where there is one.
+    fn name(&self) -> &str;
+
+    /// Size in bytes now.
+    fn size(&self) -> u64;
+
+    /// The layout to plan for.
+    fn geometry(&self) -> Geometry {
+        Geometry::default()
+    }
+
+    /// The clock that this storage's completions move along.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// Starts `operation`; exactly one [`crate::Completion`] with this `token` is posted to
+    /// `completions`, now or later, whatever happens. Operations in flight may complete in any
+    /// order; overlapping ones have no defined order.
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions);
+}
+
+/// Blocking helpers on every storage.
+pub trait StorageExt: Storage {
+    /// Runs one operation to its end. Returns the buffer it carried (if any) and the count.
+    ///
+    /// # Errors
+    /// The operation's own error.
+    fn run(&self, operation: Operation) -> io::Result<(Option<Buffer>, usize)> {
+        let completions = Completions::new();
+        self.submit(0, operation, &completions);
+        let done = completions.wait(&*self.clock());
+        done.result.map(|n| (done.buffer, n))
+    }
+
+    /// Reads `len` bytes at `offset` into a fresh vector.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the storage ends before `offset + len`.
+    fn read_vec(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut out = vec![0; len];
+        let n = self.read_at(offset, &mut out)?;
+        if n < len {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{}: ends at byte {}, {} wanted", self.name(), offset + n as u64, len),
+            ));
+        }
+        Ok(out)
+    }
+
+    /// Reads into `out` from `offset` on; the count is short only at the end of the storage.
+    ///
+    /// # Errors
+    /// The device's own.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < out.len() {
+            let want = (out.len() - done).min(1 << 20);
+            let (buffer, n) =
+                self.run(Operation::Read { offset: offset + done as u64, buffer: Buffer::new(want) })?;
+            let buffer = buffer.expect("a read returns its buffer");
+            out[done..done + n].copy_from_slice(&buffer[..n]);
+            done += n;
+            if n < want {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// The device's own.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.copy_from_slice(bytes);
+        self.run(Operation::Write { offset, buffer }).map(|_| ())
+    }
+
+    /// [`Operation::Sync`], to its end.
+    ///
+    /// # Errors
+    /// The device's own; after one, nothing written since the last good sync may be trusted.
+    fn sync(&self) -> io::Result<()> {
+        self.run(Operation::Sync).map(|_| ())
+    }
+}
+
+impl<S: Storage + ?Sized> StorageExt for S {}
