@@ -291,3 +291,45 @@ impl Directory for MemoryDirectory {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StorageExt;
+
+    #[test]
+    fn names_come_and_go_and_handles_stay_good() {
+        let directory = MemoryDirectory::new();
+        let run = directory.create("b").expect("create");
+        run.write_at(0, b"run").expect("write");
+        directory.create("a").expect("create");
+        directory.create_unnamed().expect("create");
+        assert_eq!(directory.list().expect("list"), ["a", "b"]);
+        directory.rename("b", "a").expect("rename over");
+        assert_eq!(directory.list().expect("list"), ["a"]);
+        let again = directory.open("a", false).expect("open");
+        assert_eq!(again.read_vec(0, 3).expect("read"), b"run");
+        directory.remove("a").expect("remove");
+        assert_eq!(run.read_vec(0, 3).expect("read"), b"run");
+
+        let kind = |result: io::Result<()>| result.expect_err("refused").kind();
+        assert_eq!(kind(directory.remove("a")), io::ErrorKind::NotFound);
+        assert_eq!(kind(directory.rename("a", "c")), io::ErrorKind::NotFound);
+        assert_eq!(kind(directory.open("a", true).map(|_| ())), io::ErrorKind::NotFound);
+        assert_eq!(kind(directory.create("a/b").map(|_| ())), io::ErrorKind::InvalidInput);
+        directory.create("a").expect("create");
+        assert_eq!(kind(directory.create("a").map(|_| ())), io::ErrorKind::AlreadyExists);
+        assert_eq!(kind(again.write_at(0, b"x")), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn discarded_and_untouched_pages_take_no_memory() {
+        let storage = MemoryStorage::from_bytes("m", &[1; 10 * ALIGNMENT]);
+        storage.run(Operation::Allocate { offset: 1 << 40, len: 5 }).expect("allocate");
+        assert_eq!((storage.size(), storage.allocated_bytes()), ((1 << 40) + 5, 40_960));
+        storage.run(Operation::Discard { offset: 1, len: 8 * 4096 }).expect("discard");
+        assert_eq!(storage.allocated_bytes(), 3 * 4096, "both edges and the last page");
+        assert_eq!(storage.read_vec(0, 2).expect("read"), [1, 0]);
+        assert_eq!(storage.read_vec(8 * 4096, 2).expect("read"), [0, 1]);
+    }
+}

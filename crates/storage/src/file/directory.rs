@@ -191,9 +191,8 @@ pub(super) fn open_unnamed(directory: &Path, mode: u32) -> io::Result<File> {
 
 /// Whether `error` from [`open_unnamed`] says that the file system or kernel has no such files.
 pub(super) fn lacks_unnamed(error: &io::Error) -> bool {
-    // A kernel that does not know the flag sees an attempt to write a directory.
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT))
-        || error.raw_os_error() == Some(libc::EINVAL)
+    // Where the flag is unknown it looks like an attempt to write a directory.
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL))
 }
 
 /// A new file in `directory` under a hidden name that nobody else has.

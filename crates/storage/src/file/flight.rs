@@ -234,6 +234,8 @@ impl Flight {
             Task::Read { buffer, .. } | Task::Write { buffer, .. } => Some(buffer),
             _ => None,
         };
+        // First, so that whoever has seen the completion and holds no handle sees the file closed.
+        drop(self.file);
         self.completions.post(Completion { token: self.token, buffer, result });
     }
 }
@@ -254,5 +256,82 @@ fn piece(
     match file.direct_fd() {
         Some(fd) if aligned => (fd, true, at, left / ALIGNMENT * ALIGNMENT),
         _ => (file.buffered_fd(), false, at, left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StorageExt;
+    use crate::file::{FileOptions, FileStorage};
+
+    /// A flight on a fresh file of 3 pages, and where its completion arrives.
+    fn flight(operation: Operation) -> (Flight, Completions, Arc<FileStorage>) {
+        let file = tempfile::tempfile().expect("file");
+        let options = FileOptions::default();
+        let storage = FileStorage::from_file(file, "a file".to_owned(), true, options);
+        let storage = storage.expect("storage");
+        storage.write_at(0, &[1; 3 * ALIGNMENT]).expect("write");
+        let completions = Completions::new();
+        let flight = Flight::new(&storage.file, 7, operation, &completions).expect("has calls");
+        (flight, completions, storage)
+    }
+
+    fn next_read(flight: &mut Flight) -> (RawFd, u64, usize) {
+        match flight.call() {
+            Call::Read { fd, len, offset, .. } => (fd, offset, len),
+            other => panic!("not a read: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refused_direct_transfer_goes_on_buffered_and_the_reason_is_kept() {
+        let read = Operation::Read { offset: 4096, buffer: Buffer::new(4096) };
+        let (mut flight, completions, storage) = flight(read);
+        let direct = storage.file.direct_fd();
+        assert_eq!(next_read(&mut flight).0, direct.unwrap_or(storage.file.buffered_fd()));
+        if direct.is_some() {
+            flight = flight.took(-libc::EINVAL).expect("another try");
+            assert_eq!(next_read(&mut flight), (storage.file.buffered_fd(), 4096, 4096));
+            let mode = storage.mode();
+            assert!(!mode.direct && mode.reason.is_some_and(|r| r.contains("Invalid argument")));
+        }
+        assert!(flight.took(-libc::EINVAL).is_none(), "no third try");
+        let error = completions.poll().expect("posted").result.expect_err("refused");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn short_and_interrupted_transfers_go_on_where_they_stopped() {
+        let read = Operation::Read { offset: 0, buffer: Buffer::new(3 * ALIGNMENT) };
+        let (mut flight, completions, storage) = flight(read);
+        assert_eq!(next_read(&mut flight).1, 0);
+        let mut flight = flight.took(4096).expect("more to read");
+        assert_eq!((next_read(&mut flight).1, next_read(&mut flight).2), (4096, 8192));
+        let mut flight = flight.took(-libc::EINTR).expect("again");
+        assert_eq!(next_read(&mut flight).1, 4096);
+        let mut flight = flight.took(10).expect("more to read");
+        let odd = (storage.file.buffered_fd(), 4106, 8182);
+        assert_eq!(next_read(&mut flight), odd, "unaligned now");
+        assert!(completions.poll().is_none(), "not before its end");
+        assert!(flight.took(0).is_none(), "the end of the file");
+        assert_eq!(completions.poll().expect("posted").result.expect("no error"), 4106);
+    }
+
+    #[test]
+    fn a_write_that_moves_nothing_is_an_error_and_a_full_disk_keeps_its_kind() {
+        let write = || Operation::Write { offset: 4096, buffer: Buffer::new(4096) };
+        for (result, kind) in
+            [(0, io::ErrorKind::WriteZero), (-libc::ENOSPC, io::ErrorKind::StorageFull)]
+        {
+            let (mut flight, completions, _storage) = flight(write());
+            flight.call();
+            assert!(flight.took(result).is_none());
+            let done = completions.poll().expect("posted");
+            assert_eq!((done.token, done.buffer.map(|b| b.len())), (7, Some(4096)));
+            let error = done.result.expect_err("failed");
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().starts_with("a file: write of 4096 bytes at 4096: "));
+        }
     }
 }

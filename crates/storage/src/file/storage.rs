@@ -95,7 +95,7 @@ impl OpenFile {
 
 /// A regular file or block device.
 pub struct FileStorage {
-    file: Arc<OpenFile>,
+    pub(super) file: Arc<OpenFile>,
     engine: Arc<Engines>,
 }
 
