@@ -14,7 +14,7 @@ use std::time::Instant;
 use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 
 use crate::key::{Order, OrderSpec};
-use crate::merge::stream::Stream;
+use crate::merge::stream::{Stream, windows_held};
 use crate::merge::window::Segments;
 use crate::output::{FileSink, Released};
 use crate::plan::{RunPlan, Sample};
@@ -23,7 +23,7 @@ use crate::run::form::{SortMemory, Sorted, sort_chunk};
 use crate::run::input::{Chunk, ChunkReader, Input};
 use crate::run::writer::{PIECE_BYTES, RunBuilder, WriteBehind};
 use crate::run::{Compression, Run, RunWriter};
-use crate::view::{Manifest, Segment, least_window_bytes, stream_size};
+use crate::view::{Manifest, Segment, stream_size};
 use crate::{Budget, Error, Progress, Result};
 
 /// How blocks of runs are to be stored.
@@ -423,13 +423,14 @@ impl<'a> Sorter<'a> {
         progress: &dyn Progress,
     ) -> Result<()> {
         let budget = self.options.budget.clone();
+        let room = || merge_room(&budget);
         let mut made = self.runs.len();
-        while stream_size(&self.segments(), &budget, 1).is_err() {
-            let room = budget.free_bytes() / 10 * 9 / 12;
-            let one = 4 * u64::from(self.plan.block_bytes);
-            let group = (room / one) as usize;
+        while stream_size(&self.segments(), &budget, room(), 1).is_err() {
+            let packed = if self.compression == Compression::Off { 0 } else { 2 };
+            let least = 4 * u64::from(self.plan.block_bytes) * (windows_held(1) + packed);
+            let group = (room() / least) as usize;
             if group < 2 || self.runs.len() <= group {
-                return stream_size(&self.segments(), &budget, 1).map(|_| ());
+                return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
             }
             self.report.extra_passes += 1;
             let bytes = self.segments().data_bytes();
@@ -442,7 +443,6 @@ impl<'a> Sorter<'a> {
                     order: Arc::clone(&self.order),
                     unique: self.options.order.unique,
                 };
-                debug_assert!(least_window_bytes(&segments) > 0);
                 let storage = match view {
                     Some(folder) => folder.create(&run_name(made))?,
                     None => self.temp_storage(0)?,
@@ -451,7 +451,7 @@ impl<'a> Sorter<'a> {
                 let writer =
                     RunWriter::new(storage, self.plan.block_bytes, self.compression, None)?;
                 let mut builder = RunBuilder::new(writer, (*self.order).clone());
-                let size = stream_size(&segments, &budget, self.options.threads)?;
+                let size = stream_size(&segments, &budget, room(), self.options.threads)?;
                 let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
                 let mut released = Released::new(group);
                 while let Some(window) = stream.next_window()? {
@@ -516,7 +516,10 @@ impl<'a> Sorter<'a> {
         progress.phase("merging", Some(base + segments.data_bytes()));
         let mut sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), total);
         sink.push_bytes(header)?;
-        let size = stream_size(&segments, &self.options.budget, self.options.threads)?;
+        let size = {
+            let budget = &self.options.budget;
+            stream_size(&segments, budget, merge_room(budget), self.options.threads)?
+        };
         let budget = &self.options.budget;
         let align = exact.then_some(base);
         let mut stream = Stream::new(segments.clone(), None, None, align, size, budget)?;
@@ -557,7 +560,10 @@ impl<'a> Sorter<'a> {
         let segments = self.segments();
         progress.phase("merging", Some(header.len() as u64 + segments.data_bytes()));
         writer.write_all(header)?;
-        let size = stream_size(&segments, &self.options.budget, self.options.threads)?;
+        let size = {
+            let budget = &self.options.budget;
+            stream_size(&segments, budget, merge_room(budget), self.options.threads)?
+        };
         let mut stream =
             Stream::new(segments.clone(), None, None, None, size, &self.options.budget)?;
         let mut released = Released::new(&segments.runs);
@@ -637,6 +643,11 @@ impl Top {
         });
         (&bytes[..at], self.taken < left)
     }
+}
+
+/// What of the budget a merge may take; the rest is for blocks that windows grow by.
+fn merge_room(budget: &Budget) -> u64 {
+    budget.free_bytes() / 10 * 9
 }
 
 fn run_name(number: usize) -> String {

@@ -49,7 +49,10 @@ impl Bound {
         number: usize,
         range: std::ops::Range<usize>,
     ) -> usize {
-        self.count(run, number, range, true)
+        if run.has_cut_fences() {
+            return self.count(run, number, range, true);
+        }
+        self.count(run, number, range, false)
     }
 
     fn count(

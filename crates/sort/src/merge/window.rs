@@ -182,19 +182,17 @@ impl Loading {
                 copied,
                 range: 0..0,
             };
-            if blocks.is_empty() {
-                part.start = self.plan.from[number];
-                part.next_block = run.block_of(part.start);
-            }
             let from = self.plan.from[number];
+            if blocks.is_empty() {
+                part.next_block = run.block_of(from);
+                part.start = part.next_block * run.block_bytes();
+            }
             let low = match &self.plan.lower {
-                Some(bound) if !blocks.is_empty() => part.locate(bound, from, &segments.order)?,
-                Some(_) => from,
+                Some(bound) => part.locate(bound, from, &segments.order)?,
                 None => 0,
             };
             let high = match &self.plan.upper {
-                Some(bound) if !blocks.is_empty() => part.locate(bound, low, &segments.order)?,
-                Some(_) => low,
+                Some(bound) => part.locate(bound, low, &segments.order)?,
                 None => run.data_bytes(),
             };
             output_offset += low;
@@ -284,15 +282,17 @@ impl Part {
         Ok(())
     }
 
-    /// Reads one more block.
+    /// Reads the next block, or more the more was read so.
     fn grow(&mut self) -> Result<()> {
         let keep = (self.end() - self.start) as usize;
-        let more = self.run.read_blocks(self.next_block..self.next_block + 1)?;
+        let blocks = (self.copied.len() as u64 / self.run.block_bytes() / 4).clamp(1, 64);
+        let end = (self.next_block + blocks).min(self.run.footer().blocks);
+        let more = self.run.read_blocks(self.next_block..end)?;
         let mut bytes = Vec::with_capacity(keep + more.len());
         bytes.extend_from_slice(&self.bytes()[..keep]);
         bytes.extend_from_slice(&more);
         self.copied = bytes;
-        self.next_block += 1;
+        self.next_block = end;
         Ok(())
     }
 
@@ -306,6 +306,9 @@ impl Part {
         // Nearly all of the part lies on one side: leap over fences first.
         let fences = self.run.fences();
         let left = bound.fences_left(&self.run, self.number, 0..fences);
+        if left == 0 && bound.fences_maybe_left(&self.run, self.number, 0..fences) == 0 {
+            return Ok(0);
+        }
         let mut at = from.max(if left == 0 { 0 } else { self.run.fence_position(left - 1) });
         let mut key = Vec::new();
         loop {

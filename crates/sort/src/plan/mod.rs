@@ -15,7 +15,7 @@ use crate::run::writer::{BLOCK_BYTES, PIECE_BYTES};
 use crate::{Error, Result};
 
 /// The smallest chunk that is worth its run, in bytes read.
-const CHUNK_BYTES_MIN: u64 = 256 << 10;
+const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// The largest block that random reads still like, in bytes.
 const BLOCK_BYTES_LIKED: u64 = 32 << 10;
 
@@ -89,7 +89,7 @@ impl RunPlan {
         let keys = if encoded { 1.25 * (12.0 + sample.key_bytes) / sample.record_bytes } else { 0.0 };
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
-        let pieces = (memory_bytes / 16 / piece / threads).clamp(2, 8);
+        let pieces = (memory_bytes / 16 / piece / threads).clamp(1, 8);
         let fixed = pieces * threads * piece;
         let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + (1 << 20);
         if memory_bytes < least {

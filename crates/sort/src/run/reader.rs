@@ -30,6 +30,7 @@ struct Fences {
     key_ends: Vec<u64>,
     keys: Vec<u8>,
     cut: Vec<bool>,
+    any_cut: bool,
 }
 
 impl Run {
@@ -103,6 +104,7 @@ impl Run {
                 fences.keys.extend_from_slice(&entry.key);
                 fences.key_ends.push(fences.keys.len() as u64);
                 fences.cut.push(entry.key_cut);
+                fences.any_cut |= entry.key_cut;
             }
         }
         let ok = fences.positions.first().is_none_or(|p| *p == 0)
@@ -174,6 +176,12 @@ impl Run {
     #[must_use]
     pub fn fence_record(&self, i: usize) -> u64 {
         self.fences.records.get(i).copied().unwrap_or(self.footer.records)
+    }
+
+    /// Whether any fence's key was cut short.
+    #[must_use]
+    pub fn has_cut_fences(&self) -> bool {
+        self.fences.any_cut
     }
 
     /// The last fence at or before `position`.

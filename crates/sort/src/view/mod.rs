@@ -16,6 +16,7 @@ pub(crate) mod select;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
@@ -26,7 +27,7 @@ use select::{Enclosure, Unit, enclose};
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::merge::bound::Bound;
-use crate::merge::stream::{Stream, StreamSize, windows_held};
+use crate::merge::stream::{Stream, StreamSize};
 use crate::merge::window::{Loading, Segments, WindowPlan};
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Run;
@@ -35,6 +36,10 @@ use crate::{Budget, Error, Result};
 
 /// The largest window, in bytes: beyond this, larger reads are no faster.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
+/// What one random read merges at a time, in bytes of output.
+const RANDOM_BYTES: usize = 256 << 10;
+/// How long a random read waits for the memory of others.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Streams that sequential readers may have at once, when memory allows.
 const STREAMS_MAX: usize = 4;
 
@@ -107,8 +112,11 @@ impl View {
         let fences = budget.reserve(fence_bytes, "the fences of the view")?;
         // Duplicates within the view are there to stay: only what makes a view removes them.
         let segments = Segments { runs: runs.into(), order: Arc::new(order), unique: false };
-        let size = stream_size(&segments, budget, threads)?;
-        let streams = (budget.free_bytes() / size.memory_bytes(&segments).max(1)) as usize;
+        // Whatever streams hold, one read at random must stay possible.
+        let random = 3 * least_window_bytes(&segments) + 3 * RANDOM_BYTES as u64;
+        let room = budget.free_bytes().saturating_sub(random);
+        let size = stream_size(&segments, budget, room, threads)?;
+        let streams = (room / size.memory_bytes(&segments).max(1)) as usize;
         Ok(View {
             name,
             manifest,
@@ -116,7 +124,7 @@ impl View {
             budget: budget.clone(),
             size,
             clock,
-            readers: Readers::new(streams.saturating_sub(1).clamp(1, STREAMS_MAX)),
+            readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
             _fences: fences,
         })
     }
@@ -196,15 +204,23 @@ impl View {
             let from = offset as usize;
             out[..in_head].copy_from_slice(&self.manifest.preamble[from..from + in_head]);
         }
-        let step = self.size.window_bytes.max(1 << 20) as usize;
         let mut done = in_head;
         while done < len {
-            let n = (len - done).min(step);
+            let n = (len - done).min(RANDOM_BYTES);
             let from = offset + done as u64 - preamble;
             self.read_window(from, &mut out[done..done + n])?;
             done += n;
         }
         Ok(len)
+    }
+
+    /// Memory for one random access: what read-ahead holds is given up for it, and other random
+    /// accesses are waited for.
+    fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation> {
+        self.budget.reserve(bytes, owner).or_else(|_| {
+            self.readers.give_up();
+            self.budget.reserve_within(PATIENCE, bytes, owner)
+        })
     }
 
     /// Merges the one window that encloses the bytes from `from` on.
@@ -213,7 +229,7 @@ impl View {
         let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
         let plan = WindowPlan::between(&self.segments, lower, upper);
         let need = 2 * plan.memory_bytes(&self.segments) + out.len() as u64;
-        let _memory = self.budget.reserve(need, "reading a view at random")?;
+        let _memory = self.reserve(need, "reading a view at random")?;
         let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         assert!(window.output_offset <= from, "the lower bound encloses the read");
         let skip = (from - window.output_offset) as usize;
@@ -239,7 +255,7 @@ impl View {
         let Enclosure { lower, upper } = enclose(&self.segments, Unit::Records, record..record + 1)?;
         let plan = WindowPlan::between(&self.segments, lower, upper);
         let need = 3 * plan.memory_bytes(&self.segments);
-        let _memory = self.budget.reserve(need, "finding a record of a view")?;
+        let _memory = self.reserve(need, "finding a record of a view")?;
         let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         let mut merged = vec![0; window.bytes() as usize];
         window.merge_into(&self.segments, &mut merged);
@@ -263,9 +279,8 @@ impl View {
         let bound = Bound::before_key(key.to_vec());
         let plan =
             WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
-        let _memory = self
-            .budget
-            .reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
+        let _memory =
+            self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
         let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         Ok(self.preamble_bytes() + window.output_offset)
     }
@@ -279,27 +294,28 @@ impl View {
     }
 }
 
-/// The window size that a budget allows for merging `segments` with up to `threads` threads.
+/// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
 pub(crate) fn stream_size(
     segments: &Segments,
     budget: &Budget,
+    room: u64,
     threads: usize,
 ) -> Result<StreamSize> {
     let least = least_window_bytes(segments);
-    let free = budget.free_bytes() / 10 * 9;
     let biggest = segments.data_bytes().next_multiple_of(4096) + least;
     let mut threads = threads.max(1);
     loop {
         let one = StreamSize { window_bytes: 1, threads };
-        let share = free / one.memory_bytes(segments);
+        let share = room / one.memory_bytes(segments);
         if share >= least || threads == 1 {
-            let window_bytes = share.min(WINDOW_BYTES_MAX.max(4 * least)).min(biggest).max(least);
+            let window_bytes = share.saturating_sub(4096).min(WINDOW_BYTES_MAX.max(4 * least)).min(biggest).max(least);
             let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
             if share < least {
-                let used = budget.limit_bytes() - budget.free_bytes();
+                let others = budget.limit_bytes().saturating_sub(room);
+                let one = StreamSize { window_bytes: least, threads: 1 };
                 return Err(Error::Memory {
                     owner: "merging this many runs",
-                    least_bytes: used + least * (windows_held(1) + 2) * 10 / 9 + 4096,
+                    least_bytes: others + one.memory_bytes(segments) + 4096,
                     limit_bytes: budget.limit_bytes(),
                 });
             }

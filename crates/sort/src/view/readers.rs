@@ -46,6 +46,11 @@ impl Readers {
         let state = State { streams: Vec::new(), ends: VecDeque::new() };
         Readers { state: Mutex::new(state), streams_max }
     }
+
+    /// Ends all read-ahead; it begins again when readers go on.
+    pub(super) fn give_up(&self) {
+        self.state.lock().expect("readers do not panic").streams.clear();
+    }
 }
 
 impl View {

@@ -91,8 +91,7 @@ fn bisect(
                 (low, high) = (low + place, high + place);
             } else {
                 low += if n == 0 { 0 } else { unit.of(run, n - 1) };
-                let range = n..ranges[number].end.max(n);
-                high += unit.of(run, pivot.fences_maybe_left(run, number, range));
+                high += unit.of(run, pivot.fences_maybe_left(run, number, n..run.fences()));
             }
         }
         if left(low, high) {
