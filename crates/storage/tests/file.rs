@@ -57,6 +57,19 @@ fn the_mode_says_what_is_used_and_why() {
 }
 
 #[test]
+fn where_no_ring_can_be_had_there_are_threads() {
+    let place = tempfile::tempdir().expect("temporary directory");
+    let options = FileOptions { queue_depth: u32::MAX, ..FileOptions::default() };
+    let directory = FileDirectory::open_with(place.path(), options).expect("open");
+    let file = directory.create_unnamed_file().expect("create");
+    file.write_at(0, b"good").expect("write");
+    assert_eq!(file.read_vec(0, 4).expect("read"), b"good");
+    let mode = file.mode();
+    assert_eq!(mode.engine, Engine::Threads);
+    assert!(mode.reason.is_some_and(|reason| reason.contains("io_uring: no ring is that deep")));
+}
+
+#[test]
 fn many_threads_submit_more_than_the_queue_holds() {
     const THREADS: u64 = 4;
     const BLOCKS: u64 = 64;
