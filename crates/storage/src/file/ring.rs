@@ -36,6 +36,9 @@ const WAKE: u64 = u64::MAX;
 /// copies run beside each other.
 const ASYNC_FROM: usize = 64 << 10;
 
+/// The kernel's limit.
+const ENTRIES_MAX: u32 = 32_768;
+
 /// A running ring. Dropping it waits for everything submitted.
 pub(super) struct Ring {
     inbox: Arc<Inbox>,
@@ -110,6 +113,9 @@ impl Drop for Ring {
 }
 
 fn build(queue_depth: u32) -> io::Result<IoUring> {
+    if queue_depth >= ENTRIES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no ring is that deep"));
+    }
     // One entry more, for the wake-up poll.
     let entries = (queue_depth + 1).next_power_of_two();
     let mut lean = IoUring::builder();
