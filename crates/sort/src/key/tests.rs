@@ -630,8 +630,8 @@ proptest! {
 
     #[test]
     fn random_rows(
-        a in prop::collection::vec(select(b"a\"\",,\n\r\0".to_vec()), 0..30),
-        b in prop::collection::vec(select(b"a\"\",,\n\r\0".to_vec()), 0..30),
+        a in prop::collection::vec(select(b"a\"\",,\n\r\0".to_vec()), 0..150),
+        b in prop::collection::vec(select(b"a\"\",,\n\r\0".to_vec()), 0..150),
     ) {
         let order = with_keys(CSV, &["2", "1:r"]).compile(Some(b"a,b\n")).unwrap();
         let [a, b] = [a, b].map(|mut row| {
