@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 use super::element::Element;
 use super::options::{Blanks, Options};
+use crate::record::Outside;
 
 /// A parsed `--key` of CSV rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,11 +84,11 @@ impl ColumnKeys {
             if *column < next {
                 (rest, next) = (all, 0);
             }
-            let field = rest.nth(*column - next).unwrap_or(Field { raw: &[], quoted: false });
+            let field = rest.nth(*column - next).unwrap_or(Field(&[]));
             next = *column + 1;
             match field.plain() {
                 Some(value) => element.encode(value, out),
-                None if element.is_plain_text() => element.encode_pieces(field.pieces(), out),
+                None if element.is_all_text() => element.encode_pieces(field.pieces(), out),
                 None => element.encode(&field.value(), out),
             }
         }
@@ -97,9 +98,10 @@ impl ColumnKeys {
 /// The fields of a row, one after the other.
 #[derive(Clone, Copy)]
 struct Columns<'a> {
-    /// What follows the last separator; `None` when there was none behind the last field.
-    rest: Option<&'a [u8]>,
-    separator: u8,
+    row: &'a [u8],
+    separators: Outside<'a>,
+    /// Where the next field begins; `None` behind the last one.
+    start: Option<usize>,
 }
 
 impl<'a> Columns<'a> {
@@ -107,7 +109,7 @@ impl<'a> Columns<'a> {
     fn new(row: &'a [u8], separator: u8) -> Self {
         let row = row.strip_suffix(b"\n").unwrap_or(row);
         let row = row.strip_suffix(b"\r").unwrap_or(row);
-        Columns { rest: Some(row), separator }
+        Columns { row, separators: Outside::new(separator, row, false), start: Some(0) }
     }
 }
 
@@ -116,49 +118,30 @@ impl<'a> Iterator for Columns<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Field<'a>> {
-        let rest = self.rest?;
-        let (mut end, mut quoted) = (0, false);
-        loop {
-            let Some(at) = memchr2(self.separator, b'"', &rest[end..]) else {
-                self.rest = None;
-                return Some(Field { raw: rest, quoted });
-            };
-            end += at;
-            if rest[end] == self.separator {
-                self.rest = Some(&rest[end + 1..]);
-                return Some(Field { raw: &rest[..end], quoted });
-            }
-            quoted = true;
-            end += 1;
-            end += memchr(b'"', &rest[end..]).map_or(rest.len() - end, |at| at + 1);
-        }
+        let start = self.start?;
+        let end = self.separators.next();
+        self.start = end.map(|end| end + 1);
+        Some(Field(&self.row[start..end.unwrap_or(self.row.len())]))
     }
 }
 
-/// A field as it lies in the row.
+/// A field as it lies in the row, quotes and all.
 #[derive(Debug, Clone, Copy)]
-struct Field<'a> {
-    raw: &'a [u8],
-    /// Whether it has a quote anywhere.
-    quoted: bool,
-}
+struct Field<'a>(&'a [u8]);
 
 impl<'a> Field<'a> {
     /// The value, when it lies in the row as it is.
     #[inline]
     fn plain(self) -> Option<&'a [u8]> {
-        if !self.quoted {
-            return Some(self.raw);
-        }
-        match self.raw {
-            [b'"', value @ .., b'"'] if memchr(b'"', value).is_none() => Some(value),
-            _ => None,
+        match self.0 {
+            [b'"', value @ .., b'"'] => memchr(b'"', value).is_none().then_some(value),
+            value => memchr(b'"', value).is_none().then_some(value),
         }
     }
 
     /// The value in pieces.
     fn pieces(self) -> Pieces<'a> {
-        Pieces { rest: self.raw, quoted: false }
+        Pieces { rest: self.0, quoted: false }
     }
 
     fn value(self) -> Cow<'a, [u8]> {

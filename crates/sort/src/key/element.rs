@@ -38,9 +38,10 @@ pub(super) enum Kept {
 }
 
 impl Element {
-    /// Whether a text encodes to nothing but itself.
-    pub(super) fn is_plain_text(&self) -> bool {
-        self.kind == Kind::Text && self.kept == Kept::All && !self.fold
+    /// Whether it is a text of which all bytes count.
+    #[inline]
+    pub(super) fn is_all_text(&self) -> bool {
+        self.kind == Kind::Text && self.kept == Kept::All
     }
 
     /// Appends the encoding of `text`.
@@ -48,7 +49,9 @@ impl Element {
     pub(super) fn encode(&self, text: &[u8], out: &mut Vec<u8>) {
         let mark = out.len();
         match self.kind {
-            Kind::Text if self.is_plain_text() => text::encode(text, out),
+            Kind::Text if self.kept == Kept::All => {
+                return self.encode_pieces(std::iter::once(text), out);
+            }
             Kind::Text => {
                 for byte in self.mapped(text) {
                     text::push_byte(byte, out);
@@ -67,18 +70,21 @@ impl Element {
         }
     }
 
-    /// Appends the encoding of the text that `pieces` make together. Only for
-    /// [plain text](Element::is_plain_text).
+    /// Appends the encoding of the text that `pieces` make together; all of its bytes must count.
     #[inline]
     pub(super) fn encode_pieces<'a>(
         &self,
         pieces: impl Iterator<Item = &'a [u8]>,
         out: &mut Vec<u8>,
     ) {
-        debug_assert!(self.is_plain_text());
+        debug_assert!(self.is_all_text());
         let mark = out.len();
         pieces.for_each(|piece| text::push(piece, out));
         text::end(out);
+        if self.fold {
+            // Escapes and the end are no letters.
+            out[mark..].make_ascii_uppercase();
+        }
         if self.descending {
             complement(&mut out[mark..]);
         }

@@ -121,7 +121,10 @@ pub(super) struct CompiledKey {
 impl CompiledKey {
     /// Whether the key is all of the line, as it is.
     pub(super) fn is_line(&self) -> bool {
-        self.range == Range::LINE && !self.skip_blanks_start && self.element.is_plain_text()
+        self.range == Range::LINE
+            && !self.skip_blanks_start
+            && self.element.is_all_text()
+            && !self.element.fold
     }
 }
 

@@ -37,6 +37,8 @@ mod numeric;
 mod options;
 mod random;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod text;
 mod version;
 

@@ -6,9 +6,10 @@
 //! large buffer therefore *counts* quotes, at the speed of memory, and looks for row ends only
 //! round the wanted places.
 
-use memchr::{memchr_iter, memchr2_iter, memrchr2_iter};
+use memchr::{memchr_iter, memrchr2_iter};
 
 use super::Framing;
+use super::outside::Outside;
 
 /// [`Framing`] of [`Format::Csv`](super::Format::Csv).
 #[derive(Debug, Clone, Copy)]
@@ -44,15 +45,8 @@ pub(super) fn ends_quoted(bytes: &[u8]) -> bool {
 /// Length of `bytes` up to and with the first newline outside quotes; `quoted` tells whether
 /// `bytes` begins inside them.
 #[inline]
-fn row_end(bytes: &[u8], mut quoted: bool) -> Option<usize> {
-    for at in memchr2_iter(b'\n', b'"', bytes) {
-        if bytes[at] == b'"' {
-            quoted = !quoted;
-        } else if !quoted {
-            return Some(at + 1);
-        }
-    }
-    None
+fn row_end(bytes: &[u8], quoted: bool) -> Option<usize> {
+    Outside::new(b'\n', bytes, quoted).next().map(|at| at + 1)
 }
 
 /// End of the last complete row of `bytes`, which begins at a row: walks backwards, undoing the

@@ -19,6 +19,7 @@ mod csv;
 mod fixed;
 mod keyed;
 mod lines;
+mod outside;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ pub use fixed::FixedFraming;
 pub use keyed::KeyedFraming;
 pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
+pub(crate) use outside::Outside;
 
 /// How records lie in a stream of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

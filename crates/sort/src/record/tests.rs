@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use super::*;
 
@@ -100,8 +101,26 @@ fn naive_row(bytes: &[u8]) -> Option<usize> {
 
 proptest! {
     #[test]
+    fn bytes_outside_quotes_are_found(
+        bytes in prop::collection::vec(select(b"\"\0,abcd".to_vec()), 0..300),
+        wanted in select(b"\0,z".to_vec()),
+        begins_quoted: bool,
+    ) {
+        let mut quoted = begins_quoted;
+        let mut expected = Vec::new();
+        for (at, &byte) in bytes.iter().enumerate() {
+            quoted ^= byte == b'"';
+            if byte == wanted && !quoted {
+                expected.push(at);
+            }
+        }
+        let found: Vec<_> = Outside::new(wanted, &bytes, begins_quoted).collect();
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
     fn random_buffers_are_cut_at_record_ends(
-        bytes in prop::collection::vec(prop::sample::select(b"\n\"ab,\0".to_vec()), 0..400),
+        bytes in prop::collection::vec(select(b"\n\"ab,\0".to_vec()), 0..400),
         piece in 0..120_usize,
         size in 1..20_usize,
     ) {
