@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 use crate::READ_BYTES_MAX;
 
 /// How far behind the end of a lane's last read a request still belongs to the lane, in bytes:
-/// above what the kernel reads ahead for one reader (twice its window of 1 MiB).
-const LANE_WINDOW: u64 = 4 << 20;
+/// above what the kernel has in flight for one reader (twice its read-ahead).
+const LANE_WINDOW: u64 = 16 << 20;
 
 /// Lanes remembered. One that is forgotten costs its reader nothing but the promise of order for
 /// the requests waiting just then.
