@@ -1,0 +1,290 @@
+//! Windows merged on all cores and handed out in order.
+//!
+//! ```text
+//!   planner ──window n──► worker: reads of n+T under way while n is merged ──► slot n ──► reader
+//!                         (one a core)                                       in order, bounded
+//! ```
+//!
+//! Workers may run at most one window each and [`SLOTS_AHEAD`] more ahead of the reader: that is all of the
+//! back-pressure, and with the size of a window it is all of the memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use storage::{ALIGNMENT, Buffer, Work};
+
+use super::bound::Bound;
+use super::plan::Planner;
+use super::window::{Loading, Segments, WindowPlan};
+use crate::budget::Reservation;
+use crate::{Budget, Error, Result};
+
+/// Merged windows that wait for the reader, beyond one a worker.
+const SLOTS_AHEAD: u64 = 1;
+
+/// Windows of memory that a stream with `threads` workers holds at most: each worker one that is
+/// being merged and one that is being read, all that are merged but not yet taken, the one that is
+/// being taken, and two on their way to a file.
+pub(crate) fn windows_held(threads: usize) -> u64 {
+    let threads = threads as u64;
+    3 * threads + SLOTS_AHEAD + 1 + 2
+}
+
+/// A merged window.
+pub(crate) struct Merged {
+    /// Its bytes: `len` from `pad` on.
+    pub(crate) buffer: Buffer,
+    pub(crate) pad: usize,
+    pub(crate) len: usize,
+    /// Where it began: a stream from here on gives this window again.
+    pub(crate) lower: Option<Bound>,
+    /// Where in the output it begins.
+    pub(crate) output_offset: u64,
+    /// For each run, the position of its first record.
+    pub(crate) positions: Vec<u64>,
+}
+
+impl Merged {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.pad..self.pad + self.len]
+    }
+}
+
+/// How large a stream's windows are, and how many threads merge them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamSize {
+    pub(crate) window_bytes: u64,
+    pub(crate) threads: usize,
+}
+
+impl StreamSize {
+    /// Memory that a stream of this size holds at most, in bytes.
+    pub(crate) fn memory_bytes(self, segments: &Segments) -> u64 {
+        // Packed windows are in memory as they are stored, too.
+        let packed = segments.runs.iter().any(|run| run.packed());
+        let unpacked = if packed { 2 * self.threads as u64 } else { 0 };
+        self.window_bytes * (windows_held(self.threads) + unpacked)
+    }
+}
+
+/// An ordered stream of merged bytes, produced ahead by worker threads.
+pub struct Stream {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    current: Option<Merged>,
+    _memory: Reservation,
+}
+
+struct Shared {
+    segments: Segments,
+    state: Mutex<State>,
+    changed: Condvar,
+    ahead: u64,
+    align: Option<u64>,
+}
+
+struct State {
+    planner: Planner,
+    /// Number of the next window to plan, and of the next to hand out.
+    next_plan: u64,
+    next_out: u64,
+    planned_all: bool,
+    merged: BTreeMap<u64, Result<Merged>>,
+    free: Vec<Buffer>,
+    stop: bool,
+}
+
+impl Stream {
+    /// Merges from `lower` to `end` in windows of `window_bytes` of input. With `align`, each
+    /// window lies in its buffer as it will in a file in which that many bytes come before the
+    /// output, so that whole pages can be written from where they are.
+    pub(crate) fn new(
+        segments: Segments,
+        lower: Option<Bound>,
+        end: Option<Bound>,
+        align: Option<u64>,
+        size: StreamSize,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let StreamSize { window_bytes, threads } = size;
+        let memory = budget.reserve(size.memory_bytes(&segments), "merging")?;
+        let planner = Planner::new(segments.clone(), window_bytes, lower, end);
+        let shared = Arc::new(Shared {
+            segments,
+            state: Mutex::new(State {
+                planner,
+                next_plan: 0,
+                next_out: 0,
+                planned_all: false,
+                merged: BTreeMap::new(),
+                free: Vec::new(),
+                stop: false,
+            }),
+            changed: Condvar::new(),
+            ahead: threads as u64 + SLOTS_AHEAD,
+            align,
+        });
+        let workers = (0..threads)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                let work = move || shared.work(window_bytes);
+                std::thread::Builder::new().name("merge".to_owned()).spawn(work)
+            })
+            .collect::<std::io::Result<_>>()?;
+        Ok(Stream { shared, workers, current: None, _memory: memory })
+    }
+
+    /// The next merged window, whole; give its buffer back with [`Stream::recycle`].
+    pub(crate) fn next_window(&mut self) -> Result<Option<Merged>> {
+        let mut state = self.shared.lock();
+        loop {
+            let number = state.next_out;
+            if let Some(merged) = state.merged.remove(&number) {
+                state.next_out += 1;
+                self.shared.changed.notify_all();
+                return merged.map(Some);
+            }
+            if state.planned_all && number >= state.next_plan {
+                return Ok(None);
+            }
+            state = self.shared.changed.wait(state).expect("workers do not panic");
+        }
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn recycle(&mut self, buffer: Buffer) {
+        self.shared.lock().free.push(buffer);
+    }
+
+    /// Goes to the next merged window: its place in the output and its length; `None` at the end.
+    pub(crate) fn advance(&mut self) -> Result<Option<(u64, usize)>> {
+        if let Some(merged) = self.current.take() {
+            self.recycle(merged.buffer);
+        }
+        self.current = self.next_window()?;
+        Ok(self.current.as_ref().map(|merged| (merged.output_offset, merged.len)))
+    }
+
+    /// The bytes of the window gone to.
+    pub(crate) fn current(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], Merged::bytes)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        for worker in self.workers.drain(..) {
+            // A panic of a worker was reported by itself; the reader saw the stream end.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("workers do not panic")
+    }
+
+    /// Takes the next window's number and plan, waiting until it may be begun.
+    fn plan(&self, state: &mut State) -> Option<(u64, Result<WindowPlan>)> {
+        if state.planned_all || state.stop {
+            return None;
+        }
+        let number = state.next_plan;
+        let plan = match state.planner.next() {
+            Ok(Some(plan)) => Ok(plan),
+            Ok(None) => {
+                state.planned_all = true;
+                self.changed.notify_all();
+                return None;
+            }
+            Err(e) => {
+                state.planned_all = true;
+                Err(e)
+            }
+        };
+        state.next_plan += 1;
+        Some((number, plan))
+    }
+
+    fn work(&self, window_bytes: u64) {
+        let mut loading: Option<(u64, Result<Loading>)> = None;
+        let mut memory = vec![Buffer::new(window_bytes as usize), Buffer::new(window_bytes as usize)];
+        loop {
+            // Ask for the next window's blocks before merging the one at hand.
+            let next = self.plan(&mut self.lock());
+            let next = next.map(|(number, plan)| {
+                let loading = plan.map(|plan| {
+                    Loading::start(&self.segments, plan, memory.pop().expect("two a worker"))
+                });
+                (number, loading)
+            });
+            let Some((number, ready)) = std::mem::replace(&mut loading, next) else {
+                if loading.is_none() {
+                    return;
+                }
+                continue;
+            };
+            let merged = ready.and_then(|l| l.finish(&self.segments)).map(|window| {
+                let bytes = window.bytes() as usize;
+                let mut state = self.lock();
+                while number >= state.next_out + self.ahead && !state.stop {
+                    state = self.changed.wait(state).expect("workers do not panic");
+                }
+                let free = state.free.pop();
+                drop(state);
+                let pad =
+                    self.align.map_or(0, |base| (base + window.output_offset) as usize % ALIGNMENT);
+                let mut buffer = match free {
+                    Some(buffer) if buffer.len() >= pad + bytes => buffer,
+                    _ => Buffer::new((bytes.max(window_bytes as usize) + pad).next_multiple_of(ALIGNMENT)),
+                };
+                let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes]);
+                if let Some(run) = self.segments.runs.first() {
+                    let clock = run.storage().clock();
+                    clock.charge(Work::Compares(count.compares));
+                    clock.charge(Work::CopiedBytes(count.bytes));
+                }
+                let merged = Merged {
+                    buffer,
+                    pad,
+                    len: count.bytes as usize,
+                    lower: window.lower.clone(),
+                    output_offset: window.output_offset,
+                    positions: window.positions(),
+                };
+                memory.push(window.into_memory());
+                merged
+            });
+            let failed = merged.is_err();
+            if failed {
+                memory.push(Buffer::new(0));
+            }
+            let mut state = self.lock();
+            if failed {
+                state.planned_all = true;
+            }
+            state.merged.insert(number, merged);
+            self.changed.notify_all();
+            if state.stop || failed {
+                return;
+            }
+        }
+    }
+}
+
+impl From<&Error> for std::io::Error {
+    /// For the layers below, which know only I/O errors: the text stays.
+    fn from(error: &Error) -> Self {
+        let kind = match error {
+            Error::Io(e) => e.kind(),
+            Error::Corrupt { .. } => std::io::ErrorKind::InvalidData,
+            Error::Memory { .. } => std::io::ErrorKind::OutOfMemory,
+            _ => std::io::ErrorKind::Other,
+        };
+        std::io::Error::new(kind, error.to_string())
+    }
+}
