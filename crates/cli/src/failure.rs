@@ -21,6 +21,11 @@ impl Failure {
         Failure::Error(format!("{}: {}", path.display(), plain(error)))
     }
 
+    /// An error whose own text names the file.
+    pub fn named(error: &io::Error) -> Self {
+        Failure::Error(plain(error).to_string())
+    }
+
     /// An error on standard output; a closed pipe is none.
     pub fn on_stdout(error: &io::Error) -> Self {
         match error.kind() {
@@ -54,11 +59,22 @@ impl From<String> for Failure {
     }
 }
 
-/// The system's words without the error number.
-pub fn plain(error: &io::Error) -> impl fmt::Display {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
+impl From<sort::Error> for Failure {
+    fn from(error: sort::Error) -> Self {
+        match error {
+            sort::Error::Io(error) => Failure::named(&error),
+            error => Failure::Error(error.to_string()),
+        }
     }
+}
+
+/// The system's words without the error number.
+fn plain(error: &io::Error) -> impl fmt::Display {
+    let mut text = error.to_string();
+    if let Some(at) = text.find(" (os error ")
+        && let Some(len) = text[at..].find(')')
+    {
+        text.replace_range(at..=at + len, "");
+    }
+    text
 }

@@ -207,26 +207,13 @@ impl<'a> Verifier<'a> {
     /// Checks all records that end within `bytes`; returns how many bytes they have.
     fn check(&mut self, bytes: &[u8]) -> usize {
         let order = self.order;
-        with_access!(order, framing, access => {
-            let mut kept = self.kept_key(access);
-            self.check_with(framing, access, &mut kept, bytes)
-        })
-    }
-
-    /// What `access` keeps of the last record.
-    fn kept_key<A: KeyAccess>(&self, access: A) -> A::Kept {
-        let mut kept = A::Kept::default();
-        if self.found.records > 0 {
-            access.load(&self.last, &mut kept);
-        }
-        kept
+        with_access!(order, framing, access => self.check_with(framing, access, bytes))
     }
 
     fn check_with<A: KeyAccess>(
         &mut self,
         framing: impl Framing,
         access: A,
-        previous_key: &mut A::Kept,
         bytes: &[u8],
     ) -> usize {
         let mut at = 0;
@@ -239,7 +226,10 @@ impl<'a> Verifier<'a> {
         let base = self.found.bytes - at as u64;
         let last = std::mem::take(&mut self.last);
         let mut previous = (self.found.records > 0).then_some(&last[..]);
-        let mut key = A::Kept::default();
+        let (mut previous_key, mut key) = (A::Kept::default(), A::Kept::default());
+        if let Some(previous) = previous {
+            access.load(previous, &mut previous_key);
+        }
         let mut checksum = 0;
         while !self.stopped()
             && let Some(len) = framing.next(&bytes[at..])
@@ -248,7 +238,7 @@ impl<'a> Verifier<'a> {
             checksum += u128::from(crc32fast::hash(record));
             access.load(record, &mut key);
             if let Some(previous) = previous {
-                let (before, now) = ((previous, &*previous_key), (record, &key));
+                let (before, now) = ((previous, &previous_key), (record, &key));
                 match access.compare(before, now) {
                     Ordering::Less => {
                         // The last resort may tell records apart whose keys are equal.
@@ -272,7 +262,7 @@ impl<'a> Verifier<'a> {
                 }
             }
             previous = Some(record);
-            std::mem::swap(previous_key, &mut key);
+            std::mem::swap(&mut previous_key, &mut key);
             self.found.records += 1;
             at += len;
         }

@@ -44,7 +44,7 @@ pub fn stream(
             }
         });
         for piece in pieces {
-            let piece = piece.map_err(|error| failure(name, error))?;
+            let piece = piece.map_err(|error| failure(name, &error))?;
             verifier.feed(&piece)?;
             progress.advance(piece.len() as u64);
             if verifier.stopped() {
@@ -82,7 +82,7 @@ fn fill(
 }
 
 /// Interruptions that the reader meets are retried, so one that arrives here is a cancellation.
-fn failure(name: &str, error: io::Error) -> Error {
+fn failure(name: &str, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::Interrupted => Error::Cancelled,
         kind => Error::Io(io::Error::new(kind, format!("{name}: {error}"))),

@@ -124,7 +124,7 @@ fn damaged_records_are_errors_with_their_offset() {
     ] {
         match found(bytes, order, LIMITS) {
             Err(Error::Input { file, offset: at, .. }) => {
-                assert_eq!((&*file, at), ("input", offset))
+                assert_eq!((&*file, at), ("input", offset));
             }
             other => panic!("{other:?}"),
         }
@@ -140,7 +140,7 @@ fn a_record_longer_than_memory_is_an_error_with_its_offset() {
     verifier.feed(&[b'x'; 60]).expect("fits");
     match verifier.feed(&[b'x'; 60]) {
         Err(Error::Input { offset: 6, detail, .. }) => {
-            assert!(detail.contains("100 bytes"), "{detail}")
+            assert!(detail.contains("100 bytes"), "{detail}");
         }
         other => panic!("{other:?}"),
     }
