@@ -1,8 +1,9 @@
 //! Why a command did not do what was asked, and what the shell is told.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
+
+use crate::input::Input;
 
 /// The end of a command that is not plain success.
 #[derive(Debug)]
@@ -21,9 +22,14 @@ impl Failure {
         Failure::Error(format!("{}: {}", path.display(), plain(error)))
     }
 
+    /// An error on an input.
+    pub fn on_input(input: &Input, error: &io::Error) -> Self {
+        Failure::Error(format!("{input}: {}", plain(error)))
+    }
+
     /// An error whose own text names the file.
     pub fn named(error: &io::Error) -> Self {
-        Failure::Error(plain(error).to_string())
+        Failure::Error(plain(error))
     }
 
     /// An error on standard output; a closed pipe is none.
@@ -59,6 +65,12 @@ impl From<String> for Failure {
     }
 }
 
+impl From<sort::key::KeyError> for Failure {
+    fn from(error: sort::key::KeyError) -> Self {
+        Failure::Error(error.to_string())
+    }
+}
+
 impl From<sort::Error> for Failure {
     fn from(error: sort::Error) -> Self {
         match error {
@@ -69,7 +81,7 @@ impl From<sort::Error> for Failure {
 }
 
 /// The system's words without the error number.
-fn plain(error: &io::Error) -> impl fmt::Display {
+fn plain(error: &io::Error) -> String {
     let mut text = error.to_string();
     if let Some(at) = text.find(" (os error ")
         && let Some(len) = text[at..].find(')')

@@ -22,7 +22,7 @@ enum Target {
     Stdout(File),
     /// A device or a named pipe, written as it stands.
     Special(File, PathBuf),
-    New(NewFile, PathBuf),
+    New(NewFile),
 }
 
 impl Output {
@@ -51,7 +51,7 @@ impl Output {
             )));
         }
         let file = NewFile::create(path).map_err(|e| Failure::named(&e))?;
-        Ok(Output(Target::New(file, path.to_owned())))
+        Ok(Output(Target::New(file)))
     }
 
     fn stdout() -> Result<Self, Failure> {
@@ -77,7 +77,7 @@ impl Output {
     /// When the last bytes can't be written or the name can't be taken.
     pub fn finish(self) -> Result<(), Failure> {
         match self.0 {
-            Target::New(file, _) => file.publish().map_err(|e| Failure::named(&e)),
+            Target::New(file) => file.publish().map_err(|e| Failure::named(&e)),
             Target::Stdout(_) | Target::Special(..) => Ok(()),
         }
     }
@@ -87,7 +87,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Target::Stdout(file) | Target::Special(file, _) => file.write(bytes),
-            Target::New(file, _) => file.write(bytes),
+            Target::New(file) => file.write(bytes),
         }
     }
 

@@ -63,8 +63,6 @@ impl Disorder {
 /// What is too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Whether an equal key is a disorder.
-    pub unique: bool,
     /// Longest record that is kept in memory, in bytes.
     pub record_bytes_max: usize,
     /// Whether nothing matters after the first disorder.
@@ -80,7 +78,7 @@ pub struct Limits {
 ///
 /// let format = Format::Lines { delimiter: b'\n' };
 /// let order = Order::by_bytes(format, DirectKey { place: Place::Line, descending: false });
-/// let limits = Limits { unique: false, record_bytes_max: 1 << 20, stop_at_disorder: false };
+/// let limits = Limits { record_bytes_max: 1 << 20, stop_at_disorder: false };
 /// let mut verifier = Verifier::new("fruit", &order, limits);
 /// verifier.feed(b"apple\nche")?;
 /// verifier.feed(b"rry\nbanana")?;
@@ -249,7 +247,7 @@ impl<'a> Verifier<'a> {
                     }
                     Ordering::Equal => {
                         self.found.duplicates += 1;
-                        if self.limits.unique {
+                        if self.order.unique() {
                             self.disorder(record, base + at as u64);
                         }
                     }

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 use std::sync::mpsc;
 
 use super::{Limits, Summary, Verifier};
-use crate::key::Order;
+use crate::key::OrderSpec;
+use crate::record::Format;
 use crate::{Error, Progress, Result};
 
 /// Bytes of one read.
@@ -17,15 +18,26 @@ const PIECES: usize = 4;
 /// Takes 4 MiB besides the longest record.
 ///
 /// # Errors
-/// The reader's own, [`Error::Input`] for a damaged or overlong record, [`Error::Cancelled`].
+/// The reader's own, [`Error::Input`] for a damaged or overlong record, [`Error::Unsupported`] for
+/// an order that makes no sense in these records, [`Error::Cancelled`].
 pub fn stream(
     name: &str,
     reader: &mut (dyn Read + Send),
-    order: &Order,
+    spec: &OrderSpec,
     limits: Limits,
     progress: &dyn Progress,
 ) -> Result<Summary> {
-    let mut verifier = Verifier::new(name, order, limits);
+    let beginning = match spec.format {
+        Format::Csv { header: true, .. } => {
+            read_header(name, reader, spec.format, limits, progress)?
+        }
+        _ => Vec::new(),
+    };
+    let header = spec.format.record_len(&beginning).map(|len| &beginning[..len]);
+    let order = spec.compile(header).map_err(|error| Error::Unsupported(error.to_string()))?;
+    let mut verifier = Verifier::new(name, &order, limits);
+    verifier.feed(&beginning)?;
+    progress.advance(beginning.len() as u64);
     std::thread::scope(|scope| {
         let (full, pieces) = mpsc::sync_channel::<io::Result<Vec<u8>>>(PIECES);
         let (empty, spent) = mpsc::sync_channel(PIECES);
@@ -56,6 +68,25 @@ pub fn stream(
         Ok(())
     })
     .and_then(|()| verifier.finish())
+}
+
+/// Reads until the first row has ended, or the input.
+fn read_header(
+    name: &str,
+    reader: &mut (dyn Read + Send),
+    format: Format,
+    limits: Limits,
+    progress: &dyn Progress,
+) -> Result<Vec<u8>> {
+    let (mut beginning, mut piece) = (Vec::new(), Vec::new());
+    loop {
+        fill(reader, &mut piece, progress).map_err(|error| failure(name, &error))?;
+        beginning.extend_from_slice(&piece);
+        let too_long = beginning.len() > limits.record_bytes_max;
+        if piece.len() < PIECE_BYTES || too_long || format.record_len(&beginning).is_some() {
+            return Ok(beginning);
+        }
+    }
 }
 
 /// Fills `piece` as far as the input goes.

@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use proptest::prelude::*;
 
 use super::*;
-use crate::key::{DirectKey, Place};
+use crate::key::{DirectKey, OrderSpec, Place};
 use crate::{Progress, Silent};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
-const LIMITS: Limits = Limits { unique: false, record_bytes_max: 1 << 20, stop_at_disorder: false };
+const LIMITS: Limits = Limits { record_bytes_max: 1 << 20, stop_at_disorder: false };
 
 fn order(format: Format, place: Place, descending: bool) -> Order {
     Order::by_bytes(format, DirectKey { place, descending })
@@ -17,6 +17,17 @@ fn order(format: Format, place: Place, descending: bool) -> Order {
 
 fn line_order() -> Order {
     order(LINES, Place::Line, false)
+}
+
+/// Lines by all their bytes, each only once.
+fn unique_lines(descending: bool) -> Order {
+    let options = if descending { "r" } else { "" };
+    let spec = OrderSpec { unique: true, options: options.to_owned(), ..OrderSpec::new(LINES) };
+    spec.compile(None).expect("an order")
+}
+
+fn streamed(name: &str, reader: &mut (dyn Read + Send), spec: &OrderSpec) -> Result<Summary> {
+    stream(name, reader, spec, LIMITS, &Silent)
 }
 
 fn found(bytes: &[u8], order: &Order, limits: Limits) -> Result<Summary> {
@@ -106,9 +117,8 @@ fn checking_may_stop_at_the_first_disorder() {
 #[test]
 fn an_equal_key_is_a_disorder_only_where_keys_are_unique() {
     let text = b"a\na\nb\n";
-    let unique = Limits { unique: true, ..LIMITS };
     assert_eq!(found(text, &line_order(), LIMITS).expect("whole").disorders, 0);
-    let found = found(text, &line_order(), unique).expect("whole");
+    let found = found(text, &unique_lines(false), LIMITS).expect("whole");
     assert_eq!((found.disorders, found.duplicates), (1, 1));
 }
 
@@ -198,7 +208,7 @@ impl Read for Trickle<'_> {
 #[test]
 fn a_failed_read_is_told_with_the_name() {
     let mut reader = Trickle { bytes: b"a\nb\n", step: 3, fails: true };
-    let error = stream("tape", &mut reader, &line_order(), LIMITS, &Silent).expect_err("it fails");
+    let error = streamed("tape", &mut reader, &OrderSpec::new(LINES)).expect_err("it fails");
     assert_eq!(error.to_string(), "tape: the disk is gone");
 }
 
@@ -211,8 +221,8 @@ fn a_cancelled_check_ends() {
         }
     }
     let endless = &mut io::repeat(b'\n');
-    let error =
-        stream("endless", endless, &line_order(), LIMITS, &Cancelled).expect_err("cancelled");
+    let error = stream("endless", endless, &OrderSpec::new(LINES), LIMITS, &Cancelled)
+        .expect_err("cancelled");
     assert!(matches!(error, Error::Cancelled));
 }
 
@@ -220,7 +230,8 @@ fn a_cancelled_check_ends() {
 fn a_disorder_ends_an_endless_input() {
     let limits = Limits { stop_at_disorder: true, ..LIMITS };
     let mut endless = (&b"b\na\n"[..]).chain(io::repeat(b'\n'));
-    let found = stream("endless", &mut endless, &line_order(), limits, &Silent).expect("it stops");
+    let found =
+        stream("endless", &mut endless, &OrderSpec::new(LINES), limits, &Silent).expect("it stops");
     assert_eq!(found.disorders, 1);
 }
 
@@ -231,9 +242,38 @@ fn an_input_of_many_pieces_is_checked_whole() {
     let expected = model(&records, &line_order(), false);
     for step in [100_000, 1 << 21] {
         let mut reader = Trickle { bytes: &text, step, fails: false };
-        let found = stream("numbers", &mut reader, &line_order(), LIMITS, &Silent).expect("read");
+        let found = streamed("numbers", &mut reader, &OrderSpec::new(LINES)).expect("read");
         assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn encoded_keys_and_the_last_resort_are_told_apart() {
+    let spec = OrderSpec { keys: vec!["2n".to_owned()], ..OrderSpec::new(LINES) };
+    let mut text = &b"b 1\na 01\nc 2\n"[..];
+    let found = streamed("numbers", &mut text, &spec).expect("whole");
+    assert_eq!((found.duplicates, found.disorders), (1, 1), "1 = 01, but b > a");
+    let stable = OrderSpec { stable: true, ..spec };
+    let mut text = &b"b 1\na 01\nc 2\n"[..];
+    let found = streamed("numbers", &mut text, &stable).expect("whole");
+    assert_eq!((found.duplicates, found.disorders), (1, 0), "input order is fine");
+}
+
+#[test]
+fn columns_are_found_by_the_header_that_comes_first() {
+    let format = Format::Csv { separator: b',', header: true };
+    let spec = OrderSpec { keys: vec!["id:n".to_owned()], ..OrderSpec::new(format) };
+    for step in [1, 100] {
+        let text = b"name,id\nzoe,9\n\"ann, b\",10\nbob,2\n";
+        let mut reader = Trickle { bytes: text, step, fails: false };
+        let found = streamed("people", &mut reader, &spec).expect("whole");
+        assert_eq!((found.records, found.disorders), (3, 1));
+        let first = found.first_disorder.expect("one");
+        assert_eq!((first.record, &first.text[..]), (2, &b"bob,2"[..]));
+    }
+    let error =
+        streamed("people", &mut &b"name,age\na,1\n"[..], &spec).expect_err("no such column");
+    assert!(error.to_string().contains("id"), "{error}");
 }
 
 fn record() -> impl Strategy<Value = Vec<u8>> {
@@ -252,7 +292,8 @@ proptest! {
         unique: bool,
         cuts in proptest::collection::vec(1usize..20, 1..50),
     ) {
-        let order = order(LINES, Place::Line, descending);
+        let order =
+            if unique { unique_lines(descending) } else { order(LINES, Place::Line, descending) };
         for line in &mut lines {
             line.push(b'\n');
         }
@@ -264,7 +305,7 @@ proptest! {
         }
         let records: Vec<&[u8]> = lines.iter().map(|line| &line[..]).collect();
         let text = lines.concat();
-        let mut verifier = Verifier::new("input", &order, Limits { unique, ..LIMITS });
+        let mut verifier = Verifier::new("input", &order, LIMITS);
         let (mut rest, mut cuts) = (&text[..], cuts.iter().cycle());
         while !rest.is_empty() {
             let (piece, after) = rest.split_at((*cuts.next().expect("cycles")).min(rest.len()));
