@@ -11,3 +11,8 @@ pub mod verify;
 pub use budget::Budget;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
+pub mod output;
+pub mod view;
+pub mod plan;
+mod sorter;
+pub use sorter::{CompressionChoice, SortOptions, SortOutput, SortReport, sort};

@@ -146,7 +146,10 @@ impl Loading {
     pub(crate) fn finish(mut self, segments: &Segments) -> Result<Window> {
         let clock = match segments.runs.first() {
             Some(run) => run.storage().clock(),
-            None => return Ok(Window { parts: Vec::new(), memory: self.memory, output_offset: 0 }),
+            None => {
+                let lower = self.plan.lower;
+                return Ok(Window { parts: Vec::new(), memory: self.memory, lower, output_offset: 0 });
+            }
         };
         while self.in_flight > 0 {
             let done = self.completions.wait(&*clock);
@@ -195,13 +198,13 @@ impl Loading {
                 None => run.data_bytes(),
             };
             output_offset += low;
+            part.range = (low - part.start) as usize..(high - part.start) as usize;
             if high > low {
                 part.cover(high)?;
-                part.range = (low - part.start) as usize..(high - part.start) as usize;
             }
             parts.push(part);
         }
-        Ok(Window { parts, memory: self.memory, output_offset })
+        Ok(Window { parts, memory: self.memory, lower: self.plan.lower, output_offset })
     }
 }
 
@@ -266,6 +269,13 @@ impl Part {
         (self.start + self.bytes().len() as u64).min(self.run.data_bytes())
     }
 
+    /// Bytes between two positions that are in memory.
+    fn bytes_of(&self, positions: Range<u64>) -> &[u8] {
+        let from = positions.start.max(self.start) - self.start;
+        let to = positions.end.max(self.start) - self.start;
+        &self.bytes()[from as usize..to as usize]
+    }
+
     /// Makes sure that everything before `position` is in memory.
     fn cover(&mut self, position: u64) -> Result<()> {
         while self.end() < position {
@@ -327,10 +337,24 @@ impl Part {
     }
 }
 
+/// The number of records in `bytes`, which are whole ones.
+pub(crate) fn count_records(order: &Order, bytes: &[u8]) -> u64 {
+    with_framing!(order.format(), framing => {
+        let (mut rest, mut count) = (bytes, 0);
+        while let Some(len) = framing.next(rest) {
+            rest = &rest[len..];
+            count += 1;
+        }
+        count
+    })
+}
+
 /// A window in memory, ready to be merged.
 pub(crate) struct Window {
     parts: Vec<Part>,
     memory: Buffer,
+    /// Where it begins.
+    pub(crate) lower: Option<Bound>,
     /// Where in the output its first byte is (before any removal of duplicates).
     pub(crate) output_offset: u64,
 }
@@ -339,6 +363,20 @@ impl Window {
     /// Bytes between its bounds.
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|p| p.range.len() as u64).sum()
+    }
+
+    /// The number of the window's first record in the whole output.
+    pub(crate) fn first_record(&self, segments: &Segments) -> u64 {
+        let count = |part: &Part| {
+            let position = part.start + part.range.start as u64;
+            let run = &part.run;
+            let fence = run.fence_floor(position);
+            let Some(fence) = fence else { return 0 };
+            let from = run.fence_position(fence);
+            let before = part.bytes_of(from..position);
+            run.fence_record(fence) + count_records(&segments.order, before)
+        };
+        self.parts.iter().map(count).sum()
     }
 
     /// For each run, the position of the window's first record.
