@@ -7,6 +7,7 @@ pub mod key;
 pub mod progress;
 pub mod record;
 pub mod run;
+pub mod verify;
 pub use budget::Budget;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
