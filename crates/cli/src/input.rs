@@ -113,7 +113,8 @@ impl Reader {
         let mut wanted =
             libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid `pollfd`, as the count says.
-        while unsafe { libc::poll(&raw mut wanted, 1, Self::PATIENCE_MS) } == 0 {
+        // Nothing yet is 0; a signal that came to this thread is less.
+        while unsafe { libc::poll(&raw mut wanted, 1, Self::PATIENCE_MS) } <= 0 {
             if self.cancel.is_set() {
                 return Err(io::Error::other("nobody wants it any more"));
             }
