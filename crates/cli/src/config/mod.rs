@@ -1,0 +1,79 @@
+//! What the arguments mean.
+//!
+//! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every refusal names the
+//! flag. The types here have no options left that contradict one another.
+
+mod generate;
+mod memory;
+mod order;
+mod sort;
+mod verify;
+mod view;
+
+use std::path::PathBuf;
+
+pub use generate::GenerateConfig;
+pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use verify::{Subject, VerifyConfig};
+pub use view::{CatConfig, MaterializeConfig, MountConfig, Part};
+
+use crate::args::Size;
+use crate::failure::Failure;
+use order::order;
+
+/// The memory budget: what was asked, or a share of what there is.
+fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
+    match typed {
+        Some(Size(0)) => Err("--memory: at least 1 byte".to_owned().into()),
+        Some(Size(bytes)) => Ok(bytes),
+        None => Ok(memory::default_bytes()),
+    }
+}
+
+/// Where the report goes; JSON is the one kind there is.
+fn report(typed: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
+    match typed {
+        Some(path) if path.extension().is_none_or(|extension| extension != "json") => {
+            let path = path.display();
+            Err(format!("--report: '{path}' does not end in .json, the one kind of report").into())
+        }
+        path => Ok(path),
+    }
+}
+
+/// The number of threads: what was asked, or one a processor.
+fn threads(typed: Option<usize>) -> Result<usize, Failure> {
+    match typed {
+        Some(0) => Err("--threads: at least 1".to_owned().into()),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Command, Typed};
+
+    /// The command of these words.
+    pub fn config(words: &[&str]) -> Command {
+        let words = [&["merganser"], words].concat();
+        Typed::try_parse_from(words).expect("parses").command
+    }
+
+    /// The sentence with which the conversion refuses these words.
+    pub fn refusal(words: &[&str]) -> String {
+        let refused = match config(words) {
+            Command::Sort(typed) => SortConfig::try_from(typed).err(),
+            Command::Cat(typed) => CatConfig::try_from(typed).err(),
+            Command::Mount(typed) => MountConfig::try_from(typed).err(),
+            Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
+            Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
+            Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
+            Command::Info(_) | Command::Completions(_) | Command::Man(_) => None,
+        };
+        refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()
+    }
+}

@@ -1,0 +1,220 @@
+//! Where results go: a file that appears complete or not at all, a device or pipe, or standard output.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use storage::file::{self, FileOptions, FileStorage};
+use storage::{Buffer, Completions, Operation, Storage};
+
+use crate::failure::Failure;
+
+/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each other.
+const PIPE_BYTES: libc::c_int = 1 << 20;
+
+/// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
+pub struct Output(Target);
+
+enum Target {
+    Stdout(File),
+    /// A device or a named pipe, written as it stands.
+    Special(File, PathBuf),
+    New(NewFile),
+}
+
+impl Output {
+    /// Opens `path`; `None` and `-` are standard output.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+            return Self::stdout();
+        };
+        let special = fs::metadata(path).is_ok_and(|found| {
+            let kind = found.file_type();
+            kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
+        });
+        if special {
+            let file =
+                OpenOptions::new().write(true).open(path).map_err(|e| Failure::on(path, &e))?;
+            widen(&file);
+            return Ok(Output(Target::Special(file, path.to_owned())));
+        }
+        if path.is_dir() {
+            return Err(Failure::Error(format!(
+                "{}: is a directory; -o takes a file",
+                path.display()
+            )));
+        }
+        let file = NewFile::create(path).map_err(|e| Failure::named(&e))?;
+        Ok(Output(Target::New(file)))
+    }
+
+    fn stdout() -> Result<Self, Failure> {
+        let own = io::stdout().as_fd().try_clone_to_owned().map_err(|e| Failure::on_stdout(&e))?;
+        let file = File::from(own);
+        widen(&file);
+        Ok(Output(Target::Stdout(file)))
+    }
+
+    /// An error of writing here, with the name of where.
+    pub fn failure(&self, error: &io::Error) -> Failure {
+        match &self.0 {
+            Target::Stdout(_) => Failure::on_stdout(error),
+            Target::Special(..) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            Target::Special(_, path) => Failure::on(path, error),
+            Target::New(..) => Failure::named(error),
+        }
+    }
+
+    /// Makes the result durable and visible under its name.
+    ///
+    /// # Errors
+    /// When the last bytes can't be written or the name can't be taken.
+    pub fn finish(self) -> Result<(), Failure> {
+        match self.0 {
+            Target::New(file) => file.publish().map_err(|e| Failure::named(&e)),
+            Target::Stdout(_) | Target::Special(..) => Ok(()),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Target::Stdout(file) | Target::Special(file, _) => file.write(bytes),
+            Target::New(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A new file, written in large aligned pieces of which several are in flight.
+struct NewFile {
+    file: file::Output,
+    storage: Arc<FileStorage>,
+    completions: Completions,
+    /// What is being filled, and how far.
+    buffer: Buffer,
+    filled: usize,
+    /// Where in the file it will go.
+    offset: u64,
+    /// Buffers that are written.
+    spare: Vec<Buffer>,
+    in_flight: usize,
+}
+
+impl NewFile {
+    const PIECE_BYTES: usize = 1 << 20;
+    const PIECES: usize = 8;
+
+    fn create(path: &Path) -> io::Result<Self> {
+        let file = file::Output::create(path, FileOptions::default())?;
+        Ok(NewFile {
+            storage: file.storage(),
+            file,
+            completions: Completions::new(),
+            buffer: Buffer::new(Self::PIECE_BYTES),
+            filled: 0,
+            offset: 0,
+            spare: (1..Self::PIECES).map(|_| Buffer::new(Self::PIECE_BYTES)).collect(),
+            in_flight: 0,
+        })
+    }
+
+    fn submit(&mut self, buffer: Buffer) {
+        let len = buffer.len() as u64;
+        self.storage.submit(0, Operation::Write { offset: self.offset, buffer }, &self.completions);
+        self.offset += len;
+        self.in_flight += 1;
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let done = self.completions.wait(&*self.storage.clock());
+        self.in_flight -= 1;
+        self.spare.extend(done.buffer);
+        done.result.map(|_| ())
+    }
+
+    fn publish(mut self) -> io::Result<()> {
+        let mut rest = std::mem::replace(&mut self.buffer, Buffer::new(0));
+        drop(rest.split_off(self.filled));
+        if !rest.is_empty() {
+            self.submit(rest);
+        }
+        while self.in_flight > 0 {
+            self.wait()?;
+        }
+        let NewFile { file, .. } = self;
+        file.publish()
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.filled == self.buffer.len() {
+            while self.spare.is_empty() {
+                self.wait()?;
+            }
+            let next = self.spare.pop().expect("just waited for");
+            let full = std::mem::replace(&mut self.buffer, next);
+            self.submit(full);
+            self.filled = 0;
+        }
+        let room = &mut self.buffer[self.filled..];
+        let len = room.len().min(bytes.len());
+        room[..len].copy_from_slice(&bytes[..len]);
+        self.filled += len;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Asks for a wide pipe; anything else, and a refusal, is left as it is.
+fn widen(file: &File) {
+    // SAFETY: a call on an open descriptor that touches no memory.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_become_the_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("file");
+        let bytes: Vec<u8> =
+            (0..20 * NewFile::PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
+        for len in [0, 1, NewFile::PIECE_BYTES, NewFile::PIECE_BYTES + 1, bytes.len() - 3] {
+            let mut output = Output::open(Some(&path)).expect("writable");
+            for piece in bytes[..len].chunks(777_777) {
+                output.write_all(piece).expect("written");
+            }
+            output.finish().expect("published");
+            assert!(fs::read(&path).expect("there") == bytes[..len], "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("file");
+        fs::write(&path, "old").expect("written");
+        let mut output = Output::open(Some(&path)).expect("writable");
+        output.write_all(&[1; 5 << 20]).expect("written");
+        drop(output);
+        assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1);
+        assert_eq!(fs::read(&path).expect("there"), b"old");
+    }
+}
