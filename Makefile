@@ -55,7 +55,7 @@ fuzz:
 
 bench-smoke: build
 	@$(CARGO) build --release --locked --workspace --examples
-	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --results target/bench-smoke
+	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke
 
 bench: build
 	@$(CARGO) build --release --locked --workspace --examples

@@ -13,10 +13,14 @@ GENERATE_TIMEOUT_S = 1800
 PLAIN_ROWS = ("awk", "-F,", "NF == 5 && $1 ~ /^[0-9]+$/ && !/\"/")
 
 
+def run(words):
+    """Runs one command, not measured, that must succeed."""
+    _pipe([words], os.devnull)
+
+
 def _pipe(pipeline, output):
     """Runs a pipeline into the file `output`."""
-    processes = []
-    feed = subprocess.DEVNULL
+    processes, feed = [], subprocess.DEVNULL
     try:
         with open(output, "wb") as file:
             for index, words in enumerate(pipeline):

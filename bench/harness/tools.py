@@ -86,6 +86,14 @@ class Tools:
             "--memory", memory_bytes, "--temp", temp, "--threads", cores(),
         )  # fmt: skip
 
+    def raw_read(self, source):
+        """The disk's own speed: `source` read from end to end with direct I/O, nothing done to it."""
+        return (self.example("raw_io"), "read", source)
+
+    def two_pass_floor(self, source, temp):
+        """What no external sort in two passes can beat: the bytes of `source` read and written twice."""
+        return (self.example("raw_io"), "two-pass", source, temp)
+
 
 def _build_stxxl(folder):
     """Compiles the STXXL peer, or returns None where its headers or a compiler are missing."""
