@@ -100,7 +100,7 @@ def check_result(contender, digests, timeout_s):
             raise Failed(f"results differ: {digests}")
 
 
-def run_contender(contender, plan, args, digests):
+def run_contender(contender, bench, plan, args, digests):
     """One contender's turn: each step measured, its result checked the first time, then removed."""
     for output in contender.outputs:
         remove(output)
@@ -115,6 +115,7 @@ def run_contender(contender, plan, args, digests):
     finally:
         for output in contender.outputs:
             remove(output)
+        bench.clear_temp()
 
 
 def run_scenario(name, bench, args, described):
@@ -134,7 +135,7 @@ def run_scenario(name, bench, args, described):
                 if contender.name in errors:
                     continue
                 try:
-                    outcome = run_contender(contender, plan, args, digests)
+                    outcome = run_contender(contender, bench, plan, args, digests)
                 except JobError as error:
                     if contender.ours:
                         raise Failed(f"{contender.name}: {error}") from error

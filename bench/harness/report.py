@@ -146,5 +146,5 @@ def page(machine, results):
         parts.append(claims_table(one["claims"]))
         parts.append(costs_table(one["rounds"]))
         for who, error in one["errors"].items():
-            parts.append(f"Left out, {who}: `{error.splitlines()[0]}`")
+            parts.append(f"Left out, {who}: `{error.splitlines()[-1]}`")
     return "\n\n".join(parts) + "\n"

@@ -43,6 +43,11 @@ class Bench:
         self.temp = folder / "temp"
         self.temp.mkdir(parents=True, exist_ok=True)
 
+    def clear_temp(self):
+        """Removes what a program that was ended left in the folder for temporary files."""
+        for path in self.temp.iterdir():
+            remove(path)
+
     def bytes(self, full):
         """`full` bytes of data, at this scale."""
         return max(MIB, round(full * self.scale))

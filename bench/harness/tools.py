@@ -77,7 +77,8 @@ class Tools:
     def stxxl_sort(self, source, memory_bytes, temp, output):
         """STXXL on 100-byte records; its one temporary file is as large as the input."""
         room = os.path.getsize(source) * 21 // 20 + 256 * 2**20
-        return (self.stxxl, source, output, memory_bytes, temp / "stxxl.disk", room)
+        quiet = ("env", "STXXLLOGFILE=/dev/null", "STXXLERRLOGFILE=/dev/null")  # it would log where we stand
+        return (*quiet, self.stxxl, source, output, memory_bytes, temp / "stxxl.disk", room)
 
     def duckdb_sort(self, kind, source, memory_bytes, temp, output):
         """DuckDB's COPY of an ORDER BY."""
