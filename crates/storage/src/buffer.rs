@@ -51,7 +51,8 @@ impl Buffer {
     #[must_use]
     pub fn new(len: usize) -> Self {
         if len == 0 {
-            let mapping = Arc::new(Mapping { base: std::ptr::without_provenance_mut(ALIGNMENT), len: 0 });
+            let mapping =
+                Arc::new(Mapping { base: std::ptr::without_provenance_mut(ALIGNMENT), len: 0 });
             return Buffer { mapping, start: 0, len: 0 };
         }
         const HUGE: usize = 2 << 20;
@@ -87,8 +88,11 @@ impl Buffer {
     #[must_use]
     pub fn split_off(&mut self, at: usize) -> Buffer {
         assert!(at <= self.len, "split at {at} of a buffer of {} bytes", self.len);
-        let tail =
-            Buffer { mapping: Arc::clone(&self.mapping), start: self.start + at, len: self.len - at };
+        let tail = Buffer {
+            mapping: Arc::clone(&self.mapping),
+            start: self.start + at,
+            len: self.len - at,
+        };
         self.len = at;
         tail
     }

@@ -22,7 +22,7 @@ pub mod file;
 pub mod memory;
 mod operation;
 
-pub use buffer::{Buffer, ALIGNMENT};
+pub use buffer::{ALIGNMENT, Buffer};
 pub use clock::{Clock, RealClock, Work};
 pub use completion::{Completion, Completions};
 pub use directory::Directory;

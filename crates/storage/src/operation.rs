@@ -136,8 +136,8 @@ pub trait StorageExt: Storage {
         let mut done = 0;
         while done < out.len() {
             let want = (out.len() - done).min(1 << 20);
-            let (buffer, n) =
-                self.run(Operation::Read { offset: offset + done as u64, buffer: Buffer::new(want) })?;
+            let (buffer, n) = self
+                .run(Operation::Read { offset: offset + done as u64, buffer: Buffer::new(want) })?;
             let buffer = buffer.expect("a read returns its buffer");
             out[done..done + n].copy_from_slice(&buffer[..n]);
             done += n;

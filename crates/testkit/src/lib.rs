@@ -1,1 +1,23 @@
-//! Placeholder door.
+//! What tests of sorters and storages share.
+//!
+//! - [`patterns`] makes records whose keys hurt: sorted, reversed, all equal, long common prefixes,
+//!   NULs, nothing at all.
+//! - [`oracle`] is the one judge of a sorted output: order, permutation, stability.
+//!
+//! Everything is drawn from a seed with [`Random`], and every complaint names it.
+//!
+//! ```
+//! use testkit::oracle;
+//! use testkit::patterns::{Layout, Pattern, Sample};
+//!
+//! let sample = Sample::new(Pattern::FewDistinct, Layout::Keyed, 100, 42);
+//! let mut sorted = sample.records.clone();
+//! sorted.sort_by(|a, b| sample.layout.key(a).cmp(&sample.layout.key(b)));
+//! oracle::check_sample(&sample, &sorted.concat());
+//! ```
+
+pub mod oracle;
+pub mod patterns;
+mod random;
+
+pub use random::Random;

@@ -1,0 +1,258 @@
+//! What the device gives, through the same code that sorts: the baseline that speeds are held
+//! against.
+//!
+//! ```text
+//! raw_io read|write|rewrite|random FILE [--bytes N] [--block 1M] [--depth 8] [--buffered] [--threads]
+//! raw_io passes FILE [--bytes N] ...
+//! ```
+//!
+//! - `write` makes FILE anew, its space reserved first; `rewrite` overwrites it; both end with a
+//!   sync, which is part of the time.
+//! - `read` reads FILE from its start; `random` reads blocks at random aligned offsets, as many as
+//!   FILE has unless `--bytes` says otherwise.
+//! - `passes` is the least that an external sort does, without the sorting: from FILE to FILE.1,
+//!   then from FILE.1 to FILE.2, reads and writes overlapped, each with a sync at its end. The first
+//!   one is pass one, run formation; the second one is the merge. Both copies are removed.
+//!
+//! Each line printed is `what: seconds, MB/s` (MB = 1,000,000 bytes).
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Instant;
+
+use storage::file::{Direct, EngineChoice, FileDirectory, FileOptions, FileStorage};
+use storage::{
+    Buffer, Completion, Completions, Directory, Operation, RealClock, Storage, StorageExt,
+};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const USAGE: &str = "raw_io read|write|rewrite|random|passes FILE [--bytes N] [--block 1M] \
+                     [--depth 8] [--buffered] [--threads]";
+
+struct Args {
+    command: String,
+    file: String,
+    bytes: Option<u64>,
+    block: usize,
+    depth: usize,
+    options: FileOptions,
+}
+
+fn main() -> Result<()> {
+    let args = parse(std::env::args().skip(1))?;
+    match args.command.as_str() {
+        "read" => {
+            let file = FileStorage::open_path_with(&args.file, false, args.options)?;
+            let bytes = args.bytes.unwrap_or(file.size()).min(file.size());
+            tell(&file, &args);
+            timed("read", bytes, || read(&file, &args, offsets(bytes, &args)))
+        }
+        "random" => {
+            let file = FileStorage::open_path_with(&args.file, false, args.options)?;
+            let blocks = file.size() / args.block as u64;
+            let count = args.bytes.map_or(blocks, |bytes| bytes / args.block as u64);
+            tell(&file, &args);
+            let offsets = random(blocks, count).map(|block| block * args.block as u64);
+            timed("random read", count * args.block as u64, || read(&file, &args, offsets))
+        }
+        "write" => {
+            let file = make(&args, "")?;
+            let bytes = args.bytes.unwrap_or(1 << 30);
+            tell(&file, &args);
+            timed("write", bytes, || write(&file, bytes, &args))
+        }
+        "rewrite" => {
+            let file = FileStorage::open_path_with(&args.file, true, args.options)?;
+            let bytes = args.bytes.unwrap_or(file.size());
+            tell(&file, &args);
+            timed("rewrite", bytes, || write(&file, bytes, &args))
+        }
+        "passes" => {
+            let input = FileStorage::open_path_with(&args.file, false, args.options)?;
+            let bytes = args.bytes.unwrap_or(input.size()).min(input.size());
+            tell(&input, &args);
+            timed("both passes", bytes, || {
+                let run = make(&args, ".1")?;
+                timed("pass one", bytes, || copy(&input, &run, bytes, &args))?;
+                let output = make(&args, ".2")?;
+                timed("pass two", bytes, || copy(&run, &output, bytes, &args))
+            })?;
+            std::fs::remove_file(format!("{}.1", args.file))?;
+            Ok(std::fs::remove_file(format!("{}.2", args.file))?)
+        }
+        _ => Err(USAGE.into()),
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
+    let (Some(command), Some(file)) = (words.next(), words.next()) else {
+        return Err(USAGE.into());
+    };
+    let options = FileOptions::default();
+    let mut args = Args { command, file, bytes: None, block: 1 << 20, depth: 8, options };
+    while let Some(word) = words.next() {
+        let mut number = || words.next().ok_or(USAGE).map(|text| bytes(&text))?;
+        match word.as_str() {
+            "--bytes" => args.bytes = Some(number()?),
+            "--block" => args.block = usize::try_from(number()?)?,
+            "--depth" => args.depth = usize::try_from(number()?)?,
+            "--buffered" => args.options.direct = Direct::Never,
+            "--threads" => args.options.engine = EngineChoice::Threads,
+            _ => return Err(USAGE.into()),
+        }
+    }
+    if args.block == 0 || args.depth == 0 {
+        return Err("--block and --depth begin at 1".into());
+    }
+    Ok(args)
+}
+
+/// A number of bytes with an optional binary suffix K, M or G.
+fn bytes(text: &str) -> Result<u64> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    Ok(digits.parse::<u64>()? << shift)
+}
+
+/// FILE with `suffix`, new and empty.
+fn make(args: &Args, suffix: &str) -> Result<Arc<FileStorage>> {
+    let path = std::path::absolute(format!("{}{suffix}", args.file))?;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
+    else {
+        return Err(USAGE.into());
+    };
+    let directory = FileDirectory::open_with(parent, args.options)?;
+    if path.exists() {
+        directory.remove(name)?;
+    }
+    Ok(directory.create_file(name)?)
+}
+
+#[expect(clippy::print_stdout, reason = "a command")]
+fn tell(file: &FileStorage, args: &Args) {
+    println!("{}: {}, {} bytes x {}", args.file, file.mode(), args.block, args.depth);
+}
+
+#[expect(clippy::print_stdout, reason = "a command")]
+fn timed(what: &str, bytes: u64, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let start = Instant::now();
+    work()?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{what}: {seconds:.3} s, {:.0} MB/s", bytes as f64 / 1e6 / seconds);
+    Ok(())
+}
+
+fn offsets(bytes: u64, args: &Args) -> impl Iterator<Item = u64> {
+    (0..bytes).step_by(args.block)
+}
+
+/// `count` numbers below `end`, the same each time.
+fn random(end: u64, count: u64) -> impl Iterator<Item = u64> {
+    let mut state = 1_u64;
+    (0..count).map(move |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    })
+}
+
+/// `depth` touched buffers of one block each, in one mapping of huge pages.
+fn buffers(args: &Args) -> Vec<Buffer> {
+    let mut rest = Buffer::new(args.block * args.depth);
+    rest.fill(0x5a);
+    let mut all = Vec::with_capacity(args.depth);
+    for _ in 0..args.depth {
+        let more = rest.split_off(args.block);
+        all.push(std::mem::replace(&mut rest, more));
+    }
+    all
+}
+
+fn wait(completions: &Completions) -> Result<(Completion, usize)> {
+    let mut done = completions.wait(&RealClock::new());
+    let count = std::mem::replace(&mut done.result, Ok(0))?;
+    Ok((done, count))
+}
+
+fn read(file: &FileStorage, args: &Args, mut offsets: impl Iterator<Item = u64>) -> Result<()> {
+    let completions = Completions::new();
+    let mut free = buffers(args);
+    loop {
+        if let Some(buffer) = free.pop() {
+            if let Some(offset) = offsets.next() {
+                file.submit(offset, Operation::Read { offset, buffer }, &completions);
+                continue;
+            }
+            free.push(buffer);
+        }
+        if free.len() == args.depth {
+            return Ok(());
+        }
+        free.extend(wait(&completions)?.0.buffer);
+    }
+}
+
+fn write(file: &FileStorage, bytes: u64, args: &Args) -> Result<()> {
+    file.run(Operation::Allocate { offset: 0, len: bytes })?;
+    let completions = Completions::new();
+    let mut free = buffers(args);
+    let mut offsets = offsets(bytes, args);
+    loop {
+        if let Some(mut buffer) = free.pop() {
+            if let Some(offset) = offsets.next() {
+                cut(&mut buffer, bytes - offset);
+                file.submit(offset, Operation::Write { offset, buffer }, &completions);
+                continue;
+            }
+            free.push(buffer);
+        }
+        if free.len() == args.depth {
+            return Ok(file.sync()?);
+        }
+        free.extend(wait(&completions)?.0.buffer);
+    }
+}
+
+/// Half of the requests read, half of them write.
+fn copy(from: &FileStorage, to: &FileStorage, bytes: u64, args: &Args) -> Result<()> {
+    to.run(Operation::Allocate { offset: 0, len: bytes })?;
+    let completions = Completions::new();
+    let mut free = buffers(args);
+    free.extend(buffers(args));
+    let all = free.len();
+    let mut offsets = offsets(bytes, args);
+    let mut writing = std::collections::HashSet::new();
+    loop {
+        if let Some(mut buffer) = free.pop() {
+            if let Some(offset) = offsets.next() {
+                cut(&mut buffer, bytes - offset);
+                from.submit(offset, Operation::Read { offset, buffer }, &completions);
+                continue;
+            }
+            free.push(buffer);
+        }
+        if free.len() == all {
+            return Ok(to.sync()?);
+        }
+        let (done, _) = wait(&completions)?;
+        let (offset, buffer) = (done.token, done.buffer.expect("comes back"));
+        if writing.remove(&offset) {
+            free.push(buffer);
+        } else {
+            writing.insert(offset);
+            to.submit(offset, Operation::Write { offset, buffer }, &completions);
+        }
+    }
+}
+
+/// Shortens `buffer` to at most `left`; only the last one of a file.
+fn cut(buffer: &mut Buffer, left: u64) {
+    if left < buffer.len() as u64 {
+        drop(buffer.split_off(usize::try_from(left).expect("below a length")));
+    }
+}

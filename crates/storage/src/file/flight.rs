@@ -1,0 +1,337 @@
+//! One operation on its way: which system call comes next, and what its result means.
+
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use super::storage::OpenFile;
+use crate::{ALIGNMENT, Buffer, Completion, Completions, Operation};
+
+/// Longest single transfer; the kernel cuts anything above 2 GiB - 4 KiB anyway.
+const PIECE_BYTES_MAX: usize = 1 << 30;
+
+/// An I/O error with the file, the operation and the offset it happened at. It is the inner error
+/// of the [`io::Error`] that a completion carries, which keeps the kind.
+#[derive(Debug)]
+pub struct FileError {
+    /// Path of the file, as it was given.
+    pub path: String,
+    /// What was tried, for example `read of 4096 bytes at 8192`.
+    pub operation: String,
+    /// The system's own error, with its raw number.
+    pub cause: io::Error,
+}
+
+impl FileError {
+    /// `cause`, wrapped so that its kind stays.
+    pub(super) fn wrap(path: &str, operation: impl Into<String>, cause: io::Error) -> io::Error {
+        let kind = cause.kind();
+        io::Error::new(
+            kind,
+            FileError { path: path.to_owned(), operation: operation.into(), cause },
+        )
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.path, self.operation, self.cause)
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// A system call to make. Its memory belongs to the [`Flight`] that asked for it and stays in place
+/// until the flight is told the result.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Call {
+    Read { fd: RawFd, to: *mut u8, len: usize, offset: u64 },
+    Write { fd: RawFd, from: *const u8, len: usize, offset: u64 },
+    Sync { fd: RawFd },
+    Allocate { fd: RawFd, mode: i32, offset: u64, len: u64 },
+}
+
+/// An operation in flight. Ends by posting its completion, from [`Flight::took`].
+pub(super) struct Flight {
+    token: u64,
+    file: Arc<OpenFile>,
+    completions: Completions,
+    task: Task,
+    /// The piece under way goes past the page cache.
+    pub(super) direct: bool,
+    /// The last try would have blocked: the next one had better be allowed to.
+    pub(super) retried: bool,
+}
+
+enum Task {
+    Read { offset: u64, buffer: Buffer, done: usize },
+    Write { offset: u64, buffer: Buffer, done: usize },
+    Sync,
+    Discard { offset: u64, len: u64 },
+    Allocate { offset: u64, len: u64 },
+}
+
+impl Flight {
+    /// Prepares `operation`; posts it at once and returns nothing where no system call is needed or
+    /// none may be made.
+    pub(super) fn new(
+        file: &Arc<OpenFile>,
+        token: u64,
+        operation: Operation,
+        completions: &Completions,
+    ) -> Option<Flight> {
+        let changes = !matches!(operation, Operation::Read { .. } | Operation::Sync);
+        let (task, range) = match operation {
+            Operation::Read { offset, buffer } => {
+                let len = buffer.len() as u64;
+                (Task::Read { offset, buffer, done: 0 }, Some((offset, len)))
+            }
+            Operation::Write { offset, buffer } => {
+                let len = buffer.len() as u64;
+                (Task::Write { offset, buffer, done: 0 }, Some((offset, len)))
+            }
+            Operation::Sync => (Task::Sync, None),
+            Operation::Discard { offset, len } => {
+                (Task::Discard { offset, len }, Some((offset, len)))
+            }
+            Operation::Allocate { offset, len } => {
+                (Task::Allocate { offset, len }, Some((offset, len)))
+            }
+            Operation::SetSize { size } => {
+                // Metadata alone: quick, and only recent rings know it, so the caller's own thread.
+                let result = file.set_size(size);
+                completions.post(Completion { token, buffer: None, result: result.map(|()| 0) });
+                return None;
+            }
+        };
+        let flight = Flight {
+            token,
+            file: Arc::clone(file),
+            completions: completions.clone(),
+            task,
+            direct: false,
+            retried: false,
+        };
+        if changes && !file.writable {
+            flight.fail(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading only"));
+            return None;
+        }
+        if let Some((offset, len)) = range {
+            if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
+                flight.fail(io::Error::new(io::ErrorKind::InvalidInput, "beyond any file's end"));
+                return None;
+            }
+            if len == 0 {
+                flight.finish(Ok(0));
+                return None;
+            }
+        }
+        Some(flight)
+    }
+
+    /// The next system call. Its pointers stay valid until [`Flight::took`].
+    pub(super) fn call(&mut self) -> Call {
+        match &mut self.task {
+            Task::Read { offset, buffer, done } => {
+                let (fd, direct, at, len) = piece(&self.file, *offset, buffer, *done);
+                self.direct = direct;
+                Call::Read { fd, to: at, len, offset: *offset + *done as u64 }
+            }
+            Task::Write { offset, buffer, done } => {
+                let (fd, direct, at, len) = piece(&self.file, *offset, buffer, *done);
+                self.direct = direct;
+                Call::Write { fd, from: at, len, offset: *offset + *done as u64 }
+            }
+            Task::Sync => Call::Sync { fd: self.file.buffered_fd() },
+            Task::Discard { offset, len } => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                Call::Allocate { fd: self.file.buffered_fd(), mode, offset: *offset, len: *len }
+            }
+            Task::Allocate { offset, len } => {
+                Call::Allocate { fd: self.file.buffered_fd(), mode: 0, offset: *offset, len: *len }
+            }
+        }
+    }
+
+    /// Takes the result of the call: a count, or a negative error number. Returns itself when
+    /// another call is due, else posts.
+    pub(super) fn took(mut self, result: i32) -> Option<Flight> {
+        if result < 0 {
+            return self.took_error(-result);
+        }
+        self.retried = false;
+        let moved = usize::try_from(result).expect("not negative");
+        match &mut self.task {
+            Task::Read { buffer, done, .. } => {
+                *done += moved;
+                if moved > 0 && *done < buffer.len() {
+                    return Some(self);
+                }
+                let done = *done;
+                self.finish(Ok(done));
+            }
+            Task::Write { buffer, done, .. } => {
+                *done += moved;
+                let done = *done;
+                if done == buffer.len() {
+                    self.finish(Ok(done));
+                } else if moved > 0 {
+                    return Some(self);
+                } else {
+                    self.fail(io::ErrorKind::WriteZero.into());
+                }
+            }
+            Task::Sync | Task::Discard { .. } | Task::Allocate { .. } => self.finish(Ok(0)),
+        }
+        None
+    }
+
+    fn took_error(mut self, errno: i32) -> Option<Flight> {
+        match (errno, &self.task) {
+            (libc::EINTR | libc::EAGAIN, _) => {
+                self.retried = true;
+                Some(self)
+            }
+            (libc::EINVAL, _) if self.direct => {
+                self.file.refuse_direct(&io::Error::from_raw_os_error(errno));
+                Some(self)
+            }
+            (libc::EOPNOTSUPP, &Task::Allocate { offset, len }) => {
+                let result = self.file.grow(offset + len);
+                self.finish(result.map(|()| 0));
+                None
+            }
+            _ => {
+                self.fail(io::Error::from_raw_os_error(errno));
+                None
+            }
+        }
+    }
+
+    fn fail(self, cause: io::Error) {
+        let what = match &self.task {
+            Task::Read { offset, buffer, done } => {
+                format!("read of {} bytes at {}", buffer.len() - done, offset + *done as u64)
+            }
+            Task::Write { offset, buffer, done } => {
+                format!("write of {} bytes at {}", buffer.len() - done, offset + *done as u64)
+            }
+            Task::Sync => "sync".to_owned(),
+            Task::Discard { offset, len } => format!("discard of {len} bytes at {offset}"),
+            Task::Allocate { offset, len } => format!("allocation of {len} bytes at {offset}"),
+        };
+        let error = FileError::wrap(&self.file.name, what, cause);
+        self.finish(Err(error));
+    }
+
+    fn finish(self, result: io::Result<usize>) {
+        let buffer = match self.task {
+            Task::Read { buffer, .. } | Task::Write { buffer, .. } => Some(buffer),
+            _ => None,
+        };
+        // First, so that whoever has seen the completion and holds no handle sees the file closed.
+        drop(self.file);
+        self.completions.post(Completion { token: self.token, buffer, result });
+    }
+}
+
+/// Descriptor, directness, memory and length of the next piece of a transfer.
+fn piece(
+    file: &OpenFile,
+    offset: u64,
+    buffer: &mut Buffer,
+    done: usize,
+) -> (RawFd, bool, *mut u8, usize) {
+    let (base, len) = buffer.raw();
+    let at = base.wrapping_add(done);
+    let left = (len - done).min(PIECE_BYTES_MAX);
+    let aligned = (offset + done as u64).is_multiple_of(ALIGNMENT as u64)
+        && (at as usize).is_multiple_of(ALIGNMENT)
+        && left >= ALIGNMENT;
+    match file.direct_fd() {
+        Some(fd) if aligned => (fd, true, at, left / ALIGNMENT * ALIGNMENT),
+        _ => (file.buffered_fd(), false, at, left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StorageExt;
+    use crate::file::{FileOptions, FileStorage};
+
+    /// A flight on a fresh file of 3 pages, and where its completion arrives.
+    fn flight(operation: Operation) -> (Flight, Completions, Arc<FileStorage>) {
+        let file = tempfile::tempfile().expect("file");
+        let options = FileOptions::default();
+        let storage = FileStorage::from_file(file, "a file".to_owned(), true, options);
+        let storage = storage.expect("storage");
+        storage.write_at(0, &[1; 3 * ALIGNMENT]).expect("write");
+        let completions = Completions::new();
+        let flight = Flight::new(&storage.file, 7, operation, &completions).expect("has calls");
+        (flight, completions, storage)
+    }
+
+    fn next_read(flight: &mut Flight) -> (RawFd, u64, usize) {
+        match flight.call() {
+            Call::Read { fd, len, offset, .. } => (fd, offset, len),
+            other => panic!("not a read: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refused_direct_transfer_goes_on_buffered_and_the_reason_is_kept() {
+        let read = Operation::Read { offset: 4096, buffer: Buffer::new(4096) };
+        let (mut flight, completions, storage) = flight(read);
+        let direct = storage.file.direct_fd();
+        assert_eq!(next_read(&mut flight).0, direct.unwrap_or(storage.file.buffered_fd()));
+        if direct.is_some() {
+            flight = flight.took(-libc::EINVAL).expect("another try");
+            assert_eq!(next_read(&mut flight), (storage.file.buffered_fd(), 4096, 4096));
+            let mode = storage.mode();
+            assert!(!mode.direct && mode.reason.is_some_and(|r| r.contains("Invalid argument")));
+        }
+        assert!(flight.took(-libc::EINVAL).is_none(), "no third try");
+        let error = completions.poll().expect("posted").result.expect_err("refused");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn short_and_interrupted_transfers_go_on_where_they_stopped() {
+        let read = Operation::Read { offset: 0, buffer: Buffer::new(3 * ALIGNMENT) };
+        let (mut flight, completions, storage) = flight(read);
+        assert_eq!(next_read(&mut flight).1, 0);
+        let mut flight = flight.took(4096).expect("more to read");
+        assert_eq!((next_read(&mut flight).1, next_read(&mut flight).2), (4096, 8192));
+        let mut flight = flight.took(-libc::EINTR).expect("again");
+        assert_eq!(next_read(&mut flight).1, 4096);
+        let mut flight = flight.took(10).expect("more to read");
+        let odd = (storage.file.buffered_fd(), 4106, 8182);
+        assert_eq!(next_read(&mut flight), odd, "unaligned now");
+        assert!(completions.poll().is_none(), "not before its end");
+        assert!(flight.took(0).is_none(), "the end of the file");
+        assert_eq!(completions.poll().expect("posted").result.expect("no error"), 4106);
+    }
+
+    #[test]
+    fn a_write_that_moves_nothing_is_an_error_and_a_full_disk_keeps_its_kind() {
+        let write = || Operation::Write { offset: 4096, buffer: Buffer::new(4096) };
+        for (result, kind) in
+            [(0, io::ErrorKind::WriteZero), (-libc::ENOSPC, io::ErrorKind::StorageFull)]
+        {
+            let (mut flight, completions, _storage) = flight(write());
+            flight.call();
+            assert!(flight.took(result).is_none());
+            let done = completions.poll().expect("posted");
+            assert_eq!((done.token, done.buffer.map(|b| b.len())), (7, Some(4096)));
+            let error = done.result.expect_err("failed");
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().starts_with("a file: write of 4096 bytes at 4096: "));
+        }
+    }
+}

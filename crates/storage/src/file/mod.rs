@@ -1,0 +1,179 @@
+//! Real files: io_uring with O_DIRECT, or threads and the page cache where the system takes
+//! neither.
+//!
+//! A [`FileStorage`] holds its file open twice, once past the page cache and once through it. Each
+//! operation is cut into pieces: what is page-aligned in the file and in memory goes direct, the
+//! rest (usually the odd tail of a file) goes buffered; the kernel keeps the two coherent. Where
+//! direct I/O is refused, on opening or on the first transfer, the file and its directory fall back
+//! to buffered I/O and [`Mode`] says why.
+//!
+//! ```text
+//!  submit ──► Flight ──► engine ──► system call ──► Flight::took ──► Completions::post
+//!               ▲          ring.rs or threads.rs         │
+//!               └──────────── a short transfer, EINTR ◄──┘
+//! ```
+//!
+//! The engine is shared by all files of the process that ask for the same kind, and its threads end
+//! with the last of them, after the last operation.
+//!
+//! What a file system may lack: [`Operation::Discard`](crate::Operation::Discard) is an error of
+//! kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
+//! cannot be reserved.
+
+mod directory;
+mod flight;
+mod output;
+mod ring;
+mod storage;
+mod threads;
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+
+pub use directory::FileDirectory;
+pub use flight::FileError;
+pub use output::Output;
+pub use storage::FileStorage;
+
+use flight::Flight;
+use ring::Ring;
+use threads::Pool;
+
+/// How to reach files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Whether to go past the page cache.
+    pub direct: Direct,
+    /// Who makes the system calls.
+    pub engine: EngineChoice,
+    /// Most requests in flight at once; further ones queue. At least 1.
+    pub queue_depth: u32,
+}
+
+impl Default for FileOptions {
+    /// Direct I/O and io_uring where there are, 64 requests in flight.
+    fn default() -> Self {
+        FileOptions { direct: Direct::Auto, engine: EngineChoice::Auto, queue_depth: 64 }
+    }
+}
+
+/// Whether to go past the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direct {
+    /// Wherever the file system takes it.
+    Auto,
+    /// Never.
+    Never,
+}
+
+/// Which engine is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EngineChoice {
+    /// io_uring where the kernel has it and lets us, else threads.
+    Auto,
+    /// Threads.
+    Threads,
+}
+
+/// Which engine is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// io_uring.
+    Ring,
+    /// Threads that make blocking calls.
+    Threads,
+}
+
+/// How files are reached in fact, for a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mode {
+    /// Aligned transfers go past the page cache.
+    pub direct: bool,
+    /// Who makes the system calls.
+    pub engine: Engine,
+    /// Why it is less than direct I/O through io_uring; `None` when it is not.
+    pub reason: Option<String>,
+}
+
+impl fmt::Display for Mode {
+    /// For example `direct I/O, io_uring` or `buffered I/O, io_uring (direct I/O: ...)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cache = if self.direct { "direct" } else { "buffered" };
+        let engine = match self.engine {
+            Engine::Ring => "io_uring",
+            Engine::Threads => "threads",
+        };
+        write!(f, "{cache} I/O, {engine}")?;
+        match &self.reason {
+            Some(reason) => write!(f, " ({reason})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A started engine. Dropping the last handle waits for what is in flight and ends the threads.
+pub(crate) struct Engines {
+    choice: EngineChoice,
+    queue_depth: u32,
+    running: Running,
+    /// Why it is not the ring, if it is not.
+    refusal: Option<String>,
+}
+
+enum Running {
+    Ring(Ring),
+    Threads(Pool),
+}
+
+static SHARED: Mutex<Vec<Weak<Engines>>> = Mutex::new(Vec::new());
+
+impl Engines {
+    /// The running engine of the kind that `options` ask for, started if there is none.
+    fn shared(options: FileOptions) -> io::Result<Arc<Engines>> {
+        let mut all = SHARED.lock().expect("starting an engine does not panic");
+        all.retain(|engine| engine.strong_count() > 0);
+        let found = all.iter().filter_map(Weak::upgrade).find(|engine| {
+            engine.choice == options.engine && engine.queue_depth == options.queue_depth
+        });
+        if let Some(engine) = found {
+            return Ok(engine);
+        }
+        let engine = Arc::new(Engines::start(options.engine, options.queue_depth)?);
+        all.push(Arc::downgrade(&engine));
+        Ok(engine)
+    }
+
+    fn start(choice: EngineChoice, queue_depth: u32) -> io::Result<Engines> {
+        let refusal = match choice {
+            EngineChoice::Auto => match Ring::start(queue_depth) {
+                Ok(ring) => {
+                    let running = Running::Ring(ring);
+                    return Ok(Engines { choice, queue_depth, running, refusal: None });
+                }
+                Err(e) => format!("io_uring: {e}"),
+            },
+            EngineChoice::Threads => "threads asked for".to_owned(),
+        };
+        let running = Running::Threads(Pool::start(queue_depth)?);
+        Ok(Engines { choice, queue_depth, running, refusal: Some(refusal) })
+    }
+
+    fn submit(&self, flight: Flight) {
+        match &self.running {
+            Running::Ring(ring) => ring.submit(flight),
+            Running::Threads(pool) => pool.submit(flight),
+        }
+    }
+
+    fn mode(&self, direct: bool, direct_refusal: Option<&str>) -> Mode {
+        let engine = match self.running {
+            Running::Ring(_) => Engine::Ring,
+            Running::Threads(_) => Engine::Threads,
+        };
+        let parts: Vec<&str> =
+            [direct_refusal, self.refusal.as_deref()].into_iter().flatten().collect();
+        let reason = (!parts.is_empty()).then(|| parts.join("; "));
+        Mode { direct, engine, reason }
+    }
+}

@@ -1,0 +1,231 @@
+//! One open file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use super::flight::{FileError, Flight};
+use super::{Direct, Engines, FileOptions, Mode};
+use crate::{Clock, Completions, Operation, RealClock, Storage};
+
+static WALL: LazyLock<Arc<RealClock>> = LazyLock::new(|| Arc::new(RealClock::new()));
+
+/// The one clock of all real files.
+pub(super) fn wall_clock() -> Arc<dyn Clock> {
+    Arc::clone(&WALL) as Arc<dyn Clock>
+}
+
+/// Why direct I/O is off for a group of files, once it is; shared by a directory and its files.
+#[derive(Debug, Default)]
+pub(super) struct DirectRefusal(OnceLock<String>);
+
+impl DirectRefusal {
+    pub(super) fn for_options(options: FileOptions) -> Arc<DirectRefusal> {
+        let refusal = DirectRefusal::default();
+        if options.direct == Direct::Never {
+            refusal.set("buffered I/O asked for".to_owned());
+        }
+        Arc::new(refusal)
+    }
+
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    fn set(&self, reason: String) {
+        // The first reason stays: later ones are its echo from operations already in flight.
+        let _ = self.0.set(reason);
+    }
+}
+
+/// The descriptors of a file, shared by its handle and the operations in flight.
+pub(super) struct OpenFile {
+    pub(super) name: String,
+    pub(super) writable: bool,
+    buffered: File,
+    direct: Option<File>,
+    refusal: Arc<DirectRefusal>,
+    /// A block device, whose size `stat` does not tell.
+    device: bool,
+}
+
+impl OpenFile {
+    pub(super) fn buffered_fd(&self) -> RawFd {
+        self.buffered.as_raw_fd()
+    }
+
+    /// The descriptor past the page cache, unless that has been refused.
+    pub(super) fn direct_fd(&self) -> Option<RawFd> {
+        match &self.direct {
+            Some(file) if self.refusal.reason().is_none() => Some(file.as_raw_fd()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn refuse_direct(&self, cause: &io::Error) {
+        self.refusal.set(format!("direct I/O: {}: {cause}", self.name));
+    }
+
+    /// Makes the file at least `size` long.
+    pub(super) fn grow(&self, size: u64) -> io::Result<()> {
+        if self.size()? < size { self.set_size(size) } else { Ok(()) }
+    }
+
+    pub(super) fn set_size(&self, size: u64) -> io::Result<()> {
+        let result = if self.writable {
+            self.buffered.set_len(size)
+        } else {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading only"))
+        };
+        result.map_err(|e| FileError::wrap(&self.name, format!("setting the size to {size}"), e))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        if self.device {
+            // Nothing uses the position of the descriptor, so moving it disturbs nobody.
+            io::Seek::seek(&mut &self.buffered, io::SeekFrom::End(0))
+        } else {
+            Ok(self.buffered.metadata()?.len())
+        }
+    }
+}
+
+/// A regular file or block device.
+pub struct FileStorage {
+    pub(super) file: Arc<OpenFile>,
+    engine: Arc<Engines>,
+}
+
+impl FileStorage {
+    /// Opens the existing file at `path`, for reading only unless `writable`, with default options.
+    ///
+    /// # Errors
+    /// `NotFound` and the like; `IsADirectory`; `InvalidInput` for a pipe, a terminal or anything
+    /// else that has no offsets.
+    pub fn open_path(path: impl AsRef<Path>, writable: bool) -> io::Result<Arc<FileStorage>> {
+        Self::open_path_with(path, writable, FileOptions::default())
+    }
+
+    /// [`FileStorage::open_path`] with options.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_path_with(
+        path: impl AsRef<Path>,
+        writable: bool,
+        options: FileOptions,
+    ) -> io::Result<Arc<FileStorage>> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let wrap = |e| FileError::wrap(&name, "open", e);
+        // A pipe would make the open wait for its other end, so look before.
+        check_addressable(&std::fs::metadata(path).map_err(wrap)?).map_err(wrap)?;
+        let file = OpenOptions::new().read(true).write(writable).open(path).map_err(wrap)?;
+        Self::from_file(file, name.clone(), writable, options)
+    }
+
+    /// Takes over `file`, which is open for reading and, if `writable`, for writing; `name` is what
+    /// to call it in errors. For a standard input that is a file, for example.
+    ///
+    /// # Errors
+    /// As [`FileStorage::open_path`].
+    pub fn from_file(
+        file: File,
+        name: String,
+        writable: bool,
+        options: FileOptions,
+    ) -> io::Result<Arc<FileStorage>> {
+        let engine =
+            Engines::shared(options).map_err(|e| FileError::wrap(&name, "starting threads", e))?;
+        Self::assemble(file, name, writable, engine, DirectRefusal::for_options(options))
+    }
+
+    /// `file` on `engine`, opened a second time past the page cache if `refusal` does not forbid.
+    pub(super) fn assemble(
+        file: File,
+        name: String,
+        writable: bool,
+        engine: Arc<Engines>,
+        refusal: Arc<DirectRefusal>,
+    ) -> io::Result<Arc<FileStorage>> {
+        let metadata = file.metadata().map_err(|e| FileError::wrap(&name, "open", e))?;
+        check_addressable(&metadata).map_err(|e| FileError::wrap(&name, "open", e))?;
+        let device = metadata.file_type().is_block_device();
+        let mut opened = OpenFile { name, writable, buffered: file, direct: None, refusal, device };
+        if opened.refusal.reason().is_none() {
+            // Through /proc: the same file even when it has no name or has just been renamed.
+            let path = format!("/proc/self/fd/{}", opened.buffered_fd());
+            let mut how = OpenOptions::new();
+            how.read(true).write(writable).custom_flags(libc::O_DIRECT);
+            match how.open(path) {
+                Ok(file) => opened.direct = Some(file),
+                Err(e) => opened.refuse_direct(&e),
+            }
+        }
+        Ok(Arc::new(FileStorage { file: Arc::new(opened), engine }))
+    }
+
+    /// How this file is reached now; a refusal of direct I/O may show with the first transfer.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.engine.mode(self.file.direct_fd().is_some(), self.file.refusal.reason())
+    }
+
+    /// Bytes that the file occupies on its device, which a hole does not.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn allocated_bytes(&self) -> io::Result<u64> {
+        match self.file.buffered.metadata() {
+            Ok(metadata) => Ok(metadata.blocks() * 512),
+            Err(e) => Err(FileError::wrap(&self.file.name, "stat", e)),
+        }
+    }
+
+    /// The file itself, for what the seam does not offer. Its position means nothing.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file.buffered
+    }
+}
+
+impl AsFd for FileStorage {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.buffered.as_fd()
+    }
+}
+
+fn check_addressable(metadata: &std::fs::Metadata) -> io::Result<()> {
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else if kind.is_file() || kind.is_block_device() {
+        Ok(())
+    } else {
+        let why = "neither a regular file nor a block device";
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    }
+}
+
+impl Storage for FileStorage {
+    fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size().expect("stat of an open file")
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        wall_clock()
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        if let Some(flight) = Flight::new(&self.file, token, operation, completions) {
+            self.engine.submit(flight);
+        }
+    }
+}

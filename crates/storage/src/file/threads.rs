@@ -1,0 +1,104 @@
+//! The plain engine: a few threads that make blocking calls.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+
+use super::flight::{Call, Flight};
+
+/// More threads than this no longer make a disk faster.
+const THREADS_MAX: u32 = 16;
+
+/// A pool of threads. Dropping it waits for everything submitted.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Inbox {
+    queue: VecDeque<Flight>,
+    closing: bool,
+}
+
+impl Pool {
+    pub(super) fn start(queue_depth: u32) -> io::Result<Pool> {
+        let mut pool = Pool { shared: Arc::default(), threads: Vec::new() };
+        for _ in 0..queue_depth.clamp(1, THREADS_MAX) {
+            let shared = Arc::clone(&pool.shared);
+            let builder = thread::Builder::new().name("storage".to_owned()).stack_size(128 << 10);
+            pool.threads.push(builder.spawn(move || work(&shared))?);
+        }
+        Ok(pool)
+    }
+
+    pub(super) fn submit(&self, flight: Flight) {
+        self.shared.inbox.lock().expect("workers do not panic").queue.push_back(flight);
+        self.shared.arrived.notify_one();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.inbox.lock().expect("workers do not panic").closing = true;
+        self.shared.arrived.notify_all();
+        for thread in self.threads.drain(..) {
+            thread.join().expect("workers do not panic");
+        }
+    }
+}
+
+fn work(shared: &Shared) {
+    let mut inbox = shared.inbox.lock().expect("workers do not panic");
+    loop {
+        if let Some(flight) = inbox.queue.pop_front() {
+            drop(inbox);
+            let mut next = Some(flight);
+            while let Some(mut flight) = next {
+                let call = flight.call();
+                next = flight.took(make(call));
+            }
+            inbox = shared.inbox.lock().expect("workers do not panic");
+        } else if inbox.closing {
+            return;
+        } else {
+            inbox = shared.arrived.wait(inbox).expect("workers do not panic");
+        }
+    }
+}
+
+/// Makes `call`, blocking; the count, or the negative error number.
+fn make(call: Call) -> i32 {
+    // The flight has checked that every end of a range fits an `i64`.
+    let signed = u64::cast_signed;
+    let result = match call {
+        Call::Read { fd, to, len, offset } => {
+            // SAFETY: the flight owns `len` writable bytes there until it is told the result.
+            unsafe { libc::pread64(fd, to.cast(), len, signed(offset)) }
+        }
+        Call::Write { fd, from, len, offset } => {
+            // SAFETY: the flight owns `len` initialised bytes there until it is told the result.
+            unsafe { libc::pwrite64(fd, from.cast(), len, signed(offset)) }
+        }
+        Call::Sync { fd } => {
+            // SAFETY: no memory is passed.
+            unsafe { libc::fdatasync(fd) as isize }
+        }
+        Call::Allocate { fd, mode, offset, len } => {
+            // SAFETY: no memory is passed.
+            unsafe { libc::fallocate64(fd, mode, signed(offset), signed(len)) as isize }
+        }
+    };
+    if result < 0 {
+        -io::Error::last_os_error().raw_os_error().expect("from the system")
+    } else {
+        i32::try_from(result).expect("a piece is at most 1 GiB")
+    }
+}
