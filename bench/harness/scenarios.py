@@ -180,7 +180,8 @@ def gensort_file(bench):
                 result=out["stxxl"],
             )
         )
-    contenders.append(_one_step("floor", bench.tools.two_pass_floor(source, bench.temp)))
+    copies = tuple(source.with_name(source.name + end) for end in (".1", ".2"))
+    contenders.append(_one_step("floor", bench.tools.two_pass_floor(source), outputs=copies))
     yield Plan(
         folder=bench.folder,
         input_bytes=size,
