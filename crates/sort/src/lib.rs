@@ -1,3 +1,12 @@
 //! The engine.
+mod access;
+pub mod budget;
+pub mod error;
+pub mod merge;
 pub mod key;
+pub mod progress;
 pub mod record;
+pub mod run;
+pub use budget::Budget;
+pub use error::{Error, Result};
+pub use progress::{Progress, Silent};

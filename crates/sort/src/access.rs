@@ -1,0 +1,104 @@
+//! How hot loops see keys: as they lie in the record, or encoded into a buffer beside it.
+//!
+//! [`with_access!`] compiles a loop once for each pair of framing and access.
+
+use std::cmp::Ordering;
+
+use crate::key::{DirectKey, Order};
+use crate::run::tag::prefix_at;
+
+/// Reads and compares keys without knowing which kind they are.
+pub(crate) trait KeyAccess: Copy + Send + Sync {
+    /// What is kept beside a record while it is looked at.
+    type Kept: Default + Send;
+
+    /// Reads the key of `record` into `kept`; returns its prefix, ascending in key order.
+    fn load(self, record: &[u8], kept: &mut Self::Kept) -> u64;
+
+    /// Compares the keys of two loaded records.
+    fn compare_keys(self, a: (&[u8], &Self::Kept), b: (&[u8], &Self::Kept)) -> Ordering;
+
+    /// Compares two loaded records in full; `Equal` means input order decides.
+    fn compare(self, a: (&[u8], &Self::Kept), b: (&[u8], &Self::Kept)) -> Ordering;
+}
+
+/// The key lies in the record.
+#[derive(Clone, Copy)]
+pub(crate) struct DirectAccess(pub(crate) DirectKey);
+
+impl KeyAccess for DirectAccess {
+    type Kept = ();
+
+    #[inline]
+    fn load(self, record: &[u8], _kept: &mut ()) -> u64 {
+        let prefix = prefix_at(self.0.place.of(record), 0);
+        if self.0.descending { !prefix } else { prefix }
+    }
+
+    #[inline]
+    fn compare_keys(self, a: (&[u8], &()), b: (&[u8], &())) -> Ordering {
+        let order = self.0.place.of(a.0).cmp(self.0.place.of(b.0));
+        if self.0.descending { order.reverse() } else { order }
+    }
+
+    #[inline]
+    fn compare(self, a: (&[u8], &()), b: (&[u8], &())) -> Ordering {
+        self.compare_keys(a, b)
+    }
+}
+
+/// The key is encoded beside the record.
+#[derive(Clone, Copy)]
+pub(crate) struct EncodedAccess<'a>(pub(crate) &'a Order);
+
+impl KeyAccess for EncodedAccess<'_> {
+    type Kept = Vec<u8>;
+
+    #[inline]
+    fn load(self, record: &[u8], kept: &mut Vec<u8>) -> u64 {
+        kept.clear();
+        self.0.encode(record, kept);
+        prefix_at(kept, 0)
+    }
+
+    #[inline]
+    fn compare_keys(self, a: (&[u8], &Vec<u8>), b: (&[u8], &Vec<u8>)) -> Ordering {
+        a.1.cmp(b.1)
+    }
+
+    #[inline]
+    fn compare(self, a: (&[u8], &Vec<u8>), b: (&[u8], &Vec<u8>)) -> Ordering {
+        self.compare_keys(a, b).then_with(|| {
+            let (x, y) = (resort_bytes(a.0), resort_bytes(b.0));
+            match self.0.last_resort() {
+                None => Ordering::Equal,
+                Some(false) => x.cmp(y),
+                Some(true) => y.cmp(x),
+            }
+        })
+    }
+}
+
+/// The bytes that the last resort compares: the record without its terminator.
+#[inline]
+pub(crate) fn resort_bytes(record: &[u8]) -> &[u8] {
+    &record[..record.len() - 1]
+}
+
+/// Runs `$body` with `$framing` and `$access` bound for `$order`, compiled once for each pair.
+macro_rules! with_access {
+    ($order:expr, $framing:ident, $access:ident => $body:expr) => {{
+        let order: &$crate::key::Order = $order;
+        $crate::record::with_framing!(order.format(), $framing => match order.direct() {
+            Some(key) => {
+                let $access = $crate::access::DirectAccess(key);
+                $body
+            }
+            None => {
+                let $access = $crate::access::EncodedAccess(order);
+                $body
+            }
+        })
+    }};
+}
+pub(crate) use with_access;

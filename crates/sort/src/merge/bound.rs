@@ -1,0 +1,60 @@
+//! A place in the total order of all records: by key, then by run, then by position in the run.
+
+use std::cmp::Ordering;
+
+use crate::run::Run;
+
+/// Everything before a bound is on its left. It need not be at a record of any run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// Full normalised key.
+    pub(crate) key: Vec<u8>,
+    /// Among records with this key: those of earlier runs are left, of later runs right, and of
+    /// this run those before `position` left. `None`: all of them are right.
+    pub(crate) tie: Option<(usize, u64)>,
+}
+
+impl Bound {
+    /// The place before every record whose full key is at least `key`.
+    pub(crate) fn before_key(key: Vec<u8>) -> Self {
+        Bound { key, tie: None }
+    }
+
+    /// Whether the record of run `run` at `position` with full key `key` is on the left.
+    pub(crate) fn is_after(&self, key: &[u8], run: usize, position: u64) -> bool {
+        match key.cmp(&self.key) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => {
+                self.tie.is_some_and(|tie| run < tie.0 || (run == tie.0 && position < tie.1))
+            }
+        }
+    }
+
+    /// The number of leading fences of run number `number` that are surely on the left, looked for
+    /// in `range`.
+    pub(crate) fn fences_left(
+        &self,
+        run: &Run,
+        number: usize,
+        range: std::ops::Range<usize>,
+    ) -> usize {
+        match self.tie {
+            Some((tie_run, position)) if tie_run == number => {
+                // Within its own run the bound is a position, whatever keys say.
+                let (mut low, mut high) = (range.start, range.end);
+                while low < high {
+                    let mid = low + (high - low) / 2;
+                    if run.fence_position(mid) < position {
+                        low = mid + 1;
+                    } else {
+                        high = mid;
+                    }
+                }
+                low
+            }
+            Some((tie_run, _)) => run.fences_below(&self.key, number < tie_run, range),
+            None => run.fences_below(&self.key, false, range),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The loser tree (Knuth, TAOCP volume 3, 5.4.1, tree of losers): `k` sorted slices in memory,
+//! merged into one output slice.
+//!
+//! ```text
+//!              [0] winner                Each inner node keeps the loser of the match played
+//!              [1]                       there; the winner goes up. Replacing the winner's record
+//!          [2]     [3]                   replays only the matches on its way: log2 k compares,
+//!        4   5   6   7   leaves          no sibling is looked at.
+//! ```
+//!
+//! A node holds the key's first eight bytes beside the leaf's number, so a match is one integer
+//! compare; whole keys are looked at only when those are equal, then run order decides. The
+//! copies are counted by the caller: exactly the bytes written.
+
+use std::cmp::Ordering;
+
+use crate::access::KeyAccess;
+use crate::record::Framing;
+
+/// What one merge did, for charging a clock and for reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MergeCount {
+    /// Records written (a last one that was cut short included).
+    pub records: u64,
+    /// Matches played in the tree.
+    pub compares: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+struct Cursor<'a, K> {
+    rest: &'a [u8],
+    len: usize,
+    kept: K,
+    prefix: u64,
+}
+
+impl<'a, K: Default> Cursor<'a, K> {
+    #[inline]
+    fn record(&self) -> &'a [u8] {
+        &self.rest[..self.len]
+    }
+
+    #[inline]
+    fn load<F: Framing, A: KeyAccess<Kept = K>>(&mut self, framing: F, access: A) {
+        self.len = framing.next(self.rest).expect("segments hold whole records");
+        self.prefix = access.load(&self.rest[..self.len], &mut self.kept);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    prefix: u64,
+    leaf: u32,
+    /// 1 when the leaf has no record left: it loses against everything.
+    ended: u32,
+}
+
+/// Merges `segments`, each sorted, whose order breaks ties, into `out` until that is full or
+/// nothing is left. The last record is cut when it does not fit. With `unique`, only the first of
+/// records with equal keys is written.
+pub(crate) fn merge<F: Framing, A: KeyAccess>(
+    framing: F,
+    access: A,
+    segments: &[&[u8]],
+    unique: bool,
+    out: &mut [u8],
+) -> MergeCount {
+    let mut cursors: Vec<Cursor<'_, A::Kept>> = segments
+        .iter()
+        .filter(|s| !s.is_empty())
+        .map(|rest| Cursor { rest, len: 0, kept: A::Kept::default(), prefix: 0 })
+        .collect();
+    let mut count = MergeCount::default();
+    if cursors.is_empty() {
+        return count;
+    }
+    if cursors.len() == 1 && !unique {
+        copy_rest(cursors[0].rest, out, &mut count);
+        return count;
+    }
+    for cursor in &mut cursors {
+        cursor.load(framing, access);
+    }
+    let mut live = cursors.len();
+    let (mut tree, mut winner) = build(access, &cursors);
+    // The last record written, for `unique`: whole segments outlive the merge, its key is kept.
+    let mut last: Option<(&[u8], A::Kept)> = None;
+    let mut at = 0;
+    loop {
+        let cursor = &mut cursors[winner.leaf as usize];
+        let record = cursor.record();
+        let repeated = unique
+            && last.as_ref().is_some_and(|(r, k)| {
+                access.compare_keys((r, k), (record, &cursor.kept)) == Ordering::Equal
+            });
+        if !repeated {
+            let space = out.len() - at;
+            if record.len() > space {
+                out[at..].copy_from_slice(&record[..space]);
+                count.bytes = out.len() as u64;
+                count.records += u64::from(space > 0);
+                return count;
+            }
+            out[at..at + record.len()].copy_from_slice(record);
+            at += record.len();
+            count.records += 1;
+            if unique {
+                last = Some((record, std::mem::take(&mut cursor.kept)));
+            }
+        }
+        cursor.rest = &cursor.rest[cursor.len..];
+        if cursor.rest.is_empty() {
+            live -= 1;
+            if live == 0 {
+                break;
+            }
+            winner.ended = 1;
+            winner.prefix = u64::MAX;
+        } else {
+            cursor.load(framing, access);
+            winner.prefix = cursor.prefix;
+        }
+        winner = replay(access, &cursors, &mut tree, winner, &mut count.compares);
+        if live == 1 && !unique {
+            let rest = cursors[winner.leaf as usize].rest;
+            count.bytes = at as u64;
+            copy_rest(rest, &mut out[at..], &mut count);
+            return count;
+        }
+    }
+    count.bytes = at as u64;
+    count
+}
+
+/// One segment is left: no more compares. Its records are not counted one by one.
+fn copy_rest(rest: &[u8], out: &mut [u8], count: &mut MergeCount) {
+    let n = rest.len().min(out.len());
+    out[..n].copy_from_slice(&rest[..n]);
+    count.bytes += n as u64;
+}
+
+fn build<A: KeyAccess>(access: A, cursors: &[Cursor<'_, A::Kept>]) -> (Vec<Node>, Node) {
+    let k = cursors.len();
+    let leaf = |i: usize| Node { prefix: cursors[i].prefix, leaf: i as u32, ended: 0 };
+    let mut winners = vec![leaf(0); 2 * k];
+    for i in 0..k {
+        winners[k + i] = leaf(i);
+    }
+    let mut tree = vec![leaf(0); k];
+    for node in (1..k).rev() {
+        let (a, b) = (winners[2 * node], winners[2 * node + 1]);
+        let a_first = before(access, cursors, a, b);
+        (winners[node], tree[node]) = if a_first { (a, b) } else { (b, a) };
+    }
+    let winner = winners[1.min(2 * k - 1)];
+    (tree, if k == 1 { leaf(0) } else { winner })
+}
+
+/// Plays the matches from the winner's leaf up with its next record; returns the new winner.
+#[inline]
+fn replay<A: KeyAccess>(
+    access: A,
+    cursors: &[Cursor<'_, A::Kept>],
+    tree: &mut [Node],
+    mut winner: Node,
+    compares: &mut u64,
+) -> Node {
+    let mut node = (winner.leaf as usize + cursors.len()) / 2;
+    while node > 0 {
+        let other = tree[node];
+        let other_first = if other.prefix == winner.prefix {
+            before(access, cursors, other, winner)
+        } else {
+            other.prefix < winner.prefix
+        };
+        // Both are written either way: a branch here would be mispredicted half the time.
+        tree[node] = if other_first { winner } else { other };
+        winner = if other_first { other } else { winner };
+        *compares += 1;
+        node /= 2;
+    }
+    winner
+}
+
+/// Whether `a`'s record comes before `b`'s.
+#[inline(never)]
+fn before<A: KeyAccess>(access: A, cursors: &[Cursor<'_, A::Kept>], a: Node, b: Node) -> bool {
+    if a.ended != b.ended {
+        return a.ended < b.ended;
+    }
+    if a.prefix != b.prefix {
+        return a.prefix < b.prefix;
+    }
+    if a.ended == 1 {
+        return a.leaf < b.leaf;
+    }
+    let (x, y) = (&cursors[a.leaf as usize], &cursors[b.leaf as usize]);
+    match access.compare((x.record(), &x.kept), (y.record(), &y.kept)) {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        Ordering::Equal => a.leaf < b.leaf,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::access::DirectAccess;
+    use crate::key::{DirectKey, Place};
+    use crate::record::LineFraming;
+
+    const LINES: LineFraming = LineFraming { delimiter: b'\n' };
+
+    fn lines(descending: bool) -> DirectAccess {
+        DirectAccess(DirectKey { place: Place::Line, descending })
+    }
+
+    fn run(segments: &[&[u8]], unique: bool, out: usize) -> Vec<u8> {
+        let mut bytes = vec![0; out];
+        let count = merge(LINES, lines(false), segments, unique, &mut bytes);
+        bytes.truncate(count.bytes as usize);
+        bytes
+    }
+
+    #[test]
+    fn three_runs_and_a_cut() {
+        let segments: [&[u8]; 3] = [b"b\nd\n", b"a\nc\ne\n", b""];
+        assert_eq!(run(&segments, false, 100), b"a\nb\nc\nd\ne\n");
+        assert_eq!(run(&segments, false, 5), b"a\nb\nc");
+        assert_eq!(run(&[], false, 5), b"");
+    }
+
+    #[test]
+    fn keys_of_all_ones_do_not_hide_behind_ended_runs() {
+        let high = [0xff; 9];
+        let record = [&high[..], b"\n"].concat();
+        let segments: [&[u8]; 3] = [b"a\n", &record, b"b\n"];
+        assert_eq!(run(&segments, false, 100), [b"a\nb\n", &record[..]].concat());
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_stable_sort(
+            runs in prop::collection::vec(
+                prop::collection::vec(prop::collection::vec(b'a'..=b'c', 0..11), 0..12), 0..9),
+            descending in any::<bool>(),
+            unique in any::<bool>(),
+        ) {
+            let order = |a: &Vec<u8>, b: &Vec<u8>| if descending { b.cmp(a) } else { a.cmp(b) };
+            let mut all = Vec::new();
+            let mut segments = Vec::new();
+            for mut run in runs {
+                run.sort_by(order);
+                all.extend(run.iter().cloned());
+                segments.push(run.iter().flat_map(|r| [r, &b"\n"[..]].concat()).collect::<Vec<_>>());
+            }
+            all.sort_by(order);
+            if unique { all.dedup(); }
+            let expected: Vec<u8> = all.iter().flat_map(|r| [r, &b"\n"[..]].concat()).collect();
+            let slices: Vec<&[u8]> = segments.iter().map(|s| &s[..]).collect();
+            let total = slices.iter().map(|s| s.len()).sum();
+            let mut out = vec![0; total];
+            let count = merge(LINES, lines(descending), &slices, unique, &mut out);
+            prop_assert_eq!(&out[..count.bytes as usize], &expected[..]);
+        }
+    }
+}

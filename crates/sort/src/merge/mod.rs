@@ -1,0 +1,23 @@
+//! Merging: many sorted segments in, one ordered stretch of bytes out.
+//!
+//! ```text
+//!   bound   a place in the total order (key, run, position): where one window ends and the next begins
+//!   plan    walks all fences in key order and cuts the output into windows of bounded memory
+//!   window  the blocks of every run that one window needs: all asked for at once, merged when there
+//!   kernel  the loser tree over what is in memory
+//!   stream  windows merged on all cores, handed out in order
+//! ```
+//!
+//! A merge here has no read-ahead to tune. The fences say beforehand which blocks every part of the
+//! output needs (Knuth's forecasting, TAOCP 5.4.9, for all runs at once), so a window submits all of
+//! its reads together: the device serves them in whatever order its channels are free, which is
+//! ActiveSort's rule (4.1.3) of never waiting for a busy channel while another could work. Windows
+//! know nothing of each other, so they are merged on as many cores as there are.
+
+pub(crate) mod bound;
+pub(crate) mod kernel;
+pub(crate) mod plan;
+pub(crate) mod stream;
+pub(crate) mod window;
+
+pub use stream::Stream;

@@ -1,0 +1,366 @@
+//! One window: the stretch of the output between two bounds, and the blocks it is made from.
+//!
+//! ```text
+//!   run 0   ──┼────[ block  block  block ]────┼──    only blocks that may hold a record of the
+//!   run 1   ──┼──[ block  block ]─────────────┼──    window are read, all of them at once
+//!   run 2   ──┼─────────────[ block block ]───┼──
+//!           lower                           upper    the exact ends are found in memory afterwards
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use storage::{Buffer, Completions};
+
+use super::bound::Bound;
+use super::kernel::{MergeCount, merge};
+use crate::access::with_access;
+use crate::key::Order;
+use crate::record::{Framing, with_framing};
+use crate::run::Run;
+use crate::run::format::corrupt;
+use crate::{Error, Result};
+
+/// The largest single read, in bytes.
+const READ_BYTES: u64 = 1 << 20;
+
+/// Runs in tie order, and how to compare their records.
+#[derive(Clone)]
+pub(crate) struct Segments {
+    pub(crate) runs: Arc<[Arc<Run>]>,
+    pub(crate) order: Arc<Order>,
+    pub(crate) unique: bool,
+}
+
+impl Segments {
+    /// Bytes of all runs.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.data_bytes()).sum()
+    }
+}
+
+/// What to read for one window: a plan that holds no memory yet.
+#[derive(Debug, Clone)]
+pub(crate) struct WindowPlan {
+    pub(crate) lower: Option<Bound>,
+    pub(crate) upper: Option<Bound>,
+    /// For each run, the blocks to read; may be empty.
+    pub(crate) blocks: Vec<Range<u64>>,
+    /// For each run, the position from which the lower bound is looked for, at or before it.
+    pub(crate) from: Vec<u64>,
+}
+
+impl WindowPlan {
+    /// The blocks between two bounds. `None` stands for the start or the end of everything.
+    pub(crate) fn between(segments: &Segments, lower: Option<Bound>, upper: Option<Bound>) -> Self {
+        let mut blocks = Vec::with_capacity(segments.runs.len());
+        let mut from = Vec::with_capacity(segments.runs.len());
+        for (number, run) in segments.runs.iter().enumerate() {
+            let fences = run.fences();
+            let low = lower.as_ref().map_or(0, |b| b.fences_left(run, number, 0..fences));
+            let start = if low == 0 { 0 } else { run.fence_position(low - 1) };
+            // The first fence that may be on the right of the upper bound ends the range; when it
+            // is a cut key that is not, the window grows on demand.
+            let end = upper.as_ref().map_or(run.data_bytes(), |b| {
+                run.fence_position(b.fences_left(run, number, 0..fences))
+            });
+            from.push(start);
+            blocks.push(if end > start { run.block_of(start)..run.block_of(end - 1) + 1 } else { 0..0 });
+        }
+        WindowPlan { lower, upper, blocks, from }
+    }
+
+    /// Bytes of memory that the window's input takes.
+    pub(crate) fn memory_bytes(&self, segments: &Segments) -> u64 {
+        let runs = segments.runs.iter().zip(&self.blocks);
+        runs.map(|(run, b)| (b.end - b.start) * run.block_bytes()).sum()
+    }
+}
+
+/// A window whose reads are under way.
+pub(crate) struct Loading {
+    plan: WindowPlan,
+    memory: Buffer,
+    /// Of each run, its reads, and the pieces of `memory` that have come back with their count.
+    reads: Vec<Vec<PieceRead>>,
+    arrived: Vec<Vec<Option<(Buffer, usize)>>>,
+    completions: Completions,
+    in_flight: usize,
+    error: Option<Error>,
+}
+
+/// A piece of a read: which run, which blocks, where on storage.
+struct PieceRead {
+    blocks: Range<u64>,
+    physical: Range<u64>,
+}
+
+impl PieceRead {
+    fn len(&self) -> usize {
+        (self.physical.end - self.physical.start) as usize
+    }
+}
+
+fn piece_reads(run: &Run, blocks: Range<u64>) -> Vec<PieceRead> {
+    let step = (READ_BYTES / run.block_bytes()).max(1);
+    let mut reads = Vec::new();
+    let mut at = blocks.start;
+    while at < blocks.end {
+        // Cut at multiples of the step, so that packed pieces are read as they were written.
+        let end = ((at / step + 1) * step).min(blocks.end);
+        reads.push(PieceRead { blocks: at..end, physical: run.physical(at..end) });
+        at = end;
+    }
+    reads
+}
+
+impl Loading {
+    /// Asks for all blocks of `plan`, into `memory`, which is replaced when it is too short.
+    pub(crate) fn start(segments: &Segments, plan: WindowPlan, mut memory: Buffer) -> Self {
+        let completions = Completions::new();
+        let reads: Vec<Vec<PieceRead>> = segments
+            .runs
+            .iter()
+            .zip(&plan.blocks)
+            .map(|(run, blocks)| piece_reads(run, blocks.clone()))
+            .collect();
+        let need = reads.iter().flatten().map(PieceRead::len).sum();
+        if memory.len() < need {
+            memory = Buffer::new(need);
+        }
+        let mut in_flight = 0;
+        for ((number, run), reads) in segments.runs.iter().enumerate().zip(&reads) {
+            for (i, read) in reads.iter().enumerate() {
+                let rest = memory.split_off(read.len());
+                let buffer = std::mem::replace(&mut memory, rest);
+                let token = (number as u64) << 32 | i as u64;
+                run.submit(token, read.physical.start, buffer, &completions);
+                in_flight += 1;
+            }
+        }
+        let arrived = reads.iter().map(|reads| reads.iter().map(|_| None).collect()).collect();
+        Loading { plan, memory, reads, arrived, completions, in_flight, error: None }
+    }
+
+    /// Waits for all reads, checks every block, and finds the exact ends.
+    pub(crate) fn finish(mut self, segments: &Segments) -> Result<Window> {
+        let clock = match segments.runs.first() {
+            Some(run) => run.storage().clock(),
+            None => return Ok(Window { parts: Vec::new(), memory: self.memory, output_offset: 0 }),
+        };
+        while self.in_flight > 0 {
+            let done = self.completions.wait(&*clock);
+            self.in_flight -= 1;
+            let (number, i) = ((done.token >> 32) as usize, (done.token & 0xffff_ffff) as usize);
+            match (done.result, done.buffer) {
+                (Ok(bytes), Some(buffer)) => {
+                    self.arrived[number][i] = Some((buffer, bytes));
+                }
+                (Err(e), _) => self.error = Some(self.error.take().unwrap_or(Error::Io(e))),
+                (Ok(_), None) => unreachable!("a read returns its buffer"),
+            }
+        }
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let mut parts = Vec::with_capacity(segments.runs.len());
+        let mut output_offset = 0;
+        let pieces = self.reads.iter().zip(self.arrived);
+        for (number, (reads, arrived)) in pieces.enumerate() {
+            let run = &segments.runs[number];
+            let blocks = self.plan.blocks[number].clone();
+            let (memory, copied) = assemble(run, reads, arrived)?;
+            let mut part = Part {
+                run: Arc::clone(run),
+                number,
+                start: blocks.start * run.block_bytes(),
+                next_block: blocks.end,
+                memory,
+                copied,
+                range: 0..0,
+            };
+            if blocks.is_empty() {
+                part.start = self.plan.from[number];
+                part.next_block = run.block_of(part.start);
+            }
+            let from = self.plan.from[number];
+            let low = match &self.plan.lower {
+                Some(bound) if !blocks.is_empty() => part.locate(bound, from, &segments.order)?,
+                Some(_) => from,
+                None => 0,
+            };
+            let high = match &self.plan.upper {
+                Some(bound) if !blocks.is_empty() => part.locate(bound, low, &segments.order)?,
+                Some(_) => low,
+                None => run.data_bytes(),
+            };
+            output_offset += low;
+            if high > low {
+                part.cover(high)?;
+                part.range = (low - part.start) as usize..(high - part.start) as usize;
+            }
+            parts.push(part);
+        }
+        Ok(Window { parts, memory: self.memory, output_offset })
+    }
+}
+
+/// Joins and checks the pieces of one run; those of a packed run are unpacked into the vector.
+fn assemble(
+    run: &Run,
+    reads: &[PieceRead],
+    arrived: Vec<Option<(Buffer, usize)>>,
+) -> Result<(Option<Buffer>, Vec<u8>)> {
+    let mut whole: Option<Buffer> = None;
+    let mut unpacked = Vec::new();
+    for (read, piece) in reads.iter().zip(arrived) {
+        let (buffer, bytes) = piece.expect("all reads have arrived");
+        let end = (read.blocks.end * run.block_bytes()).min(run.data_bytes());
+        let logical = (end - read.blocks.start * run.block_bytes()) as usize;
+        if run.packed() {
+            let at = unpacked.len();
+            unpacked.resize(at + logical, 0);
+            let stored = &buffer[..bytes];
+            run.unpack(read.blocks.clone(), read.physical.start, stored, &mut unpacked[at..])?;
+        } else if bytes < logical {
+            return Err(corrupt(
+                run.storage().name(),
+                read.physical.start + bytes as u64,
+                "the file is shorter than its footer says".to_owned(),
+            ));
+        } else {
+            run.verify(read.blocks.start, &buffer[..logical])?;
+        }
+        match &mut whole {
+            None => whole = Some(buffer),
+            Some(first) => first.unsplit(buffer).expect("pieces were split off in this order"),
+        }
+    }
+    Ok((whole, unpacked))
+}
+
+/// What one run gives to a window.
+struct Part {
+    run: Arc<Run>,
+    number: usize,
+    /// Position in the run of the first byte in memory.
+    start: u64,
+    next_block: u64,
+    /// What was read; it holds the bytes unless `copied` does.
+    memory: Option<Buffer>,
+    copied: Vec<u8>,
+    /// The window's records in memory.
+    range: Range<usize>,
+}
+
+impl Part {
+    fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Some(memory) if self.copied.is_empty() => memory,
+            _ => &self.copied,
+        }
+    }
+
+    /// End position of what is in memory.
+    fn end(&self) -> u64 {
+        (self.start + self.bytes().len() as u64).min(self.run.data_bytes())
+    }
+
+    /// Makes sure that everything before `position` is in memory.
+    fn cover(&mut self, position: u64) -> Result<()> {
+        while self.end() < position {
+            self.grow()?;
+        }
+        Ok(())
+    }
+
+    /// Reads one more block.
+    fn grow(&mut self) -> Result<()> {
+        let keep = (self.end() - self.start) as usize;
+        let more = self.run.read_blocks(self.next_block..self.next_block + 1)?;
+        let mut bytes = Vec::with_capacity(keep + more.len());
+        bytes.extend_from_slice(&self.bytes()[..keep]);
+        bytes.extend_from_slice(&more);
+        self.copied = bytes;
+        self.next_block += 1;
+        Ok(())
+    }
+
+    /// Position of the first record from `from` (a record's start) on that is right of `bound`.
+    fn locate(&mut self, bound: &Bound, from: u64, order: &Order) -> Result<u64> {
+        if let Some((run, position)) = bound.tie
+            && run == self.number
+        {
+            return Ok(position);
+        }
+        // Nearly all of the part lies on one side: leap over fences first.
+        let fences = self.run.fences();
+        let left = bound.fences_left(&self.run, self.number, 0..fences);
+        let mut at = from.max(if left == 0 { 0 } else { self.run.fence_position(left - 1) });
+        let mut key = Vec::new();
+        loop {
+            if at >= self.run.data_bytes() {
+                return Ok(at);
+            }
+            let in_memory = (self.end() - self.start) as usize;
+            let rest = &self.bytes()[((at - self.start) as usize).min(in_memory)..in_memory];
+            let found = with_framing!(order.format(), framing => {
+                let mut passed = 0;
+                loop {
+                    let Some(len) = framing.next(&rest[passed..]) else {
+                        break (passed, false);
+                    };
+                    key.clear();
+                    order.encode_full(&rest[passed..passed + len], &mut key);
+                    if !bound.is_after(&key, self.number, at + passed as u64) {
+                        break (passed, true);
+                    }
+                    passed += len;
+                }
+            });
+            at += found.0 as u64;
+            if found.1 || at >= self.run.data_bytes() {
+                return Ok(at);
+            }
+            self.grow()?;
+        }
+    }
+}
+
+/// A window in memory, ready to be merged.
+pub(crate) struct Window {
+    parts: Vec<Part>,
+    memory: Buffer,
+    /// Where in the output its first byte is (before any removal of duplicates).
+    pub(crate) output_offset: u64,
+}
+
+impl Window {
+    /// Bytes between its bounds.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|p| p.range.len() as u64).sum()
+    }
+
+    /// For each run, the position of the window's first record.
+    pub(crate) fn positions(&self) -> Vec<u64> {
+        self.parts.iter().map(|p| p.start + p.range.start as u64).collect()
+    }
+
+    /// Merges into `out`, until it is full or the window ends.
+    pub(crate) fn merge_into(&self, segments: &Segments, out: &mut [u8]) -> MergeCount {
+        let slices: Vec<&[u8]> = self.parts.iter().map(|p| &p.bytes()[p.range.clone()]).collect();
+        with_access!(&segments.order, framing, access => {
+            merge(framing, access, &slices, segments.unique, out)
+        })
+    }
+
+    /// Gives the memory back, for the next window.
+    pub(crate) fn into_memory(self) -> Buffer {
+        let mut parts = self.parts.into_iter().filter_map(|part| part.memory).chain([self.memory]);
+        let mut whole = parts.next().expect("the rest is always there");
+        for part in parts {
+            whole.unsplit(part).expect("parts were split off in this order");
+        }
+        whole
+    }
+}

@@ -1,0 +1,25 @@
+//! How long work tells how far it is, and learns that nobody wants it any more.
+
+/// Receives progress; called from any thread, often.
+pub trait Progress: Sync {
+    /// A new phase begins: its name and how many bytes it will handle, when known.
+    fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
+        let _ = (name, total_bytes);
+    }
+
+    /// `bytes` more are done in this phase.
+    fn advance(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
+    /// Whether to stop; work ends with [`crate::Error::Cancelled`] soon after.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Progress for Silent {}

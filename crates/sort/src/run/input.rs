@@ -1,0 +1,357 @@
+//! Inputs, read into chunks of memory that begin and end at record boundaries.
+//!
+//! ```text
+//!   chunk buffer   ├── headroom ──┤── read area, page-aligned ───────────────────┤ 1 page
+//!                        ├─ carry ┤─ file A … end ┤ gap ├─ file B …  ── tail ──┤
+//!                        └── the record that the last chunk broke off    │
+//!                                              the next chunk's carry ◄──┘
+//! ```
+//!
+//! Files are read straight into the chunk, several pieces in flight; each file begins at a page, so
+//! that direct I/O needs no copy. Every byte is read once, and copied only when it is the carry.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
+use storage::{Buffer, Completions, Operation, Storage};
+
+use crate::record::{Format, Tail};
+use crate::{Error, Progress, Result};
+
+/// Bytes of one read.
+const READ_BYTES: usize = 1 << 20;
+/// Reads in flight.
+const READ_DEPTH: usize = 8;
+/// About how much of a chunk one thread takes at a time.
+const SPAN_BYTES: usize = 1 << 20;
+/// After the read area: room for a terminator that the last record lacks.
+const SLACK_BYTES: usize = 4096;
+
+/// Where records come from.
+pub enum Input {
+    /// A storage of known size.
+    Storage(Arc<dyn Storage>),
+    /// A stream: a pipe, standard input.
+    Stream {
+        /// What to call it in an error message.
+        name: String,
+        /// The bytes.
+        reader: Box<dyn Read + Send>,
+    },
+}
+
+impl Input {
+    fn name(&self) -> &str {
+        match self {
+            Input::Storage(storage) => storage.name(),
+            Input::Stream { name, .. } => name,
+        }
+    }
+
+    /// Its size in bytes, when known.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Input::Storage(storage) => Some(storage.size()),
+            Input::Stream { .. } => None,
+        }
+    }
+}
+
+/// Memory full of whole records.
+pub(crate) struct Chunk {
+    buffer: Buffer,
+    /// Stretches of whole records, in input order.
+    pub(crate) spans: Vec<Range<usize>>,
+    /// Inputs and how much of each is in this chunk or an earlier one.
+    pub(crate) taken: Vec<(Arc<dyn Storage>, u64)>,
+}
+
+impl Chunk {
+    /// Bytes of memory for a chunk that reads `read_bytes` at a time.
+    pub(crate) fn memory_bytes(read_bytes: usize) -> usize {
+        headroom(read_bytes) + read_bytes + SLACK_BYTES
+    }
+
+    /// An empty chunk in `buffer`, which has [`Chunk::memory_bytes`].
+    pub(crate) fn new(buffer: Buffer) -> Self {
+        Chunk { buffer, spans: Vec::new(), taken: Vec::new() }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.spans.iter().map(Range::len).sum()
+    }
+}
+
+/// The longest record that may cross from one chunk to the next.
+fn headroom(read_bytes: usize) -> usize {
+    (read_bytes / 8).next_multiple_of(4096)
+}
+
+/// Reads inputs, one after the other, chunk by chunk.
+pub(crate) struct ChunkReader {
+    format: Format,
+    read_bytes: usize,
+    inputs: VecDeque<Input>,
+    /// Of the input at the front: how far it is read, and whether a header is still to come.
+    offset: u64,
+    header_due: bool,
+    header: Option<Vec<u8>>,
+    carry: Vec<u8>,
+}
+
+/// How far one chunk is filled.
+struct Fill {
+    /// Bytes up to here are whole records, in spans already.
+    framed: usize,
+    /// Bytes up to here are read.
+    end: usize,
+}
+
+impl ChunkReader {
+    pub(crate) fn new(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
+        assert_eq!(read_bytes % 4096, 0);
+        ChunkReader {
+            format,
+            read_bytes,
+            inputs: inputs.into(),
+            offset: 0,
+            header_due: has_header(format),
+            header: None,
+            carry: Vec::new(),
+        }
+    }
+
+    /// The first input's header row, once a chunk was read.
+    pub(crate) fn header(&self) -> Option<&[u8]> {
+        self.header.as_deref()
+    }
+
+    /// Whether everything was read.
+    pub(crate) fn finished(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
+    /// Fills `chunk` with the next records. It has none when the inputs have ended.
+    pub(crate) fn fill(&mut self, chunk: &mut Chunk, progress: &dyn Progress) -> Result<()> {
+        chunk.spans.clear();
+        chunk.taken.clear();
+        let room = headroom(self.read_bytes);
+        let limit = room + self.read_bytes;
+        let framed = room - self.carry.len();
+        chunk.buffer[framed..room].copy_from_slice(&self.carry);
+        self.carry.clear();
+        let mut fill = Fill { framed, end: room };
+        while let Some(mut input) = self.inputs.pop_front() {
+            let ended = match &mut input {
+                Input::Storage(storage) => {
+                    let storage = Arc::clone(storage);
+                    self.fill_from_storage(chunk, &mut fill, limit, &storage, progress)?
+                }
+                Input::Stream { name, reader } => {
+                    self.fill_from_stream(chunk, &mut fill, limit, name, reader, progress)?
+                }
+            };
+            if ended {
+                self.end_input(chunk, &mut fill, &input)?;
+            } else {
+                self.inputs.push_front(input);
+            }
+            if fill.end >= limit || !ended {
+                break;
+            }
+        }
+        let tail = fill.framed..fill.end.max(fill.framed);
+        if let Some(Input::Storage(storage)) = self.inputs.front() {
+            chunk.taken.push((Arc::clone(storage), self.offset - tail.len() as u64));
+        }
+        if tail.len() > room {
+            let file = self.inputs.front().map_or("input", Input::name).to_owned();
+            return Err(Error::Input {
+                file,
+                offset: self.offset - tail.len() as u64,
+                detail: format!(
+                    "a record is longer than {room} bytes, the most for this --memory; give at least {} times as much",
+                    (tail.len() / room + 1).max(2)
+                ),
+            });
+        }
+        self.carry.extend_from_slice(&chunk.buffer[tail]);
+        Ok(())
+    }
+
+    /// Reads the storage at the front until the chunk is full (false) or it has ended (true).
+    fn fill_from_storage(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        limit: usize,
+        storage: &Arc<dyn Storage>,
+        progress: &dyn Progress,
+    ) -> Result<bool> {
+        let size = storage.size();
+        let completions = Completions::new();
+        let clock = storage.clock();
+        let mut rest = chunk.buffer.split_off(fill.end);
+        let mut space = limit - fill.end;
+        let mut next_offset = self.offset;
+        let (mut submitted, mut joined) = (0u64, 0u64);
+        let mut arrived: BTreeMap<u64, (Buffer, usize)> = BTreeMap::new();
+        let mut lengths: VecDeque<usize> = VecDeque::new();
+        loop {
+            while submitted - joined < READ_DEPTH as u64 && space > 0 && next_offset < size {
+                let want = (size - next_offset).min(space.min(READ_BYTES) as u64) as usize;
+                let len = want.next_multiple_of(4096).min(rest.len());
+                let after = rest.split_off(len);
+                let buffer = std::mem::replace(&mut rest, after);
+                storage.submit(submitted, Operation::Read { offset: next_offset, buffer }, &completions);
+                lengths.push_back(want);
+                submitted += 1;
+                next_offset += want as u64;
+                space = space.saturating_sub(len);
+            }
+            if submitted == joined {
+                break;
+            }
+            let done = completions.wait(&*clock);
+            let n = done.result?;
+            arrived.insert(done.token, (done.buffer.expect("a read returns its buffer"), n));
+            while let Some((buffer, n)) = arrived.remove(&joined) {
+                let want = lengths.pop_front().expect("one a read");
+                if n < want {
+                    return Err(Error::Input {
+                        file: storage.name().to_owned(),
+                        offset: self.offset + n as u64,
+                        detail: format!("the file ends here but had {size} bytes when it was opened; leave it alone while it is sorted"),
+                    });
+                }
+                chunk.buffer.unsplit(buffer).expect("pieces are joined in order");
+                fill.end += want;
+                self.offset += want as u64;
+                joined += 1;
+                progress.advance(want as u64);
+                self.frame(chunk, fill, storage.name())?;
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+            }
+        }
+        chunk.buffer.unsplit(rest).expect("the rest follows the pieces");
+        Ok(self.offset >= size)
+    }
+
+    fn fill_from_stream(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        limit: usize,
+        name: &str,
+        reader: &mut dyn Read,
+        progress: &dyn Progress,
+    ) -> Result<bool> {
+        let mut unframed = 0;
+        while fill.end < limit {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let to = limit.min(fill.end + READ_BYTES);
+            let n = match reader.read(&mut chunk.buffer[fill.end..to]) {
+                Ok(n) => n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    return Err(Error::Io(std::io::Error::new(e.kind(), format!("{name}: {e}"))));
+                }
+            };
+            fill.end += n;
+            unframed += n;
+            self.offset += n as u64;
+            progress.advance(n as u64);
+            if unframed >= SPAN_BYTES || n == 0 || fill.end == limit {
+                self.frame(chunk, fill, name)?;
+                unframed = 0;
+            }
+            if n == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes spans of the whole records that were read since the last call.
+    fn frame(&mut self, chunk: &mut Chunk, fill: &mut Fill, name: &str) -> Result<()> {
+        if self.header_due {
+            let Some(len) = self.format.record_len(&chunk.buffer[fill.framed..fill.end]) else {
+                return Ok(());
+            };
+            self.take_header(&chunk.buffer[fill.framed..fill.framed + len], name)?;
+            fill.framed += len;
+        }
+        let mut cuts = Vec::new();
+        self.format.cut(&chunk.buffer[fill.framed..fill.end], SPAN_BYTES, &mut cuts);
+        let base = fill.framed;
+        for cut in cuts {
+            chunk.spans.push(fill.framed..base + cut);
+            fill.framed = base + cut;
+        }
+        Ok(())
+    }
+
+    fn take_header(&mut self, row: &[u8], name: &str) -> Result<()> {
+        self.header_due = false;
+        match &self.header {
+            None => self.header = Some(row.to_vec()),
+            Some(first) if trimmed(first) == trimmed(row) => {}
+            Some(_) => {
+                return Err(Error::Input {
+                    file: name.to_owned(),
+                    offset: 0,
+                    detail: "its header row is not that of the first input; sort inputs with the same columns".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes or refuses what follows the last terminator of the input that just ended.
+    fn end_input(&mut self, chunk: &mut Chunk, fill: &mut Fill, input: &Input) -> Result<()> {
+        if fill.framed < fill.end {
+            match self.format.tail(&chunk.buffer[fill.framed..fill.end]) {
+                Tail::Complete(terminator) => {
+                    chunk.buffer[fill.end] = terminator;
+                    fill.end += 1;
+                    self.frame(chunk, fill, input.name())?;
+                    assert!(fill.framed == fill.end, "the added terminator ends the record");
+                }
+                Tail::Damaged(how) => {
+                    return Err(Error::Input {
+                        file: input.name().to_owned(),
+                        offset: self.offset - (fill.end - fill.framed) as u64,
+                        detail: format!("{how}; repair the input or choose another --format"),
+                    });
+                }
+            }
+        }
+        if let Input::Storage(storage) = input {
+            chunk.taken.push((Arc::clone(storage), self.offset));
+        }
+        self.offset = 0;
+        self.header_due = has_header(self.format);
+        fill.end = fill.end.next_multiple_of(4096);
+        fill.framed = fill.end;
+        Ok(())
+    }
+}
+
+fn has_header(format: Format) -> bool {
+    matches!(format, Format::Csv { header: true, .. })
+}
+
+fn trimmed(row: &[u8]) -> &[u8] {
+    row.trim_ascii_end()
+}

@@ -1,0 +1,22 @@
+//! Runs: immutable files of records in order, written once.
+//!
+//! ```text
+//!   format  the bytes of a run file: header, blocks, index, footer   (docs/formats.md)
+//!   writer  places finished blocks, then the index and footer, and syncs
+//!   reader  an open run: its fences in memory, verified block reads
+//!   tag     (key prefix, place, length) of a record, and the sort that moves only these
+//!   input   reads inputs into chunks that begin and end at record boundaries
+//!   form    chunk -> sorted tags -> records gathered into blocks
+//! ```
+
+pub(crate) mod form;
+pub mod format;
+pub(crate) mod input;
+pub mod reader;
+pub mod tag;
+pub mod writer;
+
+pub use format::Compression;
+pub use input::Input;
+pub use reader::Run;
+pub use writer::RunWriter;

@@ -1,0 +1,339 @@
+//! An open run: its fences in memory, its blocks verified as they are read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use storage::{Buffer, Completions, Operation, Storage, StorageExt};
+
+use super::format::{
+    self, BlockEntry, Compression, FOOTER_BYTES, Footer, HEADER_BYTES, NO_START, corrupt,
+};
+use super::writer::{BLOCK_BYTES, unpack};
+use crate::Result;
+
+/// A finished run. Cheap to share; holds about 30 bytes and one key for each block.
+pub struct Run {
+    storage: Arc<dyn Storage>,
+    footer: Footer,
+    spec: String,
+    crcs: Vec<u32>,
+    /// Of compressed runs: where each block lies and how long it is there.
+    places: Vec<(u64, u32)>,
+    fences: Fences,
+}
+
+/// Key, place and number of the first record in each block that has one.
+#[derive(Default)]
+struct Fences {
+    positions: Vec<u64>,
+    records: Vec<u64>,
+    key_ends: Vec<u64>,
+    keys: Vec<u8>,
+    cut: Vec<bool>,
+}
+
+impl Run {
+    /// Opens the run on `storage`, checking header, footer and index.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] with file, offset, found and expected; the storage's own.
+    pub fn open(storage: Arc<dyn Storage>) -> Result<Self> {
+        let file = storage.name().to_owned();
+        let size = storage.size();
+        let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
+        if size < least {
+            return Err(corrupt(&file, size, format!("{size} bytes are too few for a run")));
+        }
+        let at = size - FOOTER_BYTES as u64;
+        let bytes = storage.read_vec(at, FOOTER_BYTES)?;
+        let footer = format::decode_footer(&file, at, bytes[..].try_into().expect("footer"))?;
+        let fits = footer.index_offset.checked_add(footer.index_bytes) == Some(at)
+            && footer.index_offset >= HEADER_BYTES as u64
+            && BLOCK_BYTES.contains(&footer.block_bytes)
+            && footer.block_bytes.is_power_of_two()
+            && footer.blocks == footer.data_bytes.div_ceil(u64::from(footer.block_bytes));
+        if !fits {
+            return Err(corrupt(&file, at, "the footer contradicts the file's size".to_owned()));
+        }
+        let header = storage.read_vec(0, HEADER_BYTES)?;
+        format::check_header(&file, header[..].try_into().expect("a page"), footer.block_bytes)?;
+        let index = storage.read_vec(footer.index_offset, footer.index_bytes as usize)?;
+        let found = crc32c::crc32c(&index);
+        if found != footer.index_crc {
+            let detail = format!("index CRC {found:08x} found, {:08x} expected", footer.index_crc);
+            return Err(corrupt(&file, footer.index_offset, detail));
+        }
+        let malformed = || corrupt(&file, footer.index_offset, "malformed index".to_owned());
+        let (len, rest) = index.split_first_chunk::<4>().ok_or_else(malformed)?;
+        let len = u32::from_le_bytes(*len) as usize;
+        if rest.len() < len {
+            return Err(malformed());
+        }
+        let (spec, mut rest) = rest.split_at(len);
+        let spec = String::from_utf8(spec.to_vec()).map_err(|_| malformed())?;
+        let mut entries = Vec::new();
+        for _ in 0..footer.blocks {
+            entries.push(format::decode_entry(&mut rest).ok_or_else(malformed)?);
+        }
+        if !rest.is_empty() {
+            return Err(malformed());
+        }
+        Self::from_entries(storage, footer, spec, &entries)
+    }
+
+    pub(super) fn from_entries(
+        storage: Arc<dyn Storage>,
+        footer: Footer,
+        spec: String,
+        entries: &[BlockEntry],
+    ) -> Result<Self> {
+        let mut fences = Fences::default();
+        let mut crcs = Vec::with_capacity(entries.len());
+        let mut places = Vec::new();
+        for (block, entry) in (0u64..).zip(entries) {
+            crcs.push(entry.crc);
+            if footer.compression != Compression::Off {
+                places.push((entry.physical, entry.stored_bytes));
+            }
+            if entry.first_start != NO_START {
+                fences
+                    .positions
+                    .push(block * u64::from(footer.block_bytes) + u64::from(entry.first_start));
+                fences.records.push(entry.first_record);
+                fences.keys.extend_from_slice(&entry.key);
+                fences.key_ends.push(fences.keys.len() as u64);
+                fences.cut.push(entry.key_cut);
+            }
+        }
+        let ok = fences.positions.first().is_none_or(|p| *p == 0)
+            && fences.positions.is_empty() == (footer.data_bytes == 0)
+            && fences.positions.last().is_none_or(|p| *p < footer.data_bytes)
+            && fences.records.is_sorted();
+        if !ok {
+            return Err(corrupt(storage.name(), footer.index_offset, "malformed fences".to_owned()));
+        }
+        Ok(Run { storage, footer, spec, crcs, places, fences })
+    }
+
+    /// The storage it lies on.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The specification it was written with: format and key, as JSON.
+    #[must_use]
+    pub fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    /// Totals.
+    #[must_use]
+    pub fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// Logical bytes of its records.
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        self.footer.data_bytes
+    }
+
+    /// Number of its records.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.footer.records
+    }
+
+    /// Logical bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.footer.block_bytes)
+    }
+
+    /// Bytes of memory that the open run holds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let f = &self.fences;
+        (self.crcs.len() * 4 + self.places.len() * 16 + f.keys.len() + f.positions.len() * 25) as u64
+    }
+
+    /// Number of fences.
+    #[must_use]
+    pub fn fences(&self) -> usize {
+        self.fences.positions.len()
+    }
+
+    /// Logical position of fence `i`'s record; the end of the data for the one past the last.
+    #[must_use]
+    pub fn fence_position(&self, i: usize) -> u64 {
+        self.fences.positions.get(i).copied().unwrap_or(self.footer.data_bytes)
+    }
+
+    /// Number of fence `i`'s record; the count of records for the one past the last.
+    #[must_use]
+    pub fn fence_record(&self, i: usize) -> u64 {
+        self.fences.records.get(i).copied().unwrap_or(self.footer.records)
+    }
+
+    /// Fence `i`'s full normalised key, and whether it was cut short.
+    #[must_use]
+    pub fn fence_key(&self, i: usize) -> (&[u8], bool) {
+        let f = &self.fences;
+        let from = if i == 0 { 0 } else { f.key_ends[i - 1] };
+        (&f.keys[from as usize..f.key_ends[i] as usize], f.cut[i])
+    }
+
+    /// The number, within `range`, of leading fences whose record is surely below `key` (or, with
+    /// `or_equal`, surely not above it), plus `range.start`. "Surely": a cut key that is a prefix
+    /// of `key` decides nothing.
+    #[must_use]
+    pub fn fences_below(&self, key: &[u8], or_equal: bool, range: Range<usize>) -> usize {
+        let (mut low, mut high) = (range.start, range.end);
+        while low < high {
+            let mid = low + (high - low) / 2;
+            let (fence, cut) = self.fence_key(mid);
+            let below = if cut {
+                fence < &key[..key.len().min(fence.len())]
+            } else {
+                fence < key || (or_equal && fence == key)
+            };
+            if below {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        low
+    }
+
+    /// The block that holds logical `position`.
+    #[must_use]
+    pub fn block_of(&self, position: u64) -> u64 {
+        position / self.block_bytes()
+    }
+
+    /// Logical length of `block`.
+    fn block_len(&self, block: u64) -> usize {
+        (self.footer.data_bytes - block * self.block_bytes()).min(self.block_bytes()) as usize
+    }
+
+    /// Whether blocks must be unpacked after reading.
+    pub(crate) fn packed(&self) -> bool {
+        self.footer.compression != Compression::Off
+    }
+
+    /// The bytes of storage, aligned for direct I/O, that hold `blocks`.
+    pub(crate) fn physical(&self, blocks: Range<u64>) -> Range<u64> {
+        if blocks.is_empty() {
+            return 0..0;
+        }
+        if !self.packed() {
+            let from = HEADER_BYTES as u64 + blocks.start * self.block_bytes();
+            let to = HEADER_BYTES as u64 + (blocks.end * self.block_bytes()).min(self.footer.data_bytes);
+            return from..to.next_multiple_of(4096);
+        }
+        let places = &self.places[blocks.start as usize..blocks.end as usize];
+        let from = places.iter().map(|p| p.0).min().expect("not empty");
+        let to = places.iter().map(|p| p.0 + u64::from(p.1)).max().expect("not empty");
+        from / 4096 * 4096..to.next_multiple_of(4096)
+    }
+
+    /// Starts reading the storage range `physical` into `buffer`, which is exactly as long.
+    pub(crate) fn submit(&self, token: u64, offset: u64, buffer: Buffer, done: &Completions) {
+        self.storage.submit(token, Operation::Read { offset, buffer }, done);
+    }
+
+    /// Checks the blocks from `first` on that lie, as stored, end to end in `bytes`; the run is
+    /// not packed.
+    pub(crate) fn verify(&self, first: u64, bytes: &[u8]) -> Result<()> {
+        for (block, bytes) in (first..).zip(bytes.chunks(self.block_bytes() as usize)) {
+            self.check(block, HEADER_BYTES as u64 + block * self.block_bytes(), bytes)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, block: u64, offset: u64, stored: &[u8]) -> Result<()> {
+        let (found, expected) = (crc32c::crc32c(stored), self.crcs[block as usize]);
+        if found == expected {
+            return Ok(());
+        }
+        let detail = format!("block CRC {found:08x} found, {expected:08x} expected");
+        Err(corrupt(self.storage.name(), offset, detail))
+    }
+
+    /// Unpacks and checks `blocks` of a packed run out of `stored`, read from byte `offset` on.
+    pub(crate) fn unpack(
+        &self,
+        blocks: Range<u64>,
+        offset: u64,
+        stored: &[u8],
+        mut out: &mut [u8],
+    ) -> Result<()> {
+        for block in blocks {
+            let (at, len) = self.places[block as usize];
+            let from = (at - offset) as usize;
+            let name = self.storage.name();
+            let bytes = stored
+                .get(from..from + len as usize)
+                .ok_or_else(|| corrupt(name, at, "the block lies outside the file".to_owned()))?;
+            self.check(block, at, bytes)?;
+            let logical = self.block_len(block);
+            let (this, rest) = out.split_at_mut(logical);
+            let unpacked = if bytes.len() == logical {
+                this.copy_from_slice(bytes);
+                Some(logical)
+            } else {
+                unpack(self.footer.compression, bytes, this)
+            };
+            if unpacked != Some(logical) {
+                return Err(corrupt(name, at, "the block does not unpack".to_owned()));
+            }
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Reads, checks and unpacks `blocks`, waiting for it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`]; the storage's own.
+    pub fn read_blocks(&self, blocks: Range<u64>) -> Result<Vec<u8>> {
+        let end = (blocks.end * self.block_bytes()).min(self.footer.data_bytes);
+        let mut out = vec![0; (end - blocks.start * self.block_bytes()) as usize];
+        let physical = self.physical(blocks.clone());
+        let len = (physical.end - physical.start) as usize;
+        let mut stored = vec![0; len];
+        let n = self.storage.read_at(physical.start, &mut stored)?;
+        if self.packed() {
+            self.unpack(blocks, physical.start, &stored[..n], &mut out)?;
+        } else {
+            if n < out.len() {
+                return Err(corrupt(
+                    self.storage.name(),
+                    physical.start + n as u64,
+                    "the file is shorter than its footer says".to_owned(),
+                ));
+            }
+            let whole = out.len();
+            out.copy_from_slice(&stored[..whole]);
+            self.verify(blocks.start, &out)?;
+        }
+        Ok(out)
+    }
+
+    /// Reads and checks every block.
+    ///
+    /// # Errors
+    /// The first damage found.
+    pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
+        let step = (1 << 20) / self.block_bytes();
+        let mut block = 0;
+        while block < self.footer.blocks {
+            let end = (block + step).min(self.footer.blocks);
+            progress(self.read_blocks(block..end)?.len() as u64);
+            block = end;
+        }
+        Ok(())
+    }
+}
