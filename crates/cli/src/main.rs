@@ -1,1 +1,69 @@
-fn main() {}
+//! The command `merganser`: sorts what does not fit in memory, into a file or into a sorted view.
+//!
+//! ```text
+//!   args      what was typed        clap structs, whose comments are the help
+//!   config    what it means         defaults, conflicts
+//!   command   doing it              one file a subcommand, over the engine
+//!   failure   telling how it ended  one sentence and an exit status
+//! ```
+
+mod args;
+mod command;
+mod config;
+mod failure;
+mod generate;
+mod output;
+mod progress;
+mod signals;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let typed = match args::Typed::try_parse() {
+        Ok(typed) => typed,
+        Err(refusal) => return refused(&refusal),
+    };
+    let cancel = match signals::install() {
+        Ok(cancel) => cancel,
+        Err(error) => return ended(&failure::Failure::Error(format!("signals: {error}"))),
+    };
+    match command::run(typed.command, &cancel) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => match cancel.exit_status() {
+            Some(status) => ExitCode::from(status),
+            None => ended(&failure),
+        },
+    }
+}
+
+/// Says why it ended, and with which status.
+fn ended(failure: &failure::Failure) -> ExitCode {
+    if let Some(sentence) = failure.sentence() {
+        // When even stderr is closed, the status still tells.
+        let _ = writeln!(io::stderr(), "merganser: {sentence}");
+    }
+    ExitCode::from(failure.status())
+}
+
+/// Prints help, or one sentence about arguments that can't be parsed.
+fn refused(refusal: &clap::Error) -> ExitCode {
+    if !refusal.use_stderr() {
+        let _ = refusal.print();
+        return ExitCode::SUCCESS;
+    }
+    let sentence = match refusal.kind() {
+        clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "no command given".to_owned()
+        }
+        _ => {
+            let text = refusal.render().to_string();
+            let first = text.split("\n\n").next().unwrap_or_default();
+            let words: Vec<_> = first.trim_start_matches("error: ").split_whitespace().collect();
+            words.join(" ")
+        }
+    };
+    ended(&failure::Failure::Error(format!("{sentence}; see merganser --help")))
+}

@@ -1,0 +1,85 @@
+//! `merganser generate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Count, Size};
+
+/// Make test data, the same bytes for the same options on any machine
+///
+/// Formats:
+///   gensort  the Sort Benchmark's binary records: 100 bytes with a 10-byte key,
+///            byte for byte as its gensort makes them
+///   ascii    its printable records (gensort -a)
+///   lines    20 to 119 characters of words with Zipf's frequencies
+///   csv      a header and rows of id, name, city, amount, note; some fields
+///            are quoted and hold commas, quotes and newlines
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  # 10 GB of 100-byte records
+  merganser generate --records 100M -o data.bin
+  # printable ones, to standard output
+  merganser generate --format ascii --records 1000 | head -2
+  # 4 KiB records with 10-byte keys
+  merganser generate --records 2M --record-size 4K -o wide.bin
+  # other rows than those of the default seed
+  merganser generate --format csv --records 1M --seed 7 -o rows.csv")]
+pub struct GenerateArgs {
+    /// What to make: gensort, ascii, lines or csv
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "gensort",
+        hide_possible_values = true
+    )]
+    pub format: GenerateFormat,
+
+    /// How many records; takes K, M, G (powers of 1000)
+    #[arg(long, value_name = "N")]
+    pub records: Count,
+
+    /// Number of the first record: parts of one data set can be made on several machines
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    pub first: Count,
+
+    /// Bytes of a record (gensort and ascii) [default: 100]
+    #[arg(long, value_name = "B")]
+    pub record_size: Option<Size>,
+
+    /// Many keys begin alike (gensort -s; gensort and ascii)
+    #[arg(long)]
+    pub skew: bool,
+
+    /// Other data of the same kind; 0 is the Sort Benchmark's
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Where to; without it, or with -, standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Use this many threads [default: one a processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What follows `generate --format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GenerateFormat {
+    /// Binary.
+    Gensort,
+    /// Printable.
+    Ascii,
+    /// Text.
+    Lines,
+    /// Rows.
+    Csv,
+}

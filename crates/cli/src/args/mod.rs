@@ -1,0 +1,101 @@
+//! What was typed: one struct a subcommand, whose doc comments are the help.
+//!
+//! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
+
+mod export;
+mod generate;
+mod order;
+mod range;
+mod size;
+mod sort;
+mod verify;
+mod view;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use export::MountArgs;
+pub use generate::{GenerateArgs, GenerateFormat};
+pub use order::{FormatName, OrderArgs, SortWord};
+pub use range::Span;
+pub use size::{Count, Size};
+pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
+pub use verify::VerifyArgs;
+pub use view::{CatArgs, InfoArgs, MaterializeArgs};
+
+/// Sorts data larger than memory, into a file or into a sorted view.
+///
+/// A sorted view is a folder that holds the data in sorted pieces and a small index. It is ready in about half
+/// the time of a sorted file, with half the bytes written, and reads exactly like one: with `merganser cat`, or by
+/// any program through `merganser mount`.
+#[derive(Debug, Parser)]
+#[command(name = "merganser", version, disable_help_subcommand = true)]
+#[command(args_override_self = true, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  merganser sort big.txt -o sorted.txt             sort a file of lines
+  merganser sort big.txt --view big.view           make a sorted view of it instead
+  merganser cat big.view | head                    read the view
+  merganser mount big.view /mnt                    read it as the file /mnt/big
+  merganser verify sorted.txt                      check order, count and checksum
+
+Exit status: 0 done, 1 disorder found (verify, sort -c), 2 error.")]
+pub struct Typed {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "parsed once a process")]
+pub enum Command {
+    Sort(SortArgs),
+    Cat(CatArgs),
+    Mount(MountArgs),
+    Materialize(MaterializeArgs),
+    Info(InfoArgs),
+    Verify(VerifyArgs),
+    Generate(GenerateArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Print the completion script of a shell
+///
+/// Writes to standard output the script that makes a shell complete merganser's commands and options.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser completions bash > /usr/share/bash-completion/completions/merganser
+  merganser completions fish > ~/.config/fish/completions/merganser.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Print the manual page
+///
+/// Writes the page merganser(1), and one page a command when a folder is given, from the same text as the help.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser man | man -l -                         read it now
+  merganser man --dir /usr/share/man/man1          install all pages")]
+pub struct ManArgs {
+    /// Write merganser.1, merganser-sort.1, ... into this folder instead of standard output
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<std::path::PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Typed;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Typed::command().debug_assert();
+    }
+}

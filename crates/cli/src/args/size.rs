@@ -1,0 +1,155 @@
+//! Numbers of bytes and of records.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes, as typed: `4096`, `512M`, `1.5GiB`, `10GB`.
+///
+/// K, M, G, T (and KiB, MiB, ...) are powers of 1024 as in GNU sort; KB, MB, GB, TB are powers of 1000. A bare
+/// number, or one with `b`, is bytes. Case does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let end = typed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(typed.len());
+        let (number, unit) = typed.split_at(end);
+        let unit = unit.trim_start();
+        let factor = factor(unit).ok_or_else(|| {
+            format!("'{unit}' is no unit of size: use K, M, G, T (1024) or KB, MB, GB, TB (1000)")
+        })?;
+        let bytes = match number.split_once('.') {
+            None => number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)),
+            Some((whole, part)) => fractional(whole, part, factor),
+        };
+        bytes.map(Size).ok_or_else(|| match number.parse::<f64>() {
+            Ok(_) => format!("'{typed}' is more bytes than can be counted"),
+            Err(_) => format!("'{typed}' is no size: give a number of bytes, such as 512M or 1G"),
+        })
+    }
+}
+
+impl fmt::Display for Size {
+    /// The shortest exact form: `1G`, `1536M`, `100`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, shift) in [("T", 40), ("G", 30), ("M", 20), ("K", 10)] {
+            if self.0 != 0 && self.0.trailing_zeros() >= shift {
+                return write!(f, "{}{unit}", self.0 >> shift);
+            }
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A number of records, as typed: `1000`, `100M`, `1.5G`. K, M, G, T are powers of 1000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let decimal = match typed.chars().last() {
+            Some('k' | 'K' | 'm' | 'M' | 'g' | 'G' | 't' | 'T') => format!("{typed}B").parse(),
+            Some('0'..='9') => typed.parse(),
+            _ => Err(String::new()),
+        };
+        match decimal {
+            Ok(Size(count)) => Ok(Count(count)),
+            Err(_) => {
+                Err(format!("'{typed}' is no number of records: give one such as 1000, 5K or 100M"))
+            }
+        }
+    }
+}
+
+fn factor(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_lowercase();
+    if unit.is_empty() || unit == "b" {
+        return Some(1);
+    }
+    let (prefix, base) = match (unit.strip_suffix("ib"), unit.strip_suffix('b')) {
+        (Some(prefix), _) => (prefix, 1024u64),
+        (None, Some(prefix)) => (prefix, 1000),
+        (None, None) => (unit.as_str(), 1024),
+    };
+    let power = match prefix {
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return None,
+    };
+    Some(base.pow(power))
+}
+
+/// `whole.part` times `factor`, rounded down, without a float in between.
+fn fractional(whole: &str, part: &str, factor: u64) -> Option<u64> {
+    if part.is_empty() || part.len() > 9 {
+        return None;
+    }
+    let whole: u128 = whole.parse().ok()?;
+    let scaled = u128::from(part.parse::<u64>().ok()?) * u128::from(factor);
+    let digits = u32::try_from(part.len()).expect("at most 9");
+    u64::try_from(whole * u128::from(factor) + scaled / 10u128.pow(digits)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Count, Size};
+
+    #[test]
+    fn units_are_binary_with_a_letter_and_decimal_with_two() {
+        let table: &[(&str, u64)] = &[
+            ("0", 0),
+            ("100", 100),
+            ("100b", 100),
+            ("1K", 1024),
+            ("1k", 1024),
+            ("1KiB", 1024),
+            ("1KB", 1000),
+            ("3M", 3 << 20),
+            ("3MiB", 3 << 20),
+            ("3MB", 3_000_000),
+            ("1G", 1 << 30),
+            ("10 GB", 10_000_000_000),
+            ("2T", 2 << 40),
+            ("2tib", 2 << 40),
+            ("1.5G", 3 << 29),
+            ("0.1KB", 100),
+        ];
+        for (typed, bytes) in table {
+            assert_eq!(typed.parse(), Ok(Size(*bytes)), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_says_so() {
+        for typed in ["", "G", "-1", "1X", "1.G", "1..2", ".", "1KBB", "99999999999T", "1e3"] {
+            let error = typed.parse::<Size>().expect_err(typed);
+            assert!(error.contains("size") || error.contains("more bytes"), "{typed}: {error}");
+        }
+    }
+
+    #[test]
+    fn counts_are_decimal() {
+        for (typed, count) in
+            [("0", 0), ("12", 12), ("5K", 5000), ("1.5m", 1_500_000), ("2G", 2_000_000_000)]
+        {
+            assert_eq!(typed.parse(), Ok(Count(count)), "{typed}");
+        }
+        for typed in ["", "K", "5KB", "5KiB", "5b", "-1", "x", "99999999999T"] {
+            assert!(typed.parse::<Count>().is_err(), "{typed}");
+        }
+    }
+
+    #[test]
+    fn printing_and_parsing_are_inverse() {
+        for bytes in [0, 1, 1023, 1024, 1025, 1 << 20, 3 << 29, 1 << 40, u64::MAX] {
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
+        assert_eq!(Size(3 << 29).to_string(), "1536M");
+    }
+}

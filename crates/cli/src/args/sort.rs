@@ -1,0 +1,179 @@
+//! `merganser sort`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Count, OrderArgs, Size};
+
+/// Sort files of any size, into a file, a sorted view or standard output
+///
+/// Sorts records that need not fit in memory. Without INPUT, or where INPUT is -, it reads standard input; without
+/// -o and --view it writes standard output. The options on lines are GNU sort's, with its meaning in the C locale.
+///
+/// Sizes take K, M, G, T or KiB, MiB, ... (powers of 1024) and KB, MB, GB, TB (powers of 1000); a bare number is bytes.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true, override_usage = "merganser sort [OPTIONS] [INPUT]...")]
+#[command(after_help = "\
+Examples:
+  # lines, by all their bytes
+  merganser sort big.txt -o sorted.txt --memory 1G
+  # by field 2 as a number, then by field 1
+  merganser sort -t, -k2,2n -k1,1 big.txt -o sorted.txt
+  # a sorted view of 100-byte records with 10-byte keys
+  merganser sort --format fixed:100 --key 0:10 data.bin --view data.view
+  # csv by a text column, then by a number, largest first
+  merganser sort --format csv --header --key city --key amount:n:r sales.csv -o sorted.csv
+  # straight from a program
+  merganser generate --records 1G | merganser sort --format fixed:100 --key 0:10 --view g.view
+  # exit 1 and name the first line that is out of order
+  merganser sort -c big.txt
+  # the ten largest, without temporary files
+  merganser sort --top 10 -rh sizes.txt")]
+pub struct SortArgs {
+    /// Files to sort, together; - is standard input
+    #[arg(value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+
+    /// Write the sorted records to FILE, which may be one of the inputs
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Result")]
+    pub output: Option<PathBuf>,
+
+    /// Make a sorted view in the new folder DIR instead of a sorted file
+    #[arg(long, value_name = "DIR", help_heading = "Result")]
+    pub view: Option<PathBuf>,
+
+    /// Keep only the first N records of the result; what can't be among them is never written anywhere
+    #[arg(long, visible_alias = "head", value_name = "N", help_heading = "Result")]
+    pub top: Option<Count>,
+
+    /// Only check whether the input is sorted; name the first record that is not
+    #[arg(short = 'c', overrides_with = "check_diagnose", help_heading = "Result")]
+    pub check_diagnose: bool,
+
+    /// Like -c, but say nothing
+    #[arg(short = 'C', overrides_with = "check_quiet", help_heading = "Result")]
+    pub check_quiet: bool,
+
+    /// Like -c, or with =quiet or =silent like -C
+    #[arg(
+        long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "diagnose-first",
+        hide_possible_values = true,
+        help_heading = "Result"
+    )]
+    pub check: Option<CheckHow>,
+
+    /// Merge inputs that are sorted already
+    #[arg(short = 'm', long, help_heading = "Result")]
+    pub merge: bool,
+
+    #[command(flatten)]
+    pub order: OrderArgs,
+
+    /// Read input names from F, each ended by NUL; - is standard input
+    #[arg(long, value_name = "F")]
+    pub files0_from: Option<PathBuf>,
+
+    /// Use at most this much memory [default: a quarter of what is available]
+    #[arg(
+        short = 'S',
+        long,
+        alias = "buffer-size",
+        value_name = "SIZE",
+        help_heading = "Resources"
+    )]
+    pub memory: Option<Size>,
+
+    /// Where temporary runs go; repeat to spread them over several disks [default: $TMPDIR, or else the folder of
+    /// the output, or else /tmp; with --view, the view]
+    #[arg(
+        short = 'T',
+        long,
+        alias = "temporary-directory",
+        value_name = "DIR",
+        help_heading = "Resources"
+    )]
+    pub temp_dir: Vec<PathBuf>,
+
+    /// Stop with an error before temporary runs take more than this
+    #[arg(long, value_name = "SIZE", help_heading = "Resources")]
+    pub temp_limit: Option<Size>,
+
+    /// Compress runs: off, lz4, zstd, or auto, which tries it on a sample
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value = "off",
+        hide_possible_values = true,
+        hide_default_value = true,
+        help_heading = "Resources"
+    )]
+    pub compress: CompressionName,
+
+    /// How to sort: auto, merge (sorted runs), or distribute (key ranges)
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value = "auto",
+        hide_possible_values = true,
+        hide_default_value = true,
+        help_heading = "Resources"
+    )]
+    pub strategy: StrategyName,
+
+    /// Use this many threads [default: one a processor]
+    #[arg(long, alias = "parallel", value_name = "N", help_heading = "Resources")]
+    pub threads: Option<usize>,
+
+    /// Give the space of the inputs back while they are read: they are empty or gone afterwards
+    #[arg(long, help_heading = "Resources")]
+    pub consume: bool,
+
+    /// Write what was done (seconds, bytes read and written, runs, passes) to FILE.json
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What follows `--check=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckHow {
+    /// Name the first disorder.
+    DiagnoseFirst,
+    /// Only the exit status.
+    #[value(alias = "silent")]
+    Quiet,
+}
+
+/// What follows `--compress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompressionName {
+    /// Never.
+    Off,
+    /// Fast.
+    Lz4,
+    /// Small.
+    Zstd,
+    /// Where a sample says that it wins.
+    Auto,
+}
+
+/// What follows `--strategy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StrategyName {
+    /// The program chooses.
+    Auto,
+    /// Sorted runs, merged.
+    Merge,
+    /// Buckets by key range.
+    Distribute,
+}

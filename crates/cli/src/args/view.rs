@@ -1,0 +1,117 @@
+//! `merganser cat`, `materialize` and `info`: the commands on a view.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Count, Size, Span};
+
+/// Write a view, or a part of it, to standard output
+///
+/// Ranges are counted from 0 and leave out their end. Keys are compared with the first key of the view's order; they
+/// are typed as they stand in a record, and take \xHH, \t, \n, \0 and \\ for bytes that are hard to type.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser cat big.view > sorted.txt                          all of it
+  merganser cat big.view --records 1000..1010                  ten records
+  merganser cat big.view --bytes 5G..5.5G                      half a gibibyte from the middle
+  merganser cat big.view --from-key apple --to-key banana      keys from apple on, below banana
+  merganser cat big.view --from-key apple --head 3             the first three from apple on")]
+pub struct CatArgs {
+    /// The view
+    pub view: PathBuf,
+
+    /// Only these records
+    #[arg(long, value_name = "A..B", value_parser = Span::of_records)]
+    #[arg(conflicts_with_all = ["bytes", "from_key", "to_key"])]
+    pub records: Option<Span>,
+
+    /// Only these bytes, even if they begin or end within a record
+    #[arg(long, value_name = "A..B", value_parser = Span::of_bytes)]
+    #[arg(conflicts_with_all = ["from_key", "to_key", "head"])]
+    pub bytes: Option<Span>,
+
+    /// Begin with the first record whose key is not below KEY
+    #[arg(long, value_name = "KEY")]
+    pub from_key: Option<OsString>,
+
+    /// End before the first record whose key is not below KEY
+    #[arg(long, value_name = "KEY")]
+    pub to_key: Option<OsString>,
+
+    /// At most the first N records of what was asked
+    #[arg(long, value_name = "N")]
+    pub head: Option<Count>,
+
+    /// Use at most this much memory [default: a quarter of what is available]
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+
+    /// Use this many threads [default: one a processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+/// Copy a view out into a sorted file
+///
+/// The file appears complete or not at all. An interrupted --consume continues when it is run again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # keep the view
+  merganser materialize big.view -o sorted.txt
+  # need no more space than one of both; the view is gone afterwards
+  merganser materialize big.view -o sorted.txt --consume")]
+pub struct MaterializeArgs {
+    /// The view
+    pub view: PathBuf,
+
+    /// Where to
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Give the view's space back while it is copied, so that both together never take much more than one
+    #[arg(long)]
+    pub consume: bool,
+
+    /// Use at most this much memory [default: a quarter of what is available]
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+
+    /// Use this many threads [default: one a processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// Write what was done to FILE.json
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Tell what a view or a run file holds
+///
+/// Prints format, key, records, bytes and runs. With --verify every block is read and its checksum compared.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser info big.view
+  merganser info big.view --verify
+  merganser info big.view/0.run --json")]
+pub struct InfoArgs {
+    /// The view, or one of its run files
+    #[arg(value_name = "VIEW|RUN")]
+    pub path: PathBuf,
+
+    /// Read everything and compare every checksum
+    #[arg(long)]
+    pub verify: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,35 @@
+//! `merganser completions` and `merganser man`: the help text in other forms.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+
+use crate::args::{CompletionsArgs, ManArgs, Typed};
+use crate::failure::Failure;
+
+/// Prints a shell's completion script.
+pub fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(typed.shell, &mut Typed::command(), "merganser", &mut script);
+    print(&script)
+}
+
+/// Prints the manual page, or writes one a command.
+pub fn pages(typed: &ManArgs) -> Result<(), Failure> {
+    match &typed.dir {
+        Some(dir) => {
+            clap_mangen::generate_to(Typed::command(), dir).map_err(|e| Failure::on(dir, &e))
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Typed::command())
+                .render(&mut page)
+                .map_err(|e| Failure::on_stdout(&e))?;
+            print(&page)
+        }
+    }
+}
+
+fn print(bytes: &[u8]) -> Result<(), Failure> {
+    io::stdout().write_all(bytes).map_err(|e| Failure::on_stdout(&e))
+}

@@ -1,0 +1,104 @@
+//! What `merganser generate` was asked to do.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::threads;
+use crate::args::{GenerateArgs, GenerateFormat};
+use crate::failure::Failure;
+use crate::generate::{Csv, Generator, Gensort, Kind, Lines};
+
+/// Longest record, in bytes.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+/// A data set, and where it goes.
+pub struct GenerateConfig {
+    /// Makes the records.
+    pub generator: Box<dyn Generator>,
+    /// Which of them.
+    pub numbers: Range<u64>,
+    /// Where to; `None` is standard output.
+    pub output: Option<PathBuf>,
+    /// How many threads make them.
+    pub threads: usize,
+    /// No bar.
+    pub quiet: bool,
+}
+
+impl TryFrom<GenerateArgs> for GenerateConfig {
+    type Error = Failure;
+
+    fn try_from(typed: GenerateArgs) -> Result<Self, Failure> {
+        let generator: Box<dyn Generator> = match typed.format {
+            GenerateFormat::Gensort => Box::new(gensort(&typed, Kind::Binary)?),
+            GenerateFormat::Ascii => Box::new(gensort(&typed, Kind::Ascii)?),
+            GenerateFormat::Lines | GenerateFormat::Csv => {
+                let flag = if typed.skew { "--skew" } else { "--record-size" };
+                if typed.skew || typed.record_size.is_some() {
+                    return Err(format!("{flag}: only with --format gensort or ascii").into());
+                }
+                match typed.format {
+                    GenerateFormat::Lines => Box::new(Lines::new(typed.seed)),
+                    _ => Box::new(Csv::new(typed.seed)),
+                }
+            }
+        };
+        let first = typed.first.0;
+        let end = first
+            .checked_add(typed.records.0)
+            .ok_or_else(|| "--records: record numbers end at 2^64".to_owned())?;
+        Ok(GenerateConfig {
+            generator,
+            numbers: first..end,
+            output: typed.output,
+            threads: threads(typed.threads)?,
+            quiet: typed.quiet,
+        })
+    }
+}
+
+fn gensort(typed: &GenerateArgs, kind: Kind) -> Result<Gensort, Failure> {
+    let bytes = typed.record_size.map_or(Gensort::RECORD_BYTES as u64, |size| size.0);
+    let least = kind.record_bytes_min() as u64;
+    if !(least..=RECORD_BYTES_MAX).contains(&bytes) {
+        return Err(format!("--record-size: {bytes} is not between {least} bytes and 1 GiB").into());
+    }
+    Ok(Gensort::new(kind, bytes as usize, typed.skew, typed.seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, refusal};
+    use crate::args::Command;
+
+    #[test]
+    fn options_that_do_not_fit_together_are_named() {
+        let table: &[(&[&str], &str)] = &[
+            (&["--format", "lines", "--skew"], "--skew: only with --format gensort or ascii"),
+            (
+                &["--format", "csv", "--record-size", "9"],
+                "--record-size: only with --format gensort or ascii",
+            ),
+            (&["--record-size", "9"], "--record-size: 9 is not between 10 bytes and 1 GiB"),
+            (
+                &["--format", "ascii", "--record-size", "47"],
+                "--record-size: 47 is not between 48 bytes and 1 GiB",
+            ),
+            (&["--first", "18446744T"], "--records: record numbers end at 2^64"),
+            (&["--threads", "0"], "--threads: at least 1"),
+        ];
+        for (options, sentence) in table {
+            let typed = [&["generate", "--records", "2T"], *options].concat();
+            assert_eq!(refusal(&typed), *sentence, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn the_benchmark_is_the_default() {
+        let Command::Generate(typed) = config(&["generate", "--records", "1K"]) else {
+            unreachable!()
+        };
+        let meant = super::GenerateConfig::try_from(typed).expect("no conflict");
+        assert_eq!((meant.generator.record_bytes_mean(), meant.numbers), (100, 0..1000));
+    }
+}

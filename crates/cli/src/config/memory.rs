@@ -1,0 +1,91 @@
+//! How much memory to use when nobody says.
+
+use std::fs;
+use std::path::Path;
+
+/// Which part of the available memory is taken: sorting is rarely alone on a machine.
+const SHARE: u64 = 4;
+/// What is assumed where the system tells nothing.
+const UNKNOWN_BYTES: u64 = 1 << 30;
+
+/// A quarter of what this process could still get: of the system's available memory, or of its control group's limit
+/// when that is less.
+pub fn default_bytes() -> u64 {
+    available_bytes(Path::new("/")).unwrap_or(UNKNOWN_BYTES) / SHARE
+}
+
+/// Bytes available under the system files below `root`.
+fn available_bytes(root: &Path) -> Option<u64> {
+    let system = meminfo(&fs::read_to_string(root.join("proc/meminfo")).ok()?);
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let limits = groups.lines().filter_map(|line| group_limit(root, line));
+    system.into_iter().chain(limits).min()
+}
+
+fn meminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The least limit on the way from a line of `/proc/self/cgroup` (`ID:CONTROLLERS:PATH`) up to the root.
+fn group_limit(root: &Path, line: &str) -> Option<u64> {
+    let mut parts = line.splitn(3, ':');
+    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let (mount, file) = match controllers {
+        "" => ("sys/fs/cgroup", "memory.max"),
+        _ if controllers.split(',').any(|name| name == "memory") => {
+            ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        }
+        _ => return None,
+    };
+    let mount = root.join(mount);
+    let group = mount.join(path.trim_start_matches('/'));
+    group
+        .ancestors()
+        .take_while(|folder| folder.starts_with(&mount))
+        .filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok())
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(files: &[(&str, &str)]) -> Option<u64> {
+        let root = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+        available_bytes(root.path())
+    }
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n");
+
+    #[test]
+    fn the_system_tells_what_is_available() {
+        assert_eq!(system(&[MEMINFO]), Some(4000 * 1024));
+        assert_eq!(system(&[]), None);
+        assert!(default_bytes() > 0);
+    }
+
+    #[test]
+    fn the_least_limit_of_any_group_above_counts() {
+        let v2 = system(&[
+            MEMINFO,
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/memory.max", "123000\n"),
+        ]);
+        assert_eq!(v2, Some(123_000));
+        let v1 = system(&[
+            MEMINFO,
+            ("proc/self/cgroup", "5:cpu:/x\n4:memory:/job\n"),
+            ("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "77000\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(v1, Some(77_000));
+    }
+}

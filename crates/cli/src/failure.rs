@@ -1,0 +1,64 @@
+//! Why a command did not do what was asked, and what the shell is told.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The end of a command that is not plain success.
+#[derive(Debug)]
+pub enum Failure {
+    /// Records are out of order; the sentence is left out where none was asked for.
+    Disorder(Option<String>),
+    /// It can't be done; the sentence names the file, the offset or the flag and what to do.
+    Error(String),
+    /// The reader of standard output went away: nothing more to do, and nothing to say.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// An error on `path`, as the system tells it.
+    pub fn on(path: &Path, error: &io::Error) -> Self {
+        Failure::Error(format!("{}: {}", path.display(), plain(error)))
+    }
+
+    /// An error on standard output; a closed pipe is none.
+    pub fn on_stdout(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Error(format!("standard output: {}", plain(error))),
+        }
+    }
+
+    /// The sentence for stderr, if any.
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            Failure::Disorder(sentence) => sentence.as_deref(),
+            Failure::Error(sentence) => Some(sentence),
+            Failure::ClosedPipe => None,
+        }
+    }
+
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::ClosedPipe => 0,
+            Failure::Disorder(_) => 1,
+            Failure::Error(_) => 2,
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(sentence: String) -> Self {
+        Failure::Error(sentence)
+    }
+}
+
+/// The system's words without the error number.
+pub fn plain(error: &io::Error) -> impl fmt::Display {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

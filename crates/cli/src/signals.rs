@@ -1,0 +1,64 @@
+//! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is unfinished.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// How long work in progress may take to notice: after it, or at a second signal, the process just ends. A write into
+/// a pipe that nobody reads never notices.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether the process was asked to end, and by which signal.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicI32>);
+
+impl Cancel {
+    /// Asks for the end.
+    pub fn set(&self, signal: i32) {
+        self.0.store(signal, Ordering::Relaxed);
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// The exit status that tells the signal to a shell, if there was one.
+    pub fn exit_status(&self) -> Option<u8> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(status(signal)),
+        }
+    }
+}
+
+/// Turns SIGINT, SIGTERM and SIGHUP into the flag that is returned.
+///
+/// # Errors
+/// When the system refuses a handler or a thread.
+pub fn install() -> io::Result<Cancel> {
+    let cancel = Cancel::default();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let flag = cancel.clone();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        for signal in signals.forever() {
+            if flag.is_set() {
+                std::process::exit(i32::from(status(signal)));
+            }
+            flag.set(signal);
+            std::thread::spawn(move || {
+                std::thread::sleep(PATIENCE);
+                std::process::exit(i32::from(status(signal)));
+            });
+        }
+    })?;
+    Ok(cancel)
+}
+
+fn status(signal: i32) -> u8 {
+    128u8.wrapping_add(signal as u8)
+}

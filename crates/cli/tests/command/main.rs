@@ -1,0 +1,59 @@
+//! The command as its users see it. One binary; each test has a folder of its own.
+//!
+//! - `help`: the help texts, the manual and the completions, as golden files
+//! - `generate`: test data, judged by `sha256sum`
+//! - `usage`: arguments that can't be right, exit statuses, pipes and signals
+
+mod generate;
+mod help;
+mod usage;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// `merganser` with these arguments, in `dir`, with nothing to read.
+fn merganser<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_merganser"));
+    command.args(arguments).current_dir(dir).stdin(Stdio::null()).env_remove("COLUMNS");
+    command
+}
+
+/// A folder that goes away with the test.
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Runs it and expects success and silence on stderr; gives what it printed.
+fn prints<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Vec<u8> {
+    let output = merganser(dir, arguments).output().expect("it starts");
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    output.stdout
+}
+
+/// Runs it and expects status 2, nothing on stdout and one sentence on stderr; gives the sentence without the name
+/// of the command.
+fn fails<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> String {
+    let output = merganser(dir, arguments).output().expect("it starts");
+    let stderr = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(stderr.matches('\n').count(), 1, "one line: {stderr}");
+    stderr.trim_end().strip_prefix("merganser: ").expect("the command's name").to_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// The names in a folder, sorted.
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(dir)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
