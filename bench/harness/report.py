@@ -6,6 +6,7 @@
 """
 
 import json
+import re
 import statistics
 from dataclasses import asdict
 from pathlib import Path
@@ -122,6 +123,13 @@ def _scaled(value, by):
     return None if value is None else value / by
 
 
+def gist(error):
+    """The line of a program's complaint that says most."""
+    lines = error.splitlines()
+    telling = [line for line in lines if re.search(r"error|exception|insufficient", line, re.IGNORECASE)]
+    return (telling or lines)[-1].strip()
+
+
 def page(machine, results):
     """The page of tables over all results of a machine and day."""
     parts = [
@@ -146,5 +154,5 @@ def page(machine, results):
         parts.append(claims_table(one["claims"]))
         parts.append(costs_table(one["rounds"]))
         for who, error in one["errors"].items():
-            parts.append(f"Left out, {who}: `{error.splitlines()[-1]}`")
+            parts.append(f"Left out, {who}: `{gist(error)}`")
     return "\n\n".join(parts) + "\n"

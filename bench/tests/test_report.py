@@ -56,3 +56,7 @@ class Tables(unittest.TestCase):
     def test_a_claim_is_a_row(self):
         table = report.claims_table([report.judge(RATIO, rounds((1, 5), (1, 4)))])
         self.assertEqual(table.splitlines()[2], "| GNU over ours | at least 4 | 4.50 (4.00 to 5.00) | yes |")
+
+    def test_a_complaint_is_cut_to_its_point(self):
+        self.assertEqual(report.gist("exit 1: x\nTraceback\nMemoryError: too much\nsee the guide"), "MemoryError: too much")
+        self.assertEqual(report.gist("ended after 5 s: sleep 6"), "ended after 5 s: sleep 6")
