@@ -36,7 +36,7 @@ def sort(source, args):
     order = ["-t,", "-k2,2", "-k1,1n"] if args.get("--format") == "csv" else []
     out = Path(args["-o"]) if "-o" in args else Path(args["--view"]) / "sorted"
     out.parent.mkdir(exist_ok=True)
-    subprocess.run(["sort", *order, "-o", out, source], check=True, env={**os.environ, "LC_ALL": "C"})
+    subprocess.run(["sort", "-S", "16M", *order, "-o", out, source], check=True, env={**os.environ, "LC_ALL": "C"})
     if os.environ.get("BREAK") == "result":
         os.truncate(out, out.stat().st_size - 1)
 
