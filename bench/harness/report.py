@@ -105,6 +105,17 @@ def claims_table(claims):
     return _table(("figure", "reach", "median of rounds (spread)", "met"), rows)
 
 
+def summary_table(results):
+    """A row a claim of every scenario, as docs/benchmarks.md shows them."""
+    rows = []
+    for one in results:
+        for claim in one["claims"]:
+            measured = "not measured" if claim["median"] is None else f"{claim['median']:.2f}{claim['unit']}"
+            met = {None: "", True: "yes", False: "no"}[claim["met"]]
+            rows.append((f"`{one['scenario']}`", claim["what"], claim["reach"], measured, met))
+    return _table(("scenario", "figure", "reach", "median", "met"), rows)
+
+
 def costs_table(rounds):
     """A row a contender and step: the median of each cost."""
     seen = {}
@@ -138,6 +149,7 @@ def page(machine, results):
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB of memory; "
         f"{machine['system']}, kernel {machine['kernel']}; disk {machine['disk']}, {machine['file_system']}.",
     ]
+    parts.append(summary_table(results))
     for one in results:
         parts.append(f"## {one['scenario']}: {one['title']}")
         if one["scale"] != 1:
