@@ -1,8 +1,9 @@
 //! Why a command did not do what was asked, and what the shell is told.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
+
+use crate::input::Input;
 
 /// The end of a command that is not plain success.
 #[derive(Debug)]
@@ -19,6 +20,16 @@ impl Failure {
     /// An error on `path`, as the system tells it.
     pub fn on(path: &Path, error: &io::Error) -> Self {
         Failure::Error(format!("{}: {}", path.display(), plain(error)))
+    }
+
+    /// An error on an input.
+    pub fn on_input(input: &Input, error: &io::Error) -> Self {
+        Failure::Error(format!("{input}: {}", plain(error)))
+    }
+
+    /// An error whose own text names the file.
+    pub fn named(error: &io::Error) -> Self {
+        Failure::Error(plain(error))
     }
 
     /// An error on standard output; a closed pipe is none.
@@ -54,11 +65,28 @@ impl From<String> for Failure {
     }
 }
 
-/// The system's words without the error number.
-pub fn plain(error: &io::Error) -> impl fmt::Display {
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
+impl From<sort::key::KeyError> for Failure {
+    fn from(error: sort::key::KeyError) -> Self {
+        Failure::Error(error.to_string())
     }
+}
+
+impl From<sort::Error> for Failure {
+    fn from(error: sort::Error) -> Self {
+        match error {
+            sort::Error::Io(error) => Failure::named(&error),
+            error => Failure::Error(error.to_string()),
+        }
+    }
+}
+
+/// The system's words without the error number.
+fn plain(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.find(" (os error ")
+        && let Some(len) = text[at..].find(')')
+    {
+        text.replace_range(at..=at + len, "");
+    }
+    text
 }

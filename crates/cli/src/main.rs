@@ -12,6 +12,7 @@ mod command;
 mod config;
 mod failure;
 mod generate;
+mod input;
 mod output;
 mod progress;
 mod signals;

@@ -2,30 +2,27 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use storage::file::{self, FileOptions, FileStorage};
+use storage::{Buffer, Completions, Operation, Storage};
 
 use crate::failure::Failure;
 
-/// Bytes that a pipe is asked to hold: the default of 64 KiB makes reader and writer wait for each other.
+/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each other.
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
-pub struct Output {
-    file: File,
-    target: Target,
-}
+pub struct Output(Target);
 
 enum Target {
-    Stdout,
+    Stdout(File),
     /// A device or a named pipe, written as it stands.
-    Special(PathBuf),
-    /// A file, written beside `path` and renamed over it at the end.
-    New {
-        path: PathBuf,
-        unfinished: Option<PathBuf>,
-    },
+    Special(File, PathBuf),
+    New(NewFile),
 }
 
 impl Output {
@@ -45,7 +42,7 @@ impl Output {
             let file =
                 OpenOptions::new().write(true).open(path).map_err(|e| Failure::on(path, &e))?;
             widen(&file);
-            return Ok(Output { file, target: Target::Special(path.to_owned()) });
+            return Ok(Output(Target::Special(file, path.to_owned())));
         }
         if path.is_dir() {
             return Err(Failure::Error(format!(
@@ -53,60 +50,45 @@ impl Output {
                 path.display()
             )));
         }
-        // A link keeps pointing where it did: its target is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let unfinished = path.with_file_name(format!(".{name}.{}.unfinished", std::process::id()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o666)
-            .open(&unfinished)
-            .map_err(|e| Failure::on(&path, &e))?;
-        Ok(Output { file, target: Target::New { path, unfinished: Some(unfinished) } })
+        let file = NewFile::create(path).map_err(|e| Failure::named(&e))?;
+        Ok(Output(Target::New(file)))
     }
 
     fn stdout() -> Result<Self, Failure> {
-        // SAFETY: descriptor 1 is this process's for all its life; `dup` gives one that `File` may own.
-        let file = unsafe {
-            let copy = libc::dup(libc::STDOUT_FILENO);
-            if copy < 0 {
-                return Err(Failure::on_stdout(&io::Error::last_os_error()));
-            }
-            File::from_raw_fd(copy)
-        };
+        let own = io::stdout().as_fd().try_clone_to_owned().map_err(|e| Failure::on_stdout(&e))?;
+        let file = File::from(own);
         widen(&file);
-        Ok(Output { file, target: Target::Stdout })
+        Ok(Output(Target::Stdout(file)))
     }
 
     /// An error of writing here, with the name of where.
     pub fn failure(&self, error: &io::Error) -> Failure {
-        match &self.target {
-            Target::Stdout => Failure::on_stdout(error),
-            Target::Special(_) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            Target::Special(path) | Target::New { path, .. } => Failure::on(path, error),
+        match &self.0 {
+            Target::Stdout(_) => Failure::on_stdout(error),
+            Target::Special(..) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            Target::Special(_, path) => Failure::on(path, error),
+            Target::New(..) => Failure::named(error),
         }
     }
 
-    /// Makes the result visible under its name.
+    /// Makes the result durable and visible under its name.
     ///
     /// # Errors
     /// When the last bytes can't be written or the name can't be taken.
-    pub fn finish(mut self) -> Result<(), Failure> {
-        if let Target::New { path, unfinished } = &mut self.target {
-            if let Some(from) = unfinished.as_deref() {
-                fs::rename(from, &*path).map_err(|e| Failure::on(path, &e))?;
-            }
-            *unfinished = None;
+    pub fn finish(self) -> Result<(), Failure> {
+        match self.0 {
+            Target::New(file) => file.publish().map_err(|e| Failure::named(&e)),
+            Target::Stdout(_) | Target::Special(..) => Ok(()),
         }
-        Ok(())
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match &mut self.0 {
+            Target::Stdout(file) | Target::Special(file, _) => file.write(bytes),
+            Target::New(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -114,12 +96,87 @@ impl Write for Output {
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Target::New { unfinished: Some(unfinished), .. } = &self.target {
-            // Nothing more can be done about a file that can't be removed.
-            let _ = fs::remove_file(unfinished);
+/// A new file, written in large aligned pieces of which several are in flight.
+struct NewFile {
+    file: file::Output,
+    storage: Arc<FileStorage>,
+    completions: Completions,
+    /// What is being filled, and how far.
+    buffer: Buffer,
+    filled: usize,
+    /// Where in the file it will go.
+    offset: u64,
+    /// Buffers that are written.
+    spare: Vec<Buffer>,
+    in_flight: usize,
+}
+
+impl NewFile {
+    const PIECE_BYTES: usize = 1 << 20;
+    const PIECES: usize = 8;
+
+    fn create(path: &Path) -> io::Result<Self> {
+        let file = file::Output::create(path, FileOptions::default())?;
+        Ok(NewFile {
+            storage: file.storage(),
+            file,
+            completions: Completions::new(),
+            buffer: Buffer::new(Self::PIECE_BYTES),
+            filled: 0,
+            offset: 0,
+            spare: (1..Self::PIECES).map(|_| Buffer::new(Self::PIECE_BYTES)).collect(),
+            in_flight: 0,
+        })
+    }
+
+    fn submit(&mut self, buffer: Buffer) {
+        let len = buffer.len() as u64;
+        self.storage.submit(0, Operation::Write { offset: self.offset, buffer }, &self.completions);
+        self.offset += len;
+        self.in_flight += 1;
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let done = self.completions.wait(&*self.storage.clock());
+        self.in_flight -= 1;
+        self.spare.extend(done.buffer);
+        done.result.map(|_| ())
+    }
+
+    fn publish(mut self) -> io::Result<()> {
+        let mut rest = std::mem::replace(&mut self.buffer, Buffer::new(0));
+        drop(rest.split_off(self.filled));
+        if !rest.is_empty() {
+            self.submit(rest);
         }
+        while self.in_flight > 0 {
+            self.wait()?;
+        }
+        let NewFile { file, .. } = self;
+        file.publish()
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.filled == self.buffer.len() {
+            while self.spare.is_empty() {
+                self.wait()?;
+            }
+            let next = self.spare.pop().expect("just waited for");
+            let full = std::mem::replace(&mut self.buffer, next);
+            self.submit(full);
+            self.filled = 0;
+        }
+        let room = &mut self.buffer[self.filled..];
+        let len = room.len().min(bytes.len());
+        room[..len].copy_from_slice(&bytes[..len]);
+        self.filled += len;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -127,4 +184,37 @@ impl Drop for Output {
 fn widen(file: &File) {
     // SAFETY: a call on an open descriptor that touches no memory.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_become_the_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("file");
+        let bytes: Vec<u8> =
+            (0..20 * NewFile::PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
+        for len in [0, 1, NewFile::PIECE_BYTES, NewFile::PIECE_BYTES + 1, bytes.len() - 3] {
+            let mut output = Output::open(Some(&path)).expect("writable");
+            for piece in bytes[..len].chunks(777_777) {
+                output.write_all(piece).expect("written");
+            }
+            output.finish().expect("published");
+            assert!(fs::read(&path).expect("there") == bytes[..len], "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("file");
+        fs::write(&path, "old").expect("written");
+        let mut output = Output::open(Some(&path)).expect("writable");
+        output.write_all(&[1; 5 << 20]).expect("written");
+        drop(output);
+        assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1);
+        assert_eq!(fs::read(&path).expect("there"), b"old");
+    }
 }

@@ -1,9 +1,7 @@
 //! One memory budget, set by the user, that every large buffer reserves from.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use storage::Buffer;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use crate::Error;
 
@@ -18,8 +16,20 @@ pub struct Budget {
 #[derive(Debug)]
 struct Shared {
     limit_bytes: u64,
-    used_bytes: AtomicU64,
-    peak_bytes: AtomicU64,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used_bytes: u64,
+    peak_bytes: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds the budget")
+    }
 }
 
 /// A part of the budget; goes back when dropped.
@@ -36,8 +46,8 @@ impl Budget {
         Budget {
             shared: Arc::new(Shared {
                 limit_bytes,
-                used_bytes: AtomicU64::new(0),
-                peak_bytes: AtomicU64::new(0),
+                state: Mutex::new(State::default()),
+                freed: Condvar::new(),
             }),
         }
     }
@@ -51,13 +61,13 @@ impl Budget {
     /// What is free now, in bytes.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
-        self.shared.limit_bytes.saturating_sub(self.shared.used_bytes.load(Ordering::Relaxed))
+        self.shared.limit_bytes - self.shared.lock().used_bytes
     }
 
     /// The most that was ever reserved at once, in bytes.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
-        self.shared.peak_bytes.load(Ordering::Relaxed)
+        self.shared.lock().peak_bytes
     }
 
     /// Takes `bytes` for `owner` (a noun for the error message).
@@ -65,54 +75,54 @@ impl Budget {
     /// # Errors
     /// [`Error::Memory`] with the least limit that would do.
     pub fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation, Error> {
-        let mut used = self.shared.used_bytes.load(Ordering::Relaxed);
-        loop {
-            let wanted = used + bytes;
-            if wanted > self.shared.limit_bytes {
-                return Err(Error::Memory {
-                    owner,
-                    least_bytes: wanted,
-                    limit_bytes: self.shared.limit_bytes,
-                });
-            }
-            match self.shared.used_bytes.compare_exchange_weak(
-                used,
-                wanted,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => {
-                    self.shared.peak_bytes.fetch_max(wanted, Ordering::Relaxed);
-                    return Ok(Reservation { shared: Arc::clone(&self.shared), bytes });
-                }
-                Err(now) => used = now,
-            }
-        }
+        self.take(self.shared.lock(), bytes, owner)
     }
 
-    /// A zeroed buffer of `len` bytes, reserved for as long as it lives.
+    /// As [`Budget::reserve`], but waits up to `patience` for others to give back.
     ///
     /// # Errors
-    /// As [`Budget::reserve`].
-    pub fn buffer(&self, len: usize, owner: &'static str) -> Result<Reserved, Error> {
-        let reservation = self.reserve(len as u64, owner)?;
-        Ok(Reserved { buffer: Buffer::new(len), _reservation: reservation })
+    /// [`Error::Memory`] when there still is too little.
+    pub fn reserve_within(
+        &self,
+        patience: Duration,
+        bytes: u64,
+        owner: &'static str,
+    ) -> Result<Reservation, Error> {
+        let end = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        while state.used_bytes + bytes > self.shared.limit_bytes {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let freed = &self.shared.freed;
+            state = freed.wait_timeout(state, left).expect("no panic while held").0;
+        }
+        self.take(state, bytes, owner)
+    }
+
+    fn take(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        bytes: u64,
+        owner: &'static str,
+    ) -> Result<Reservation, Error> {
+        let wanted = state.used_bytes + bytes;
+        let limit_bytes = self.shared.limit_bytes;
+        if wanted > limit_bytes {
+            return Err(Error::Memory { owner, least_bytes: wanted, limit_bytes });
+        }
+        state.used_bytes = wanted;
+        state.peak_bytes = state.peak_bytes.max(wanted);
+        Ok(Reservation { shared: Arc::clone(&self.shared), bytes })
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shared.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.shared.lock().used_bytes -= self.bytes;
+        self.shared.freed.notify_all();
     }
-}
-
-/// A [`Buffer`] with the reservation that pays for it. Pieces split off the buffer must not
-/// outlive it.
-#[derive(Debug)]
-pub struct Reserved {
-    /// The memory.
-    pub buffer: Buffer,
-    _reservation: Reservation,
 }
 
 #[cfg(test)]

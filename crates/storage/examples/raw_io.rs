@@ -2,8 +2,9 @@
 //! against.
 //!
 //! ```text
-//! raw_io read|write|rewrite|random FILE [--bytes N] [--block 1M] [--depth 8] [--buffered] [--threads]
-//! raw_io passes FILE [--bytes N] ...
+//! raw_io read|write|rewrite|random FILE [--bytes N] [--block 1M] [--depth 8] [--pool N]
+//!        [--buffered] [--threads]
+//! raw_io passes FILE ...
 //! ```
 //!
 //! - `write` makes FILE anew, its space reserved first; `rewrite` overwrites it; both end with a
@@ -14,8 +15,12 @@
 //!   then from FILE.1 to FILE.2, reads and writes overlapped, each with a sync at its end. The first
 //!   one is pass one, run formation; the second one is the merge. Both copies are removed.
 //!
+//! `--pool N` takes turns with N buffers instead of `--depth`, as a sort does that reads into all of
+//! its memory: where the host's caches hold a few buffers, only more of them show the disk's speed.
+//!
 //! Each line printed is `what: seconds, MB/s` (MB = 1,000,000 bytes).
 
+use std::collections::{HashSet, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +33,7 @@ use storage::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const USAGE: &str = "raw_io read|write|rewrite|random|passes FILE [--bytes N] [--block 1M] \
-                     [--depth 8] [--buffered] [--threads]";
+                     [--depth 8] [--pool N] [--buffered] [--threads]";
 
 struct Args {
     command: String,
@@ -36,6 +41,7 @@ struct Args {
     bytes: Option<u64>,
     block: usize,
     depth: usize,
+    pool: usize,
     options: FileOptions,
 }
 
@@ -90,13 +96,14 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
         return Err(USAGE.into());
     };
     let options = FileOptions::default();
-    let mut args = Args { command, file, bytes: None, block: 1 << 20, depth: 8, options };
+    let mut args = Args { command, file, bytes: None, block: 1 << 20, depth: 8, pool: 0, options };
     while let Some(word) = words.next() {
         let mut number = || words.next().ok_or(USAGE).map(|text| bytes(&text))?;
         match word.as_str() {
             "--bytes" => args.bytes = Some(number()?),
             "--block" => args.block = usize::try_from(number()?)?,
             "--depth" => args.depth = usize::try_from(number()?)?,
+            "--pool" => args.pool = usize::try_from(number()?)?,
             "--buffered" => args.options.direct = Direct::Never,
             "--threads" => args.options.engine = EngineChoice::Threads,
             _ => return Err(USAGE.into()),
@@ -105,6 +112,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
     if args.block == 0 || args.depth == 0 {
         return Err("--block and --depth begin at 1".into());
     }
+    args.pool = args.pool.max(args.depth);
     Ok(args)
 }
 
@@ -161,14 +169,14 @@ fn random(end: u64, count: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// `depth` touched buffers of one block each, in one mapping of huge pages.
-fn buffers(args: &Args) -> Vec<Buffer> {
-    let mut rest = Buffer::new(args.block * args.depth);
+/// The pool: `count` touched buffers of one block each, in one mapping of huge pages.
+fn buffers(args: &Args, count: usize) -> VecDeque<Buffer> {
+    let mut rest = Buffer::new(args.block * count);
     rest.fill(0x5a);
-    let mut all = Vec::with_capacity(args.depth);
-    for _ in 0..args.depth {
+    let mut all = VecDeque::with_capacity(count);
+    for _ in 0..count {
         let more = rest.split_off(args.block);
-        all.push(std::mem::replace(&mut rest, more));
+        all.push_back(std::mem::replace(&mut rest, more));
     }
     all
 }
@@ -181,16 +189,14 @@ fn wait(completions: &Completions) -> Result<(Completion, usize)> {
 
 fn read(file: &FileStorage, args: &Args, mut offsets: impl Iterator<Item = u64>) -> Result<()> {
     let completions = Completions::new();
-    let mut free = buffers(args);
+    let mut free = buffers(args, args.pool);
     loop {
-        if let Some(buffer) = free.pop() {
-            if let Some(offset) = offsets.next() {
-                file.submit(offset, Operation::Read { offset, buffer }, &completions);
-                continue;
-            }
-            free.push(buffer);
+        while free.len() > args.pool - args.depth {
+            let Some(offset) = offsets.next() else { break };
+            let buffer = free.pop_front().expect("counted");
+            file.submit(offset, Operation::Read { offset, buffer }, &completions);
         }
-        if free.len() == args.depth {
+        if free.len() == args.pool {
             return Ok(());
         }
         free.extend(wait(&completions)?.0.buffer);
@@ -200,50 +206,47 @@ fn read(file: &FileStorage, args: &Args, mut offsets: impl Iterator<Item = u64>)
 fn write(file: &FileStorage, bytes: u64, args: &Args) -> Result<()> {
     file.run(Operation::Allocate { offset: 0, len: bytes })?;
     let completions = Completions::new();
-    let mut free = buffers(args);
+    let mut free = buffers(args, args.pool);
     let mut offsets = offsets(bytes, args);
     loop {
-        if let Some(mut buffer) = free.pop() {
-            if let Some(offset) = offsets.next() {
-                cut(&mut buffer, bytes - offset);
-                file.submit(offset, Operation::Write { offset, buffer }, &completions);
-                continue;
-            }
-            free.push(buffer);
+        while free.len() > args.pool - args.depth {
+            let Some(offset) = offsets.next() else { break };
+            let mut buffer = free.pop_front().expect("counted");
+            cut(&mut buffer, bytes - offset);
+            file.submit(offset, Operation::Write { offset, buffer }, &completions);
         }
-        if free.len() == args.depth {
+        if free.len() == args.pool {
             return Ok(file.sync()?);
         }
         free.extend(wait(&completions)?.0.buffer);
     }
 }
 
-/// Half of the requests read, half of them write.
+/// Up to `depth` requests read and as many write.
 fn copy(from: &FileStorage, to: &FileStorage, bytes: u64, args: &Args) -> Result<()> {
     to.run(Operation::Allocate { offset: 0, len: bytes })?;
     let completions = Completions::new();
-    let mut free = buffers(args);
-    free.extend(buffers(args));
-    let all = free.len();
+    let pool = args.pool.max(2 * args.depth);
+    let mut free = buffers(args, pool);
     let mut offsets = offsets(bytes, args);
-    let mut writing = std::collections::HashSet::new();
+    let (mut reading, mut writing) = (0, HashSet::new());
     loop {
-        if let Some(mut buffer) = free.pop() {
-            if let Some(offset) = offsets.next() {
-                cut(&mut buffer, bytes - offset);
-                from.submit(offset, Operation::Read { offset, buffer }, &completions);
-                continue;
-            }
-            free.push(buffer);
+        while reading < args.depth && !free.is_empty() {
+            let Some(offset) = offsets.next() else { break };
+            let mut buffer = free.pop_front().expect("not empty");
+            cut(&mut buffer, bytes - offset);
+            from.submit(offset, Operation::Read { offset, buffer }, &completions);
+            reading += 1;
         }
-        if free.len() == all {
+        if free.len() == pool {
             return Ok(to.sync()?);
         }
         let (done, _) = wait(&completions)?;
         let (offset, buffer) = (done.token, done.buffer.expect("comes back"));
         if writing.remove(&offset) {
-            free.push(buffer);
+            free.push_back(buffer);
         } else {
+            reading -= 1;
             writing.insert(offset);
             to.submit(offset, Operation::Write { offset, buffer }, &completions);
         }

@@ -1,9 +1,10 @@
 //! Real files: what only they can do.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use storage::file::{
@@ -54,6 +55,19 @@ fn the_mode_says_what_is_used_and_why() {
         assert!(options.engine == EngineChoice::Auto || mode.engine == Engine::Threads);
         assert_eq!(directory.mode(), mode);
     }
+}
+
+#[test]
+fn where_no_ring_can_be_had_there_are_threads() {
+    let place = tempfile::tempdir().expect("temporary directory");
+    let options = FileOptions { queue_depth: u32::MAX, ..FileOptions::default() };
+    let directory = FileDirectory::open_with(place.path(), options).expect("open");
+    let file = directory.create_unnamed_file().expect("create");
+    file.write_at(0, b"good").expect("write");
+    assert_eq!(file.read_vec(0, 4).expect("read"), b"good");
+    let mode = file.mode();
+    assert_eq!(mode.engine, Engine::Threads);
+    assert!(mode.reason.is_some_and(|reason| reason.contains("io_uring: no ring is that deep")));
 }
 
 #[test]
@@ -251,6 +265,44 @@ fn an_output_appears_whole_or_not_at_all() {
         assert_eq!(fs::read(&path).expect("read"), b"all of it");
         fs::remove_file(&path).expect("remove");
     }
+}
+
+/// Runs itself in a second process, which makes an output and waits to be killed.
+#[test]
+fn a_killed_process_leaves_neither_outputs_nor_unnamed_files() {
+    const CHILD: &str = "STORAGE_TEST_KILLED_IN";
+    if let Some(place) = std::env::var_os(CHILD) {
+        let place = Path::new(&place);
+        let output = Output::create(place.join("sorted"), FileOptions::default()).expect("create");
+        output.storage().write_at(0, b"half").expect("write");
+        let directory = FileDirectory::open(place).expect("open");
+        let run = directory.create_unnamed().expect("create");
+        run.write_at(0, b"a run").expect("write");
+        std::io::stderr().write_all(b"\nready\n").expect("tell");
+        std::io::stdin().read_to_end(&mut Vec::new()).expect("wait");
+        panic!("not killed");
+    }
+    let place = tempfile::tempdir().expect("temporary directory");
+    fs::write(place.path().join("sorted"), "old").expect("write");
+    let mut child = Command::new(std::env::current_exe().expect("this test"))
+        .args([
+            "a_killed_process_leaves_neither_outputs_nor_unnamed_files",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(CHILD, place.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start");
+    let said = BufReader::new(child.stderr.take().expect("piped"));
+    let ready = said.lines().any(|line| line.expect("text") == "ready");
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    assert!(ready, "the second process got as far as writing");
+    assert_eq!(names(place.path()), ["sorted"]);
+    assert_eq!(fs::read(place.path().join("sorted")).expect("read"), b"old");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! - [`patterns`] makes records whose keys hurt: sorted, reversed, all equal, long common prefixes,
 //!   NULs, nothing at all.
 //! - [`oracle`] is the one judge of a sorted output: order, permutation, stability.
+//! - [`faulty`] wraps a directory so that it fails as a seed says, and forgets what was not synced.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.
 //!
@@ -16,6 +17,7 @@
 //! oracle::check_sample(&sample, &sorted.concat());
 //! ```
 
+pub mod faulty;
 pub mod oracle;
 pub mod patterns;
 mod random;

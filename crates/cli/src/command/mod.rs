@@ -2,6 +2,8 @@
 
 mod generate;
 mod manual;
+mod sort;
+mod verify;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -13,6 +15,8 @@ use crate::signals::Cancel;
 /// Whatever keeps it from doing what was asked.
 pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
     match command {
+        Command::Sort(typed) => sort::run(typed.try_into()?, cancel),
+        Command::Verify(typed) => verify::run(typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Completions(typed) => manual::completions(&typed),
         Command::Man(typed) => manual::pages(&typed),

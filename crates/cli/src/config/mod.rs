@@ -5,10 +5,41 @@
 
 mod generate;
 mod memory;
+mod order;
+mod sort;
+mod verify;
+mod view;
+
+use std::path::PathBuf;
 
 pub use generate::GenerateConfig;
+pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use verify::{Subject, VerifyConfig};
+pub use view::{CatConfig, MaterializeConfig, MountConfig, Part};
 
+use crate::args::Size;
 use crate::failure::Failure;
+use order::order;
+
+/// The memory budget: what was asked, or a share of what there is.
+fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
+    match typed {
+        Some(Size(0)) => Err("--memory: at least 1 byte".to_owned().into()),
+        Some(Size(bytes)) => Ok(bytes),
+        None => Ok(memory::default_bytes()),
+    }
+}
+
+/// Where the report goes; JSON is the one kind there is.
+fn report(typed: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
+    match typed {
+        Some(path) if path.extension().is_none_or(|extension| extension != "json") => {
+            let path = path.display();
+            Err(format!("--report: '{path}' does not end in .json, the one kind of report").into())
+        }
+        path => Ok(path),
+    }
+}
 
 /// The number of threads: what was asked, or one a processor.
 fn threads(typed: Option<usize>) -> Result<usize, Failure> {
@@ -23,9 +54,8 @@ fn threads(typed: Option<usize>) -> Result<usize, Failure> {
 mod tests {
     use clap::Parser;
 
-    use super::GenerateConfig;
+    use super::*;
     use crate::args::{Command, Typed};
-    use crate::failure::Failure;
 
     /// The command of these words.
     pub fn config(words: &[&str]) -> Command {
@@ -36,8 +66,13 @@ mod tests {
     /// The sentence with which the conversion refuses these words.
     pub fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
+            Command::Sort(typed) => SortConfig::try_from(typed).err(),
+            Command::Cat(typed) => CatConfig::try_from(typed).err(),
+            Command::Mount(typed) => MountConfig::try_from(typed).err(),
+            Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
+            Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
-            _ => unreachable!("no conversion"),
+            Command::Info(_) | Command::Completions(_) | Command::Man(_) => None,
         };
         refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()
     }

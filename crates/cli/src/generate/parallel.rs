@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use super::Generator;
-use crate::progress::Progress;
+use sort::Progress;
 
 /// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small enough that a block
 /// is still in the cache when it is written.

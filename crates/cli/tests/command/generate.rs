@@ -72,11 +72,13 @@ fn an_unfinished_file_is_removed_and_the_old_one_stays() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    // It has begun once its unfinished file holds something.
-    while !names(dir.path()).iter().any(|name| {
-        name.ends_with(".unfinished")
-            && std::fs::metadata(dir.path().join(name)).is_ok_and(|found| found.len() > 0)
-    }) {
+    // Its unfinished file has no name, so what it has written shows in /proc only.
+    let written = || {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+        line.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0)
+    };
+    while written() < 10_000_000 {
         std::thread::yield_now();
     }
     Command::new("kill")

@@ -3,10 +3,12 @@
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `generate`: test data, judged by `sha256sum`
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
+//! - `verify`: checking, beside GNU sort
 
 mod generate;
 mod help;
 mod usage;
+mod verify;
 
 use std::ffi::OsStr;
 use std::path::Path;

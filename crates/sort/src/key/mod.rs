@@ -3,10 +3,51 @@
 //! Whatever was asked for (text, numbers, months, several fields, descending, ...) compiles to one
 //! *normalised key*: a byte string whose `memcmp` order is the asked order. The rest of the engine
 //! compares bytes and knows no key types.
+//!
+//! An [`OrderSpec`] says what was asked for; [`OrderSpec::compile`] makes it an [`Order`]. To
+//! encode a record, an order finds the texts of its keys (`line`, `column`, `field`: one file for
+//! each way to say where a key lies) and appends one element for each, by a file for each kind of
+//! element:
+//!
+//! | file | orders | letters |
+//! |---|---|---|
+//! | `text` | bytes, perhaps without some (`-d`, `-i`) or folded (`-f`) | `d` `f` `i` |
+//! | `numeric` | decimal numbers of any length | `n` |
+//! | `general`, `extended` | floating-point numbers, rounded as an 80-bit float | `g` |
+//! | `human` | numbers with a suffix | `h` |
+//! | `month` | month names | `M` |
+//! | `version` | versions | `V` |
+//! | `random` | in a random order | `R` |
+//! | `binary` | integers and floats of fixed-length records | |
+//!
+//! Every element is self-delimiting: no element is a proper prefix of a different one of the same
+//! key. So elements can stand one behind the other, and a descending element is the complement of
+//! the ascending one.
+
+mod binary;
+mod column;
+mod element;
+mod extended;
+mod field;
+mod general;
+mod human;
+mod line;
+mod month;
+mod numeric;
+mod options;
+mod random;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod text;
+mod version;
 
 use std::cmp::Ordering;
 
-use crate::record::Format;
+pub use random::salt_from;
+pub use spec::{KeyError, OrderSpec, parse_separator, sort_letter};
+
+use crate::record::{Format, key_of};
 
 /// A key that needs no encoding: it lies in the record as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +82,7 @@ impl Place {
         match self {
             Place::Range { offset, len } => &record[offset..offset + len],
             Place::Line => &record[..record.len() - 1],
-            Place::Prefixed => {
-                let [a, b, c, d] = *record.first_chunk::<4>().expect("framed record");
-                &record[8..8 + u32::from_le_bytes([a, b, c, d]) as usize]
-            }
+            Place::Prefixed => key_of(record),
         }
     }
 }
@@ -52,55 +90,137 @@ impl Place {
 /// The compiled order of a sort: how records are compared, and when two are duplicates.
 #[derive(Debug, Clone)]
 pub struct Order {
-    format: Format,
-    direct: Option<DirectKey>,
+    spec: OrderSpec,
+    keys: Keys,
+    last_resort: Option<bool>,
+}
+
+/// Where the keys lie and how they are encoded.
+#[derive(Debug, Clone)]
+enum Keys {
+    Direct(DirectKey),
+    Lines(line::LineKeys),
+    Columns(column::ColumnKeys),
+    Fields(Vec<field::FieldKey>),
 }
 
 impl Order {
-    /// Orders records by a key that lies in them as it is.
+    /// Orders records by a key that lies in them as it is: a range of [`Format::Fixed`], the
+    /// whole of a line or row, or the key of [`Format::Keyed`].
+    ///
+    /// # Panics
+    /// When the key does not lie in records of that format.
     #[must_use]
     pub fn by_bytes(format: Format, key: DirectKey) -> Self {
-        Order { format, direct: Some(key) }
+        let mut spec = OrderSpec::new(format);
+        if let Place::Range { offset, len } = key.place {
+            spec.keys.push(format!("{offset}:{len}"));
+        }
+        if key.descending {
+            spec.options.push('r');
+        }
+        let order = spec.compile(None).expect("a key of this format");
+        assert_eq!(order.direct(), Some(key), "a key of this format");
+        order
+    }
+
+    /// What it was compiled from.
+    #[must_use]
+    pub fn spec(&self) -> &OrderSpec {
+        &self.spec
     }
 
     /// The format of the records it orders.
     #[must_use]
     pub fn format(&self) -> Format {
-        self.format
+        self.spec.format
+    }
+
+    /// Whether of records with equal keys, which are those that [`Order::encode`] to the same
+    /// bytes, only the first is kept.
+    #[must_use]
+    pub fn unique(&self) -> bool {
+        self.spec.unique
     }
 
     /// Where the key lies, when it needs no encoding. Such an order has no last resort.
     #[must_use]
     pub fn direct(&self) -> Option<DirectKey> {
-        self.direct
+        match self.keys {
+            Keys::Direct(key) => Some(key),
+            _ => None,
+        }
     }
 
     /// Appends the normalised key of `record` (without its last resort) to `key`. The encoding is
     /// self-delimiting: no key is a proper prefix of a different one, except for a direct key.
+    ///
+    /// Allocates nothing but room in `key`, save for numbers of more than 19 digits or large
+    /// exponents under `g`, and for texts that must be copied because bytes inside them are left
+    /// out or changed before they are read as something other than text.
+    #[inline]
     pub fn encode(&self, record: &[u8], key: &mut Vec<u8>) {
-        let direct = self.direct.expect("only direct keys yet");
-        key.extend_from_slice(direct.place.of(record));
+        match &self.keys {
+            Keys::Direct(direct) => direct.encode(record, key),
+            Keys::Lines(keys) => keys.encode(Place::Line.of(record), key),
+            Keys::Columns(keys) => keys.encode(record, key),
+            Keys::Fields(keys) => keys.iter().for_each(|field| field.encode(record, key)),
+        }
     }
 
     /// How records with equal keys are ordered before input order decides: `None`, or by all
     /// their bytes but the terminator, `Some(true)` descending (GNU sort's last resort).
     #[must_use]
     pub fn last_resort(&self) -> Option<bool> {
-        None
+        self.last_resort
     }
 
     /// Appends the whole normalised key: what [`Order::encode`] gives, and the last resort after
     /// it. `memcmp` of two of these is [`Order::compare`].
     pub fn encode_full(&self, record: &[u8], key: &mut Vec<u8>) {
         self.encode(record, key);
+        if let Some(descending) = self.last_resort {
+            DirectKey { place: Place::Line, descending }.encode(record, key);
+        }
     }
 
     /// Compares two records in full; `Equal` means that input order decides.
     #[must_use]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if let Keys::Direct(key) = self.keys {
+            return key.compare(a, b);
+        }
         let (mut x, mut y) = (Vec::new(), Vec::new());
-        self.encode_full(a, &mut x);
-        self.encode_full(b, &mut y);
-        x.cmp(&y)
+        self.encode(a, &mut x);
+        self.encode(b, &mut y);
+        x.cmp(&y).then_with(|| match self.last_resort {
+            Some(descending) => DirectKey { place: Place::Line, descending }.compare(a, b),
+            None => Ordering::Equal,
+        })
+    }
+}
+
+impl DirectKey {
+    /// Appends bytes that sort as the key does. A descending key of varying length gets an end
+    /// before it is complemented, for the shorter of two keys must become the larger one.
+    #[inline]
+    fn encode(self, record: &[u8], out: &mut Vec<u8>) {
+        let bytes = self.place.of(record);
+        if !self.descending {
+            out.extend_from_slice(bytes);
+            return;
+        }
+        let mark = out.len();
+        match self.place {
+            Place::Range { .. } => out.extend_from_slice(bytes),
+            Place::Line | Place::Prefixed => text::encode(bytes, out),
+        }
+        numeric::complement(&mut out[mark..]);
+    }
+
+    #[inline]
+    fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+        let ascending = self.place.of(a).cmp(self.place.of(b));
+        if self.descending { ascending.reverse() } else { ascending }
     }
 }

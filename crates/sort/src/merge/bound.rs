@@ -39,6 +39,29 @@ impl Bound {
         number: usize,
         range: std::ops::Range<usize>,
     ) -> usize {
+        self.count(run, number, range, false)
+    }
+
+    /// As [`Bound::fences_left`], those that may be on the left counted too.
+    pub(crate) fn fences_maybe_left(
+        &self,
+        run: &Run,
+        number: usize,
+        range: std::ops::Range<usize>,
+    ) -> usize {
+        if run.has_cut_fences() {
+            return self.count(run, number, range, true);
+        }
+        self.count(run, number, range, false)
+    }
+
+    fn count(
+        &self,
+        run: &Run,
+        number: usize,
+        range: std::ops::Range<usize>,
+        undecided: bool,
+    ) -> usize {
         match self.tie {
             Some((tie_run, position)) if tie_run == number => {
                 // Within its own run the bound is a position, whatever keys say.
@@ -53,8 +76,10 @@ impl Bound {
                 }
                 low
             }
-            Some((tie_run, _)) => run.fences_below(&self.key, number < tie_run, range),
-            None => run.fences_below(&self.key, false, range),
+            Some((tie_run, _)) => {
+                run.fences_below(&self.key, number < tie_run, undecided, range)
+            },
+            None => run.fences_below(&self.key, false, undecided, range),
         }
     }
 }

@@ -5,14 +5,14 @@
 //!                         (one a core)                                       in order, bounded
 //! ```
 //!
-//! A worker may run at most [`SLOTS_AHEAD`] windows ahead of the reader: that is all of the
+//! Workers may run at most one window each and [`SLOTS_AHEAD`] more ahead of the reader: that is all of the
 //! back-pressure, and with the size of a window it is all of the memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-use storage::{Buffer, Work};
+use storage::{ALIGNMENT, Buffer, Work};
 
 use super::bound::Bound;
 use super::plan::Planner;
@@ -24,28 +24,55 @@ use crate::{Budget, Error, Result};
 const SLOTS_AHEAD: u64 = 1;
 
 /// Windows of memory that a stream with `threads` workers holds at most: each worker one that is
-/// being merged and one that is being read, and all that are merged but not yet taken.
+/// being merged and one that is being read, all that are merged but not yet taken, the one that is
+/// being taken, and two on their way to a file.
 pub(crate) fn windows_held(threads: usize) -> u64 {
     let threads = threads as u64;
-    2 * threads + 2 * (threads + SLOTS_AHEAD)
+    3 * threads + SLOTS_AHEAD + 1 + 2
 }
 
 /// A merged window.
 pub(crate) struct Merged {
-    /// Its bytes: the first `len` of the buffer.
+    /// Its bytes: `len` from `pad` on.
     pub(crate) buffer: Buffer,
+    pub(crate) pad: usize,
     pub(crate) len: usize,
+    /// Where it began: a stream from here on gives this window again.
+    pub(crate) lower: Option<Bound>,
     /// Where in the output it begins.
     pub(crate) output_offset: u64,
     /// For each run, the position of its first record.
     pub(crate) positions: Vec<u64>,
 }
 
+impl Merged {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.pad..self.pad + self.len]
+    }
+}
+
+/// How large a stream's windows are, and how many threads merge them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamSize {
+    pub(crate) window_bytes: u64,
+    pub(crate) threads: usize,
+}
+
+impl StreamSize {
+    /// Memory that a stream of this size holds at most, in bytes.
+    pub(crate) fn memory_bytes(self, segments: &Segments) -> u64 {
+        // Packed windows are in memory as they are stored, too.
+        let packed = segments.runs.iter().any(|run| run.packed());
+        let unpacked = if packed { 2 * self.threads as u64 } else { 0 };
+        self.window_bytes * (windows_held(self.threads) + unpacked)
+    }
+}
+
 /// An ordered stream of merged bytes, produced ahead by worker threads.
 pub struct Stream {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    current: Option<(Merged, usize)>,
+    current: Option<Merged>,
     _memory: Reservation,
 }
 
@@ -54,6 +81,7 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     ahead: u64,
+    align: Option<u64>,
 }
 
 struct State {
@@ -68,16 +96,19 @@ struct State {
 }
 
 impl Stream {
-    /// Merges from `lower` to `end` in windows of `window_bytes` of input.
+    /// Merges from `lower` to `end` in windows of `window_bytes` of input. With `align`, each
+    /// window lies in its buffer as it will in a file in which that many bytes come before the
+    /// output, so that whole pages can be written from where they are.
     pub(crate) fn new(
         segments: Segments,
         lower: Option<Bound>,
         end: Option<Bound>,
-        window_bytes: u64,
-        threads: usize,
+        align: Option<u64>,
+        size: StreamSize,
         budget: &Budget,
     ) -> Result<Self> {
-        let memory = budget.reserve(window_bytes * windows_held(threads), "merging")?;
+        let StreamSize { window_bytes, threads } = size;
+        let memory = budget.reserve(size.memory_bytes(&segments), "merging")?;
         let planner = Planner::new(segments.clone(), window_bytes, lower, end);
         let shared = Arc::new(Shared {
             segments,
@@ -92,13 +123,15 @@ impl Stream {
             }),
             changed: Condvar::new(),
             ahead: threads as u64 + SLOTS_AHEAD,
+            align,
         });
         let workers = (0..threads)
             .map(|_| {
                 let shared = Arc::clone(&shared);
-                std::thread::spawn(move || shared.work(window_bytes))
+                let work = move || shared.work(window_bytes);
+                std::thread::Builder::new().name("merge".to_owned()).spawn(work)
             })
-            .collect();
+            .collect::<std::io::Result<_>>()?;
         Ok(Stream { shared, workers, current: None, _memory: memory })
     }
 
@@ -124,26 +157,18 @@ impl Stream {
         self.shared.lock().free.push(buffer);
     }
 
-    /// The next merged bytes, at least one; `None` at the end. The bytes are good until the next
-    /// call.
-    ///
-    /// # Errors
-    /// Damage found, or the storage's own; the stream ends there.
-    pub fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
-        loop {
-            if let Some((merged, from)) = self.current.take() {
-                if from < merged.len {
-                    let len = merged.len;
-                    let (merged, _) = self.current.insert((merged, len));
-                    return Ok(Some(&merged.buffer[from..len]));
-                }
-                self.recycle(merged.buffer);
-            }
-            match self.next_window()? {
-                Some(merged) => self.current = Some((merged, 0)),
-                None => return Ok(None),
-            }
+    /// Goes to the next merged window: its place in the output and its length; `None` at the end.
+    pub(crate) fn advance(&mut self) -> Result<Option<(u64, usize)>> {
+        if let Some(merged) = self.current.take() {
+            self.recycle(merged.buffer);
         }
+        self.current = self.next_window()?;
+        Ok(self.current.as_ref().map(|merged| (merged.output_offset, merged.len)))
+    }
+
+    /// The bytes of the window gone to.
+    pub(crate) fn current(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], Merged::bytes)
     }
 }
 
@@ -211,11 +236,13 @@ impl Shared {
                 }
                 let free = state.free.pop();
                 drop(state);
+                let pad =
+                    self.align.map_or(0, |base| (base + window.output_offset) as usize % ALIGNMENT);
                 let mut buffer = match free {
-                    Some(buffer) if buffer.len() >= bytes => buffer,
-                    _ => Buffer::new(bytes.max(window_bytes as usize)),
+                    Some(buffer) if buffer.len() >= pad + bytes => buffer,
+                    _ => Buffer::new((bytes.max(window_bytes as usize) + pad).next_multiple_of(ALIGNMENT)),
                 };
-                let count = window.merge_into(&self.segments, &mut buffer[..bytes]);
+                let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes]);
                 if let Some(run) = self.segments.runs.first() {
                     let clock = run.storage().clock();
                     clock.charge(Work::Compares(count.compares));
@@ -223,7 +250,9 @@ impl Shared {
                 }
                 let merged = Merged {
                     buffer,
+                    pad,
                     len: count.bytes as usize,
+                    lower: window.lower.clone(),
                     output_offset: window.output_offset,
                     positions: window.positions(),
                 };

@@ -146,7 +146,10 @@ impl Loading {
     pub(crate) fn finish(mut self, segments: &Segments) -> Result<Window> {
         let clock = match segments.runs.first() {
             Some(run) => run.storage().clock(),
-            None => return Ok(Window { parts: Vec::new(), memory: self.memory, output_offset: 0 }),
+            None => {
+                let lower = self.plan.lower;
+                return Ok(Window { parts: Vec::new(), memory: self.memory, lower, output_offset: 0 });
+            }
         };
         while self.in_flight > 0 {
             let done = self.completions.wait(&*clock);
@@ -179,29 +182,27 @@ impl Loading {
                 copied,
                 range: 0..0,
             };
-            if blocks.is_empty() {
-                part.start = self.plan.from[number];
-                part.next_block = run.block_of(part.start);
-            }
             let from = self.plan.from[number];
+            if blocks.is_empty() {
+                part.next_block = run.block_of(from);
+                part.start = part.next_block * run.block_bytes();
+            }
             let low = match &self.plan.lower {
-                Some(bound) if !blocks.is_empty() => part.locate(bound, from, &segments.order)?,
-                Some(_) => from,
+                Some(bound) => part.locate(bound, from, &segments.order)?,
                 None => 0,
             };
             let high = match &self.plan.upper {
-                Some(bound) if !blocks.is_empty() => part.locate(bound, low, &segments.order)?,
-                Some(_) => low,
+                Some(bound) => part.locate(bound, low, &segments.order)?,
                 None => run.data_bytes(),
             };
             output_offset += low;
+            part.range = (low - part.start) as usize..(high - part.start) as usize;
             if high > low {
                 part.cover(high)?;
-                part.range = (low - part.start) as usize..(high - part.start) as usize;
             }
             parts.push(part);
         }
-        Ok(Window { parts, memory: self.memory, output_offset })
+        Ok(Window { parts, memory: self.memory, lower: self.plan.lower, output_offset })
     }
 }
 
@@ -266,6 +267,13 @@ impl Part {
         (self.start + self.bytes().len() as u64).min(self.run.data_bytes())
     }
 
+    /// Bytes between two positions that are in memory.
+    fn bytes_of(&self, positions: Range<u64>) -> &[u8] {
+        let from = positions.start.max(self.start) - self.start;
+        let to = positions.end.max(self.start) - self.start;
+        &self.bytes()[from as usize..to as usize]
+    }
+
     /// Makes sure that everything before `position` is in memory.
     fn cover(&mut self, position: u64) -> Result<()> {
         while self.end() < position {
@@ -274,15 +282,17 @@ impl Part {
         Ok(())
     }
 
-    /// Reads one more block.
+    /// Reads the next block, or more the more was read so.
     fn grow(&mut self) -> Result<()> {
         let keep = (self.end() - self.start) as usize;
-        let more = self.run.read_blocks(self.next_block..self.next_block + 1)?;
+        let blocks = (self.copied.len() as u64 / self.run.block_bytes() / 4).clamp(1, 64);
+        let end = (self.next_block + blocks).min(self.run.footer().blocks);
+        let more = self.run.read_blocks(self.next_block..end)?;
         let mut bytes = Vec::with_capacity(keep + more.len());
         bytes.extend_from_slice(&self.bytes()[..keep]);
         bytes.extend_from_slice(&more);
         self.copied = bytes;
-        self.next_block += 1;
+        self.next_block = end;
         Ok(())
     }
 
@@ -296,6 +306,9 @@ impl Part {
         // Nearly all of the part lies on one side: leap over fences first.
         let fences = self.run.fences();
         let left = bound.fences_left(&self.run, self.number, 0..fences);
+        if left == 0 && bound.fences_maybe_left(&self.run, self.number, 0..fences) == 0 {
+            return Ok(0);
+        }
         let mut at = from.max(if left == 0 { 0 } else { self.run.fence_position(left - 1) });
         let mut key = Vec::new();
         loop {
@@ -327,10 +340,24 @@ impl Part {
     }
 }
 
+/// The number of records in `bytes`, which are whole ones.
+pub(crate) fn count_records(order: &Order, bytes: &[u8]) -> u64 {
+    with_framing!(order.format(), framing => {
+        let (mut rest, mut count) = (bytes, 0);
+        while let Some(len) = framing.next(rest) {
+            rest = &rest[len..];
+            count += 1;
+        }
+        count
+    })
+}
+
 /// A window in memory, ready to be merged.
 pub(crate) struct Window {
     parts: Vec<Part>,
     memory: Buffer,
+    /// Where it begins.
+    pub(crate) lower: Option<Bound>,
     /// Where in the output its first byte is (before any removal of duplicates).
     pub(crate) output_offset: u64,
 }
@@ -339,6 +366,20 @@ impl Window {
     /// Bytes between its bounds.
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|p| p.range.len() as u64).sum()
+    }
+
+    /// The number of the window's first record in the whole output.
+    pub(crate) fn first_record(&self, segments: &Segments) -> u64 {
+        let count = |part: &Part| {
+            let position = part.start + part.range.start as u64;
+            let run = &part.run;
+            let fence = run.fence_floor(position);
+            let Some(fence) = fence else { return 0 };
+            let from = run.fence_position(fence);
+            let before = part.bytes_of(from..position);
+            run.fence_record(fence) + count_records(&segments.order, before)
+        };
+        self.parts.iter().map(count).sum()
     }
 
     /// For each run, the position of the window's first record.

@@ -362,6 +362,24 @@ impl Sorted<'_> {
         }
     }
 
+    /// Keeps only records whose full key is below `key`.
+    pub(crate) fn truncate_at(&mut self, key: &[u8]) {
+        let mut own = Vec::new();
+        let below = self.tags.partition_point(|tag| {
+            own.clear();
+            self.order.encode_full(self.view.record(*tag), &mut own);
+            own[..] < *key
+        });
+        self.truncate(below as u64);
+    }
+
+    /// The full key of the last record.
+    pub(crate) fn last_key(&self) -> Option<Vec<u8>> {
+        let mut key = Vec::new();
+        self.order.encode_full(self.view.record(*self.tags.last()?), &mut key);
+        Some(key)
+    }
+
     /// Gathers piece after piece on the calling thread and one more for each of `behinds` but one,
     /// and hands each to `place` with its number. With `fences`, pieces carry them.
     pub(crate) fn gather(

@@ -91,7 +91,7 @@ impl Chunk {
 
 /// The longest record that may cross from one chunk to the next.
 fn headroom(read_bytes: usize) -> usize {
-    (read_bytes / 8).next_multiple_of(4096)
+    (read_bytes / 16).next_multiple_of(4096)
 }
 
 /// Reads inputs, one after the other, chunk by chunk.

@@ -30,6 +30,7 @@ struct Fences {
     key_ends: Vec<u64>,
     keys: Vec<u8>,
     cut: Vec<bool>,
+    any_cut: bool,
 }
 
 impl Run {
@@ -103,6 +104,7 @@ impl Run {
                 fences.keys.extend_from_slice(&entry.key);
                 fences.key_ends.push(fences.keys.len() as u64);
                 fences.cut.push(entry.key_cut);
+                fences.any_cut |= entry.key_cut;
             }
         }
         let ok = fences.positions.first().is_none_or(|p| *p == 0)
@@ -176,6 +178,18 @@ impl Run {
         self.fences.records.get(i).copied().unwrap_or(self.footer.records)
     }
 
+    /// Whether any fence's key was cut short.
+    #[must_use]
+    pub fn has_cut_fences(&self) -> bool {
+        self.fences.any_cut
+    }
+
+    /// The last fence at or before `position`.
+    #[must_use]
+    pub fn fence_floor(&self, position: u64) -> Option<usize> {
+        self.fences.positions.partition_point(|p| *p <= position).checked_sub(1)
+    }
+
     /// Fence `i`'s full normalised key, and whether it was cut short.
     #[must_use]
     pub fn fence_key(&self, i: usize) -> (&[u8], bool) {
@@ -184,17 +198,24 @@ impl Run {
         (&f.keys[from as usize..f.key_ends[i] as usize], f.cut[i])
     }
 
-    /// The number, within `range`, of leading fences whose record is surely below `key` (or, with
-    /// `or_equal`, surely not above it), plus `range.start`. "Surely": a cut key that is a prefix
-    /// of `key` decides nothing.
+    /// The number of leading fences, looked for in `range`, whose record is below `key` (or, with
+    /// `or_equal`, not above it). A cut key that is a prefix of `key` decides nothing: it counts as
+    /// `undecided` says.
     #[must_use]
-    pub fn fences_below(&self, key: &[u8], or_equal: bool, range: Range<usize>) -> usize {
+    pub fn fences_below(
+        &self,
+        key: &[u8],
+        or_equal: bool,
+        undecided: bool,
+        range: Range<usize>,
+    ) -> usize {
         let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let mid = low + (high - low) / 2;
             let (fence, cut) = self.fence_key(mid);
             let below = if cut {
-                fence < &key[..key.len().min(fence.len())]
+                let begin = &key[..key.len().min(fence.len())];
+                if fence == begin && key.len() >= fence.len() { undecided } else { fence < begin }
             } else {
                 fence < key || (or_equal && fence == key)
             };
@@ -237,6 +258,17 @@ impl Run {
         let from = places.iter().map(|p| p.0).min().expect("not empty");
         let to = places.iter().map(|p| p.0 + u64::from(p.1)).max().expect("not empty");
         from / 4096 * 4096..to.next_multiple_of(4096)
+    }
+
+    /// Storage before this offset holds only blocks that lie before `position`. (A packed run's
+    /// blocks lie nearly, not exactly, in order: it takes the lowest that is still needed.)
+    pub(crate) fn physical_floor(&self, position: u64) -> u64 {
+        let block = self.block_of(position).min(self.footer.blocks);
+        if !self.packed() {
+            return HEADER_BYTES as u64 + block * self.block_bytes();
+        }
+        let needed = self.places[block as usize..].iter().map(|p| p.0).min();
+        needed.unwrap_or(self.footer.index_offset) / 4096 * 4096
     }
 
     /// Starts reading the storage range `physical` into `buffer`, which is exactly as long.

@@ -66,6 +66,11 @@ impl Piece {
         self.buffer.len() - self.filled
     }
 
+    /// The buffer, and how much of it is filled.
+    pub(crate) fn into_bytes(self) -> (Buffer, usize) {
+        (self.buffer, self.filled)
+    }
+
     /// Tells that record number `record` begins at the next byte filled in.
     #[inline]
     pub(crate) fn begin_record(&mut self, record: u64, key: impl FnOnce(&mut Vec<u8>)) {

@@ -334,4 +334,14 @@ mod tests {
             assert!(error.to_string().starts_with("a file: write of 4096 bytes at 4096: "));
         }
     }
+
+    #[test]
+    fn where_space_cannot_be_reserved_the_size_is_set() {
+        let (mut flight, completions, storage) =
+            flight(Operation::Allocate { offset: 5, len: 99_995 });
+        flight.call();
+        assert!(flight.took(-libc::EOPNOTSUPP).is_none());
+        completions.poll().expect("posted").result.expect("good enough");
+        assert_eq!(crate::Storage::size(&*storage), 100_000);
+    }
 }

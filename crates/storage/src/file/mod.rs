@@ -16,6 +16,29 @@
 //! The engine is shared by all files of the process that ask for the same kind, and its threads end
 //! with the last of them, after the last operation.
 //!
+//! ```
+//! use storage::file::{FileDirectory, Output, FileOptions};
+//! use storage::{Directory, Storage, StorageExt};
+//!
+//! # let place = tempfile::tempdir()?;
+//! # let path = place.path();
+//! let directory = FileDirectory::open(path)?;
+//! let run = directory.create_unnamed()?; // gone with its last handle
+//! run.write_at(0, b"merganser")?;
+//!
+//! let output = Output::create(path.join("sorted"), FileOptions::default())?;
+//! output.storage().write_at(0, &run.read_vec(3, 6)?)?;
+//! assert!(directory.list()?.is_empty()); // the file has no name before
+//! output.publish()?;
+//! assert_eq!(directory.open("sorted", false)?.size(), 6);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! Two things for who moves much. Reserve the space first (`Allocate`): direct writes that make a
+//! file longer go one at a time, and scatter it. And take the buffer that came back last: a few
+//! buffers that stay in the caches are filled faster than many that do not (3 GiB read in pieces of
+//! 1 MiB, 8 in flight: 2.5 GB/s in turns with 8 buffers, 1.9 GB/s in turns with 512).
+//!
 //! What a file system may lack: [`Operation::Discard`](crate::Operation::Discard) is an error of
 //! kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
 //! cannot be reserved.
@@ -47,7 +70,8 @@ pub struct FileOptions {
     pub direct: Direct,
     /// Who makes the system calls.
     pub engine: EngineChoice,
-    /// Most requests in flight at once; further ones queue. At least 1.
+    /// Most requests in flight at once, at least 1; further ones queue. A ring takes up to 32,767,
+    /// and there are threads instead where more is asked for.
     pub queue_depth: u32,
 }
 
@@ -131,15 +155,17 @@ static SHARED: Mutex<Vec<Weak<Engines>>> = Mutex::new(Vec::new());
 impl Engines {
     /// The running engine of the kind that `options` ask for, started if there is none.
     fn shared(options: FileOptions) -> io::Result<Arc<Engines>> {
+        let queue_depth = options.queue_depth.max(1);
         let mut all = SHARED.lock().expect("starting an engine does not panic");
         all.retain(|engine| engine.strong_count() > 0);
-        let found = all.iter().filter_map(Weak::upgrade).find(|engine| {
-            engine.choice == options.engine && engine.queue_depth == options.queue_depth
-        });
+        let found = all
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|engine| engine.choice == options.engine && engine.queue_depth == queue_depth);
         if let Some(engine) = found {
             return Ok(engine);
         }
-        let engine = Arc::new(Engines::start(options.engine, options.queue_depth)?);
+        let engine = Arc::new(Engines::start(options.engine, queue_depth)?);
         all.push(Arc::downgrade(&engine));
         Ok(engine)
     }

@@ -34,13 +34,27 @@ impl Output {
     /// # Errors
     /// `InvalidInput` when something other than a regular file bears the name; the system's own.
     pub fn create(path: impl AsRef<Path>, options: FileOptions) -> io::Result<Output> {
-        let path = path.as_ref();
+        Self::begin(path.as_ref(), options, open_unnamed)
+    }
+
+    /// [`Output::create`] with a way to get an unnamed file with a mode in a directory.
+    fn begin(
+        path: &Path,
+        options: FileOptions,
+        unnamed: impl Fn(&Path, u32) -> io::Result<File>,
+    ) -> io::Result<Output> {
         let name = path.display().to_string();
         let wrap = |e| FileError::wrap(&name, "create", e);
         let target = resolve(path).map_err(wrap)?;
         let directory = parent(&target);
         // Readable as the umask says: it is to be an ordinary file.
-        let (file, hidden) = match open_unnamed(directory, 0o666) {
+        let made = if Path::new("/proc/self/fd").exists() {
+            unnamed(directory, 0o666)
+        } else {
+            // There would be no way to give it a name.
+            Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+        };
+        let (file, hidden) = match made {
             Ok(file) => (file, None),
             Err(e) if lacks_unnamed(&e) => {
                 let (file, at) = create_hidden(directory, 0o666).map_err(wrap)?;
@@ -163,5 +177,35 @@ fn link_hidden(file: &File, directory: &Path) -> io::Result<PathBuf> {
             Err(e) => return Err(e),
             Ok(()) => return Ok(path),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_unnamed_files_a_hidden_one_takes_their_place() {
+        let place = tempfile::tempdir().expect("temporary directory");
+        let path = place.path().join("sorted");
+        let names = || -> Vec<String> {
+            let entries = fs::read_dir(place.path()).expect("list");
+            let name = |e: io::Result<fs::DirEntry>| e.expect("entry").file_name();
+            entries.map(|e| name(e).into_string().expect("text")).collect()
+        };
+        let begin = || {
+            let lacking = |_: &Path, _| Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+            Output::begin(&path, FileOptions::default(), lacking).expect("create")
+        };
+        for content in ["first", "second"] {
+            let output = begin();
+            output.storage().write_at(0, content.as_bytes()).expect("write");
+            assert!(names().iter().any(|name| name.starts_with(".merganser-")));
+            output.publish().expect("publish");
+            assert_eq!(names(), ["sorted"]);
+            assert_eq!(fs::read_to_string(&path).expect("read"), content);
+        }
+        drop(begin());
+        assert_eq!(names(), ["sorted"]);
     }
 }

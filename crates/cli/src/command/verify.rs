@@ -1,0 +1,138 @@
+//! `merganser verify`, and `sort -c`.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use sort::key::OrderSpec;
+use sort::record::Format;
+use sort::verify::{self, Disorder, Limits, Summary};
+
+use crate::config::{Subject, VerifyConfig};
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::progress;
+use crate::signals::Cancel;
+
+/// Checks, and prints what was found.
+pub fn run(config: VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let (name, found) = match config.subject {
+        Subject::Records(input, order) => {
+            let limits = limits(config.memory_bytes, false);
+            (input.to_string(), stream(&input, &order, limits, config.quiet, cancel)?)
+        }
+        Subject::View(path) => {
+            return Err(Failure::Error(format!("{}: is a folder", path.display())));
+        }
+    };
+    let text = if config.json { json(&found) } else { table(&found) };
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))?;
+    match &found.first_disorder {
+        None => Ok(()),
+        Some(Disorder { record, offset, .. }) => {
+            let others = match found.disorders {
+                1 => String::new(),
+                disorders => format!(", and {} more", disorders - 1),
+            };
+            Err(Failure::Disorder(Some(format!(
+                "{name}: not sorted: record {record} at byte {offset} belongs before the one before it{others}"
+            ))))
+        }
+    }
+}
+
+/// Stops at the first disorder and, where asked, names it as GNU sort does.
+pub fn check(
+    input: &Input,
+    order: &OrderSpec,
+    diagnose: bool,
+    memory_bytes: u64,
+    quiet: bool,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let found = stream(input, order, limits(memory_bytes, true), quiet, cancel)?;
+    let Some(disorder) = found.first_disorder else {
+        return Ok(());
+    };
+    let sentence = diagnose.then(|| {
+        let name = match input {
+            Input::Stdin => "-".to_owned(),
+            Input::File(path) => path.display().to_string(),
+        };
+        let header = matches!(order.format, Format::Csv { header: true, .. });
+        let line = disorder.record + 1 + u64::from(header);
+        format!("{name}:{line}: disorder: {}", String::from_utf8_lossy(&disorder.text))
+    });
+    Err(Failure::Disorder(sentence))
+}
+
+fn stream(
+    input: &Input,
+    order: &OrderSpec,
+    limits: Limits,
+    quiet: bool,
+    cancel: &Cancel,
+) -> Result<Summary, Failure> {
+    let mut reader = input.open()?;
+    let progress = progress::on_stderr(quiet, cancel);
+    progress.phase("verifying", reader.size());
+    Ok(verify::stream(&input.to_string(), &mut reader, order, limits, &*progress)?)
+}
+
+/// A record is held twice while it is compared, beside a few megabytes that are being read.
+fn limits(memory_bytes: u64, stop_at_disorder: bool) -> Limits {
+    let record_bytes_max = usize::try_from(memory_bytes / 4).unwrap_or(usize::MAX).max(1 << 16);
+    Limits { record_bytes_max, stop_at_disorder }
+}
+
+fn table(found: &Summary) -> String {
+    let Summary { records, bytes, duplicates, checksum, disorders, .. } = found;
+    let sorted = if *disorders == 0 { "yes" } else { "no" };
+    format!(
+        "records         {records}\nbytes           {bytes}\nduplicate keys  {duplicates}\n\
+         checksum        {checksum:x}\nsorted          {sorted}\n"
+    )
+}
+
+fn json(found: &Summary) -> String {
+    let first = found.first_disorder.as_ref();
+    let value = json!({
+        "records": found.records,
+        "bytes": found.bytes,
+        "duplicate_keys": found.duplicates,
+        "checksum": format!("{:x}", found.checksum),
+        "sorted": found.disorders == 0,
+        "disorders": found.disorders,
+        "first_disorder": first.map(|first| json!({ "record": first.record, "offset": first.offset })),
+    });
+    format!("{value}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_holds_what_the_table_holds() {
+        let disorder = Disorder { record: 7, offset: 99, text: b"x".to_vec() };
+        let found = Summary {
+            records: 10,
+            bytes: 120,
+            duplicates: 3,
+            checksum: 0x1ea_6370_b955,
+            disorders: 2,
+            first_disorder: Some(disorder),
+        };
+        let value: serde_json::Value = serde_json::from_str(&json(&found)).expect("JSON");
+        assert_eq!((&value["records"], &value["checksum"]), (&json!(10), &json!("1ea6370b955")));
+        assert_eq!(value["first_disorder"], json!({ "record": 7, "offset": 99 }));
+        assert_eq!(value["sorted"], json!(false));
+        for text in [
+            "records         10\n",
+            "duplicate keys  3\n",
+            "checksum        1ea6370b955\n",
+            "sorted          no\n",
+        ] {
+            assert!(table(&found).contains(text));
+        }
+    }
+}

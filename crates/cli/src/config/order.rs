@@ -1,0 +1,209 @@
+//! FORMAT and KEY: what the records are and how they are ordered.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+
+use sort::key::{OrderSpec, parse_separator, salt_from};
+use sort::record::Format;
+
+use crate::args::{FormatName, OrderArgs, SortWord};
+use crate::failure::Failure;
+
+/// The order of these options.
+///
+/// # Errors
+/// When they contradict one another, or name what can't be in such records.
+pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
+    let format = format(typed)?;
+    let separator = match (&typed.field_separator, format) {
+        (Some(separator), Format::Lines { .. }) => {
+            Some(parse_separator(separator.as_encoded_bytes())?)
+        }
+        _ => None,
+    };
+    let keys = typed.key.iter().map(|key| match key.to_str() {
+        Some(key) => Ok(key.to_owned()),
+        None => Err(format!("--key '{}': not UTF-8", key.display())),
+    });
+    let spec = OrderSpec {
+        format,
+        keys: keys.collect::<Result<_, _>>()?,
+        options: letters(typed),
+        separator,
+        stable: typed.stable,
+        unique: typed.unique,
+        salt: 0,
+    };
+    let spec = OrderSpec { salt: salt(typed, &spec)?, ..spec };
+    if !matches!(format, Format::Csv { header: true, .. }) {
+        // Refuse now what needs no header to be refused.
+        spec.compile(None)?;
+    }
+    Ok(spec)
+}
+
+fn format(typed: &OrderArgs) -> Result<Format, Failure> {
+    let only =
+        |flag: &str, format: &str| Failure::from(format!("{flag}: only with --format {format}"));
+    let lines = typed.format == FormatName::Lines;
+    let csv = typed.format == FormatName::Csv;
+    if typed.zero_terminated && !lines {
+        return Err(only("-z", "lines"));
+    }
+    if typed.header && !csv {
+        return Err(only("--header", "csv"));
+    }
+    if typed.csv_separator.is_some() && !csv {
+        return Err(only("--csv-separator", "csv"));
+    }
+    if typed.field_separator.is_some() && !lines && !csv {
+        return Err(only("-t", "lines or csv"));
+    }
+    Ok(match typed.format {
+        FormatName::Lines => {
+            Format::Lines { delimiter: if typed.zero_terminated { 0 } else { b'\n' } }
+        }
+        FormatName::Csv => Format::Csv { separator: csv_separator(typed)?, header: typed.header },
+        FormatName::Fixed(bytes) => Format::Fixed { bytes },
+        FormatName::Keyed => Format::Keyed,
+    })
+}
+
+fn csv_separator(typed: &OrderArgs) -> Result<u8, Failure> {
+    let (flag, separator) = match (&typed.csv_separator, &typed.field_separator) {
+        (None, None) => return Ok(b','),
+        (Some(_), Some(_)) => {
+            return Err("--csv-separator: the same as -t for csv; give one of them"
+                .to_owned()
+                .into());
+        }
+        (Some(separator), None) => ("--csv-separator", separator),
+        (None, Some(separator)) => ("-t", separator),
+    };
+    match parse_separator(separator.as_encoded_bytes()) {
+        Ok(b'"' | b'\n' | b'\r') => {
+            Err(format!("{flag}: a quote or a line end can't separate fields").into())
+        }
+        Ok(separator) => Ok(separator),
+        Err(_) => Err(format!("{flag} '{}': a separator is one byte", separator.display()).into()),
+    }
+}
+
+/// The ordering letters, as GNU sort has them.
+fn letters(typed: &OrderArgs) -> String {
+    let word = |word: SortWord| typed.sort == Some(word);
+    [
+        (typed.ignore_leading_blanks, 'b'),
+        (typed.dictionary_order, 'd'),
+        (typed.ignore_case, 'f'),
+        (typed.general_numeric_sort || word(SortWord::GeneralNumeric), 'g'),
+        (typed.human_numeric_sort || word(SortWord::HumanNumeric), 'h'),
+        (typed.ignore_nonprinting, 'i'),
+        (typed.month_sort || word(SortWord::Month), 'M'),
+        (typed.numeric_sort || word(SortWord::Numeric), 'n'),
+        (typed.random_sort || word(SortWord::Random), 'R'),
+        (typed.reverse, 'r'),
+        (typed.version_sort || word(SortWord::Version), 'V'),
+    ]
+    .into_iter()
+    .filter_map(|(given, letter)| given.then_some(letter))
+    .collect()
+}
+
+/// What decides the permutation of -R: a file, or chance. Orders without it have none, so that they stay comparable.
+fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
+    if let Some(path) = &typed.random_source {
+        return Ok(salt_from(&fs::read(path).map_err(|e| Failure::on(path, &e))?));
+    }
+    let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(['R', 'r']));
+    Ok(if random { RandomState::new().hash_one("salt") } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, refusal};
+    use super::*;
+    use crate::args::Command;
+
+    fn ordered(words: &[&str]) -> OrderSpec {
+        let Command::Verify(typed) = config(&[&["verify", "file"], words].concat()) else {
+            unreachable!()
+        };
+        order(&typed.order).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
+    }
+
+    #[test]
+    fn options_mean_what_gnu_sort_means() {
+        let lines = OrderSpec::new(Format::Lines { delimiter: b'\n' });
+        assert_eq!(ordered(&[]), lines);
+        let nul = OrderSpec::new(Format::Lines { delimiter: 0 });
+        assert_eq!(ordered(&["-zz"]), nul);
+        let keys = vec!["2,2n".to_owned(), "1".to_owned()];
+        let by_fields = OrderSpec { keys, separator: Some(b':'), ..lines.clone() };
+        assert_eq!(ordered(&["-t:", "-k2,2n", "-k", "1"]), by_fields);
+        assert_eq!(ordered(&["--field-separator=:", "--key=2,2n", "--key=1"]), by_fields);
+        let numbers =
+            OrderSpec { options: "nr".to_owned(), stable: true, unique: true, ..lines.clone() };
+        assert_eq!(ordered(&["-nrsu"]), numbers);
+        assert_eq!(ordered(&["--sort=numeric", "--reverse", "--stable", "--unique"]), numbers);
+        let tab = OrderSpec { separator: Some(0), ..lines };
+        assert_eq!(ordered(&["-t", "\\0"]), tab);
+    }
+
+    #[test]
+    fn every_letter_has_its_word() {
+        for (short, long) in [
+            ("-b", "--ignore-leading-blanks"),
+            ("-d", "--dictionary-order"),
+            ("-f", "--ignore-case"),
+            ("-g", "--sort=general-numeric"),
+            ("-g", "--general-numeric-sort"),
+            ("-h", "--sort=human-numeric"),
+            ("-i", "--ignore-nonprinting"),
+            ("-M", "--sort=month"),
+            ("-V", "--sort=version"),
+        ] {
+            assert_eq!(ordered(&[short]), ordered(&[long]));
+            assert_eq!(ordered(&[short]).options, short[1..]);
+        }
+        assert_eq!(ordered(&["-R"]).options, "R");
+        assert_ne!(ordered(&["-R"]).salt, ordered(&["-R"]).salt);
+    }
+
+    #[test]
+    fn csv_takes_its_separator_from_either_flag() {
+        let csv = |separator, header| OrderSpec::new(Format::Csv { separator, header });
+        assert_eq!(ordered(&["--format", "csv"]), csv(b',', false));
+        assert_eq!(ordered(&["--format=csv", "--header", "-t;"]), csv(b';', true));
+        assert_eq!(ordered(&["--format=csv", "--csv-separator=|"]), csv(b'|', false));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let table: &[(&[&str], &str)] = &[
+            (&["--format", "csv", "-z"], "-z: only with --format lines"),
+            (&["--header"], "--header: only with --format csv"),
+            (&["--csv-separator", ","], "--csv-separator: only with --format csv"),
+            (&["--format", "fixed:8", "-t,"], "-t: only with --format lines or csv"),
+            (
+                &["--format", "csv", "-t;", "--csv-separator", ";"],
+                "--csv-separator: the same as -t for csv; give one of them",
+            ),
+            (&["--format", "csv", "-t\""], "-t: a quote or a line end can't separate fields"),
+            (&["--format", "csv", "-tab"], "-t 'ab': a separator is one byte"),
+            (&["-ng"], "options '-gn' are incompatible"),
+            (&["--random-source", "/missing"], "/missing: No such file or directory"),
+        ];
+        for (options, sentence) in table {
+            assert_eq!(
+                refusal(&[&["verify", "file"], *options].concat()),
+                *sentence,
+                "{options:?}"
+            );
+        }
+        for options in [&["-k0"][..], &["-t", "ab"], &["--format=fixed:8", "--key=4:8"]] {
+            let sentence = refusal(&[&["verify", "file"], options].concat());
+            assert!(sentence.starts_with('-'), "{sentence}");
+        }
+    }
+}

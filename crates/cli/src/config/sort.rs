@@ -1,0 +1,333 @@
+//! What `merganser sort` was asked to do.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sort::key::OrderSpec;
+
+use super::{memory_bytes, order, report, threads};
+use crate::args::{CheckHow, CompressionName, SortArgs, StrategyName};
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// Inputs, their order, and what to do with them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SortConfig {
+    /// What to read, in this order; at least one.
+    pub inputs: Vec<Input>,
+    /// How records are ordered.
+    pub order: OrderSpec,
+    /// What to do.
+    pub task: Task,
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// How many threads.
+    pub threads: usize,
+    /// No bar.
+    pub quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Look whether the one input is sorted.
+    Check {
+        /// Whether to name the first disorder.
+        diagnose: bool,
+    },
+    /// Sort.
+    Sort(Sorting),
+}
+
+/// How to sort, and where to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sorting {
+    /// Where the result goes.
+    pub destination: Destination,
+    /// Whether every input is sorted already.
+    pub merge: bool,
+    /// How many records to keep.
+    pub top: Option<u64>,
+    /// Where temporary runs go; none: into the view.
+    pub temp_dirs: Vec<PathBuf>,
+    /// How much they may take.
+    pub temp_limit_bytes: Option<u64>,
+    /// Whether runs are compressed.
+    pub compression: CompressionName,
+    /// Whether the inputs' space is given back.
+    pub consume: bool,
+    /// Where to tell what was done.
+    pub report: Option<PathBuf>,
+}
+
+/// Where the result of a sort goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+    /// A new view.
+    View(PathBuf),
+}
+
+impl TryFrom<SortArgs> for SortConfig {
+    type Error = Failure;
+
+    fn try_from(typed: SortArgs) -> Result<Self, Failure> {
+        let inputs = inputs(&typed)?;
+        let order = order(&typed.order)?;
+        let memory_bytes = memory_bytes(typed.memory)?;
+        let threads = threads(typed.threads)?;
+        let quiet = typed.quiet;
+        let task = match check(&typed)? {
+            Some(diagnose) => {
+                refuse_with_check(&typed, &inputs)?;
+                Task::Check { diagnose }
+            }
+            None => Task::Sort(sorting(typed, &inputs)?),
+        };
+        Ok(SortConfig { inputs, order, task, memory_bytes, threads, quiet })
+    }
+}
+
+fn inputs(typed: &SortArgs) -> Result<Vec<Input>, Failure> {
+    let Some(list) = &typed.files0_from else {
+        return Ok(match &typed.inputs[..] {
+            [] => vec![Input::Stdin],
+            inputs => inputs.iter().map(|path| Input::named(path)).collect(),
+        });
+    };
+    if let Some(input) = typed.inputs.first() {
+        let input = input.display();
+        return Err(format!("--files0-from: names all inputs; leave out '{input}'").into());
+    }
+    let names = read_list(list)?;
+    let from = list.display();
+    let mut inputs = Vec::new();
+    for (at, name) in
+        names.strip_suffix(b"\0").unwrap_or(&names).split(|byte| *byte == 0).enumerate()
+    {
+        let number = at + 1;
+        if name.is_empty() {
+            return Err(format!("--files0-from {from}: name {number} is empty").into());
+        }
+        let input = Input::named(Path::new(OsStr::from_bytes(name)));
+        if input == Input::Stdin && Input::named(list) == Input::Stdin {
+            let why = "standard input can't hold both names and records";
+            return Err(format!("--files0-from {from}: name {number} is -; {why}").into());
+        }
+        inputs.push(input);
+    }
+    Ok(inputs)
+}
+
+fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
+    let names = match Input::named(list) {
+        Input::Stdin => {
+            let mut names = Vec::new();
+            io::stdin().read_to_end(&mut names).map(|_| names)
+        }
+        Input::File(path) => fs::read(path),
+    };
+    names.map_err(|error| Failure::on(list, &error))
+}
+
+/// Whether to check only, and if so whether to name the disorder.
+fn check(typed: &SortArgs) -> Result<Option<bool>, Failure> {
+    let how = typed.check;
+    let diagnose = typed.check_diagnose || how == Some(CheckHow::DiagnoseFirst);
+    let quiet = typed.check_quiet || how == Some(CheckHow::Quiet);
+    match (diagnose, quiet) {
+        (true, true) => Err("-c and -C: give one of them".to_owned().into()),
+        (false, false) => Ok(None),
+        (diagnose, _) => Ok(Some(diagnose)),
+    }
+}
+
+/// A check reads one input and makes nothing.
+fn refuse_with_check(typed: &SortArgs, inputs: &[Input]) -> Result<(), Failure> {
+    if let [_, second, ..] = inputs {
+        return Err(format!("-c: checks one input; leave out '{second}'").into());
+    }
+    let makes = [
+        (typed.output.is_some(), "-o"),
+        (typed.view.is_some(), "--view"),
+        (typed.top.is_some(), "--top"),
+        (typed.consume, "--consume"),
+        (typed.report.is_some(), "--report"),
+    ];
+    match makes.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) => Err(format!("-c: only checks; leave out {flag}").into()),
+        None => Ok(()),
+    }
+}
+
+fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
+    if typed.strategy == StrategyName::Distribute {
+        return Err("--strategy distribute: not built yet; use merge or auto".to_owned().into());
+    }
+    if typed.consume && inputs.contains(&Input::Stdin) {
+        return Err("--consume: standard input has no space to give back; name a file"
+            .to_owned()
+            .into());
+    }
+    let destination = match (typed.output, typed.view) {
+        (Some(_), Some(_)) => {
+            return Err("-o and --view: give one of them; materialize copies a view out"
+                .to_owned()
+                .into());
+        }
+        (None, Some(view)) => Destination::View(view),
+        (Some(file), None) if file != Path::new("-") => Destination::File(file),
+        (_, None) => Destination::Stdout,
+    };
+    let temp_dirs = match (&destination, typed.temp_dir) {
+        (_, dirs) if !dirs.is_empty() => dirs,
+        (Destination::View(_), _) => Vec::new(),
+        (destination, _) => vec![default_temp_dir(destination)],
+    };
+    Ok(Sorting {
+        destination,
+        merge: typed.merge,
+        top: typed.top.map(|count| count.0),
+        temp_dirs,
+        temp_limit_bytes: typed.temp_limit.map(|size| size.0),
+        compression: typed.compress,
+        consume: typed.consume,
+        report: report(typed.report)?,
+    })
+}
+
+/// Beside the output, where the same amount of space is needed anyway, unless the user has said otherwise.
+fn default_temp_dir(destination: &Destination) -> PathBuf {
+    if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
+        return dir.into();
+    }
+    match destination {
+        Destination::File(path) => match path.parent() {
+            Some(dir) if dir != Path::new("") => dir.to_owned(),
+            _ => PathBuf::from("."),
+        },
+        Destination::Stdout | Destination::View(_) => PathBuf::from("/tmp"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, refusal};
+    use super::*;
+    use crate::args::Command;
+
+    fn meant(words: &[&str]) -> SortConfig {
+        let Command::Sort(typed) = config(&[&["sort"], words].concat()) else { unreachable!() };
+        SortConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
+    }
+
+    fn sorting(words: &[&str]) -> Sorting {
+        match meant(words).task {
+            Task::Sort(sorting) => sorting,
+            task @ Task::Check { .. } => panic!("{task:?}"),
+        }
+    }
+
+    #[test]
+    fn nothing_said_means_from_stdin_to_stdout() {
+        let config = meant(&[]);
+        assert_eq!(config.inputs, [Input::Stdin]);
+        assert!(config.memory_bytes > 0 && config.threads > 0);
+        let sorting = sorting(&[]);
+        assert_eq!(sorting.destination, Destination::Stdout);
+        assert_eq!((sorting.merge, sorting.top, sorting.consume), (false, None, false));
+    }
+
+    #[test]
+    fn gnu_names_work() {
+        let config = meant(&[
+            "-S",
+            "1G",
+            "--parallel=3",
+            "-T",
+            "/a",
+            "-T",
+            "/b",
+            "-m",
+            "-o",
+            "out",
+            "x",
+            "-",
+            "y",
+        ]);
+        assert_eq!((config.memory_bytes, config.threads), (1 << 30, 3));
+        let file = |name: &str| Input::File(name.into());
+        assert_eq!(config.inputs, [file("x"), Input::Stdin, file("y")]);
+        let Task::Sort(sorting) = config.task else { panic!() };
+        assert_eq!(sorting.temp_dirs, [Path::new("/a"), Path::new("/b")]);
+        assert_eq!((sorting.merge, sorting.destination), (true, Destination::File("out".into())));
+        let long = meant(&["--buffer-size=1G", "--temporary-directory=/a", "--output=out", "x"]);
+        assert_eq!(long.memory_bytes, 1 << 30);
+    }
+
+    #[test]
+    fn checking_has_five_spellings() {
+        for words in [&["-c"][..], &["--check"], &["--check=diagnose-first"]] {
+            assert_eq!(meant(words).task, Task::Check { diagnose: true }, "{words:?}");
+        }
+        for words in [&["-C"][..], &["--check=quiet"], &["--check=silent"], &["-Cu", "file"]] {
+            assert_eq!(meant(words).task, Task::Check { diagnose: false }, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn top_is_also_head_and_counts_are_decimal() {
+        assert_eq!(sorting(&["--top", "5"]).top, Some(5));
+        assert_eq!(sorting(&["--head", "2K"]).top, Some(2000));
+    }
+
+    #[test]
+    fn names_may_come_from_a_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let list = dir.path().join("list");
+        let flag = format!("--files0-from={}", list.display());
+        fs::write(&list, "a b\0c\0").expect("written");
+        assert_eq!(meant(&[&flag]).inputs, [Input::File("a b".into()), Input::File("c".into())]);
+        fs::write(&list, "a\0\0b").expect("written");
+        assert!(refusal(&["sort", &flag]).ends_with("name 2 is empty"));
+        fs::write(&list, "").expect("written");
+        assert!(refusal(&["sort", &flag]).ends_with("name 1 is empty"));
+        assert!(refusal(&["sort", &flag, "x"]).ends_with("leave out 'x'"));
+        assert!(refusal(&["sort", "--files0-from=/missing"]).starts_with("/missing: No such file"));
+    }
+
+    #[test]
+    fn conflicts_are_named() {
+        let table: &[(&[&str], &str)] = &[
+            (
+                &["-o", "a", "--view", "b"],
+                "-o and --view: give one of them; materialize copies a view out",
+            ),
+            (&["-c", "-C"], "-c and -C: give one of them"),
+            (&["-c", "--check=quiet"], "-c and -C: give one of them"),
+            (&["-c", "a", "b"], "-c: checks one input; leave out 'b'"),
+            (&["-c", "-o", "a"], "-c: only checks; leave out -o"),
+            (&["-C", "--view", "a"], "-c: only checks; leave out --view"),
+            (
+                &["--strategy", "distribute"],
+                "--strategy distribute: not built yet; use merge or auto",
+            ),
+            (&["--consume"], "--consume: standard input has no space to give back; name a file"),
+            (
+                &["--report", "a.html"],
+                "--report: 'a.html' does not end in .json, the one kind of report",
+            ),
+            (&["--threads", "0"], "--threads: at least 1"),
+            (&["--memory", "0"], "--memory: at least 1 byte"),
+        ];
+        for (words, sentence) in table {
+            assert_eq!(refusal(&[&["sort"], *words].concat()), *sentence, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What `merganser verify` was asked to check.
+
+use std::path::PathBuf;
+
+use sort::key::OrderSpec;
+
+use super::{memory_bytes, order};
+use crate::args::VerifyArgs;
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// What to check, and how to tell.
+#[derive(Debug)]
+pub struct VerifyConfig {
+    /// What to check.
+    pub subject: Subject,
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// Whether to print JSON.
+    pub json: bool,
+    /// No bar.
+    pub quiet: bool,
+}
+
+/// What to check.
+#[derive(Debug)]
+pub enum Subject {
+    /// Records in this order.
+    Records(Input, OrderSpec),
+    /// A view, in its own.
+    View(PathBuf),
+}
+
+impl TryFrom<VerifyArgs> for VerifyConfig {
+    type Error = Failure;
+
+    fn try_from(typed: VerifyArgs) -> Result<Self, Failure> {
+        let order = order(&typed.order)?;
+        let subject = if typed.input.is_dir() {
+            if order != self::order(&Default::default())? {
+                let view = typed.input.display();
+                return Err(format!(
+                    "{view}: a view has a format and key of its own; leave out yours"
+                )
+                .into());
+            }
+            Subject::View(typed.input)
+        } else {
+            Subject::Records(Input::named(&typed.input), order)
+        };
+        let memory_bytes = memory_bytes(typed.memory)?;
+        Ok(VerifyConfig { subject, memory_bytes, json: typed.json, quiet: typed.quiet })
+    }
+}

@@ -1,0 +1,200 @@
+//! What the commands on a view were asked to do.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::{memory_bytes, report, threads};
+use crate::args::{CatArgs, MaterializeArgs, MountArgs, Span};
+use crate::failure::Failure;
+
+/// What `merganser cat` is to print.
+#[derive(Debug)]
+pub struct CatConfig {
+    /// The view.
+    pub view: PathBuf,
+    /// Which part of it.
+    pub part: Part,
+    /// At most so many records of that.
+    pub head: Option<u64>,
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// How many threads.
+    pub threads: usize,
+}
+
+/// A part of a view.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Records by number.
+    Records(Span),
+    /// Bytes, wherever records begin.
+    Bytes(Span),
+    /// Records whose key is not below the first and below the second.
+    Keys(Option<Vec<u8>>, Option<Vec<u8>>),
+}
+
+impl TryFrom<CatArgs> for CatConfig {
+    type Error = Failure;
+
+    fn try_from(typed: CatArgs) -> Result<Self, Failure> {
+        let key = |flag, key: &Option<_>| key.as_deref().map(|key| unescape(flag, key)).transpose();
+        let part = match (typed.records, typed.bytes) {
+            (Some(records), _) => Part::Records(records),
+            (None, Some(bytes)) => Part::Bytes(bytes),
+            (None, None) => {
+                Part::Keys(key("--from-key", &typed.from_key)?, key("--to-key", &typed.to_key)?)
+            }
+        };
+        Ok(CatConfig {
+            view: typed.view,
+            part,
+            head: typed.head.map(|count| count.0),
+            memory_bytes: memory_bytes(typed.memory)?,
+            threads: threads(typed.threads)?,
+        })
+    }
+}
+
+/// What `merganser materialize` is to copy.
+#[derive(Debug)]
+pub struct MaterializeConfig {
+    /// The view.
+    pub view: PathBuf,
+    /// Where to.
+    pub output: PathBuf,
+    /// Whether the view's space is given back.
+    pub consume: bool,
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// How many threads.
+    pub threads: usize,
+    /// Where to tell what was done.
+    pub report: Option<PathBuf>,
+    /// No bar.
+    pub quiet: bool,
+}
+
+impl TryFrom<MaterializeArgs> for MaterializeConfig {
+    type Error = Failure;
+
+    fn try_from(typed: MaterializeArgs) -> Result<Self, Failure> {
+        Ok(MaterializeConfig {
+            view: typed.view,
+            output: typed.output,
+            consume: typed.consume,
+            memory_bytes: memory_bytes(typed.memory)?,
+            threads: threads(typed.threads)?,
+            report: report(typed.report)?,
+            quiet: typed.quiet,
+        })
+    }
+}
+
+/// What `merganser mount` is to show.
+#[derive(Debug)]
+pub struct MountConfig {
+    /// The view.
+    pub view: PathBuf,
+    /// Where.
+    pub mountpoint: PathBuf,
+    /// The file's name: the view's without `.view`.
+    pub file_name: String,
+    /// Whether other users may read it.
+    pub allow_other: bool,
+    /// The memory budget.
+    pub memory_bytes: u64,
+}
+
+impl TryFrom<MountArgs> for MountConfig {
+    type Error = Failure;
+
+    fn try_from(typed: MountArgs) -> Result<Self, Failure> {
+        // `x.view/.` and `.` have a name, too, once resolved.
+        let resolved = typed.view.canonicalize().map_err(|e| Failure::on(&typed.view, &e))?;
+        let name = resolved.file_name().unwrap_or_default().to_string_lossy();
+        let file_name = name.strip_suffix(".view").unwrap_or(&name).to_owned();
+        Ok(MountConfig {
+            view: typed.view,
+            mountpoint: typed.mountpoint,
+            file_name,
+            allow_other: typed.allow_other,
+            memory_bytes: memory_bytes(typed.memory)?,
+        })
+    }
+}
+
+/// The bytes of a typed key: `\xHH`, `\t`, `\n`, `\r`, `\0` and `\\` stand for one each.
+fn unescape(flag: &str, typed: &OsStr) -> Result<Vec<u8>, Failure> {
+    let mut key = Vec::new();
+    let mut rest = typed.as_encoded_bytes().iter();
+    while let Some(byte) = rest.next() {
+        if *byte != b'\\' {
+            key.push(*byte);
+            continue;
+        }
+        let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+        let meant = match rest.next() {
+            Some(b'\\') => Some(b'\\'),
+            Some(b't') => Some(b'\t'),
+            Some(b'n') => Some(b'\n'),
+            Some(b'r') => Some(b'\r'),
+            Some(b'0') => Some(0),
+            Some(b'x') => match (digit(rest.next()), digit(rest.next())) {
+                (Some(high), Some(low)) => Some((high * 16 + low) as u8),
+                _ => None,
+            },
+            _ => None,
+        };
+        let typed = typed.display();
+        let say = || format!("{flag} '{typed}': after \\ comes xHH, t, n, r, 0 or another \\");
+        key.push(meant.ok_or_else(say)?);
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, refusal};
+    use super::*;
+    use crate::args::Command;
+
+    fn part(words: &[&str]) -> Part {
+        let Command::Cat(typed) = config(&[&["cat", "v.view"], words].concat()) else {
+            unreachable!()
+        };
+        CatConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence())).part
+    }
+
+    #[test]
+    fn parts_are_records_bytes_or_keys() {
+        assert_eq!(part(&[]), Part::Keys(None, None));
+        assert_eq!(part(&["--records", "1K.."]), Part::Records(Span { start: 1000, end: None }));
+        assert_eq!(part(&["--bytes", "..1K"]), Part::Bytes(Span { start: 0, end: Some(1024) }));
+        let keys = Part::Keys(Some(b"a\x00\xff\\".to_vec()), Some(b"\t\n\r".to_vec()));
+        assert_eq!(part(&["--from-key", r"a\0\xfF\\", "--to-key", r"\t\n\r"]), keys);
+    }
+
+    #[test]
+    fn keys_that_cannot_be_read_are_named() {
+        for key in [r"\", r"\q", r"\x", r"\x1", r"\xg0"] {
+            let sentence = refusal(&["cat", "v.view", "--to-key", key]);
+            assert!(sentence.starts_with(&format!("--to-key '{key}': after")), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_mounted_file_has_the_views_name() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let view = dir.path().join("big.view");
+        std::fs::create_dir(&view).expect("made");
+        let words = ["mount", &format!("{}/.", view.display()), "/mnt"];
+        let Command::Mount(typed) = config(&words) else { unreachable!() };
+        let meant = MountConfig::try_from(typed)
+            .unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
+        assert_eq!(meant.file_name, "big");
+        assert_eq!(
+            refusal(&["mount", "/missing.view", "/mnt"]),
+            "/missing.view: No such file or directory"
+        );
+    }
+}

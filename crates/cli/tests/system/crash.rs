@@ -1,0 +1,196 @@
+//! Killed at random moments: the input stays whole, nothing half-made looks finished, and the
+//! same command run again succeeds.
+
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::{
+    Chance, Folder, asked, merganser, merganser_itself, names, prints, small_memory, sorted_lines,
+    view_of,
+};
+
+fn crashes() -> u64 {
+    asked("MERGANSER_CRASHES", 10)
+}
+
+struct Fixture {
+    folder: Folder,
+    content: Vec<u8>,
+    sorted: Vec<u8>,
+    memory: String,
+    chance: Chance,
+}
+
+impl Fixture {
+    /// Lines that need several runs.
+    fn new() -> Self {
+        let mut chance = Chance::new();
+        let memory = small_memory();
+        let content = chance.lines((memory * 3) as usize);
+        let folder = Folder::new();
+        folder.write("input", &content);
+        fs::create_dir(folder.at("temp")).expect("made");
+        let sorted = sorted_lines(&content);
+        Fixture { folder, content, sorted, memory: format!("--memory={memory}"), chance }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = merganser_itself(arguments);
+        command.current_dir(self.folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A group of its own, so that what it started dies with it.
+        command.process_group(0);
+        command
+    }
+
+    /// How long the command takes when nobody disturbs it.
+    fn time_of(&self, arguments: &[&str]) -> Duration {
+        let start = Instant::now();
+        assert!(self.command(arguments).status().expect("it starts").success(), "{arguments:?}");
+        start.elapsed()
+    }
+
+    /// Starts the command and sends `signal` at a random moment of `time`.
+    fn disturb(&mut self, arguments: &[&str], time: Duration, signal: libc::c_int) -> ExitStatus {
+        let child = self.command(arguments).spawn().expect("it starts");
+        let moment = time.as_micros() as u64 * 11 / 10;
+        // The moment is what is random here; nothing waits for something to have happened.
+        std::thread::sleep(Duration::from_micros(self.chance.below(moment + 1)));
+        ended_by(child, signal)
+    }
+
+    fn input_is_whole(&self) {
+        assert!(fs::read(self.folder.at("input")).expect("there") == self.content, "the input");
+    }
+}
+
+fn ended_by(mut child: Child, signal: libc::c_int) -> ExitStatus {
+    let pid = libc::pid_t::try_from(child.id()).expect("a pid");
+    // SAFETY: a signal to the group of a child that has not been waited for.
+    unsafe { libc::kill(-pid, signal) };
+    child.wait().expect("it ends")
+}
+
+#[test]
+fn a_killed_sort_leaves_no_half_view() {
+    let mut f = Fixture::new();
+    let memory = f.memory.clone();
+    let arguments = ["sort", &*memory, "input", "--view", "x.view"];
+    let time = f.time_of(&arguments);
+    let complete = names(&f.folder.at("x.view"));
+    remove(&f.folder.at("x.view"));
+    let mut killed = 0;
+    for _ in 0..crashes() {
+        killed += u64::from(f.disturb(&arguments, time, libc::SIGKILL).signal().is_some());
+        f.input_is_whole();
+        if f.folder.at("x.view").exists() {
+            let read = prints(merganser(["cat"]).arg(f.folder.at("x.view")));
+            assert!(read == f.sorted, "a view that is there is whole");
+            remove(&f.folder.at("x.view"));
+        }
+        // Whatever was left behind does not disturb the next one, and that one cleans up.
+        prints(merganser(arguments).current_dir(f.folder.path()));
+        assert_eq!(names(&f.folder.at("x.view")), complete);
+        remove(&f.folder.at("x.view"));
+    }
+    eprintln!("killed {killed} of {}; left: {:?}", crashes(), f.folder.names());
+}
+
+#[test]
+fn a_killed_sort_leaves_the_output_old_or_new() {
+    let mut f = Fixture::new();
+    let memory = f.memory.clone();
+    let arguments = ["sort", &*memory, "input", "-T", "temp", "-o", "out"];
+    let time = f.time_of(&arguments);
+    for _ in 0..crashes() {
+        f.folder.write("out", b"precious");
+        let status = f.disturb(&arguments, time, libc::SIGKILL);
+        f.input_is_whole();
+        let out = fs::read(f.folder.at("out")).expect("never missing");
+        assert!(out == b"precious" || out == f.sorted, "{status}: {} bytes", out.len());
+        assert!(!status.success() || out == f.sorted);
+    }
+    prints(merganser(arguments).current_dir(f.folder.path()));
+    assert!(fs::read(f.folder.at("out")).expect("there") == f.sorted);
+}
+
+#[test]
+fn a_killed_sort_onto_its_input_leaves_it_old_or_new() {
+    let mut f = Fixture::new();
+    let memory = f.memory.clone();
+    let arguments = ["sort", &*memory, "input", "-o", "input"];
+    let time = f.time_of(&arguments);
+    for _ in 0..crashes() {
+        f.folder.write("input", &f.content);
+        f.disturb(&arguments, time, libc::SIGKILL);
+        let input = fs::read(f.folder.at("input")).expect("never missing");
+        assert!(input == f.content || input == f.sorted, "{} bytes", input.len());
+    }
+}
+
+/// Killed again and again at the same view, until it comes through.
+#[test]
+fn a_killed_materialize_continues() {
+    let mut f = Fixture::new();
+    let memory = f.memory.clone();
+    let view = view_of(&f.folder, &f.folder.at("input"), &[&memory]);
+    let arguments = ["materialize", "--consume", "made.view", "-o", "out"];
+    let time = f.time_of(&arguments);
+    for _ in 0..crashes().div_ceil(2) {
+        remove(&view);
+        let _ = fs::remove_file(f.folder.at("out"));
+        view_of(&f.folder, &f.folder.at("input"), &[&memory]);
+        let mut kills = 0;
+        // A later try may be given little time, so their number is bounded.
+        for share in [2, 2, 3, 4, 8] {
+            if f.disturb(&arguments, time / share, libc::SIGKILL).success() {
+                break;
+            }
+            kills += 1;
+        }
+        if f.folder.at("made.view").exists() {
+            prints(merganser(arguments).current_dir(f.folder.path()));
+        }
+        let out = fs::read(f.folder.at("out")).expect("there");
+        assert!(out == f.sorted, "after {kills} kills: {} bytes", out.len());
+        assert_eq!(f.folder.names(), ["input", "out", "temp"], "the view is gone");
+    }
+    f.input_is_whole();
+}
+
+/// A signal that can be handled takes the unfinished work with it.
+#[test]
+fn an_interrupted_command_cleans_up() {
+    let mut f = Fixture::new();
+    let memory = f.memory.clone();
+    let sorts: [&[&str]; 2] = [
+        &["sort", &memory, "input", "-T", "temp", "-o", "out"],
+        &["sort", &memory, "input", "--view", "out"],
+    ];
+    for arguments in sorts {
+        let time = f.time_of(arguments);
+        remove(&f.folder.at("out"));
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGINT, libc::SIGTERM] {
+            let status = f.disturb(arguments, time / 2, signal);
+            f.input_is_whole();
+            assert_eq!(names(&f.folder.at("temp")), [""; 0], "{status}");
+            if status.success() {
+                remove(&f.folder.at("out"));
+            }
+            assert_eq!(f.folder.names(), ["input", "temp"], "{status} {arguments:?}");
+            // Before its handler is there, the signal itself ends it.
+            let told = status.code() == Some(128 + signal) || status.signal() == Some(signal);
+            assert!(status.success() || told, "{status}");
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    if path.is_dir() {
+        fs::remove_dir_all(path).expect("removed");
+    } else if path.exists() {
+        fs::remove_file(path).expect("removed");
+    }
+}

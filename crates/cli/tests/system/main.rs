@@ -1,0 +1,24 @@
+//! The finished command against the rest of the system: other programs, full disks, signals,
+//! limits. One binary; each test has a folder of its own.
+//!
+//! - `differential`: random options and inputs, judged by the system's GNU `sort`
+//! - `formats`: fixed, csv and keyed records, judged by a naive sort
+//! - `view`: ranges of a view, judged by the sorted file
+//! - `faults`: full disks, vanished and damaged files, records that can't be right
+//! - `crash`: killed at random moments, again and again
+//! - `memory`: what a sort may take, enforced by a memory control group
+//! - `mount`: a mounted view, read by the programs that people use
+//!
+//! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
+//! `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
+//! `MERGANSER` names another binary to test.
+#![allow(clippy::print_stderr, reason = "skipped tests and seeds are told")]
+
+mod crash;
+mod differential;
+mod faults;
+mod formats;
+mod harness;
+mod memory;
+mod mount;
+mod view;

@@ -1,0 +1,279 @@
+//! A mount: how it is asked for, how long it lives, how it ends.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+use std::{fmt, io};
+
+use storage::Storage;
+
+use crate::filesystem::{Entry, Folder};
+use crate::mountpoint::{self, Unmounted};
+use crate::server::{Content, Server};
+use crate::{Error, READ_BYTES_MAX};
+
+/// One storage to be shown as a file.
+pub struct ExportedFile {
+    /// What to call it in the mounted folder.
+    pub name: OsString,
+    /// Its bytes. The size is asked once, when mounting; size and bytes must not change.
+    pub storage: Arc<dyn Storage>,
+    /// Shown as the file's times.
+    pub modified: SystemTime,
+}
+
+/// What is told about every failed read.
+pub type OnError = Box<dyn Fn(&Error) + Send + Sync>;
+
+/// What to mount where; [`MountOptions::new`] gives the usual choices.
+pub struct MountOptions {
+    /// An empty folder.
+    pub mountpoint: PathBuf,
+    /// The files, each with a name of its own.
+    pub files: Vec<ExportedFile>,
+    /// Let every user read, not only the one who mounts. For a user who is not root this needs
+    /// `user_allow_other` in `/etc/fuse.conf`.
+    pub allow_other: bool,
+    /// Bypass the page cache: every read goes to the storage, nothing is read ahead, and no
+    /// memory of the system fills with content. For one pass over more than the memory holds by a
+    /// program that reads in large pieces.
+    pub direct_io: bool,
+    /// How many reads run at once (at least one does). Each worker holds [`READ_BYTES_MAX`].
+    pub threads: usize,
+    /// Told about every failed read, from the worker it happened in.
+    pub on_error: Option<OnError>,
+}
+
+impl MountOptions {
+    /// `files` on `mountpoint`, for the mounting user alone, through the page cache, two reads at
+    /// once, failures told only by [`Mount::run`].
+    pub fn new(mountpoint: impl Into<PathBuf>, files: Vec<ExportedFile>) -> Self {
+        MountOptions {
+            mountpoint: mountpoint.into(),
+            files,
+            allow_other: false,
+            direct_io: false,
+            threads: 2,
+            on_error: None,
+        }
+    }
+}
+
+/// A mounted folder, served by threads of this process until it is unmounted: by
+/// [`Unmounter::unmount`], from outside (`umount`, `fusermount3 -u`), or by dropping this.
+pub struct Mount {
+    at: Arc<At>,
+    server: Arc<Server<fuser::ReplyData>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Unmounts from another thread, for example the one that waits for signals. It allocates and
+/// locks, so it is nothing for a signal handler itself.
+#[derive(Clone)]
+pub struct Unmounter {
+    at: Arc<At>,
+}
+
+/// What a mount and its unmounters share.
+struct At {
+    path: PathBuf,
+    device: Option<String>,
+    phase: Mutex<Phase>,
+    changed: Condvar,
+    failed: Mutex<Option<io::Error>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// Unmounted, but some program still holds a file open and the threads serve it on.
+    Detached,
+    /// The connection to the kernel is closed, the threads end.
+    Ended,
+}
+
+impl Mount {
+    /// Mounts and begins to serve.
+    ///
+    /// # Errors
+    /// A bad mount point or file name, or a system that does not let this process mount.
+    pub fn new(options: MountOptions) -> Result<Mount, Error> {
+        check_names(&options.files)?;
+        let path = mountpoint::check(&options.mountpoint)?;
+        mountpoint::check_device()?;
+
+        let (entries, contents) = options.files.into_iter().map(split).unzip();
+        let server = Arc::new(Server::new(contents, options.on_error));
+        let folder = Folder::new(entries, options.direct_io, Arc::clone(&server));
+        let session = fuser::Session::new(folder, &path, &fuse_config(options.allow_other))
+            .map_err(|e| mountpoint::explain_mount(&e, &options.mountpoint, options.allow_other))?;
+
+        let device = mountpoint::device_at(&path);
+        if let Some(device) = &device {
+            mountpoint::raise_read_ahead(device, READ_BYTES_MAX);
+        }
+        let at = Arc::new(At {
+            path,
+            device,
+            phase: Mutex::new(Phase::Serving),
+            changed: Condvar::new(),
+            failed: Mutex::new(None),
+        });
+        let mut mount = Mount { at, server, threads: Vec::new() };
+        mount.start(session, options.threads.max(1))?;
+        Ok(mount)
+    }
+
+    /// A handle that can unmount from any thread.
+    #[must_use]
+    pub fn unmounter(&self) -> Unmounter {
+        Unmounter { at: Arc::clone(&self.at) }
+    }
+
+    /// Waits until somebody unmounts.
+    ///
+    /// # Errors
+    /// The first read that failed while it was mounted, or a broken connection to the kernel.
+    pub fn run(mut self) -> Result<(), Error> {
+        if self.at.wait() == Phase::Ended {
+            self.join();
+        }
+        if let Some(source) = self.at.failed.lock().expect("no holder panics").take() {
+            return Err(Error::Serve { path: self.at.path.clone(), source });
+        }
+        self.server.take_first_error().map_or(Ok(()), Err)
+    }
+
+    fn start(&mut self, session: fuser::Session<Folder>, workers: usize) -> Result<(), Error> {
+        let at = Arc::clone(&self.at);
+        let serve = move || {
+            // One thread reads the requests, so that they keep the kernel's order.
+            if let Err(e) = session.run() {
+                *at.failed.lock().expect("no holder panics") = Some(e);
+            }
+            at.enter(Phase::Ended);
+        };
+        let named = |name: String| thread::Builder::new().name(name);
+        let failed = |source| Error::Serve { path: self.at.path.clone(), source };
+        // Dropping the session, as a failed spawn does, unmounts.
+        self.threads.push(named("export".into()).spawn(serve).map_err(failed)?);
+        for worker in 0..workers {
+            let server = Arc::clone(&self.server);
+            let work = move || server.work();
+            let worker = named(format!("export-{worker}")).spawn(work).map_err(failed)?;
+            self.threads.push(worker);
+        }
+        Ok(())
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Without threads there is nothing mounted: `run` has ended, or `start` failed.
+        if self.threads.is_empty() {
+            return;
+        }
+        // Who wants to know why it stayed mounted uses an unmounter.
+        if self.unmounter().unmount().is_ok() && self.at.wait() == Phase::Ended {
+            self.join();
+        }
+    }
+}
+
+impl Unmounter {
+    /// Unmounts, and ends the reads that are under way with errors. After this [`Mount::run`]
+    /// returns. Unmounting what is no longer mounted is no error.
+    ///
+    /// # Errors
+    /// When the system refuses; the mount is then still served.
+    pub fn unmount(&self) -> Result<(), Error> {
+        if self.at.phase() != Phase::Serving {
+            return Ok(());
+        }
+        match mountpoint::unmount(&self.at.path, self.at.device.as_deref()) {
+            // The serving thread sees the connection close, and says so.
+            Ok(Unmounted::Ended) => Ok(()),
+            Ok(Unmounted::Detached) => {
+                self.at.enter(Phase::Detached);
+                Ok(())
+            }
+            Err(problem) => Err(Error::Unmount { path: self.at.path.clone(), problem }),
+        }
+    }
+}
+
+impl At {
+    fn phase(&self) -> Phase {
+        *self.phase.lock().expect("no holder panics")
+    }
+
+    fn enter(&self, phase: Phase) {
+        *self.phase.lock().expect("no holder panics") = phase;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the end of serving.
+    fn wait(&self) -> Phase {
+        let phase = self.phase.lock().expect("no holder panics");
+        *self.changed.wait_while(phase, |phase| *phase == Phase::Serving).expect("no holder panics")
+    }
+}
+
+impl fmt::Debug for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mount").field("at", &self.at.path).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Unmounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unmounter").field("at", &self.at.path).finish_non_exhaustive()
+    }
+}
+
+fn check_names(files: &[ExportedFile]) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    for ExportedFile { name, .. } in files {
+        let bytes = name.as_encoded_bytes();
+        let problem = if bytes.is_empty() || matches!(bytes, b"." | b"..") {
+            "a file needs a name"
+        } else if bytes.iter().any(|b| matches!(b, b'/' | 0)) {
+            "a name has no '/' and no NUL"
+        } else if bytes.len() > 255 {
+            "a name has at most 255 bytes"
+        } else if !seen.insert(name) {
+            "two files would bear it"
+        } else {
+            continue;
+        };
+        return Err(Error::Name { name: Path::new(name).display().to_string(), problem });
+    }
+    Ok(())
+}
+
+fn split(file: ExportedFile) -> (Entry, Content) {
+    let ExportedFile { name, storage, modified } = file;
+    let size = storage.size();
+    (Entry { name, size, modified }, Content { storage, size })
+}
+
+fn fuse_config(allow_other: bool) -> fuser::Config {
+    use fuser::MountOption::{DefaultPermissions, FSName, NoDev, NoSuid, RO, Subtype};
+    let mut config = fuser::Config::default();
+    let name = "merganser".to_owned();
+    config.mount_options =
+        vec![RO, NoDev, NoSuid, DefaultPermissions, FSName(name.clone()), Subtype(name)];
+    config.acl = if allow_other { fuser::SessionACL::All } else { fuser::SessionACL::Owner };
+    config.n_threads = Some(1);
+    config
+}

@@ -1,0 +1,118 @@
+//! One key of a record as bytes: picks the encoding and applies what all encodings share, leaving
+//! bytes out, folding case and descending order.
+
+use super::numeric::{complement, is_blank};
+use super::{general, human, month, numeric, random, text, version};
+
+/// How the text of a key is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Element {
+    pub(super) kind: Kind,
+    pub(super) kept: Kept,
+    /// Whether lower case counts as upper case.
+    pub(super) fold: bool,
+    pub(super) descending: bool,
+}
+
+/// What a text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Numeric,
+    General,
+    Human,
+    Month,
+    Random { salt: u64 },
+    Version,
+}
+
+/// Which bytes of a text count, in the C locale. Only texts, versions and random keys leave bytes
+/// out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    All,
+    /// Letters, digits and blanks: `-d`.
+    Dictionary,
+    /// Space to `~`: `-i`.
+    Printable,
+}
+
+impl Element {
+    /// Whether it is a text of which all bytes count.
+    #[inline]
+    pub(super) fn is_all_text(&self) -> bool {
+        self.kind == Kind::Text && self.kept == Kept::All
+    }
+
+    /// Appends the encoding of `text`.
+    #[inline]
+    pub(super) fn encode(&self, text: &[u8], out: &mut Vec<u8>) {
+        let mark = out.len();
+        match self.kind {
+            Kind::Text if self.kept == Kept::All => {
+                return self.encode_pieces(std::iter::once(text), out);
+            }
+            Kind::Text => {
+                for byte in self.mapped(text) {
+                    text::push_byte(byte, out);
+                }
+                text::end(out);
+            }
+            Kind::Numeric => numeric::encode(text, out),
+            Kind::General => general::encode(text, out),
+            Kind::Human => human::encode(text, self.fold, out),
+            Kind::Month => month::encode(text, out),
+            Kind::Random { salt } => self.with_mapped(text, |text| random::encode(text, salt, out)),
+            Kind::Version => self.with_mapped(text, |text| version::encode(text, out)),
+        }
+        if self.descending {
+            complement(&mut out[mark..]);
+        }
+    }
+
+    /// Appends the encoding of the text that `pieces` make together; all of its bytes must count.
+    #[inline]
+    pub(super) fn encode_pieces<'a>(
+        &self,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        out: &mut Vec<u8>,
+    ) {
+        debug_assert!(self.is_all_text());
+        let mark = out.len();
+        pieces.for_each(|piece| text::push(piece, out));
+        text::end(out);
+        if self.fold {
+            // Escapes and the end are no letters.
+            out[mark..].make_ascii_uppercase();
+        }
+        if self.descending {
+            complement(&mut out[mark..]);
+        }
+    }
+
+    /// The bytes of `text` that count, folded if asked for.
+    fn mapped(self, text: &[u8]) -> impl Iterator<Item = u8> {
+        text.iter()
+            .filter(move |&&byte| self.kept.keeps(byte))
+            .map(move |&byte| if self.fold { byte.to_ascii_uppercase() } else { byte })
+    }
+
+    /// Copies `text` only when bytes are left out or folded.
+    fn with_mapped(&self, text: &[u8], encode: impl FnOnce(&[u8])) {
+        if self.kept == Kept::All && !self.fold {
+            encode(text);
+        } else {
+            encode(&self.mapped(text).collect::<Vec<_>>());
+        }
+    }
+}
+
+impl Kept {
+    fn keeps(self, byte: u8) -> bool {
+        match self {
+            Kept::All => true,
+            Kept::Dictionary => byte.is_ascii_alphanumeric() || is_blank(byte),
+            Kept::Printable => matches!(byte, b' '..=b'~'),
+        }
+    }
+}

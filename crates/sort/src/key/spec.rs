@@ -1,0 +1,295 @@
+//! What was asked for, as data: it can be stored, shown and compiled to an [`Order`] again.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::column::{ColumnKey, ColumnKeys};
+use super::field::FieldKey;
+use super::line::{CompiledKey, LineKey, LineKeys, Range};
+use super::options::{Blanks, Options};
+use super::{DirectKey, Keys, Order, Place};
+use crate::record::Format;
+
+/// The order of records as it was asked for.
+///
+/// ```
+/// use sort::key::OrderSpec;
+/// use sort::record::Format;
+///
+/// let spec = OrderSpec {
+///     keys: vec!["2,2n".to_owned()],
+///     separator: Some(b','),
+///     ..OrderSpec::new(Format::Lines { delimiter: b'\n' })
+/// };
+/// let order = spec.compile(None)?;
+/// assert!(order.compare(b"b,9\n", b"a,10\n").is_lt());
+/// # Ok::<(), sort::key::KeyError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderSpec {
+    /// The records to order.
+    pub format: Format,
+    /// The keys, most important first, as they follow their flag: `-k` for lines, `--key` for
+    /// other formats. None means the whole record, and the key of [`Format::Keyed`].
+    #[serde(default)]
+    pub keys: Vec<String>,
+    /// GNU sort's ordering letters for keys that have none of their own. Lines take
+    /// `bdfghiMnRrV`, CSV all of these but `b`, other formats only `r`.
+    #[serde(default)]
+    pub options: String,
+    /// What separates the fields of lines (`-t`); without it, blanks do.
+    #[serde(default)]
+    pub separator: Option<u8>,
+    /// Whether lines with equal keys stay in input order (`-s`). Other formats always do.
+    #[serde(default)]
+    pub stable: bool,
+    /// Whether of records with equal keys only the first is kept (`-u`).
+    #[serde(default)]
+    pub unique: bool,
+    /// What decides the permutation of `R`; see [`salt_from`](super::salt_from).
+    #[serde(default)]
+    pub salt: u64,
+}
+
+/// Why there is no such order. Shown as one sentence that names the flag.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// A flag's value means nothing, or nothing in these records.
+    #[error("{flag} '{value}': {reason}")]
+    Value {
+        /// The flag, with its dashes.
+        flag: &'static str,
+        /// What was given.
+        value: String,
+        /// What is wrong with it, or what would be right.
+        reason: String,
+    },
+    /// Letters that contradict one another, in GNU sort's order.
+    #[error("options '-{0}' are incompatible")]
+    Incompatible(String),
+    /// A flag that these records have no use for.
+    #[error("{flag} has no meaning for {format} records")]
+    Unfit {
+        /// The flag, with its dashes.
+        flag: String,
+        /// The records' format, as `--format` has it.
+        format: &'static str,
+    },
+}
+
+/// The option letter that a `WORD` of `--sort=WORD` stands for, as a string of one.
+#[must_use]
+pub fn sort_letter(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "general-numeric" => "g",
+        "human-numeric" => "h",
+        "month" => "M",
+        "numeric" => "n",
+        "random" => "R",
+        "version" => "V",
+        _ => return None,
+    })
+}
+
+/// The field separator that the value of `-t` stands for: one byte, or `\0` for NUL.
+///
+/// # Errors
+/// When it is anything else.
+pub fn parse_separator(value: &[u8]) -> Result<u8, KeyError> {
+    match value {
+        [byte] => Ok(*byte),
+        b"\\0" => Ok(0),
+        _ => Err(KeyError::Value {
+            flag: "-t",
+            value: String::from_utf8_lossy(value).into_owned(),
+            reason: "a separator is one byte, or \\0 for NUL".to_owned(),
+        }),
+    }
+}
+
+impl OrderSpec {
+    /// The order without any keys or options.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        OrderSpec {
+            format,
+            keys: Vec::new(),
+            options: String::new(),
+            separator: None,
+            stable: false,
+            unique: false,
+            salt: 0,
+        }
+    }
+
+    /// Makes it an order. `header` is the first row of CSV inputs that have one, by whose names
+    /// columns are found.
+    ///
+    /// # Errors
+    /// When a key or an option means nothing, or nothing in records of this format.
+    pub fn compile(&self, header: Option<&[u8]>) -> Result<Order, KeyError> {
+        let global = self.global_options()?;
+        if self.separator.is_some() && !matches!(self.format, Format::Lines { .. }) {
+            return Err(self.unfit("-t"));
+        }
+        let keys = match self.format {
+            Format::Lines { .. } => self.compile_lines(global)?,
+            Format::Csv { separator, .. } => self.compile_columns(global, separator, header)?,
+            Format::Fixed { bytes } => self.compile_fields(global, bytes)?,
+            Format::Keyed => self.compile_keyed(global)?,
+        };
+        let has_last_resort = matches!(keys, Keys::Lines(_)) && !self.stable && !self.unique;
+        Ok(Order {
+            spec: self.clone(),
+            keys,
+            last_resort: has_last_resort.then_some(global.reverse),
+        })
+    }
+
+    fn compile_lines(&self, global: Options) -> Result<Keys, KeyError> {
+        let mut keys = Vec::new();
+        for text in &self.keys {
+            let key = LineKey::parse(text).map_err(|reason| value("-k", text, reason))?;
+            keys.push(key);
+        }
+        if keys.is_empty() && !global.is_plain() {
+            keys.push(LineKey { range: Range::LINE, options: global });
+        }
+        if keys.is_empty() {
+            return Ok(whole_record(Place::Line, global));
+        }
+        let mut compiled = Vec::new();
+        for LineKey { range, options } in keys {
+            let options = self.effective(options, global)?;
+            compiled.push(CompiledKey {
+                range,
+                skip_blanks_start: options.skip_blanks_start,
+                skip_blanks_end: options.skip_blanks_end,
+                element: options.element(self.salt),
+            });
+        }
+        // Lines that are equal in this key are equal, so nothing behind it matters.
+        if compiled[0].is_line() {
+            let key = DirectKey { place: Place::Line, descending: compiled[0].element.descending };
+            return Ok(Keys::Direct(key));
+        }
+        Ok(Keys::Lines(LineKeys { separator: self.separator, keys: compiled }))
+    }
+
+    fn compile_columns(
+        &self,
+        global: Options,
+        separator: u8,
+        header: Option<&[u8]>,
+    ) -> Result<Keys, KeyError> {
+        if self.keys.is_empty() {
+            return Ok(whole_record(Place::Line, global));
+        }
+        let mut keys = Vec::new();
+        for text in &self.keys {
+            let key = ColumnKey::parse(text);
+            let column =
+                key.find(header, separator).map_err(|reason| value("--key", text, reason))?;
+            keys.push((column, self.effective(key.options, global)?.element(self.salt)));
+        }
+        Ok(Keys::Columns(ColumnKeys { separator, keys }))
+    }
+
+    fn compile_fields(&self, global: Options, bytes: usize) -> Result<Keys, KeyError> {
+        let mut keys = Vec::new();
+        for text in &self.keys {
+            let mut key = FieldKey::parse(text).map_err(|reason| value("--key", text, reason))?;
+            if key.end().is_none_or(|end| end > bytes) {
+                let reason = format!("the key ends outside the record, which has {bytes} bytes");
+                return Err(value("--key", text, reason));
+            }
+            key.descending |= global.reverse;
+            keys.push(key);
+        }
+        Ok(match keys[..] {
+            [] => whole_record(Place::Range { offset: 0, len: bytes }, global),
+            [FieldKey { offset, len, binary: None, descending }] => {
+                Keys::Direct(DirectKey { place: Place::Range { offset, len }, descending })
+            }
+            _ => Keys::Fields(keys),
+        })
+    }
+
+    fn compile_keyed(&self, mut global: Options) -> Result<Keys, KeyError> {
+        for text in &self.keys {
+            if text != ":r" {
+                let reason = "a length-prefixed record has one key, and only :r can be given";
+                return Err(value("--key", text, reason));
+            }
+            global.reverse = true;
+        }
+        Ok(whole_record(Place::Prefixed, global))
+    }
+
+    /// The options of one key.
+    fn effective(&self, own: Options, global: Options) -> Result<Options, KeyError> {
+        let options = own.or_global(global);
+        match options.contradiction() {
+            Some(letters) => Err(KeyError::Incompatible(letters)),
+            None => Ok(options),
+        }
+    }
+
+    fn global_options(&self) -> Result<Options, KeyError> {
+        let fit = match self.format {
+            Format::Lines { .. } => "bdfghiMnRrV",
+            Format::Csv { .. } if !self.keys.is_empty() => "dfghiMnRrV",
+            _ => "r",
+        };
+        let mut options = Options::default();
+        for letter in self.options.chars() {
+            if !fit.contains(letter) {
+                return Err(self.unfit(&format!("-{letter}")));
+            }
+            options.set(letter as u8, Blanks::Both);
+        }
+        Ok(options)
+    }
+
+    fn unfit(&self, flag: &str) -> KeyError {
+        KeyError::Unfit {
+            flag: flag.to_owned(),
+            format: match self.format {
+                Format::Lines { .. } => "lines",
+                Format::Csv { .. } => "csv",
+                Format::Fixed { .. } => "fixed",
+                Format::Keyed => "keyed",
+            },
+        }
+    }
+}
+
+fn whole_record(place: Place, global: Options) -> Keys {
+    Keys::Direct(DirectKey { place, descending: global.reverse })
+}
+
+fn value(flag: &'static str, value: &str, reason: impl Into<String>) -> KeyError {
+    KeyError::Value { flag, value: value.to_owned(), reason: reason.into() }
+}
+
+/// The flags that ask for this order; nothing when there are none.
+impl fmt::Display for OrderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = Vec::new();
+        if let Some(separator) = self.separator {
+            words.push(format!("-t '{}'", separator.escape_ascii()));
+        }
+        let flag = if matches!(self.format, Format::Lines { .. }) { "-k" } else { "--key" };
+        words.extend(self.keys.iter().map(|key| format!("{flag} {key}")));
+        let letters = [(self.stable, 's'), (self.unique, 'u')]
+            .into_iter()
+            .filter_map(|(given, letter)| given.then_some(letter));
+        let letters: String = self.options.chars().chain(letters).collect();
+        if !letters.is_empty() {
+            words.push(format!("-{letters}"));
+        }
+        f.write_str(&words.join(" "))
+    }
+}

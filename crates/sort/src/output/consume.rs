@@ -1,0 +1,269 @@
+//! A view copied out to a file, so that an interruption costs nothing but time; and a view
+//! *consumed*: copied out while its blocks are given back, in little more space than the file.
+//!
+//! ```text
+//!   .OUT.merganser-partial   the output so far          OUT        after the last rename
+//!   .OUT.merganser-resume    how much of it is synced, and where the merge goes on
+//!   VIEW/consumed-into       which output a view is being consumed into; readers refuse it
+//! ```
+//!
+//! The order of events is what makes a crash harmless: output written, output synced, resume point
+//! written and synced, and only then the blocks before that point given back.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use storage::{ALIGNMENT, Directory, Storage, StorageExt};
+
+use super::file::{FileSink, Released};
+use crate::merge::bound::Bound;
+use crate::merge::stream::Stream;
+use crate::run::format::corrupt;
+use crate::view::{MANIFEST_NAME, View};
+use crate::{Budget, Error, Progress, Result};
+
+const CONSUMED_NAME: &str = "consumed-into";
+/// Resume points are at least this far apart, or a 64th of the whole.
+const CHECKPOINT_BYTES: u64 = 64 << 20;
+
+/// What [`materialize`] is asked for.
+pub struct Materialize<'a> {
+    /// The folder of the view.
+    pub folder: &'a Arc<dyn Directory>,
+    /// The folder of the output.
+    pub output: &'a Arc<dyn Directory>,
+    /// The output's name there.
+    pub name: &'a str,
+    /// What to call the output in the view's marker: a path.
+    pub shown: &'a str,
+    /// Whether to give the view's blocks back as they are copied, and remove it at the end.
+    pub consume: bool,
+    /// Memory.
+    pub budget: &'a Budget,
+    /// Threads that merge.
+    pub threads: usize,
+}
+
+/// Where an interrupted copy goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Resume {
+    /// CRC32C of the view's manifest: which view this is.
+    view: u32,
+    /// Bytes of the output that are synced.
+    written: u64,
+    /// The bound there: key, and run and position of the tie.
+    key: Vec<u8>,
+    tie: Option<(usize, u64)>,
+    /// Whether the whole output was written.
+    complete: bool,
+}
+
+/// The output that the view in `folder` is being consumed into, if it is.
+pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String>> {
+    match folder.open(CONSUMED_NAME, false) {
+        Ok(file) => {
+            let bytes = file.read_vec(0, file.size().min(65536) as usize)?;
+            Ok(Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::Io(e)),
+    }
+}
+
+/// Copies a view out to a file. An interrupted call, repeated, goes on where the last resume point
+/// was. Returns the bytes of the output.
+///
+/// # Errors
+/// Damage found, a full disk, memory too small, or the storage's own: the view is whole (or, when
+/// consuming, view and partial output together are), and the same call continues.
+pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u64> {
+    let Materialize { folder, output, name, shown, consume, .. } = *what;
+    let partial_name = format!(".{name}.merganser-partial");
+    let resume_name = format!(".{name}.merganser-resume");
+    if let Some(other) = consumed_into(folder)?.filter(|other| other != shown) {
+        return Err(Error::Unsupported(format!(
+            "{}: this view is already being consumed into {other}; finish that first",
+            folder.name()
+        )));
+    }
+    let manifest = folder.open(MANIFEST_NAME, false);
+    let resume = read_resume(output, &resume_name)?;
+    if let (Err(e), Some(Resume { complete: true, written, .. })) = (&manifest, &resume)
+        && e.kind() == std::io::ErrorKind::NotFound
+    {
+        // Interrupted while the consumed view was being removed.
+        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
+        return Ok(*written);
+    }
+    drop(manifest);
+    let view = View::open_consumed(folder, what.budget, what.threads)?;
+    let view_id = crc32c::crc32c(&view.manifest().encode());
+    let total = view.size();
+    let resume = resume.filter(|r| r.view == view_id);
+
+    if resume.as_ref().is_some_and(|r| r.complete) {
+        progress.advance(total);
+    } else {
+        progress.phase("merging", Some(total));
+        let partial = match &resume {
+            Some(_) => output.open(&partial_name, true)?,
+            None if consumed_into(folder)?.is_some() => {
+                return Err(Error::Unsupported(format!(
+                    "{}: half consumed, but {resume_name} or {partial_name} beside {shown} is gone; put it back",
+                    folder.name()
+                )));
+            }
+            None => {
+                remove_if_there(output, &partial_name)?;
+                output.create(&partial_name)?
+            }
+        };
+        if consume && consumed_into(folder)?.is_none() {
+            let marker = folder.create(CONSUMED_NAME)?;
+            // Until this is synced nothing has been given back.
+            marker.write_at(0, format!("{shown}\n").as_bytes())?;
+            marker.sync()?;
+            folder.sync()?;
+            // From here on a resume point must exist, or the marker would lead nowhere.
+            let start = Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
+            write_resume(output, &resume_name, &start)?;
+        }
+        copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress)?;
+    }
+    match output.rename(&partial_name, name) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        done => done?,
+    }
+    output.sync()?;
+    drop(view);
+    if consume {
+        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
+    } else {
+        remove_if_there(output, &resume_name)?;
+    }
+    Ok(total)
+}
+
+fn copy(
+    what: &Materialize<'_>,
+    view: &View,
+    view_id: u32,
+    partial: &Arc<dyn Storage>,
+    resume: Option<&Resume>,
+    resume_name: &str,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let total = view.size();
+    let preamble = &view.manifest().preamble;
+    let base = preamble.len() as u64;
+    let resume = resume.filter(|r| r.written > 0);
+    let (lower, offset) = match resume {
+        Some(r) => (Some(Bound { key: r.key.clone(), tie: r.tie }), r.written),
+        None => (None, 0),
+    };
+    if partial.size() < offset {
+        let text = format!("{offset} bytes were synced but only {} are there", partial.size());
+        return Err(corrupt(partial.name(), partial.size(), text));
+    }
+    let page = offset % ALIGNMENT as u64;
+    let before = partial.read_vec(offset - page, page as usize)?;
+    let mut sink = FileSink::new(Arc::clone(partial), offset, before, Some(total));
+    if resume.is_none() {
+        sink.push_bytes(preamble)?;
+    }
+    progress.advance(offset);
+    let segments = view.segments();
+    let size = view.stream_size();
+    let mut stream =
+        Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
+    let mut released = Released::new(&segments.runs);
+    let step = CHECKPOINT_BYTES.max(total / 64);
+    let mut checkpoint = offset + step;
+    while let Some(merged) = stream.next_window()? {
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
+            sink.flush()?;
+            partial.sync()?;
+            let at = Resume {
+                view: view_id,
+                written: sink.offset(),
+                key: bound.key.clone(),
+                tie: bound.tie,
+                complete: false,
+            };
+            write_resume(what.output, resume_name, &at)?;
+            if what.consume {
+                released.release(&segments.runs, &merged.positions)?;
+            }
+            checkpoint = sink.offset() + step;
+        }
+        progress.advance(merged.len as u64);
+        sink.push_window(merged, &mut stream)?;
+    }
+    released.finish(&segments.runs)?;
+    assert_eq!(sink.offset(), total, "a view's size is exact");
+    sink.finish()?;
+    partial.sync()?;
+    let done =
+        Resume { view: view_id, written: total, key: Vec::new(), tie: None, complete: true };
+    write_resume(what.output, resume_name, &done)
+}
+
+/// Removes what is left of a view whose output is complete and published, the manifest first.
+fn finish_consumed(
+    folder: &Arc<dyn Directory>,
+    output: &Arc<dyn Directory>,
+    partial_name: &str,
+    resume_name: &str,
+    name: &str,
+) -> Result<()> {
+    if output.list()?.iter().any(|n| n == partial_name) {
+        output.rename(partial_name, name)?;
+        output.sync()?;
+    }
+    remove_if_there(folder, MANIFEST_NAME)?;
+    folder.sync()?;
+    for name in folder.list()? {
+        remove_if_there(folder, &name)?;
+    }
+    folder.sync()?;
+    remove_if_there(output, resume_name)
+}
+
+fn remove_if_there(folder: &Arc<dyn Directory>, name: &str) -> Result<()> {
+    match folder.remove(name) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::Io(e)),
+        _ => Ok(()),
+    }
+}
+
+fn write_resume(output: &Arc<dyn Directory>, name: &str, resume: &Resume) -> Result<()> {
+    let mut bytes = serde_json::to_vec(resume).expect("plain data");
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    let fresh = format!("{name}.new");
+    remove_if_there(output, &fresh)?;
+    let file = output.create(&fresh)?;
+    file.write_at(0, &bytes)?;
+    file.sync()?;
+    output.rename(&fresh, name)?;
+    output.sync()?;
+    Ok(())
+}
+
+fn read_resume(output: &Arc<dyn Directory>, name: &str) -> Result<Option<Resume>> {
+    let file = match output.open(name, false) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::Io(e)),
+    };
+    let bytes = file.read_vec(0, file.size() as usize)?;
+    let malformed = || corrupt(file.name(), 0, "not a resume point".to_owned());
+    let (body, crc) = bytes.split_last_chunk::<4>().ok_or_else(malformed)?;
+    if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
+        return Err(malformed());
+    }
+    serde_json::from_slice(body).map(Some).map_err(|_| malformed())
+}

@@ -1,0 +1,9 @@
+//! The ordered bytes, written out: to a file in whole pages straight from the merge's buffers, or
+//! to anything that takes bytes.
+
+mod consume;
+mod file;
+
+pub(crate) use consume::consumed_into;
+pub use consume::{Materialize, materialize};
+pub(crate) use file::{FileSink, Released};

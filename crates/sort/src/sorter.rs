@@ -1,0 +1,706 @@
+//! A whole sort: inputs in, a view, a file or a stream out.
+//!
+//! ```text
+//!   inputs ──► chunks ──► runs ──(too many for memory? merge some)──► view: manifest
+//!                 │                                            └────► file: windows written in order,
+//!                 └── everything fits ──► straight to the output            blocks given back behind
+//! ```
+
+use std::io::Write;
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+use storage::{Buffer, Directory, Operation, Storage, StorageExt};
+
+use crate::key::{Order, OrderSpec};
+use crate::merge::stream::{Stream, windows_held};
+use crate::merge::window::Segments;
+use crate::output::{FileSink, Released};
+use crate::plan::{RunPlan, Sample};
+use crate::record::{Format, Framing, with_framing};
+use crate::run::form::{SortMemory, Sorted, sort_chunk};
+use crate::run::input::{Chunk, ChunkReader, Input};
+use crate::run::writer::{PIECE_BYTES, RunBuilder, WriteBehind};
+use crate::run::{Compression, Run, RunWriter};
+use crate::view::{Manifest, Segment, stream_size};
+use crate::{Budget, Error, Progress, Result};
+
+/// How blocks of runs are to be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CompressionChoice {
+    /// As said.
+    Fixed(Compression),
+    /// LZ4 when a sample of the data shrinks to two thirds, as it is otherwise.
+    #[default]
+    Auto,
+}
+
+/// What a sort is asked for, besides its inputs and its output.
+#[derive(Clone)]
+pub struct SortOptions {
+    /// Format and order of the records; whether duplicates are removed.
+    pub order: OrderSpec,
+    /// All memory that grows with data.
+    pub budget: Budget,
+    /// Threads that sort and merge, at least 1.
+    pub threads: usize,
+    /// Where temporary runs go, in turn. A view's runs go to the view.
+    pub temp: Vec<Arc<dyn Directory>>,
+    /// The most that all temporary runs together may take, in bytes.
+    pub temp_limit_bytes: Option<u64>,
+    /// How blocks of runs are stored.
+    pub compression: CompressionChoice,
+    /// Only this many records, from the front, are wanted.
+    pub top: Option<u64>,
+}
+
+/// What a sort did.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct SortReport {
+    /// Bytes of the inputs.
+    pub input_bytes: u64,
+    /// Records written to the output, or held by the view.
+    pub records: u64,
+    /// Bytes of the output, or of what the view reads like.
+    pub output_bytes: u64,
+    /// Runs that were formed.
+    pub runs: u64,
+    /// Bytes written to runs, by intermediate merges too.
+    pub run_bytes: u64,
+    /// Merge passes before the last.
+    pub extra_passes: u64,
+    /// The most of the budget that was reserved at once, in bytes.
+    pub memory_peak_bytes: u64,
+    /// Bytes of input in one chunk.
+    pub chunk_bytes: u64,
+    /// Logical bytes of a block.
+    pub block_bytes: u64,
+    /// How blocks were stored.
+    pub compression: Compression,
+    /// Seconds until all runs were formed.
+    pub form_seconds: f64,
+    /// Seconds after that.
+    pub merge_seconds: f64,
+}
+
+/// Where the ordered bytes of [`sort`] go.
+pub enum SortOutput<'a> {
+    /// A new view in an empty folder, to be read under this name.
+    View {
+        /// The folder; the caller renames it into place.
+        folder: Arc<dyn Directory>,
+        /// The name that the view bears when it is mounted.
+        name: String,
+    },
+    /// An empty storage.
+    Storage(Arc<dyn Storage>),
+    /// A stream.
+    Writer(&'a mut (dyn Write + Send)),
+}
+
+/// Sorts `inputs`.
+///
+/// # Errors
+/// Bad input, a full disk, too little memory or the storage's own. The inputs are never changed,
+/// and nothing that bears a name is left of temporary runs; the caller removes an unfinished
+/// output or view folder.
+pub fn sort(
+    inputs: Vec<Input>,
+    output: SortOutput<'_>,
+    options: &SortOptions,
+    progress: &dyn Progress,
+) -> Result<SortReport> {
+    let started = Instant::now();
+    if options.order.unique && matches!(output, SortOutput::View { .. }) {
+        return Err(Error::Unsupported(
+            "-u and --view cannot go together: how many duplicates there are, and so the view's exact size, is known only after merging; use -o FILE".to_owned(),
+        ));
+    }
+    if options.top.is_some() && matches!(output, SortOutput::View { .. }) {
+        return Err(Error::Unsupported(
+            "--top and --view cannot go together; use -o FILE, or read the front of a view with 'merganser cat --head'".to_owned(),
+        ));
+    }
+    let mut sorter = Sorter::prepare(inputs, options)?;
+    progress.phase("sorting", sorter.total_bytes);
+    sorter.run(output, started, progress)
+}
+
+struct Sorter<'a> {
+    options: &'a SortOptions,
+    order: Arc<Order>,
+    spec: String,
+    inputs: Vec<Input>,
+    total_bytes: Option<u64>,
+    plan: RunPlan,
+    compression: Compression,
+    runs: Vec<Arc<Run>>,
+    report: SortReport,
+}
+
+/// What formed chunks become.
+enum Formed {
+    /// All of them are runs.
+    Runs { header: Vec<u8> },
+    /// There was one, and it is in the output already.
+    Done,
+}
+
+impl<'a> Sorter<'a> {
+    fn prepare(mut inputs: Vec<Input>, options: &'a SortOptions) -> Result<Self> {
+        let (sampled, header) = sample(&mut inputs, options.order.format)?;
+        let order = options
+            .order
+            .compile(header.as_deref())
+            .map_err(|e| Error::Unsupported(e.to_string()))?;
+        let total_bytes =
+            inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+        let plan = RunPlan::new(
+            options.budget.free_bytes(),
+            total_bytes,
+            inputs.len() as u64,
+            Sample::of(&order, &sampled),
+            order.direct().is_none(),
+            options.threads,
+        )?;
+        let compression = match options.compression {
+            CompressionChoice::Fixed(compression) => compression,
+            CompressionChoice::Auto => {
+                let packed = lz4_flex::block::compress(&sampled).len();
+                if packed * 3 <= sampled.len() * 2 { Compression::Lz4 } else { Compression::Off }
+            }
+        };
+        let report = SortReport {
+            chunk_bytes: plan.chunk_bytes,
+            block_bytes: u64::from(plan.block_bytes),
+            compression,
+            ..SortReport::default()
+        };
+        let spec = serde_json::to_string(&options.order).expect("plain data");
+        Ok(Sorter {
+            options,
+            order: Arc::new(order),
+            spec,
+            inputs,
+            total_bytes,
+            plan,
+            compression,
+            runs: Vec::new(),
+            report,
+        })
+    }
+
+    fn run(
+        &mut self,
+        mut output: SortOutput<'_>,
+        started: Instant,
+        progress: &dyn Progress,
+    ) -> Result<SortReport> {
+        let formed = self.form(&mut output, progress)?;
+        self.report.form_seconds = started.elapsed().as_secs_f64();
+        if let Formed::Runs { header } = formed {
+            self.report.runs = self.runs.len() as u64;
+            match output {
+                SortOutput::View { folder, name } => {
+                    self.make_mergeable(Some(&folder), progress)?;
+                    self.make_view(&folder, name, header)?;
+                }
+                SortOutput::Storage(storage) => {
+                    self.make_mergeable(None, progress)?;
+                    self.merge_to_storage(&storage, &header, progress)?;
+                }
+                SortOutput::Writer(writer) => {
+                    self.make_mergeable(None, progress)?;
+                    self.merge_to_writer(writer, &header, progress)?;
+                }
+            }
+        }
+        self.report.merge_seconds = started.elapsed().as_secs_f64() - self.report.form_seconds;
+        self.report.memory_peak_bytes = self.options.budget.peak_bytes();
+        Ok(self.report.clone())
+    }
+
+    /// Reads, sorts and writes chunk after chunk; the next is read while one is sorted.
+    fn form(&mut self, output: &mut SortOutput<'_>, progress: &dyn Progress) -> Result<Formed> {
+        let plan = self.plan;
+        let budget = &self.options.budget;
+        let chunk_memory = Chunk::memory_bytes(plan.chunk_bytes as usize);
+        let _reserved = budget.reserve(
+            plan.chunks * chunk_memory as u64
+                + 2 * plan.tag_bytes
+                + plan.key_bytes
+                + plan.pieces * (self.options.threads * PIECE_BYTES) as u64,
+            "sorting",
+        )?;
+        let mut memory = SortMemory::new(
+            Buffer::new(plan.tag_bytes as usize),
+            Buffer::new(plan.tag_bytes as usize),
+            Buffer::new(plan.key_bytes as usize),
+        );
+        let inputs = std::mem::take(&mut self.inputs);
+        let format = self.options.order.format;
+        let mut reader = ChunkReader::new(inputs, format, plan.chunk_bytes as usize);
+        let (empty_to, empty_from) = channel::<Chunk>();
+        let (full_to, full_from) = sync_channel::<Result<(Chunk, bool, Vec<u8>)>>(1);
+        for _ in 0..plan.chunks {
+            empty_to.send(Chunk::new(Buffer::new(chunk_memory))).expect("not closed");
+        }
+        std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .name("read".to_owned())
+                .spawn_scoped(scope, move || {
+                    while let Ok(mut chunk) = empty_from.recv() {
+                        let filled = reader.fill(&mut chunk, progress);
+                        let last = filled.is_err() || reader.finished();
+                        let header = reader.header().unwrap_or_default().to_vec();
+                        // The other side hangs up when it fails, and says why itself.
+                        if full_to.send(filled.map(|()| (chunk, last, header))).is_err() || last {
+                            return;
+                        }
+                    }
+                })?;
+            let mut behinds: Vec<WriteBehind> = Vec::new();
+            let mut threshold: Option<Vec<u8>> = None;
+            loop {
+                let (chunk, last, header) =
+                    full_from.recv().expect("the reader sends until the last chunk")?;
+                self.report.input_bytes += chunk.data_bytes() as u64;
+                let mut from = None;
+                let order = Arc::clone(&self.order);
+                loop {
+                    let unique = self.options.order.unique;
+                    let threads = self.options.threads;
+                    let mut sorted =
+                        sort_chunk(&chunk, from, &order, unique, threads, &mut memory)?;
+                    if progress.cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    let resume = sorted.resume;
+                    if let Some(top) = self.options.top {
+                        sorted.truncate(top);
+                        if let Some(key) = &threshold {
+                            sorted.truncate_at(key);
+                        }
+                        if sorted.records() == top {
+                            threshold = sorted.last_key().or(threshold);
+                        }
+                    }
+                    let only = last && self.runs.is_empty() && resume.is_none();
+                    if only && !matches!(output, SortOutput::View { .. }) {
+                        self.emit(&sorted, output, &header, progress)?;
+                        return Ok(Formed::Done);
+                    }
+                    if sorted.records() > 0 {
+                        self.spill(&sorted, output, &mut behinds)?;
+                    }
+                    if resume.is_none() {
+                        break;
+                    }
+                    from = resume;
+                }
+                if last {
+                    return Ok(Formed::Runs { header });
+                }
+                // The reader may have sent its last chunk already.
+                let _ = empty_to.send(chunk);
+            }
+        })
+    }
+
+    /// Writes a sorted chunk as a run.
+    fn spill(
+        &mut self,
+        sorted: &Sorted<'_>,
+        output: &SortOutput<'_>,
+        behinds: &mut Vec<WriteBehind>,
+    ) -> Result<()> {
+        let (storage, durable) = match output {
+            SortOutput::View { folder, .. } => (folder.create(&run_name(self.runs.len()))?, true),
+            _ => (self.temp_storage(sorted.bytes())?, false),
+        };
+        let writer = RunWriter::new(
+            Arc::clone(&storage),
+            self.plan.block_bytes,
+            self.compression,
+            Some(sorted.bytes()),
+        )?;
+        self.prepare_behinds(&storage, behinds)?;
+        let place = |number, piece, behind: &mut WriteBehind| writer.place(number, piece, behind);
+        sorted.gather(self.plan.block_bytes, true, behinds, &place)?;
+        behinds.iter_mut().try_for_each(WriteBehind::drain)?;
+        let run = writer.finish(&self.spec, sorted.records(), durable)?;
+        self.report.run_bytes += run.storage().size();
+        self.runs.push(Arc::new(run));
+        Ok(())
+    }
+
+    /// One write-behind a thread, all turned to `storage`.
+    fn prepare_behinds(
+        &self,
+        storage: &Arc<dyn Storage>,
+        behinds: &mut Vec<WriteBehind>,
+    ) -> Result<()> {
+        if behinds.is_empty() {
+            for _ in 0..self.options.threads {
+                let buffers = (0..self.plan.pieces).map(|_| Buffer::new(PIECE_BYTES)).collect();
+                behinds.push(WriteBehind::new(Arc::clone(storage), buffers));
+            }
+        }
+        behinds.iter_mut().try_for_each(|b| b.retarget(Arc::clone(storage)))
+    }
+
+    /// A place for a temporary run of `bytes`.
+    fn temp_storage(&self, bytes: u64) -> Result<Arc<dyn Storage>> {
+        if let Some(limit_bytes) = self.options.temp_limit_bytes
+            && self.report.run_bytes + bytes > limit_bytes
+        {
+            return Err(Error::TempLimit { limit_bytes });
+        }
+        let temp = &self.options.temp;
+        Ok(temp[self.runs.len() % temp.len()].create_unnamed()?)
+    }
+
+    /// Everything fits into one chunk: the output is gathered from it directly.
+    fn emit(
+        &mut self,
+        sorted: &Sorted<'_>,
+        output: &mut SortOutput<'_>,
+        header: &[u8],
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let base = header.len() as u64;
+        let total = base + sorted.bytes();
+        progress.phase("writing", Some(total));
+        self.report.records = sorted.records();
+        self.report.output_bytes = total;
+        let mut behinds = Vec::new();
+        match output {
+            SortOutput::Storage(storage) => {
+                if total > 0 {
+                    storage.run(Operation::Allocate { offset: 0, len: total })?;
+                }
+                storage.write_at(0, header)?;
+                self.prepare_behinds(storage, &mut behinds)?;
+                sorted.gather(self.plan.block_bytes, false, &mut behinds, &|number, piece, behind| {
+                    let (buffer, len) = piece.into_bytes();
+                    progress.advance(len as u64);
+                    behind.write(base + number * PIECE_BYTES as u64, buffer, len)
+                })?;
+                behinds.iter_mut().try_for_each(WriteBehind::drain)?;
+                Ok(())
+            }
+            SortOutput::Writer(writer) => {
+                writer.write_all(header)?;
+                // The write-behind only lends its buffers here; nothing goes to its storage.
+                let nowhere: Arc<dyn Storage> = storage::memory::MemoryStorage::new("nowhere");
+                self.prepare_behinds(&nowhere, &mut behinds)?;
+                let turn = Turn { state: Mutex::new((0, Some(writer))), changed: Condvar::new() };
+                sorted.gather(self.plan.block_bytes, false, &mut behinds, &|number, piece, behind| {
+                    let (buffer, len) = piece.into_bytes();
+                    turn.write(number, &buffer[..len])?;
+                    progress.advance(len as u64);
+                    behind.put_back(buffer);
+                    Ok(())
+                })
+            }
+            SortOutput::View { .. } => unreachable!("a view has a run"),
+        }
+    }
+
+    fn segments(&self) -> Segments {
+        Segments {
+            runs: self.runs.clone().into(),
+            order: Arc::clone(&self.order),
+            unique: self.options.order.unique,
+        }
+    }
+
+    /// Merges neighbouring runs until memory allows to merge the rest at once.
+    fn make_mergeable(
+        &mut self,
+        view: Option<&Arc<dyn Directory>>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let budget = self.options.budget.clone();
+        let room = || merge_room(&budget);
+        let mut made = self.runs.len();
+        while stream_size(&self.segments(), &budget, room(), 1).is_err() {
+            let packed = if self.compression == Compression::Off { 0 } else { 2 };
+            let least = 4 * u64::from(self.plan.block_bytes) * (windows_held(1) + packed);
+            let group = (room() / least) as usize;
+            if group < 2 || self.runs.len() <= group {
+                return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
+            }
+            self.report.extra_passes += 1;
+            let bytes = self.segments().data_bytes();
+            progress.phase("merging runs", Some(bytes));
+            let old = std::mem::take(&mut self.runs);
+            let mut merged = Vec::new();
+            for group in old.chunks(group) {
+                let segments = Segments {
+                    runs: group.to_vec().into(),
+                    order: Arc::clone(&self.order),
+                    unique: self.options.order.unique,
+                };
+                let storage = match view {
+                    Some(folder) => folder.create(&run_name(made))?,
+                    None => self.temp_storage(0)?,
+                };
+                made += 1;
+                let writer =
+                    RunWriter::new(storage, self.plan.block_bytes, self.compression, None)?;
+                let mut builder = RunBuilder::new(writer, (*self.order).clone());
+                let size = stream_size(&segments, &budget, room(), self.options.threads)?;
+                let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
+                let mut released = Released::new(group);
+                while let Some(window) = stream.next_window()? {
+                    if progress.cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    builder.append(window.bytes())?;
+                    progress.advance(window.len as u64);
+                    released.release(group, &window.positions)?;
+                    stream.recycle(window.buffer);
+                }
+                released.finish(group)?;
+                let run = builder.finish(&self.spec, view.is_some())?;
+                self.report.run_bytes += run.storage().size();
+                merged.push(Arc::new(run));
+            }
+            drop(old);
+            if let Some(folder) = view {
+                // What was merged has a name there; only the new runs are part of the view.
+                let keep = made - merged.len();
+                for number in 0..keep {
+                    match folder.remove(&run_name(number)) {
+                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
+                        _ => {}
+                    }
+                }
+            }
+            self.runs = merged;
+        }
+        Ok(())
+    }
+
+    fn make_view(&mut self, folder: &Arc<dyn Directory>, name: String, header: Vec<u8>) -> Result<()> {
+        let segment = |run: &Arc<Run>| Segment {
+            run: run.storage().name().rsplit('/').next().unwrap_or_default().to_owned(),
+            bytes: run.data_bytes(),
+            records: run.records(),
+            index_crc: run.footer().index_crc,
+        };
+        let segments = self.runs.iter().map(segment).collect();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        let manifest = Manifest::new(name, self.options.order.clone(), header, now, segments);
+        manifest.write(folder)?;
+        self.report.records = manifest.records;
+        self.report.output_bytes = manifest.size_bytes;
+        Ok(())
+    }
+
+    fn merge_to_storage(
+        &mut self,
+        storage: &Arc<dyn Storage>,
+        header: &[u8],
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let segments = self.segments();
+        let base = header.len() as u64;
+        // Removed duplicates move what follows, so windows cannot be aligned beforehand; and a sort
+        // that wants only the top does not know its size.
+        let exact = !segments.unique && self.options.top.is_none();
+        let total = exact.then(|| base + segments.data_bytes());
+        progress.phase("merging", Some(base + segments.data_bytes()));
+        let mut sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), total);
+        sink.push_bytes(header)?;
+        let size = {
+            let budget = &self.options.budget;
+            stream_size(&segments, budget, merge_room(budget), self.options.threads)?
+        };
+        let budget = &self.options.budget;
+        let align = exact.then_some(base);
+        let mut stream = Stream::new(segments.clone(), None, None, align, size, budget)?;
+        let mut released = Released::new(&segments.runs);
+        let mut top = Top::new(self.options.top);
+        while let Some(window) = stream.next_window()? {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            released.release(&segments.runs, &window.positions)?;
+            progress.advance(window.len as u64);
+            if exact {
+                sink.push_window(window, &mut stream)?;
+            } else {
+                let (bytes, more) = top.take(&self.order, window.bytes());
+                sink.push_bytes(bytes)?;
+                stream.recycle(window.buffer);
+                if !more {
+                    break;
+                }
+            }
+        }
+        released.finish(&segments.runs)?;
+        self.report.output_bytes = sink.offset();
+        self.report.records = match exact {
+            true => segments.runs.iter().map(|r| r.records()).sum(),
+            false => top.taken,
+        };
+        sink.finish()
+    }
+
+    fn merge_to_writer(
+        &mut self,
+        writer: &mut (dyn Write + Send),
+        header: &[u8],
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let segments = self.segments();
+        progress.phase("merging", Some(header.len() as u64 + segments.data_bytes()));
+        writer.write_all(header)?;
+        let size = {
+            let budget = &self.options.budget;
+            stream_size(&segments, budget, merge_room(budget), self.options.threads)?
+        };
+        let mut stream =
+            Stream::new(segments.clone(), None, None, None, size, &self.options.budget)?;
+        let mut released = Released::new(&segments.runs);
+        let mut top = Top::new(self.options.top);
+        let mut written = header.len() as u64;
+        while let Some(window) = stream.next_window()? {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            released.release(&segments.runs, &window.positions)?;
+            progress.advance(window.len as u64);
+            let (bytes, more) = top.take(&self.order, window.bytes());
+            writer.write_all(bytes)?;
+            written += bytes.len() as u64;
+            stream.recycle(window.buffer);
+            if !more {
+                break;
+            }
+        }
+        released.finish(&segments.runs)?;
+        writer.flush()?;
+        self.report.output_bytes = written;
+        let known = !segments.unique && self.options.top.is_none();
+        let all = segments.runs.iter().map(|r| r.records()).sum();
+        self.report.records = if known { all } else { top.taken };
+        Ok(())
+    }
+}
+
+/// Threads write pieces in the order of their numbers.
+struct Turn<'a, 'b> {
+    state: Mutex<(u64, Option<&'a mut &'b mut (dyn Write + Send)>)>,
+    changed: Condvar,
+}
+
+impl Turn<'_, '_> {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<()> {
+        let mut state = self.state.lock().expect("writers do not panic");
+        while state.0 != number {
+            if state.1.is_none() {
+                return Err(Error::Cancelled);
+            }
+            state = self.changed.wait(state).expect("writers do not panic");
+        }
+        let Some(writer) = state.1.as_mut() else { return Err(Error::Cancelled) };
+        let written = writer.write_all(bytes);
+        state.0 += 1;
+        if written.is_err() {
+            state.1 = None;
+        }
+        self.changed.notify_all();
+        written.map_err(Error::Io)
+    }
+}
+
+/// Counts records off the front, when only so many are wanted or duplicates are removed.
+struct Top {
+    left: Option<u64>,
+    taken: u64,
+}
+
+impl Top {
+    fn new(top: Option<u64>) -> Self {
+        Top { left: top, taken: 0 }
+    }
+
+    /// What of `bytes` is still wanted, and whether more is.
+    fn take<'a>(&mut self, order: &Order, bytes: &'a [u8]) -> (&'a [u8], bool) {
+        let left = self.left.unwrap_or(u64::MAX);
+        let mut at = 0;
+        with_framing!(order.format(), framing => {
+            while self.taken < left {
+                let Some(len) = framing.next(&bytes[at..]) else { break };
+                at += len;
+                self.taken += 1;
+            }
+        });
+        (&bytes[..at], self.taken < left)
+    }
+}
+
+/// What of the budget a merge may take; the rest is for blocks that windows grow by.
+fn merge_room(budget: &Budget) -> u64 {
+    budget.free_bytes() / 10 * 9
+}
+
+fn run_name(number: usize) -> String {
+    format!("{number:06}.run")
+}
+
+/// Most bytes looked at before sizes are decided.
+const SAMPLE_BYTES: usize = 1 << 20;
+
+/// Looks at the front of the first input that has records: whole records of it, and the header row
+/// of CSV. What is read of a stream is put back before it.
+fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut bytes = Vec::new();
+    for input in inputs {
+        match input {
+            Input::Storage(storage) => {
+                bytes = vec![0; storage.size().min(SAMPLE_BYTES as u64) as usize];
+                let n = storage.read_at(0, &mut bytes)?;
+                bytes.truncate(n);
+            }
+            Input::Stream { name, reader } => {
+                bytes = vec![0; SAMPLE_BYTES];
+                let mut n = 0;
+                while n < bytes.len() {
+                    match reader.read(&mut bytes[n..]) {
+                        Ok(0) => break,
+                        Ok(more) => n += more,
+                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(e) => {
+                            let text = format!("{name}: {e}");
+                            return Err(Error::Io(std::io::Error::new(e.kind(), text)));
+                        }
+                    }
+                }
+                bytes.truncate(n);
+                let ended = n < SAMPLE_BYTES;
+                let rest = std::mem::replace(reader, Box::new(std::io::empty()));
+                let front = std::io::Cursor::new(bytes.clone());
+                *reader = if ended {
+                    Box::new(front)
+                } else {
+                    Box::new(std::io::Read::chain(front, rest))
+                };
+            }
+        }
+        if !bytes.is_empty() {
+            break;
+        }
+    }
+    let mut header = None;
+    if matches!(format, Format::Csv { header: true, .. }) {
+        let len = format.record_len(&bytes).unwrap_or(bytes.len());
+        header = Some(bytes.drain(..len).collect());
+    }
+    Ok((bytes, header))
+}

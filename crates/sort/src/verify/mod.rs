@@ -1,0 +1,295 @@
+//! Whether records are sorted, how many there are, and a checksum that does not depend on order.
+//!
+//! ```text
+//!   bytes ──► Verifier::feed ──► Verifier::finish ──► Summary
+//!             frame │ CRC32 │ compare with the record before
+//! ```
+//!
+//! A [`Verifier`] takes bytes in pieces of any size and keeps one record of them. [`stream`] feeds
+//! one from a reader on a thread of its own, so that reading and checking overlap.
+//!
+//! The checksum is the Sort Benchmark's: the sum of the CRC32 (IEEE) of every record. Records may
+//! change places without changing it, but none can be lost, doubled or altered. It covers whole
+//! records with their terminators, one that a last line lacks included, so input and sorted output
+//! agree; a CSV header is no record.
+
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use crate::access::{KeyAccess, with_access};
+use crate::key::Order;
+use crate::record::{Format, Framing, Tail};
+use crate::{Error, Result};
+
+pub use stream::stream;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// How many records there are.
+    pub records: u64,
+    /// How many bytes they have, terminators and a CSV header included.
+    pub bytes: u64,
+    /// How many records have the key of the record before them.
+    pub duplicates: u64,
+    /// The sum of the CRC32 of all records.
+    pub checksum: u128,
+    /// How many records should stand before the record before them, or, where keys are to be
+    /// unique, have its key.
+    pub disorders: u64,
+    /// The first of them.
+    pub first_disorder: Option<Disorder>,
+}
+
+/// A record that should stand before the one before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disorder {
+    /// Its number, from 0; a CSV header is not counted.
+    pub record: u64,
+    /// Where it begins.
+    pub offset: u64,
+    /// Its first bytes, at most [`Disorder::TEXT_BYTES_MAX`], without the terminator of a line.
+    pub text: Vec<u8>,
+}
+
+impl Disorder {
+    /// How much of a record is kept to show.
+    pub const TEXT_BYTES_MAX: usize = 4096;
+}
+
+/// What is too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest record that is kept in memory, in bytes.
+    pub record_bytes_max: usize,
+    /// Whether nothing matters after the first disorder.
+    pub stop_at_disorder: bool,
+}
+
+/// Checks a stream of records that comes in pieces.
+///
+/// ```
+/// use sort::key::{DirectKey, Order, Place};
+/// use sort::record::Format;
+/// use sort::verify::{Limits, Verifier};
+///
+/// let format = Format::Lines { delimiter: b'\n' };
+/// let order = Order::by_bytes(format, DirectKey { place: Place::Line, descending: false });
+/// let limits = Limits { record_bytes_max: 1 << 20, stop_at_disorder: false };
+/// let mut verifier = Verifier::new("fruit", &order, limits);
+/// verifier.feed(b"apple\nche")?;
+/// verifier.feed(b"rry\nbanana")?;
+/// let found = verifier.finish()?;
+/// assert_eq!((found.records, found.disorders), (3, 1));
+/// assert_eq!(found.first_disorder.expect("one").offset, 13);
+/// # Ok::<(), sort::Error>(())
+/// ```
+pub struct Verifier<'a> {
+    name: &'a str,
+    order: &'a Order,
+    limits: Limits,
+    header_due: bool,
+    found: Summary,
+    /// The last whole record.
+    last: Vec<u8>,
+    /// What follows it: the beginning of the next one.
+    carry: Vec<u8>,
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier of `name`, for error messages.
+    #[must_use]
+    pub fn new(name: &'a str, order: &'a Order, limits: Limits) -> Self {
+        Verifier {
+            name,
+            order,
+            limits,
+            header_due: matches!(order.format(), Format::Csv { header: true, .. }),
+            found: Summary {
+                records: 0,
+                bytes: 0,
+                duplicates: 0,
+                checksum: 0,
+                disorders: 0,
+                first_disorder: None,
+            },
+            last: Vec::new(),
+            carry: Vec::new(),
+        }
+    }
+
+    /// What was found so far; records that have not ended are not in it.
+    #[must_use]
+    pub fn found(&self) -> &Summary {
+        &self.found
+    }
+
+    /// Whether nothing that follows matters: see [`Limits::stop_at_disorder`].
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.limits.stop_at_disorder && self.found.disorders > 0
+    }
+
+    /// Checks the next bytes.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when a record is longer than [`Limits::record_bytes_max`].
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if self.stopped() {
+            return Ok(());
+        }
+        if !self.carry.is_empty() {
+            bytes = self.complete_carry(bytes)?;
+        }
+        if self.carry.is_empty() {
+            let done = self.check(bytes);
+            bytes = &bytes[done..];
+        }
+        self.keep(bytes)
+    }
+
+    /// Checks what is left, which ends here.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when the last record is damaged.
+    pub fn finish(mut self) -> Result<Summary> {
+        if !self.carry.is_empty() && !self.stopped() {
+            match self.order.format().tail(&self.carry) {
+                Tail::Complete(terminator) => {
+                    self.carry.push(terminator);
+                    let record = std::mem::take(&mut self.carry);
+                    let done = self.check(&record);
+                    assert!(done == record.len(), "the added terminator ends the record");
+                }
+                Tail::Damaged(how) => return Err(self.input_error(how.to_owned())),
+            }
+        }
+        Ok(self.found)
+    }
+
+    /// Adds bytes to the carry until its record ends, and checks that; returns what follows.
+    ///
+    /// The carry grows by doubling steps, so that framing it anew each time costs no more than
+    /// twice its length in all.
+    fn complete_carry<'b>(&mut self, mut bytes: &'b [u8]) -> Result<&'b [u8]> {
+        while !bytes.is_empty() {
+            let had = self.carry.len();
+            let step = had.max(4096).min(bytes.len());
+            self.keep(&bytes[..step])?;
+            if let Some(len) = self.order.format().record_len(&self.carry) {
+                let mut record = std::mem::take(&mut self.carry);
+                self.check(&record[..len]);
+                record.clear();
+                self.carry = record;
+                return Ok(&bytes[len - had..]);
+            }
+            bytes = &bytes[step..];
+        }
+        Ok(bytes)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<()> {
+        self.carry.extend_from_slice(bytes);
+        if self.carry.len() > self.limits.record_bytes_max {
+            let most = self.limits.record_bytes_max;
+            return Err(self.input_error(format!(
+                "a record is longer than {most} bytes, the most for this --memory; give more"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks all records that end within `bytes`; returns how many bytes they have.
+    fn check(&mut self, bytes: &[u8]) -> usize {
+        let order = self.order;
+        with_access!(order, framing, access => self.check_with(framing, access, bytes))
+    }
+
+    fn check_with<A: KeyAccess>(
+        &mut self,
+        framing: impl Framing,
+        access: A,
+        bytes: &[u8],
+    ) -> usize {
+        let mut at = 0;
+        if self.header_due {
+            let Some(len) = framing.next(bytes) else { return 0 };
+            self.header_due = false;
+            self.found.bytes = len as u64;
+            at = len;
+        }
+        let base = self.found.bytes - at as u64;
+        let last = std::mem::take(&mut self.last);
+        let mut previous = (self.found.records > 0).then_some(&last[..]);
+        let (mut previous_key, mut key) = (A::Kept::default(), A::Kept::default());
+        if let Some(previous) = previous {
+            access.load(previous, &mut previous_key);
+        }
+        let mut checksum = 0;
+        while !self.stopped()
+            && let Some(len) = framing.next(&bytes[at..])
+        {
+            let record = &bytes[at..at + len];
+            checksum += u128::from(crc32fast::hash(record));
+            access.load(record, &mut key);
+            if let Some(previous) = previous {
+                let (before, now) = ((previous, &previous_key), (record, &key));
+                match access.compare(before, now) {
+                    Ordering::Less => {
+                        // The last resort may tell records apart whose keys are equal.
+                        let resorts = self.order.last_resort().is_some();
+                        if resorts && access.compare_keys(before, now).is_eq() {
+                            self.found.duplicates += 1;
+                        }
+                    }
+                    Ordering::Equal => {
+                        self.found.duplicates += 1;
+                        if self.order.unique() {
+                            self.disorder(record, base + at as u64);
+                        }
+                    }
+                    Ordering::Greater => {
+                        if access.compare_keys(before, now).is_eq() {
+                            self.found.duplicates += 1;
+                        }
+                        self.disorder(record, base + at as u64);
+                    }
+                }
+            }
+            previous = Some(record);
+            std::mem::swap(&mut previous_key, &mut key);
+            self.found.records += 1;
+            at += len;
+        }
+        self.found.checksum += checksum;
+        self.found.bytes = base + at as u64;
+        self.last = match previous {
+            // The same record still.
+            None => last,
+            Some(record) if std::ptr::eq(record, &*last) => last,
+            Some(record) => record.to_vec(),
+        };
+        at
+    }
+
+    #[cold]
+    fn disorder(&mut self, record: &[u8], offset: u64) {
+        self.found.disorders += 1;
+        if self.found.first_disorder.is_none() {
+            let text = match self.order.format() {
+                Format::Lines { .. } | Format::Csv { .. } => &record[..record.len() - 1],
+                Format::Fixed { .. } | Format::Keyed => record,
+            };
+            let text = text[..text.len().min(Disorder::TEXT_BYTES_MAX)].to_vec();
+            let record = self.found.records;
+            self.found.first_disorder = Some(Disorder { record, offset, text });
+        }
+    }
+
+    fn input_error(&self, detail: String) -> Error {
+        Error::Input { file: self.name.to_owned(), offset: self.found.bytes, detail }
+    }
+}

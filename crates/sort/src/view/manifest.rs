@@ -1,0 +1,192 @@
+//! The manifest: the one file that makes a folder of runs a view. Written last, synced, renamed
+//! into place: a view exists whole or not at all.
+//!
+//! ```text
+//!   { JSON, see docs/formats.md }\n
+//!   crc32c 0123abcd\n              of all bytes before this line
+//! ```
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use storage::{Directory, StorageExt};
+
+use crate::key::OrderSpec;
+use crate::run::format::corrupt;
+use crate::{Error, Result};
+
+/// Name of the manifest in a view's folder.
+pub const MANIFEST_NAME: &str = "manifest";
+/// Name under which it is written before it is renamed.
+const UNFINISHED_NAME: &str = "manifest.unfinished";
+const FORMAT_NAME: &str = "merganser-view";
+const VERSION: u32 = 1;
+/// No manifest is larger.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// What a view is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: String,
+    version: u32,
+    /// File name that the view bears when it is mounted.
+    pub name: String,
+    /// Format and order of the records.
+    pub order: OrderSpec,
+    /// Bytes that come before the first record: the header row of CSV.
+    #[serde(with = "hex")]
+    pub preamble: Vec<u8>,
+    /// Exact size of what a reader sees, in bytes, preamble included.
+    pub size_bytes: u64,
+    /// Number of records.
+    pub records: u64,
+    /// When it was made, in nanoseconds since 1970; readers see it as the file's time.
+    pub made_unix_ns: u64,
+    /// In order: every key of a bucket is smaller than every key of the next.
+    pub buckets: Vec<Bucket>,
+}
+
+/// A set of segments of run files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// In tie order: among equal keys, records of earlier segments come first.
+    pub segments: Vec<Segment>,
+}
+
+/// A stretch of a run; in this version always a whole, sorted run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// File name of the run in the view's folder.
+    pub run: String,
+    /// Bytes of its records.
+    pub bytes: u64,
+    /// Number of its records.
+    pub records: u64,
+    /// CRC32C of the run's index: pins which run this is.
+    pub index_crc: u32,
+}
+
+impl Manifest {
+    /// A manifest of one bucket.
+    #[must_use]
+    pub fn new(
+        name: String,
+        order: OrderSpec,
+        preamble: Vec<u8>,
+        made_unix_ns: u64,
+        segments: Vec<Segment>,
+    ) -> Self {
+        let bytes: u64 = segments.iter().map(|s| s.bytes).sum();
+        Manifest {
+            format: FORMAT_NAME.to_owned(),
+            version: VERSION,
+            name,
+            order,
+            size_bytes: preamble.len() as u64 + bytes,
+            preamble,
+            records: segments.iter().map(|s| s.records).sum(),
+            made_unix_ns,
+            buckets: vec![Bucket { segments }],
+        }
+    }
+
+    /// The bytes of the manifest file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = serde_json::to_vec_pretty(self).expect("plain data");
+        out.push(b'\n');
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(format!("crc32c {crc:08x}\n").as_bytes());
+        out
+    }
+
+    /// Reads a manifest file; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
+    pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
+        const TAIL: usize = "crc32c 01234567\n".len();
+        let split = bytes.len().checked_sub(TAIL);
+        let Some((body, tail)) = split.map(|at| bytes.split_at(at)) else {
+            return Err(corrupt(file, 0, format!("{} bytes are too few for a manifest", bytes.len())));
+        };
+        let expected = format!("crc32c {:08x}\n", crc32c::crc32c(body));
+        if tail != expected.as_bytes() {
+            let (found, expected) = (String::from_utf8_lossy(tail), expected.trim_end().to_owned());
+            let detail = format!("'{}' found, '{expected}' expected", found.trim_end());
+            return Err(corrupt(file, body.len() as u64, detail));
+        }
+        let manifest: Manifest = serde_json::from_slice(body)
+            .map_err(|e| corrupt(file, 0, format!("not a manifest: {e}")))?;
+        if manifest.format != FORMAT_NAME || manifest.version != VERSION {
+            return Err(Error::Unsupported(format!(
+                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {VERSION}",
+                manifest.format, manifest.version
+            )));
+        }
+        let segments = manifest.buckets.iter().flat_map(|b| &b.segments);
+        let sum = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.bytes));
+        let records = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.records));
+        let size = sum.and_then(|sum| sum.checked_add(manifest.preamble.len() as u64));
+        if size != Some(manifest.size_bytes)
+            || records != Some(manifest.records)
+            || manifest.buckets.len() != 1
+            || segments.clone().any(|s| s.run.contains('/') || s.run.is_empty())
+        {
+            return Err(corrupt(file, 0, "its sums or names contradict each other".to_owned()));
+        }
+        Ok(manifest)
+    }
+
+    /// Writes the manifest into `folder`, whose runs are synced already. When this returns, the
+    /// view exists and survives a power cut.
+    ///
+    /// # Errors
+    /// The device's own.
+    pub fn write(&self, folder: &Arc<dyn Directory>) -> Result<()> {
+        let file = folder.create(UNFINISHED_NAME)?;
+        file.write_at(0, &self.encode())?;
+        file.sync()?;
+        folder.sync()?;
+        folder.rename(UNFINISHED_NAME, MANIFEST_NAME)?;
+        folder.sync()?;
+        Ok(())
+    }
+
+    /// Reads the manifest of `folder`.
+    ///
+    /// # Errors
+    /// As [`Manifest::decode`]; [`Error::Unsupported`] with a plain sentence when there is none.
+    pub fn read(folder: &Arc<dyn Directory>) -> Result<Self> {
+        let file = folder.open(MANIFEST_NAME, false).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => Error::Unsupported(format!(
+                "{}: not a sorted view: it has no {MANIFEST_NAME}; name a folder made by 'merganser sort --view'",
+                folder.name()
+            )),
+            _ => Error::Io(e),
+        })?;
+        if file.size() > BYTES_MAX {
+            return Err(corrupt(file.name(), BYTES_MAX, "too large for a manifest".to_owned()));
+        }
+        let bytes = file.read_vec(0, file.size() as usize)?;
+        Self::decode(file.name(), &bytes)
+    }
+}
+
+/// Bytes as a string of hexadecimal digits.
+mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&bytes.iter().map(|b| format!("{b:02x}")).collect::<String>())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(from)?;
+        let digits: Option<Vec<u8>> =
+            text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+        let digits = digits.filter(|d| d.len() % 2 == 0);
+        let digits = digits.ok_or_else(|| D::Error::custom("not hexadecimal"))?;
+        Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    }
+}

@@ -1,0 +1,411 @@
+//! Sorted views: what a sort leaves when nobody wants the file yet.
+//!
+//! A view is a folder of sorted runs and one manifest. It reads exactly like the sorted file, whose
+//! size is known before the first read: a read of any bytes finds the bounds that enclose them
+//! ([`select`]), reads one window of blocks, and merges it. Nothing is ever written to a view.
+//!
+//! ```text
+//!   read_at ──► near a stream's place?  ──yes──► its merged windows (read ahead on all cores)
+//!                     │ no
+//!                     └──► enclose ──► one window ──► merge ──► skip ──► bytes
+//! ```
+
+mod manifest;
+mod readers;
+pub(crate) mod select;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+
+pub use manifest::{Bucket, MANIFEST_NAME, Manifest, Segment};
+use readers::Readers;
+use select::{Enclosure, Unit, enclose};
+
+use crate::budget::Reservation;
+use crate::key::Order;
+use crate::merge::bound::Bound;
+use crate::merge::stream::{Stream, StreamSize};
+use crate::merge::window::{Loading, Segments, WindowPlan};
+use crate::record::{Format, Framing, with_framing};
+use crate::run::Run;
+use crate::run::format::corrupt;
+use crate::{Budget, Error, Result};
+
+/// The largest window, in bytes: beyond this, larger reads are no faster.
+const WINDOW_BYTES_MAX: u64 = 16 << 20;
+/// What one random read merges at a time, in bytes of output.
+const RANDOM_BYTES: usize = 256 << 10;
+/// How long a random read waits for the memory of others.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Streams that sequential readers may have at once, when memory allows.
+const STREAMS_MAX: usize = 4;
+
+/// An open view. Shared by any number of readers; all its memory is within one budget.
+pub struct View {
+    name: String,
+    manifest: Manifest,
+    segments: Segments,
+    budget: Budget,
+    size: StreamSize,
+    clock: Arc<dyn Clock>,
+    readers: Readers,
+    _fences: Reservation,
+}
+
+impl View {
+    /// Opens the view in `folder`: reads its manifest and the index of every run, checked.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]
+    /// when there is no whole view, the storage's own.
+    pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
+        if let Some(output) = crate::output::consumed_into(folder)? {
+            return Err(Error::Unsupported(format!(
+                "{}: this view is being consumed into {output}; finish with 'merganser materialize {} -o {output} --consume'",
+                folder.name(),
+                folder.name()
+            )));
+        }
+        Self::open_consumed(folder, budget, threads)
+    }
+
+    /// Opens a view part of which may have been given back already.
+    pub(crate) fn open_consumed(
+        folder: &Arc<dyn Directory>,
+        budget: &Budget,
+        threads: usize,
+    ) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        let header = Some(&manifest.preamble[..]).filter(|p| !p.is_empty());
+        let order = manifest.order.compile(header).map_err(|e| {
+            let detail = format!("its order makes no sense: {e}");
+            corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail)
+        })?;
+        let mut runs = Vec::new();
+        for segment in &manifest.buckets[0].segments {
+            let run = Run::open(folder.open(&segment.run, false)?)?;
+            let same = run.data_bytes() == segment.bytes
+                && run.records() == segment.records
+                && run.footer().index_crc == segment.index_crc;
+            if !same {
+                let detail = "this is not the run that the manifest names".to_owned();
+                return Err(corrupt(run.storage().name(), 0, detail));
+            }
+            runs.push(Arc::new(run));
+        }
+        Self::from_runs(folder.name().to_owned(), manifest, runs, order, budget, threads, folder.clock())
+    }
+
+    pub(crate) fn from_runs(
+        name: String,
+        manifest: Manifest,
+        runs: Vec<Arc<Run>>,
+        order: Order,
+        budget: &Budget,
+        threads: usize,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
+        let fence_bytes = runs.iter().map(|r| r.memory_bytes()).sum();
+        let fences = budget.reserve(fence_bytes, "the fences of the view")?;
+        // Duplicates within the view are there to stay: only what makes a view removes them.
+        let segments = Segments { runs: runs.into(), order: Arc::new(order), unique: false };
+        // Whatever streams hold, one read at random must stay possible.
+        let random = 3 * least_window_bytes(&segments) + 3 * RANDOM_BYTES as u64;
+        let room = budget.free_bytes().saturating_sub(random);
+        let size = stream_size(&segments, budget, room, threads)?;
+        let streams = (room / size.memory_bytes(&segments).max(1)) as usize;
+        Ok(View {
+            name,
+            manifest,
+            segments,
+            budget: budget.clone(),
+            size,
+            clock,
+            readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
+            _fences: fences,
+        })
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The order of its records.
+    #[must_use]
+    pub fn order(&self) -> &Order {
+        &self.segments.order
+    }
+
+    /// Its runs, in tie order.
+    #[must_use]
+    pub fn runs(&self) -> &[Arc<Run>] {
+        &self.segments.runs
+    }
+
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    pub(crate) fn stream_size(&self) -> StreamSize {
+        self.size
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Number of its records.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.manifest.records
+    }
+
+    fn preamble_bytes(&self) -> u64 {
+        self.manifest.preamble.len() as u64
+    }
+
+    /// The bytes of `range`, in order, merged ahead on all cores.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]; the storage's own. A range is cut at the end of the view.
+    pub fn stream(&self, range: Range<u64>) -> Result<ViewStream<'_>> {
+        let end = range.end.min(self.size());
+        let start = range.start.min(end);
+        let preamble = self.preamble_bytes();
+        let head = &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
+        let (from, to) = (start.max(preamble) - preamble, end.max(preamble) - preamble);
+        let merged = if to > from {
+            let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
+            let segments = self.segments.clone();
+            Some(Stream::new(segments, lower, upper, None, self.size, &self.budget)?)
+        } else {
+            None
+        };
+        Ok(ViewStream { head, merged, from, to })
+    }
+
+    /// Reads `out.len()` bytes from `offset` on, fewer only at the view's end, without starting a
+    /// stream.
+    ///
+    /// # Errors
+    /// Damage found, the storage's own, [`Error::Memory`].
+    pub fn read_random(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
+        let total = self.size();
+        let len = out.len().min(total.saturating_sub(offset) as usize);
+        let out = &mut out[..len];
+        let preamble = self.preamble_bytes();
+        let in_head = (preamble.saturating_sub(offset) as usize).min(len);
+        if in_head > 0 {
+            let from = offset as usize;
+            out[..in_head].copy_from_slice(&self.manifest.preamble[from..from + in_head]);
+        }
+        let mut done = in_head;
+        while done < len {
+            let n = (len - done).min(RANDOM_BYTES);
+            let from = offset + done as u64 - preamble;
+            self.read_window(from, &mut out[done..done + n])?;
+            done += n;
+        }
+        Ok(len)
+    }
+
+    /// Memory for one random access: what read-ahead holds is given up for it, and other random
+    /// accesses are waited for.
+    fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation> {
+        self.budget.reserve(bytes, owner).or_else(|_| {
+            self.readers.give_up();
+            self.budget.reserve_within(PATIENCE, bytes, owner)
+        })
+    }
+
+    /// Merges the one window that encloses the bytes from `from` on.
+    fn read_window(&self, from: u64, out: &mut [u8]) -> Result<()> {
+        let to = from + out.len() as u64;
+        let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
+        let plan = WindowPlan::between(&self.segments, lower, upper);
+        let need = 2 * plan.memory_bytes(&self.segments) + out.len() as u64;
+        let _memory = self.reserve(need, "reading a view at random")?;
+        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        assert!(window.output_offset <= from, "the lower bound encloses the read");
+        let skip = (from - window.output_offset) as usize;
+        let mut merged = vec![0; skip + out.len()];
+        let count = window.merge_into(&self.segments, &mut merged);
+        assert!(count.bytes as usize == merged.len(), "the upper bound encloses the read");
+        out.copy_from_slice(&merged[skip..]);
+        Ok(())
+    }
+
+    /// Where record number `record` begins; the view's size for the number past the last.
+    ///
+    /// # Errors
+    /// Damage found, the storage's own, [`Error::Memory`].
+    pub fn offset_of_record(&self, record: u64) -> Result<u64> {
+        if record >= self.records() {
+            return Ok(self.size());
+        }
+        let preamble = self.preamble_bytes();
+        if let Format::Fixed { bytes } = self.order().format() {
+            return Ok(preamble + record * bytes as u64);
+        }
+        let Enclosure { lower, upper } = enclose(&self.segments, Unit::Records, record..record + 1)?;
+        let plan = WindowPlan::between(&self.segments, lower, upper);
+        let need = 3 * plan.memory_bytes(&self.segments);
+        let _memory = self.reserve(need, "finding a record of a view")?;
+        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let mut merged = vec![0; window.bytes() as usize];
+        window.merge_into(&self.segments, &mut merged);
+        let mut skip = record - window.first_record(&self.segments);
+        let mut at = 0;
+        with_framing!(self.order().format(), framing => {
+            while skip > 0 {
+                at += framing.next(&merged[at..]).expect("the upper bound encloses the record");
+                skip -= 1;
+            }
+        });
+        Ok(preamble + window.output_offset + at as u64)
+    }
+
+    /// Where the first record begins whose full normalised key is at least `key`; the view's size
+    /// when there is none.
+    ///
+    /// # Errors
+    /// Damage found, the storage's own, [`Error::Memory`].
+    pub fn offset_of_key(&self, key: &[u8]) -> Result<u64> {
+        let bound = Bound::before_key(key.to_vec());
+        let plan =
+            WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
+        let _memory =
+            self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
+        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        Ok(self.preamble_bytes() + window.output_offset)
+    }
+
+    /// Reads every block of every run and checks it. `progress` takes the bytes read.
+    ///
+    /// # Errors
+    /// The first damage found.
+    pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
+        self.segments.runs.iter().try_for_each(|run| run.verify_all(&mut progress))
+    }
+}
+
+/// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
+pub(crate) fn stream_size(
+    segments: &Segments,
+    budget: &Budget,
+    room: u64,
+    threads: usize,
+) -> Result<StreamSize> {
+    let least = least_window_bytes(segments);
+    let biggest = segments.data_bytes().next_multiple_of(4096) + least;
+    let mut threads = threads.max(1);
+    loop {
+        let one = StreamSize { window_bytes: 1, threads };
+        let share = room / one.memory_bytes(segments);
+        if share >= least || threads == 1 {
+            let window_bytes = share.saturating_sub(4096).min(WINDOW_BYTES_MAX.max(4 * least)).min(biggest).max(least);
+            let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
+            if share < least {
+                let others = budget.limit_bytes().saturating_sub(room);
+                let one = StreamSize { window_bytes: least, threads: 1 };
+                return Err(Error::Memory {
+                    owner: "merging this many runs",
+                    least_bytes: others + one.memory_bytes(segments) + 4096,
+                    limit_bytes: budget.limit_bytes(),
+                });
+            }
+            return Ok(size);
+        }
+        threads -= 1;
+    }
+}
+
+/// The least window that makes progress: each run's edges, and as much again.
+pub(crate) fn least_window_bytes(segments: &Segments) -> u64 {
+    segments.runs.iter().map(|run| 4 * run.block_bytes()).sum::<u64>().max(4096)
+}
+
+/// A stretch of a view, read in order.
+pub struct ViewStream<'a> {
+    head: &'a [u8],
+    merged: Option<Stream>,
+    from: u64,
+    to: u64,
+}
+
+impl ViewStream<'_> {
+    /// The next bytes, at least one; `None` at the end.
+    ///
+    /// # Errors
+    /// Damage found, or the storage's own; the stream ends there.
+    pub fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
+        if !self.head.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.head)));
+        }
+        let (from, to) = (self.from, self.to);
+        let Some(stream) = self.merged.as_mut().filter(|_| from < to) else { return Ok(None) };
+        let (low, high, end) = loop {
+            let Some((offset, len)) = stream.advance()? else {
+                unreachable!("the upper bound encloses the range")
+            };
+            let (start, end) = (offset.max(from), (offset + len as u64).min(to));
+            if start < end {
+                break ((start - offset) as usize, (end - offset) as usize, end);
+            }
+        };
+        self.from = end;
+        Ok(Some(&stream.current()[low..high]))
+    }
+}
+
+impl Storage for View {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.manifest.size_bytes
+    }
+
+    fn geometry(&self) -> Geometry {
+        let runs = self.segments.runs.first();
+        runs.map_or_else(Geometry::default, |run| run.storage().geometry())
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Reads merge in the caller's thread, from read-ahead where reads are sequential. Everything
+    /// that would change the view is refused.
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let completion = match operation {
+            Operation::Read { offset, mut buffer } => {
+                let result = self.read(offset, &mut buffer).map_err(|e| std::io::Error::from(&e));
+                Completion { token, buffer: Some(buffer), result }
+            }
+            Operation::Sync => Completion { token, buffer: None, result: Ok(0) },
+            Operation::Write { buffer, .. } => {
+                Completion { token, buffer: Some(buffer), result: Err(self.read_only()) }
+            }
+            Operation::Discard { .. } | Operation::Allocate { .. } | Operation::SetSize { .. } => {
+                Completion { token, buffer: None, result: Err(self.read_only()) }
+            }
+        };
+        completions.post(completion);
+    }
+}
+
+impl View {
+    fn read_only(&self) -> std::io::Error {
+        std::io::Error::new(
+            std::io::ErrorKind::ReadOnlyFilesystem,
+            format!("{}: a view is never written to", self.name),
+        )
+    }
+}
