@@ -182,11 +182,11 @@ def local_files():
 
 
 @contextmanager
-def mounted(view):
+def mounted(view, memory):
     """The view as a regular file, for as long as the block lasts."""
     point = FOLDER / "mount"
     point.mkdir(exist_ok=True)
-    server = subprocess.Popen([MERGANSER, "mount", view, point], stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen([MERGANSER, "mount", view, point, "--memory", str(memory)], stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + MOUNT_TIMEOUT_S
         while not os.path.ismount(point):
@@ -239,7 +239,7 @@ def show(data):
         measured("merganser sort -o", *ours, "-o", file)
         measured("merganser sort --view", *ours, "--view", view)
         if os.path.exists("/dev/fuse"):
-            with mounted(view) as sorted_file:
+            with mounted(view, memory) as sorted_file:
                 measured("the view read through its mount", "cat", sorted_file)
                 same(sorted_file, file)
                 same(sorted_file, gnu)
@@ -247,7 +247,7 @@ def show(data):
             say("  /dev/fuse is not there: the view is read with merganser cat, not through a mount")
             copy = FOLDER / f"{data.name}.copy"
             clean.append(copy)
-            measured("merganser cat of the view", MERGANSER, "cat", view)
+            measured("merganser cat of the view", MERGANSER, "cat", view, "--memory", memory)
             run("sh", "-c", 'exec "$0" cat "$1" > "$2"', MERGANSER, view, copy)
             same(copy, file)
             same(copy, gnu)
