@@ -27,9 +27,13 @@ impl Failure {
         Failure::Error(format!("{input}: {}", plain(error)))
     }
 
-    /// An error whose own text names the file.
+    /// An error whose own text names the file. A closed pipe can only be a reader that went away: nothing is read
+    /// through one that breaks.
     pub fn named(error: &io::Error) -> Self {
-        Failure::Error(plain(error))
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Error(plain(error)),
+        }
     }
 
     /// An error on standard output; a closed pipe is none.
@@ -65,6 +69,12 @@ impl From<String> for Failure {
     }
 }
 
+impl From<export::Error> for Failure {
+    fn from(error: export::Error) -> Self {
+        Failure::Error(plain_text(error.to_string()))
+    }
+}
+
 impl From<sort::key::KeyError> for Failure {
     fn from(error: sort::key::KeyError) -> Self {
         Failure::Error(error.to_string())
@@ -75,14 +85,17 @@ impl From<sort::Error> for Failure {
     fn from(error: sort::Error) -> Self {
         match error {
             sort::Error::Io(error) => Failure::named(&error),
-            error => Failure::Error(error.to_string()),
+            error => Failure::Error(plain_text(error.to_string())),
         }
     }
 }
 
-/// The system's words without the error number.
 fn plain(error: &io::Error) -> String {
-    let mut text = error.to_string();
+    plain_text(error.to_string())
+}
+
+/// The system's words without the error number.
+fn plain_text(mut text: String) -> String {
     if let Some(at) = text.find(" (os error ")
         && let Some(len) = text[at..].find(')')
     {

@@ -4,11 +4,13 @@
 //! - `generate`: test data, judged by `sha256sum`
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, beside GNU sort
+//! - `views`: views made, read in parts, verified, copied out
 
 mod generate;
 mod help;
 mod usage;
 mod verify;
+mod views;
 
 use std::ffi::OsStr;
 use std::path::Path;
