@@ -27,8 +27,8 @@ impl Failure {
         Failure::Error(format!("{input}: {}", plain(error)))
     }
 
-    /// An error whose own text names the file. A closed pipe can only be a reader that went away: nothing is read
-    /// through one that breaks.
+    /// An error whose own text names the file. A closed pipe can only be a reader that went away:
+    /// nothing is read through one that breaks.
     pub fn named(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,

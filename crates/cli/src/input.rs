@@ -40,8 +40,8 @@ impl Input {
             .map_err(|error| Failure::on_input(self, &error))
     }
 
-    /// Opens it for the engine: as a storage where it has a size, as a stream where not. It can be written to (to give
-    /// its space back) if `consume`.
+    /// Opens it for the engine: as a storage where it has a size, as a stream where not. It can be
+    /// written to (to give its space back) if `consume`.
     ///
     /// # Errors
     /// When it can't be read.
@@ -81,7 +81,8 @@ fn refuse_folder(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a pipe.
+/// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a
+/// pipe.
 pub struct Reader {
     file: File,
     size: Option<u64>,

@@ -1,4 +1,5 @@
-//! Where results go: a file that appears complete or not at all, a device or pipe, or standard output.
+//! Where results go: a file that appears complete or not at all, a device or pipe, or standard
+//! output.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +14,8 @@ use storage::{Buffer, Completions, Operation, Storage};
 
 use crate::failure::Failure;
 
-/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each other.
+/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
+/// other.
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.

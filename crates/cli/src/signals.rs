@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is unfinished.
+//! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is
+//! unfinished.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -8,8 +9,8 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// How long work in progress may take to notice: after it, or at a second signal, the process just ends. A write into
-/// a pipe that nobody reads never notices.
+/// How long work in progress may take to notice: after it, or at a second signal, the process just
+/// ends. A write into a pipe that nobody reads never notices.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether the process was asked to end, and by which signal.

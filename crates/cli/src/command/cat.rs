@@ -29,8 +29,8 @@ pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     output.finish()
 }
 
-/// Which bytes of the view were asked for. A whole view begins with its header; a part given by records or keys has
-/// none.
+/// Which bytes of the view were asked for. A whole view begins with its header; a part given by
+/// records or keys has none.
 fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
     let size = view.size();
     let records_from = view.manifest().preamble.len() as u64;

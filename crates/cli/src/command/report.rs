@@ -46,7 +46,8 @@ impl Watch {
     }
 }
 
-/// Bytes that this process had read from and written to devices; zeros where the system does not tell.
+/// Bytes that this process had read from and written to devices; zeros where the system does not
+/// tell.
 fn device_bytes() -> (u64, u64) {
     let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let field = |name| {

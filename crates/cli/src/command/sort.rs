@@ -211,8 +211,8 @@ fn options(config: &SortConfig, sorting: &Sorting) -> Result<SortOptions, Failur
 }
 
 /// The folder of a view that is being made, beside where the view is to be. Dropped before
-/// [`UnfinishedView::publish`] it is removed; a killed process leaves it, and the next one that makes the same view
-/// removes it then.
+/// [`UnfinishedView::publish`] it is removed; a killed process leaves it, and the next one that
+/// makes the same view removes it then.
 struct UnfinishedView {
     path: PathBuf,
     target: PathBuf,

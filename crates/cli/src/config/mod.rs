@@ -1,7 +1,7 @@
 //! What the arguments mean.
 //!
-//! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every refusal names the
-//! flag. The types here have no options left that contradict one another.
+//! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every
+//! refusal names the flag. The types here have no options left that contradict one another.
 
 mod generate;
 mod memory;

@@ -15,8 +15,9 @@ const CITIES: u64 = 512;
 
 /// Rows of `id,name,city,amount,note`.
 ///
-/// The id is a number that no other row has, in no visible order; the name is a text that many rows share; the amount
-/// may be negative. Of the cities and notes some are quoted and hold commas, doubled quotes or newlines.
+/// The id is a number that no other row has, in no visible order; the name is a text that many rows
+/// share; the amount may be negative. Of the cities and notes some are quoted and hold commas,
+/// doubled quotes or newlines.
 pub struct Csv {
     words: Words,
     seed: u64,

@@ -26,7 +26,8 @@ impl Lines {
 
 impl Generator for Lines {
     fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>) {
-        // Words are copied whole, blanks after them included; the line is cut where it is long enough.
+        // Words are copied whole, blanks after them included; the line is cut where it is long
+        // enough.
         let mut line = [0u8; (CHARACTERS_MIN + LENGTHS) as usize + Words::BYTES_MAX];
         for number in numbers {
             let mut random = SplitMix::of_record(self.seed, number);
