@@ -462,18 +462,23 @@ fn random_field(chance: &mut Chance, texture: u64, out: &mut Vec<u8>) {
         5 => {
             for _ in 0..chance.below(5) {
                 let parts =
-                    [".", "-", "~", "1", "10", "9", "01", "a", "B", ".tar", ".gz", "v", "0", "rc"];
+                    [".", "-", "~", "1", "10", "9", "01", "a", "B", ".tar", ".gz", "v", "0", "xc"];
                 out.extend_from_slice(chance.pick(&parts).as_bytes());
             }
         }
         6 => {
             for _ in 0..chance.below(8) {
-                // GNU sort 9.1 takes the byte 0x80 in a number for a separator of thousands.
-                let byte = chance.next() as u8;
-                out.push(if byte == 0x80 { 0x81 } else { byte });
+                out.push(match chance.next() as u8 {
+                    // GNU sort 9.1 takes this byte in a number for a separator of thousands.
+                    0x80 => 0x81,
+                    // Suffixes of human numbers since GNU sort 9.2.
+                    b'R' | b'r' | b'Q' | b'q' => b'w',
+                    byte => byte,
+                });
             }
         }
         7 => {
+            // No NaN: GNU sort's order of several depends on the order they come in.
             let numbers = [
                 "1",
                 "-1",
@@ -489,7 +494,6 @@ fn random_field(chance: &mut Chance, texture: u64, out: &mut Vec<u8>) {
                 "inf",
                 "-inf",
                 "INFINITY",
-                "nan",
                 "",
                 "abc",
                 "1e400",
