@@ -2,8 +2,8 @@
 mod access;
 pub mod budget;
 pub mod error;
-pub mod merge;
 pub mod key;
+pub mod merge;
 pub mod progress;
 pub mod record;
 pub mod run;
@@ -12,7 +12,10 @@ pub use budget::Budget;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
 pub mod output;
-pub mod view;
 pub mod plan;
 mod sorter;
-pub use sorter::{CompressionChoice, SortOptions, SortOutput, SortReport, sort};
+pub mod view;
+pub use sorter::{
+    CompressionChoice, SortOptions, SortOutput, SortReport, is_interrupted_sort, sort,
+    sort_consuming,
+};

@@ -55,7 +55,8 @@ impl Case {
             name: "stream".to_owned(),
             reader: Box::new(std::io::Cursor::new(bytes.clone())),
         });
-        sort(streams.collect(), SortOutput::Writer(&mut out), &self.options(), &Silent).expect("sorts");
+        sort(streams.collect(), SortOutput::Writer(&mut out), &self.options(), &Silent)
+            .expect("sorts");
         out
     }
 
@@ -188,7 +189,8 @@ fn long_records_and_long_equal_prefixes() {
 
 #[test]
 fn equal_keys_keep_input_order_across_runs() {
-    let spec = OrderSpec { keys: vec!["0:2".to_owned()], ..OrderSpec::new(Format::Fixed { bytes: 16 }) };
+    let spec =
+        OrderSpec { keys: vec!["0:2".to_owned()], ..OrderSpec::new(Format::Fixed { bytes: 16 }) };
     let case = Case::new(spec);
     let mut input = Vec::new();
     for i in 0..900_000u64 {
@@ -321,10 +323,11 @@ fn sorted_inputs_are_merged_without_being_sorted_again() {
             (0..5).map(|seed| model(&spec, &[lines(seed, 40_000, 5 + seed * 30, 3)])).collect();
         let mut merged = Vec::new();
         let budget = Budget::new(16 << 20);
-        let records = sort::merge::merge_sorted(as_inputs(&parts), &spec, &budget, &Silent, |bytes| {
-            merged.extend_from_slice(bytes);
-            Ok(true)
-        });
+        let records =
+            sort::merge::merge_sorted(as_inputs(&parts), &spec, &budget, &Silent, |bytes| {
+                merged.extend_from_slice(bytes);
+                Ok(true)
+            });
         let expected = model(&spec, &parts);
         assert_eq!(records.expect("merges"), records_in(&expected));
         assert!(merged == expected);

@@ -80,20 +80,6 @@ pub enum KeyError {
     },
 }
 
-/// The option letter that a `WORD` of `--sort=WORD` stands for, as a string of one.
-#[must_use]
-pub fn sort_letter(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "general-numeric" => "g",
-        "human-numeric" => "h",
-        "month" => "M",
-        "numeric" => "n",
-        "random" => "R",
-        "version" => "V",
-        _ => return None,
-    })
-}
-
 /// The field separator that the value of `-t` stands for: one byte, or `\0` for NUL.
 ///
 /// # Errors

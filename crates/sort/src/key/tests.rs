@@ -496,6 +496,9 @@ fn csv_fields_are_compared_unquoted() {
             check_pair(&order, a, b, i.cmp(&j));
         }
     }
+    let words = with_keys(CSV, &["b:numeric:r", "a:b:text"]).compile(Some(b"a:b,b\n")).unwrap();
+    check_pair(&words, b"x,9\n", b"x,10\n", Ordering::Greater);
+    check_pair(&words, b"x,9\n", b"y,9.0\n", Ordering::Less);
     let by_number = with_keys(CSV, &["2", "1"]).compile(Some(b"2,1\n")).unwrap();
     check_pair(&by_number, b"a,z\n", b"b,a\n", Ordering::Less);
     let back = with_keys(CSV, &["3", "1:Vr"]).compile(Some(b"a,b,c\n")).unwrap();

@@ -274,7 +274,8 @@ mod tests {
 
     #[test]
     fn stops_where_a_segment_runs_dry() {
-        let mut segments = [Segment { bytes: b"a\nc\n", more: true }, Segment { bytes: b"b\nd\n", more: false }];
+        let mut segments =
+            [Segment { bytes: b"a\nc\n", more: true }, Segment { bytes: b"b\nd\n", more: false }];
         let mut out = [0; 8];
         let count = merge(LINES, lines(false), &mut segments, false, &mut out);
         assert_eq!((&out[..6], count.bytes), (&b"a\nb\nc\n"[..], 6));

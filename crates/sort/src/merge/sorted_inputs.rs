@@ -139,10 +139,8 @@ fn merge_sources(
         for source in &mut *sources {
             source.refill(progress)?;
         }
-        let mut segments: Vec<Segment<'_>> = sources
-            .iter()
-            .map(|s| Segment { bytes: s.current(), more: s.follows() })
-            .collect();
+        let mut segments: Vec<Segment<'_>> =
+            sources.iter().map(|s| Segment { bytes: s.current(), more: s.follows() }).collect();
         let before: Vec<usize> = segments.iter().map(|s| s.bytes.len()).collect();
         if before.iter().all(|len| *len == 0) {
             return Ok(records);

@@ -65,7 +65,11 @@ impl WindowPlan {
                 run.fence_position(b.fences_left(run, number, 0..fences))
             });
             from.push(start);
-            blocks.push(if end > start { run.block_of(start)..run.block_of(end - 1) + 1 } else { 0..0 });
+            blocks.push(if end > start {
+                run.block_of(start)..run.block_of(end - 1) + 1
+            } else {
+                0..0
+            });
         }
         WindowPlan { lower, upper, blocks, from }
     }
@@ -148,7 +152,12 @@ impl Loading {
             Some(run) => run.storage().clock(),
             None => {
                 let lower = self.plan.lower;
-                return Ok(Window { parts: Vec::new(), memory: self.memory, lower, output_offset: 0 });
+                return Ok(Window {
+                    parts: Vec::new(),
+                    memory: self.memory,
+                    lower,
+                    output_offset: 0,
+                });
             }
         };
         while self.in_flight > 0 {

@@ -58,6 +58,12 @@ struct Resume {
     complete: bool,
 }
 
+/// Name of the file beside an output `name` that says where an interrupted copy goes on.
+#[must_use]
+pub fn resume_name(name: &str) -> String {
+    format!(".{name}.merganser-resume")
+}
+
 /// The output that the view in `folder` is being consumed into, if it is.
 pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String>> {
     match folder.open(CONSUMED_NAME, false) {
@@ -79,7 +85,7 @@ pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String
 pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u64> {
     let Materialize { folder, output, name, shown, consume, .. } = *what;
     let partial_name = format!(".{name}.merganser-partial");
-    let resume_name = format!(".{name}.merganser-resume");
+    let resume_name = resume_name(name);
     if let Some(other) = consumed_into(folder)?.filter(|other| other != shown) {
         return Err(Error::Unsupported(format!(
             "{}: this view is already being consumed into {other}; finish that first",
@@ -125,7 +131,8 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             marker.sync()?;
             folder.sync()?;
             // From here on a resume point must exist, or the marker would lead nowhere.
-            let start = Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
+            let start =
+                Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
             write_resume(output, &resume_name, &start)?;
         }
         copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress)?;
@@ -174,8 +181,7 @@ fn copy(
     progress.advance(offset);
     let segments = view.segments();
     let size = view.stream_size();
-    let mut stream =
-        Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
+    let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
     let mut released = Released::new(&segments.runs);
     let step = CHECKPOINT_BYTES.max(total / 64);
     let mut checkpoint = offset + step;
@@ -206,8 +212,7 @@ fn copy(
     assert_eq!(sink.offset(), total, "a view's size is exact");
     sink.finish()?;
     partial.sync()?;
-    let done =
-        Resume { view: view_id, written: total, key: Vec::new(), tie: None, complete: true };
+    let done = Resume { view: view_id, written: total, key: Vec::new(), tie: None, complete: true };
     write_resume(what.output, resume_name, &done)
 }
 

@@ -425,7 +425,8 @@ impl Sorted<'_> {
 
     fn fill(&self, number: usize, fences: bool, piece: &mut Piece) {
         let PieceStart { tag, skip } = self.pieces[number];
-        let limit = (self.bytes - number as u64 * PIECE_BYTES as u64).min(PIECE_BYTES as u64) as usize;
+        let limit =
+            (self.bytes - number as u64 * PIECE_BYTES as u64).min(PIECE_BYTES as u64) as usize;
         let mut skip = skip;
         for i in tag..self.tags.len() {
             self.prefetch(i);
@@ -495,4 +496,3 @@ fn as_tags(buffer: &mut Buffer) -> &mut [Tag] {
     assert!(before.is_empty(), "buffers are page-aligned");
     tags
 }
-

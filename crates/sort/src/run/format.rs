@@ -55,7 +55,9 @@ impl Compression {
     }
 
     fn from_code(code: u32) -> Option<Self> {
-        [Compression::Off, Compression::Lz4, Compression::Zstd].into_iter().find(|c| c.code() == code)
+        [Compression::Off, Compression::Lz4, Compression::Zstd]
+            .into_iter()
+            .find(|c| c.code() == code)
     }
 }
 
@@ -120,7 +122,13 @@ pub fn check_header(file: &str, page: &[u8; HEADER_BYTES], block_bytes: u32) -> 
         return Ok(());
     }
     let at = page.iter().zip(encode_header(block_bytes)).position(|(a, b)| *a != b).unwrap_or(0);
-    Err(corrupt(file, at as u64, format!("the header is not that of a version {VERSION} run with blocks of {block_bytes} bytes")))
+    Err(corrupt(
+        file,
+        at as u64,
+        format!(
+            "the header is not that of a version {VERSION} run with blocks of {block_bytes} bytes"
+        ),
+    ))
 }
 
 /// Appends one index entry.
@@ -187,7 +195,11 @@ pub fn decode_footer(file: &str, offset: u64, bytes: &[u8; FOOTER_BYTES]) -> Res
     }
     let (found, expected) = (u32_at(bytes, 52), crc32c::crc32c(&bytes[..52]));
     if found != expected {
-        return Err(corrupt(file, offset, format!("footer CRC {found:08x} found, {expected:08x} expected")));
+        return Err(corrupt(
+            file,
+            offset,
+            format!("footer CRC {found:08x} found, {expected:08x} expected"),
+        ));
     }
     let compression = Compression::from_code(u32_at(bytes, 48))
         .ok_or_else(|| corrupt(file, offset + 48, "unknown compression".to_owned()))?;

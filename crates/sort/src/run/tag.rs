@@ -333,7 +333,12 @@ fn for_groups(tags: &mut [Tag], scratch: &mut [Tag], mut f: impl FnMut(&mut [Tag
 const FEW: usize = 24;
 
 /// Orders tags whose keys agree in their first `depth` bytes (padded with zeros).
-fn settle_keys<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T, depth: usize) {
+fn settle_keys<T: Tagged + ?Sized>(
+    tags: &mut [Tag],
+    scratch: &mut [Tag],
+    tagged: &T,
+    depth: usize,
+) {
     if tags.len() <= FEW {
         tags.sort_by(|a, b| full_order(*a, *b, tagged));
         return;
@@ -510,8 +515,7 @@ mod tests {
 
     #[test]
     fn every_tiny_input_over_a_nasty_alphabet() {
-        let alphabet: [&[u8]; 6] =
-            [b"", b"\0", b"\0\0", b"aaaaaaaa", b"aaaaaaaa\0", b"aaaaaaaab"];
+        let alphabet: [&[u8]; 6] = [b"", b"\0", b"\0\0", b"aaaaaaaa", b"aaaaaaaa\0", b"aaaaaaaab"];
         for n in 0..=4u32 {
             for code in 0..6usize.pow(n) {
                 let keys = (0..n).map(|i| alphabet[code / 6usize.pow(i) % 6].to_vec()).collect();
