@@ -9,13 +9,13 @@ use super::random::SplitMix;
 /// `i` when the low 32 bits are below its threshold, its alias otherwise.
 pub struct Words {
     slots: Vec<Slot>,
+    texts: Vec<[u8; Words::BYTES_MAX]>,
+    lengths: Vec<u8>,
 }
 
 struct Slot {
     threshold: u32,
     alias: u32,
-    text: [u8; Words::BYTES_MAX],
-    len: u8,
 }
 
 impl Words {
@@ -26,12 +26,9 @@ impl Words {
 
     /// The one vocabulary.
     pub fn new() -> Self {
-        let mut slots: Vec<Slot> = (0..Self::COUNT)
-            .map(|rank| {
-                let (text, len) = spell(rank);
-                Slot { threshold: u32::MAX, alias: rank as u32, text, len }
-            })
-            .collect();
+        let (texts, lengths) = (0..Self::COUNT).map(spell).unzip();
+        let own = |rank| Slot { threshold: u32::MAX, alias: rank as u32 };
+        let mut slots: Vec<Slot> = (0..Self::COUNT).map(own).collect();
         // Weights scaled so that their mean is COUNT: a slot's fair share.
         let weight = |rank: usize| (1u64 << 40) / (rank as u64 + 1);
         let total: u64 = (0..Self::COUNT).map(weight).sum();
@@ -57,23 +54,23 @@ impl Words {
                 }
             }
         }
-        Words { slots }
+        Words { slots, texts, lengths }
     }
 
     /// Draws a word: its bytes (the rest of the array is blank) and its length.
     #[inline]
     pub fn draw(&self, random: &mut SplitMix) -> (&[u8; Self::BYTES_MAX], usize) {
         let number = random.next();
-        let slot = &self.slots[(number >> 32) as usize % Self::COUNT];
-        let slot =
-            if number as u32 <= slot.threshold { slot } else { &self.slots[slot.alias as usize] };
-        (&slot.text, usize::from(slot.len))
+        let index = (number >> 32) as usize % Self::COUNT;
+        let slot = &self.slots[index];
+        // Choosing an index, not a word, compiles to a conditional move: which one it is can't be predicted.
+        let index = if number as u32 <= slot.threshold { index } else { slot.alias as usize };
+        (&self.texts[index], usize::from(self.lengths[index]))
     }
 
     /// Word `index`, for columns with few values.
     pub fn get(&self, index: usize) -> &[u8] {
-        let slot = &self.slots[index];
-        &slot.text[..usize::from(slot.len)]
+        &self.texts[index][..usize::from(self.lengths[index])]
     }
 }
 

@@ -43,7 +43,9 @@ pub enum Input {
 }
 
 impl Input {
-    fn name(&self) -> &str {
+    /// What to call it in an error message.
+    #[must_use]
+    pub fn name(&self) -> &str {
         match self {
             Input::Storage(storage) => storage.name(),
             Input::Stream { name, .. } => name,
