@@ -33,27 +33,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     let open_ms = opening.elapsed().as_secs_f64() * 1e3;
     let room = view.size().saturating_sub(size).max(1);
     let mut out = vec![0; size as usize];
-    let mut latencies_ms = Vec::new();
+    let mut latencies_us = Vec::new();
     for _ in 0..reads {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
         let started = Instant::now();
         view.read_random(seed % room, &mut out)?;
-        latencies_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        latencies_us.push(started.elapsed().as_secs_f64() * 1e6);
     }
-    latencies_ms.sort_by(f64::total_cmp);
-    let at = |share: f64| latencies_ms[((latencies_ms.len() - 1) as f64 * share) as usize];
+    latencies_us.sort_by(f64::total_cmp);
+    let at = |share: f64| latencies_us[((latencies_us.len() - 1) as f64 * share) as usize];
     let report = serde_json::json!({
         "view_bytes": view.size(),
         "runs": view.runs().len(),
         "reads": reads,
         "read_bytes": size,
         "open_ms": open_ms,
-        "p50_ms": at(0.5),
-        "p90_ms": at(0.9),
-        "p99_ms": at(0.99),
-        "max_ms": at(1.0),
+        "p50_us": at(0.5),
+        "p90_us": at(0.9),
+        "p99_us": at(0.99),
+        "max_us": at(1.0),
     });
     #[expect(clippy::print_stdout, reason = "the report is this program's output")]
     {
