@@ -353,11 +353,10 @@ impl WriteBehind {
         self.in_flight -= 1;
         let slot = usize::try_from(done.token).expect("a slot number");
         let (rest, len) = self.flying[slot].take().expect("in flight");
-        if let Some(mut buffer) = done.buffer {
-            if buffer.unsplit(rest).is_ok() {
+        if let Some(mut buffer) = done.buffer
+            && buffer.unsplit(rest).is_ok() {
                 self.free.push(buffer);
             }
-        }
         let written = done.result?;
         if written != len {
             return Err(Error::Io(std::io::Error::new(
