@@ -9,6 +9,7 @@ and are counted; the seconds are kept apart, so that a comparison can say which 
 """
 
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from . import device, limits
 
-DISK_POLLS_HZ = 20
+POLLS_HZ = 20
 STDERR_BYTES_SHOWN = 2000
 
 
@@ -94,10 +95,13 @@ def used_bytes(folder):
     return (stat.f_blocks - stat.f_bfree) * stat.f_frsize
 
 
-class _DiskWatch:
-    """Polls the bytes in use on a file system, from a thread, and keeps the most it saw."""
+class _Watch:
+    """Polls, from a thread, the bytes in use on a file system and a process's peak RSS."""
 
     def __init__(self, folder):
+        self.pid = None
+        """The process to look at, once there is one."""
+        self.rss_peak_bytes = 0
         self._folder = folder
         self._start = self._peak = used_bytes(folder)
         self._ended = threading.Event()
@@ -105,8 +109,10 @@ class _DiskWatch:
         self._thread.start()
 
     def _watch(self):
-        while not self._ended.wait(1 / DISK_POLLS_HZ):
+        while not self._ended.wait(1 / POLLS_HZ):
             self._look()
+            if self.pid is not None:
+                self.rss_peak_bytes = max(self.rss_peak_bytes, _rss_high_water(self.pid))
 
     def _look(self):
         self._peak = max(self._peak, used_bytes(self._folder))
@@ -117,6 +123,28 @@ class _DiskWatch:
         self._thread.join()
         self._look()
         return self._peak - self._start
+
+
+def _rss_high_water(pid):
+    """The most memory that the program `pid` has had resident since it began; 0 once it has ended."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def _rss_peak(usage, watch):
+    """A process's peak RSS in bytes.
+
+    The kernel's figure at the end is exact but begins at what this process had when it forked; below
+    that, the polled one is better, and lacks at most the growth since the last look.
+    """
+    at_end = usage.ru_maxrss * 1024
+    here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return at_end if at_end > here else watch.rss_peak_bytes or at_end
 
 
 def _start(words, group, **streams):
@@ -152,7 +180,7 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
     stderr_path = folder / ".stderr"
     stdout_path = folder / ".stdout"
     caches_dropped = settle(cold)
-    watch = _DiskWatch(folder)
+    watch = _Watch(folder)
     processes = []
     usages = []
     try:
@@ -167,6 +195,7 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
                     feed.close()  # the child has it; held here, a closed pipe would never be noticed
                 feed = process.stdout
                 processes.append(process)
+            watch.pid = processes[-1].pid
             overdue = threading.Timer(timeout_s, _kill, [processes])
             overdue.daemon = True
             overdue.start()
@@ -188,7 +217,7 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
             wall_s=ended - started,
             settle_s=settled - ended,
             cpu_s=sum(usage.ru_utime + usage.ru_stime for usage in usages),
-            rss_peak_bytes=usages[-1].ru_maxrss * 1024,
+            rss_peak_bytes=_rss_peak(usages[-1], watch),
             device_read_bytes=moved.read_bytes if moved else None,
             device_written_bytes=moved.written_bytes if moved else None,
             disk_peak_bytes=watch.end(),

@@ -39,6 +39,11 @@ class Measure(unittest.TestCase):
         self.assertLess(alone.rss_peak_bytes, 100 * MIB)
         self.assertGreater(alone.cpu_s, 0)
 
+    def test_a_small_programs_memory_is_its_own_not_ours(self):
+        ours = bytearray(b"x") * (200 * MIB)
+        count = run(Job((("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"),)), self.folder)
+        self.assertLess(count.rss_peak_bytes, len(ours) / 2)
+
     def test_printed_text_is_kept_when_asked_for(self):
         self.assertEqual(run(Job((("echo", "17"),), capture=True), self.folder).text, "17\n")
 

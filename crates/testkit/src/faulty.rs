@@ -30,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use storage::{
@@ -143,8 +144,7 @@ struct State {
     random: Random,
     counts: Counts,
     fired: Vec<Fault>,
-    /// The power is off.
-    off: bool,
+    power: Arc<Power>,
     /// Number of crashes so far; handles of an earlier boot are dead.
     boot: u64,
     names: BTreeMap<String, NodeId>,
@@ -157,6 +157,19 @@ struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct NodeId(u64);
+
+/// What directories of one machine have in common.
+#[derive(Default)]
+struct Power {
+    off: AtomicBool,
+    changes: AtomicU64,
+}
+
+impl Power {
+    fn is_off(&self) -> bool {
+        self.off.load(Ordering::SeqCst)
+    }
+}
 
 /// A storage, whatever its name and however many handles it has.
 struct Node {
@@ -219,8 +232,12 @@ impl State {
     /// Counts a change; true when the power goes with it.
     fn change(&mut self) -> bool {
         self.counts.changes += 1;
-        self.off = self.fires(Fault::PowerCut { nth: self.counts.changes });
-        self.off
+        let nth = self.power.changes.fetch_add(1, Ordering::SeqCst) + 1;
+        let cut = self.fires(Fault::PowerCut { nth });
+        if cut {
+            self.power.off.store(true, Ordering::SeqCst);
+        }
+        cut
     }
 
     /// A change that does not happen at all when the power goes.
@@ -363,12 +380,27 @@ impl Faulty {
     #[expect(clippy::print_stderr, reason = "a failed test shows it")]
     pub fn new(inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
         eprintln!("{plan}");
+        Self::powered_by(Arc::default(), inner, plan)
+    }
+
+    /// Wraps another directory of the same machine under a plan of its own. They share the power:
+    /// [`Fault::PowerCut`] counts the changes of both, and belongs into both plans; [`crash`] each
+    /// of them before going on.
+    ///
+    /// [`crash`]: Faulty::crash
+    #[must_use]
+    pub fn beside(&self, inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
+        let power = Arc::clone(&self.shared.lock().power);
+        Self::powered_by(power, inner, plan)
+    }
+
+    fn powered_by(power: Arc<Power>, inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
         let state = State {
             random: Random::new(plan.seed),
             plan,
             counts: Counts::default(),
             fired: Vec::new(),
-            off: false,
+            power,
             boot: 0,
             names: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -414,7 +446,7 @@ impl Faulty {
     pub fn crash(&self) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.boot += 1;
-        state.off = false;
+        state.power.off.store(false, Ordering::SeqCst);
         let mut journal = std::mem::take(&mut state.journal);
         let surviving = state.random.below(journal.len() as u64 + 1) as usize;
         for change in journal.drain(surviving..).rev() {
@@ -443,7 +475,7 @@ impl Shared {
     /// The state, if there is power.
     fn powered(&self) -> io::Result<MutexGuard<'_, State>> {
         let state = self.lock();
-        if state.off { Err(self.named(&off())) } else { Ok(state) }
+        if state.power.is_off() { Err(self.named(&off())) } else { Ok(state) }
     }
 
     /// `error` with the directory's name.
@@ -633,7 +665,7 @@ impl Handle {
         let refused = if state.boot != self.boot {
             Some("from before the crash")
         } else {
-            state.off.then_some("the power is off")
+            state.power.is_off().then_some("the power is off")
         };
         match (refused, operation) {
             (Some(why), operation) => (buffer_of(operation), Err(io::Error::other(why))),
@@ -721,7 +753,7 @@ impl Handle {
     fn alter(&self, state: &mut State, operation: Operation) -> io::Result<usize> {
         if matches!(operation, Operation::Sync) {
             let synced = state.sync();
-            let (off, node) = (state.off, state.node(self.id));
+            let (off, node) = (state.power.is_off(), state.node(self.id));
             if synced.is_err() && !off {
                 node.doubtful.append(&mut node.unsynced);
             }

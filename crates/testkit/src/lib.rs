@@ -4,6 +4,7 @@
 //!   NULs, nothing at all.
 //! - [`oracle`] is the one judge of a sorted output: order, permutation, stability.
 //! - [`faulty`] wraps a directory so that it fails as a seed says, and forgets what was not synced.
+//! - [`within`] fails a test that would hang.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.
 //!
@@ -21,5 +22,7 @@ pub mod faulty;
 pub mod oracle;
 pub mod patterns;
 mod random;
+mod watchdog;
 
 pub use random::Random;
+pub use watchdog::within;

@@ -357,3 +357,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn directories_beside_one_another_lose_power_together() {
+    let plan = Plan { seed: 1, faults: vec![Fault::PowerCut { nth: 3 }] };
+    let a = Faulty::new(MemoryDirectory::new(), plan.clone());
+    let b = a.beside(MemoryDirectory::new(), plan);
+    a.create("x").expect("the first change");
+    b.create("y").expect("the second change");
+    b.create("z").map(|_| ()).expect_err("the third change");
+    a.create("w").map(|_| ()).expect_err("no power here either");
+    a.crash().expect("comes back");
+    b.crash().expect("comes back");
+    b.create("after").expect("power is back");
+}

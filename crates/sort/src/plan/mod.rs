@@ -9,8 +9,8 @@
 
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
-use crate::run::form::TAG_BYTES;
-use crate::run::input::Chunk;
+use crate::run::form::{SLAB_TAGS, TAG_BYTES};
+use crate::run::input::{Chunk, SPAN_BYTES};
 use crate::run::writer::{BLOCK_BYTES, PIECE_BYTES};
 use crate::{Error, Result};
 
@@ -85,7 +85,8 @@ impl RunPlan {
         threads: usize,
     ) -> Result<Self> {
         // A quarter more than the sample says: what does not fit is sorted in a second part.
-        let tags = 1.25 * TAG_BYTES as f64 / sample.record_bytes;
+        let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
+        let tags = 1.25 * TAG_BYTES as f64 / sample.record_bytes + slab;
         let keys =
             if encoded { 1.25 * (12.0 + sample.key_bytes) / sample.record_bytes } else { 0.0 };
         let threads = threads as u64;

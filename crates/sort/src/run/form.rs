@@ -24,8 +24,8 @@ use crate::{Error, Result};
 
 /// How many tags ahead the gather asks for records.
 const AHEAD: usize = 24;
-/// Tags that a thread takes at a time while extracting.
-const SLAB_TAGS: usize = 1024;
+/// Tags that a thread takes at a time while extracting. Each span leaves half of one unused.
+pub(crate) const SLAB_TAGS: usize = 64;
 /// Bytes of encoded keys that a thread takes at a time.
 const SLAB_BYTES: usize = 64 << 10;
 /// Before each encoded key: the record's place and length, and the key's length.

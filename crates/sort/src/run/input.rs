@@ -25,7 +25,7 @@ const READ_BYTES: usize = 1 << 20;
 /// Reads in flight.
 const READ_DEPTH: usize = 8;
 /// About how much of a chunk one thread takes at a time.
-const SPAN_BYTES: usize = 1 << 20;
+pub(crate) const SPAN_BYTES: usize = 1 << 20;
 /// After the read area: room for a terminator that the last record lacks.
 const SLACK_BYTES: usize = 4096;
 

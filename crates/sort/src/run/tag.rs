@@ -331,6 +331,9 @@ fn for_groups(tags: &mut [Tag], scratch: &mut [Tag], mut f: impl FnMut(&mut [Tag
 
 /// Groups up to this size are settled by comparing whole keys.
 const FEW: usize = 24;
+/// And so are groups whose keys agree this far: each level below costs stack, and comparing long
+/// equal beginnings is what `memcmp` does fastest.
+const DEEP: usize = 128;
 
 /// Orders tags whose keys agree in their first `depth` bytes (padded with zeros).
 fn settle_keys<T: Tagged + ?Sized>(
@@ -339,7 +342,7 @@ fn settle_keys<T: Tagged + ?Sized>(
     tagged: &T,
     depth: usize,
 ) {
-    if tags.len() <= FEW {
+    if tags.len() <= FEW || depth > DEEP {
         tags.sort_by(|a, b| full_order(*a, *b, tagged));
         return;
     }
@@ -522,6 +525,16 @@ mod tests {
                 check(&Words { keys, resort: None, descending: code % 2 == 1 }, 1);
             }
         }
+    }
+
+    #[test]
+    fn long_equal_beginnings_need_no_stack() {
+        let keys = (0..3000u32).map(|i| {
+            let mut key = vec![b'x'; 20_000];
+            key.extend_from_slice(&(i.wrapping_mul(2_654_435_761) % 1000).to_be_bytes());
+            key
+        });
+        check(&Words { keys: keys.collect(), resort: None, descending: false }, 2);
     }
 
     proptest! {
