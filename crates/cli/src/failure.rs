@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::input::Input;
+use crate::input::{self, Input};
 
 /// The end of a command that is not plain success.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub enum Failure {
     Disorder(Option<String>),
     /// It can't be done; the sentence names the file, the offset or the flag and what to do.
     Error(String),
+    /// A signal asked for the end.
+    Cancelled,
     /// The reader of standard output went away: nothing more to do, and nothing to say.
     ClosedPipe,
 }
@@ -32,6 +34,7 @@ impl Failure {
     pub fn named(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            io::ErrorKind::Interrupted | input::CANCELLED => Failure::Cancelled,
             _ => Failure::Error(plain(error)),
         }
     }
@@ -49,7 +52,7 @@ impl Failure {
         match self {
             Failure::Disorder(sentence) => sentence.as_deref(),
             Failure::Error(sentence) => Some(sentence),
-            Failure::ClosedPipe => None,
+            Failure::ClosedPipe | Failure::Cancelled => None,
         }
     }
 
@@ -58,7 +61,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe => 0,
             Failure::Disorder(_) => 1,
-            Failure::Error(_) => 2,
+            Failure::Error(_) | Failure::Cancelled => 2,
         }
     }
 }
@@ -85,6 +88,7 @@ impl From<sort::Error> for Failure {
     fn from(error: sort::Error) -> Self {
         match error {
             sort::Error::Io(error) => Failure::named(&error),
+            sort::Error::Cancelled => Failure::Cancelled,
             error => Failure::Error(plain_text(error.to_string())),
         }
     }

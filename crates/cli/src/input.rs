@@ -11,6 +11,9 @@ use storage::file::{FileOptions, FileStorage};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 
+/// The kind of error with which a cancelled read ends. Files and pipes have no other use for it.
+pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
 /// An input, as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
@@ -113,11 +116,11 @@ impl Reader {
     fn wait(&self) -> io::Result<()> {
         let mut wanted =
             libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one valid `pollfd`, as the count says.
         // Nothing yet is 0; a signal that came to this thread is less.
+        // SAFETY: one valid `pollfd`, as the count says.
         while unsafe { libc::poll(&raw mut wanted, 1, Self::PATIENCE_MS) } <= 0 {
             if self.cancel.is_set() {
-                return Err(io::Error::other("nobody wants it any more"));
+                return Err(CANCELLED.into());
             }
         }
         Ok(())

@@ -1,7 +1,9 @@
 //! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is
 //! unfinished.
 
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -11,7 +13,10 @@ use signal_hook::iterator::Signals;
 
 /// How long work in progress may take to notice: after it, or at a second signal, the process just
 /// ends. A write into a pipe that nobody reads never notices.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Unfinished folders, to be removed even when the process just ends.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Whether the process was asked to end, and by which signal.
 #[derive(Debug, Clone, Default)]
@@ -66,16 +71,42 @@ pub fn install() -> io::Result<Cancel> {
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             if flag.is_set() {
-                std::process::exit(i32::from(status(signal)));
+                end(signal);
             }
             flag.set(signal);
             std::thread::spawn(move || {
                 std::thread::sleep(PATIENCE);
-                std::process::exit(i32::from(status(signal)));
+                end(signal);
             });
         }
     })?;
     Ok(cancel)
+}
+
+/// Has this folder removed when the process ends by a signal before [`forget`].
+pub fn remember(unfinished: &Path) {
+    UNFINISHED.lock().expect("no holder panics").push(unfinished.to_owned());
+}
+
+/// The folder is removed or finished.
+pub fn forget(unfinished: &Path) {
+    UNFINISHED.lock().expect("no holder panics").retain(|path| path != unfinished);
+}
+
+/// Ends the process without waiting for its work.
+fn end(signal: i32) -> ! {
+    // The lock is kept: nothing is finished any more.
+    let unfinished = UNFINISHED.lock().expect("no holder panics");
+    for path in &*unfinished {
+        // Work that goes on may put another file there meanwhile.
+        for _ in 0..10 {
+            match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+                _ => break,
+            }
+        }
+    }
+    std::process::exit(i32::from(status(signal)))
 }
 
 fn status(signal: i32) -> u8 {

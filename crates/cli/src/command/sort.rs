@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
-use crate::signals::Cancel;
+use crate::signals::{self, Cancel};
 
 /// Checks or sorts.
 pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -225,6 +225,7 @@ impl UnfinishedView {
     fn create(target: &Path) -> Result<Self, Failure> {
         let path = Self::hidden(target, true)?;
         let lock = Self::claim(&path, target)?;
+        signals::remember(&path);
         Ok(UnfinishedView { path, target: target.to_owned(), lock, published: false })
     }
 
@@ -309,5 +310,6 @@ impl Drop for UnfinishedView {
             // What can't be removed is removed by the next process that makes this view.
             let _ = fs::remove_dir_all(&self.path);
         }
+        signals::forget(&self.path);
     }
 }

@@ -77,6 +77,19 @@ fn keys_are_typed_as_they_stand_in_records() {
 }
 
 #[test]
+fn keys_of_binary_records_are_typed_with_escapes() {
+    let dir = folder();
+    let records: Vec<u8> = [3u32, 300, 2, 70_000].iter().flat_map(|n| n.to_le_bytes()).collect();
+    fs::write(dir.path().join("input"), records).expect("written");
+    let sort = ["sort", "--format", "fixed:4", "--key", "0:4:u32le", "input", "--view", "v.view"];
+    prints(dir.path(), &sort);
+    let above = prints(dir.path(), &["cat", "v.view", "--from-key", r"\x04\0\0\0"]);
+    assert_eq!(above, [300u32.to_le_bytes(), 70_000u32.to_le_bytes()].concat());
+    let error = fails(dir.path(), &["cat", "v.view", "--from-key", "longer"]);
+    assert_eq!(error, "--from-key: the key is longer than the record; use --records or --bytes");
+}
+
+#[test]
 fn a_view_is_verified_and_described() {
     let dir = folder();
     view(dir.path());
