@@ -93,6 +93,8 @@ struct State {
     merged: BTreeMap<u64, Result<Merged>>,
     free: Vec<Buffer>,
     stop: bool,
+    /// A worker panicked: its window never comes.
+    broken: bool,
 }
 
 impl Stream {
@@ -120,6 +122,7 @@ impl Stream {
                 merged: BTreeMap::new(),
                 free: Vec::new(),
                 stop: false,
+                broken: false,
             }),
             changed: Condvar::new(),
             ahead: threads as u64 + SLOTS_AHEAD,
@@ -139,6 +142,7 @@ impl Stream {
     pub(crate) fn next_window(&mut self) -> Result<Option<Merged>> {
         let mut state = self.shared.lock();
         loop {
+            assert!(!state.broken, "a merging thread panicked");
             let number = state.next_out;
             if let Some(merged) = state.merged.remove(&number) {
                 state.next_out += 1;
@@ -177,7 +181,7 @@ impl Drop for Stream {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
         for worker in self.workers.drain(..) {
-            // A panic of a worker was reported by itself; the reader saw the stream end.
+            // A panic of a worker was reported by itself, and went on in the reader.
             let _ = worker.join();
         }
     }
@@ -211,6 +215,7 @@ impl Shared {
     }
 
     fn work(&self, window_bytes: u64) {
+        let _alarm = Alarm(self);
         let mut loading: Option<(u64, Result<Loading>)> = None;
         let mut memory =
             vec![Buffer::new(window_bytes as usize), Buffer::new(window_bytes as usize)];
@@ -275,6 +280,19 @@ impl Shared {
             if state.stop || failed {
                 return;
             }
+        }
+    }
+}
+
+/// Wakes the reader when a worker panics.
+struct Alarm<'a>(&'a Shared);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let state = self.0.state.lock();
+            state.unwrap_or_else(std::sync::PoisonError::into_inner).broken = true;
+            self.0.changed.notify_all();
         }
     }
 }

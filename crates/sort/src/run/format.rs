@@ -113,22 +113,28 @@ pub fn encode_header(block_bytes: u32) -> [u8; HEADER_BYTES] {
     page
 }
 
-/// Checks a header page.
+/// Reads a header page; returns the logical bytes of a block.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming `file`.
-pub fn check_header(file: &str, page: &[u8; HEADER_BYTES], block_bytes: u32) -> Result<()> {
-    if *page == encode_header(block_bytes) {
-        return Ok(());
+/// [`Error::Corrupt`] naming `file`; [`Error::Unsupported`] for a whole header of a version that
+/// this program does not know.
+pub fn decode_header(file: &str, page: &[u8; HEADER_BYTES]) -> Result<u32> {
+    const CRC_AT: usize = HEADER_BYTES - 4;
+    if page[..8] != HEADER_MAGIC {
+        return Err(corrupt(file, 0, "the file does not begin as a run does".to_owned()));
     }
-    let at = page.iter().zip(encode_header(block_bytes)).position(|(a, b)| *a != b).unwrap_or(0);
-    Err(corrupt(
-        file,
-        at as u64,
-        format!(
-            "the header is not that of a version {VERSION} run with blocks of {block_bytes} bytes"
-        ),
-    ))
+    let (found, expected) = (u32_at(page, CRC_AT), crc32c::crc32c(&page[..CRC_AT]));
+    if found != expected {
+        let detail = format!("header CRC {found:08x} found, {expected:08x} expected");
+        return Err(corrupt(file, CRC_AT as u64, detail));
+    }
+    let version = u32_at(page, 8);
+    if version != VERSION {
+        return Err(Error::Unsupported(format!(
+            "{file}: a run of version {version}; this program reads version {VERSION}"
+        )));
+    }
+    Ok(u32_at(page, 12))
 }
 
 /// Appends one index entry.

@@ -22,6 +22,37 @@ pub struct Run {
     fences: Fences,
 }
 
+/// Whether blocks lie before the index and fences in their blocks, in rising order: what readers
+/// compute with.
+fn possible(footer: &Footer, entries: &[BlockEntry]) -> bool {
+    let block_bytes = u64::from(footer.block_bytes);
+    let mut least_record = 0;
+    let mut any = false;
+    let in_order = (0..).zip(entries).all(|(block, entry): (u64, _)| {
+        let logical = (footer.data_bytes - block * block_bytes).min(block_bytes);
+        let stored = u64::from(entry.stored_bytes);
+        let end = entry.physical.checked_add(stored);
+        let lies = match footer.compression {
+            Compression::Off => {
+                stored == logical && entry.physical == HEADER_BYTES as u64 + block * block_bytes
+            }
+            _ => stored <= logical && entry.physical >= HEADER_BYTES as u64,
+        };
+        let starts = entry.first_start != NO_START;
+        let number = entry.first_record;
+        let counted = if starts {
+            u64::from(entry.first_start) < logical && number < footer.records
+        } else {
+            number <= footer.records
+        };
+        let rises = number >= least_record && (any || !starts || number == 0);
+        any |= starts;
+        least_record = number + u64::from(starts);
+        lies && counted && rises && end.is_some_and(|end| end <= footer.index_offset)
+    });
+    in_order && (footer.records == 0) == (footer.data_bytes == 0)
+}
+
 /// Key, place and number of the first record in each block that has one.
 #[derive(Default)]
 struct Fences {
@@ -45,6 +76,8 @@ impl Run {
         if size < least {
             return Err(corrupt(&file, size, format!("{size} bytes are too few for a run")));
         }
+        let header = storage.read_vec(0, HEADER_BYTES)?;
+        let block_bytes = format::decode_header(&file, header[..].try_into().expect("a page"))?;
         let at = size - FOOTER_BYTES as u64;
         let bytes = storage.read_vec(at, FOOTER_BYTES)?;
         let footer = format::decode_footer(&file, at, bytes[..].try_into().expect("footer"))?;
@@ -52,12 +85,12 @@ impl Run {
             && footer.index_offset >= HEADER_BYTES as u64
             && BLOCK_BYTES.contains(&footer.block_bytes)
             && footer.block_bytes.is_power_of_two()
+            && footer.block_bytes == block_bytes
             && footer.blocks == footer.data_bytes.div_ceil(u64::from(footer.block_bytes));
         if !fits {
-            return Err(corrupt(&file, at, "the footer contradicts the file's size".to_owned()));
+            let detail = "the footer contradicts the header or the file's size".to_owned();
+            return Err(corrupt(&file, at, detail));
         }
-        let header = storage.read_vec(0, HEADER_BYTES)?;
-        format::check_header(&file, header[..].try_into().expect("a page"), footer.block_bytes)?;
         let index = storage.read_vec(footer.index_offset, footer.index_bytes as usize)?;
         let found = crc32c::crc32c(&index);
         if found != footer.index_crc {
@@ -76,7 +109,7 @@ impl Run {
         for _ in 0..footer.blocks {
             entries.push(format::decode_entry(&mut rest).ok_or_else(malformed)?);
         }
-        if !rest.is_empty() {
+        if !rest.is_empty() || !possible(&footer, &entries) {
             return Err(malformed());
         }
         Self::from_entries(storage, footer, spec, &entries)

@@ -272,6 +272,9 @@ impl<'a> Sorter<'a> {
             empty_to.send(Chunk::new(Buffer::new(chunk_memory))).expect("not closed");
         }
         std::thread::scope(|scope| {
+            // Both ends close with this scope's body, or the reader would wait for ever when it
+            // fails.
+            let (empty_to, full_from) = (empty_to, full_from);
             std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, move || {
                 while let Ok(mut chunk) = empty_from.recv() {
                     let filled = reader.fill(&mut chunk, progress);
