@@ -125,15 +125,20 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             }
         };
         if consume && consumed_into(folder)?.is_none() {
-            let marker = folder.create(CONSUMED_NAME)?;
-            // Until this is synced nothing has been given back.
+            if resume.is_none() {
+                // The marker names a copy that is under way, so there must be one before it.
+                let start =
+                    Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
+                write_resume(output, &resume_name, &start)?;
+            }
+            // Until the marker bears its name nothing has been given back.
+            let fresh = format!("{CONSUMED_NAME}.new");
+            remove_if_there(folder, &fresh)?;
+            let marker = folder.create(&fresh)?;
             marker.write_at(0, format!("{shown}\n").as_bytes())?;
             marker.sync()?;
+            folder.rename(&fresh, CONSUMED_NAME)?;
             folder.sync()?;
-            // From here on a resume point must exist, or the marker would lead nowhere.
-            let start =
-                Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
-            write_resume(output, &resume_name, &start)?;
         }
         copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress)?;
     }
