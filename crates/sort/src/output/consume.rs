@@ -18,12 +18,15 @@ use storage::{ALIGNMENT, Directory, Storage, StorageExt};
 use super::file::{FileSink, Released};
 use crate::merge::bound::Bound;
 use crate::merge::stream::Stream;
+use crate::merge::window::WindowPlan;
 use crate::run::format::corrupt;
 use crate::view::{MANIFEST_NAME, View};
 use crate::{Budget, Error, Progress, Result};
 
 const CONSUMED_NAME: &str = "consumed-into";
-/// Resume points are at least this far apart, or a 64th of the whole.
+/// Name under which the marker is written before it is renamed.
+const UNMARKED_NAME: &str = "consumed-into.new";
+/// Resume points are this far apart, or a 64th of the whole when that is further.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// What [`materialize`] is asked for.
@@ -42,6 +45,9 @@ pub struct Materialize<'a> {
     pub budget: &'a Budget,
     /// Threads that merge.
     pub threads: usize,
+    /// The least distance of resume points, in bytes; `None`: 64 MiB or a 64th of the whole. A
+    /// shorter one loses less work to an interruption, and syncs more often.
+    pub checkpoint_bytes: Option<u64>,
 }
 
 /// Where an interrupted copy goes on.
@@ -88,18 +94,19 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     }
     let manifest = folder.open(MANIFEST_NAME, false);
     let resume = read_resume(output, &resume_name)?;
-    if let (Err(e), Some(Resume { complete: true, written, .. })) = (&manifest, &resume)
-        && e.kind() == std::io::ErrorKind::NotFound
+    if manifest.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        && consumed_into(folder)?.is_some()
     {
         // Interrupted while the consumed view was being removed.
         finish_consumed(folder, output, &partial_name, &resume_name, name)?;
-        return Ok(*written);
+        return Ok(output.open(name, false)?.size());
     }
-    drop(manifest);
-    let view = View::open_consumed(folder, what.budget, what.threads)?;
+    let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
     let view_id = crc32c::crc32c(&view.manifest().encode());
     let total = view.size();
-    let resume = resume.filter(|r| r.view == view_id);
+    // A whole output that somebody removed since is to be made again.
+    let there = output.list()?.iter().any(|n| *n == partial_name || n == name);
+    let resume = resume.filter(|r| r.view == view_id && (there || !r.complete));
 
     if resume.as_ref().is_some_and(|r| r.complete) {
         progress.advance(total);
@@ -119,14 +126,13 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             }
         };
         if consume && consumed_into(folder)?.is_none() {
-            let marker = folder.create(CONSUMED_NAME)?;
-            // Until this is synced nothing has been given back.
-            marker.write_at(0, format!("{shown}\n").as_bytes())?;
-            marker.sync()?;
-            folder.sync()?;
-            // From here on a resume point must exist, or the marker would lead nowhere.
-            let start = Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
-            write_resume(output, &resume_name, &start)?;
+            // The marker leads to a resume point, so that comes first.
+            if resume.is_none() {
+                let start =
+                    Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
+                write_resume(output, &resume_name, &start)?;
+            }
+            mark_consumed(folder, shown)?;
         }
         copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress)?;
     }
@@ -140,8 +146,20 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         finish_consumed(folder, output, &partial_name, &resume_name, name)?;
     } else {
         remove_if_there(output, &resume_name)?;
+        output.sync()?;
     }
     Ok(total)
+}
+
+/// Makes readers refuse the view. Nothing of it is given back before this returns.
+fn mark_consumed(folder: &Arc<dyn Directory>, shown: &str) -> Result<()> {
+    remove_if_there(folder, UNMARKED_NAME)?;
+    let marker = folder.create(UNMARKED_NAME)?;
+    marker.write_at(0, format!("{shown}\n").as_bytes())?;
+    marker.sync()?;
+    folder.rename(UNMARKED_NAME, CONSUMED_NAME)?;
+    folder.sync()?;
+    Ok(())
 }
 
 fn copy(
@@ -176,8 +194,8 @@ fn copy(
     let size = view.stream_size();
     let mut stream =
         Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
-    let mut released = Released::new(&segments.runs);
-    let step = CHECKPOINT_BYTES.max(total / 64);
+    let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
+    let mut released = Released::every(&segments.runs, step);
     let mut checkpoint = offset + step;
     while let Some(merged) = stream.next_window()? {
         if progress.cancelled() {
@@ -195,7 +213,9 @@ fn copy(
             };
             write_resume(what.output, resume_name, &at)?;
             if what.consume {
-                released.release(&segments.runs, &merged.positions)?;
+                // The merge that goes on here begins at fences, which lie before the window.
+                let again = WindowPlan::between(&segments, Some(bound.clone()), None);
+                released.release(&segments.runs, &again.from)?;
             }
             checkpoint = sink.offset() + step;
         }
@@ -211,7 +231,8 @@ fn copy(
     write_resume(what.output, resume_name, &done)
 }
 
-/// Removes what is left of a view whose output is complete and published, the manifest first.
+/// Publishes a complete output and removes what is left of its view: the manifest first, and last
+/// the marker, which leads here again after an interruption.
 fn finish_consumed(
     folder: &Arc<dyn Directory>,
     output: &Arc<dyn Directory>,
@@ -225,11 +246,13 @@ fn finish_consumed(
     }
     remove_if_there(folder, MANIFEST_NAME)?;
     folder.sync()?;
-    for name in folder.list()? {
-        remove_if_there(folder, &name)?;
+    for name in folder.list()?.iter().filter(|n| *n != CONSUMED_NAME) {
+        remove_if_there(folder, name)?;
     }
     folder.sync()?;
-    remove_if_there(output, resume_name)
+    remove_if_there(output, resume_name)?;
+    output.sync()?;
+    remove_if_there(folder, CONSUMED_NAME)
 }
 
 fn remove_if_there(folder: &Arc<dyn Directory>, name: &str) -> Result<()> {
