@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::input::Input;
+use crate::input::{self, Input};
 
 /// The end of a command that is not plain success.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub enum Failure {
     Disorder(Option<String>),
     /// It can't be done; the sentence names the file, the offset or the flag and what to do.
     Error(String),
+    /// A signal asked for the end.
+    Cancelled,
     /// The reader of standard output went away: nothing more to do, and nothing to say.
     ClosedPipe,
 }
@@ -27,9 +29,14 @@ impl Failure {
         Failure::Error(format!("{input}: {}", plain(error)))
     }
 
-    /// An error whose own text names the file.
+    /// An error whose own text names the file. A closed pipe can only be a reader that went away:
+    /// nothing is read through one that breaks.
     pub fn named(error: &io::Error) -> Self {
-        Failure::Error(plain(error))
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            io::ErrorKind::Interrupted | input::CANCELLED => Failure::Cancelled,
+            _ => Failure::Error(plain(error)),
+        }
     }
 
     /// An error on standard output; a closed pipe is none.
@@ -45,7 +52,7 @@ impl Failure {
         match self {
             Failure::Disorder(sentence) => sentence.as_deref(),
             Failure::Error(sentence) => Some(sentence),
-            Failure::ClosedPipe => None,
+            Failure::ClosedPipe | Failure::Cancelled => None,
         }
     }
 
@@ -54,7 +61,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe => 0,
             Failure::Disorder(_) => 1,
-            Failure::Error(_) => 2,
+            Failure::Error(_) | Failure::Cancelled => 2,
         }
     }
 }
@@ -62,6 +69,12 @@ impl Failure {
 impl From<String> for Failure {
     fn from(sentence: String) -> Self {
         Failure::Error(sentence)
+    }
+}
+
+impl From<export::Error> for Failure {
+    fn from(error: export::Error) -> Self {
+        Failure::Error(plain_text(error.to_string()))
     }
 }
 
@@ -75,14 +88,18 @@ impl From<sort::Error> for Failure {
     fn from(error: sort::Error) -> Self {
         match error {
             sort::Error::Io(error) => Failure::named(&error),
-            error => Failure::Error(error.to_string()),
+            sort::Error::Cancelled => Failure::Cancelled,
+            error => Failure::Error(plain_text(error.to_string())),
         }
     }
 }
 
-/// The system's words without the error number.
 fn plain(error: &io::Error) -> String {
-    let mut text = error.to_string();
+    plain_text(error.to_string())
+}
+
+/// The system's words without the error number.
+fn plain_text(mut text: String) -> String {
     if let Some(at) = text.find(" (os error ")
         && let Some(len) = text[at..].find(')')
     {

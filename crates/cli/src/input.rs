@@ -6,7 +6,13 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
+use storage::file::{FileOptions, FileStorage};
+
 use crate::failure::Failure;
+use crate::signals::Cancel;
+
+/// The kind of error with which a cancelled read ends. Files and pipes have no other use for it.
+pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// An input, as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +29,45 @@ impl Input {
         if name == Path::new("-") { Input::Stdin } else { Input::File(name.to_owned()) }
     }
 
-    /// Opens it to be read from one end to the other.
+    /// Opens it to be read from one end to the other, until `cancel`.
     ///
     /// # Errors
     /// When it can't be read.
-    pub fn open(&self) -> Result<Reader, Failure> {
+    pub fn open(&self, cancel: &Cancel) -> Result<Reader, Failure> {
         let opened = match self {
             Input::Stdin => io::stdin().as_fd().try_clone_to_owned().map(File::from),
             Input::File(path) => File::open(path).and_then(refuse_folder),
         };
-        opened.and_then(Reader::new).map_err(|error| Failure::on_input(self, &error))
+        opened
+            .and_then(|file| Reader::new(file, cancel.clone()))
+            .map_err(|error| Failure::on_input(self, &error))
+    }
+
+    /// Opens it for the engine: as a storage where it has a size, as a stream where not. It can be
+    /// written to (to give its space back) if `consume`.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn open_for_sort(
+        &self,
+        consume: bool,
+        cancel: &Cancel,
+    ) -> Result<sort::run::Input, Failure> {
+        let reader = self.open(cancel)?;
+        let storage = match self {
+            // A file that something else has read a part of is a stream of the rest.
+            _ if !reader.whole => {
+                return Ok(sort::run::Input::Stream {
+                    name: self.to_string(),
+                    reader: Box::new(reader),
+                });
+            }
+            Input::File(path) => FileStorage::open_path(path, consume),
+            Input::Stdin => {
+                FileStorage::from_file(reader.file, self.to_string(), false, FileOptions::default())
+            }
+        };
+        Ok(sort::run::Input::Storage(storage.map_err(|error| Failure::named(&error))?))
     }
 }
 
@@ -49,42 +84,53 @@ fn refuse_folder(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// An open input. A read that nothing comes for ends with `Interrupted` after a moment, so that its caller can look
-/// whether it is still wanted.
+/// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a
+/// pipe.
 pub struct Reader {
     file: File,
     size: Option<u64>,
+    whole: bool,
+    cancel: Cancel,
 }
 
 impl Reader {
-    /// How long a read waits, in milliseconds.
+    /// How often a read that waits looks whether it is still wanted, in milliseconds.
     const PATIENCE_MS: libc::c_int = 100;
 
-    fn new(mut file: File) -> io::Result<Self> {
+    fn new(mut file: File, cancel: Cancel) -> io::Result<Self> {
         let metadata = file.metadata()?;
-        let size = if metadata.is_file() {
-            Some(metadata.len().saturating_sub(file.stream_position()?))
-        } else {
-            None
-        };
-        Ok(Reader { file, size })
+        if !metadata.is_file() {
+            return Ok(Reader { file, size: None, whole: false, cancel });
+        }
+        let position = file.stream_position()?;
+        let size = Some(metadata.len().saturating_sub(position));
+        Ok(Reader { file, size, whole: position == 0, cancel })
     }
 
     /// How many bytes are left, if that is known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
+
+    /// Waits until there is something to read, or the end.
+    fn wait(&self) -> io::Result<()> {
+        let mut wanted =
+            libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // Nothing yet is 0; a signal that came to this thread is less.
+        // SAFETY: one valid `pollfd`, as the count says.
+        while unsafe { libc::poll(&raw mut wanted, 1, Self::PATIENCE_MS) } <= 0 {
+            if self.cancel.is_set() {
+                return Err(CANCELLED.into());
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Read for Reader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.size.is_none() {
-            let mut wanted =
-                libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid `pollfd`, as the count says.
-            if unsafe { libc::poll(&raw mut wanted, 1, Self::PATIENCE_MS) } == 0 {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
+            self.wait()?;
         }
         self.file.read(out)
     }

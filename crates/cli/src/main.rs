@@ -33,18 +33,18 @@ fn main() -> ExitCode {
     };
     match command::run(typed.command, &cancel) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => match cancel.exit_status() {
-            Some(status) => ExitCode::from(status),
-            None => ended(&failure),
-        },
+        Err(failure::Failure::Cancelled) => ExitCode::from(cancel.exit_status().unwrap_or(2)),
+        Err(failure) => ended(&failure),
     }
 }
 
 /// Says why it ended, and with which status.
 fn ended(failure: &failure::Failure) -> ExitCode {
     if let Some(sentence) = failure.sentence() {
+        // One line, whatever names and damaged bytes are in it.
+        let line = sentence.replace('\n', "\\n");
         // When even stderr is closed, the status still tells.
-        let _ = writeln!(io::stderr(), "merganser: {sentence}");
+        let _ = writeln!(io::stderr(), "merganser: {line}");
     }
     ExitCode::from(failure.status())
 }

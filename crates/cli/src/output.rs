@@ -1,5 +1,7 @@
-//! Where results go: a file that appears complete or not at all, a device or pipe, or standard output.
+//! Where results go: a file that appears complete or not at all, a device or pipe, or standard
+//! output.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,7 +14,8 @@ use storage::{Buffer, Completions, Operation, Storage};
 
 use crate::failure::Failure;
 
-/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each other.
+/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
+/// other.
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
@@ -61,13 +64,11 @@ impl Output {
         Ok(Output(Target::Stdout(file)))
     }
 
-    /// An error of writing here, with the name of where.
-    pub fn failure(&self, error: &io::Error) -> Failure {
+    /// The new file, to be written in another way than by [`Write`]; none where there is no file.
+    pub fn storage(&self) -> Option<Arc<FileStorage>> {
         match &self.0 {
-            Target::Stdout(_) => Failure::on_stdout(error),
-            Target::Special(..) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            Target::Special(_, path) => Failure::on(path, error),
-            Target::New(..) => Failure::named(error),
+            Target::New(file) => Some(Arc::clone(&file.storage)),
+            Target::Stdout(_) | Target::Special(..) => None,
         }
     }
 
@@ -83,10 +84,16 @@ impl Output {
     }
 }
 
+/// Errors name where they happened.
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let named = |name: &dyn fmt::Display, error: io::Error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            kind => io::Error::new(kind, format!("{name}: {error}")),
+        };
         match &mut self.0 {
-            Target::Stdout(file) | Target::Special(file, _) => file.write(bytes),
+            Target::Stdout(file) => file.write(bytes).map_err(|e| named(&"standard output", e)),
+            Target::Special(file, path) => file.write(bytes).map_err(|e| named(&path.display(), e)),
             Target::New(file) => file.write(bytes),
         }
     }

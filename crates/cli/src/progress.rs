@@ -1,9 +1,10 @@
 //! The progress bar: bytes, rate, time left and phase, on a terminal's stderr.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use sort::Progress;
 
 use crate::signals::Cancel;
@@ -14,6 +15,8 @@ pub fn on_stderr(quiet: bool, cancel: &Cancel) -> Box<dyn Progress + Send> {
         return Box::new(Silent(cancel.clone()));
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+    // Nothing to show before the first phase.
+    bar.set_style(style(""));
     bar.enable_steady_tick(Duration::from_millis(500));
     Box::new(Bar { bar, cancel: cancel.clone() })
 }
@@ -36,13 +39,13 @@ struct Bar {
 impl Progress for Bar {
     fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
         let template = match total_bytes {
-            Some(_) => "{msg:10} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta} left",
+            Some(_) => "{msg:10} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {left}",
             None => "{msg:10} {spinner} {bytes} {bytes_per_sec} {elapsed}",
         };
-        self.bar.reset();
-        self.bar.set_length(total_bytes.unwrap_or(0));
-        self.bar.set_style(ProgressStyle::with_template(template).expect("a constant template"));
+        self.bar.set_style(style(template));
         self.bar.set_message(name);
+        self.bar.set_length(total_bytes.unwrap_or(0));
+        self.bar.reset();
     }
 
     fn advance(&self, bytes: u64) {
@@ -52,6 +55,17 @@ impl Progress for Bar {
     fn cancelled(&self) -> bool {
         self.cancel.is_set()
     }
+}
+
+/// The style of a template, with `left` for the time that is left once it can be told.
+fn style(template: &str) -> ProgressStyle {
+    let left = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        if state.per_sec() > 0.0 {
+            // A line that can't be drawn is not drawn.
+            let _ = write!(out, "{:#} left", HumanDuration(state.eta()));
+        }
+    };
+    ProgressStyle::with_template(template).expect("a constant template").with_key("left", left)
 }
 
 impl Drop for Bar {

@@ -1,62 +1,112 @@
-//! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is unfinished.
+//! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is
+//! unfinished.
 
+use std::fs;
 use std::io;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// How long work in progress may take to notice: after it, or at a second signal, the process just ends. A write into
-/// a pipe that nobody reads never notices.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long work in progress may take to notice: after it, or at a second signal, the process just
+/// ends. A write into a pipe that nobody reads never notices.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Unfinished folders, to be removed even when the process just ends.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Whether the process was asked to end, and by which signal.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicI32>);
+pub struct Cancel(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// 0: none yet.
+    signal: AtomicI32,
+    lock: Mutex<()>,
+    arrived: Condvar,
+}
 
 impl Cancel {
     /// Asks for the end.
     pub fn set(&self, signal: i32) {
-        self.0.store(signal, Ordering::Relaxed);
+        let _lock = self.0.lock.lock().expect("no holder panics");
+        self.0.signal.store(signal, Ordering::Relaxed);
+        self.0.arrived.notify_all();
+    }
+
+    /// Sleeps until the end is asked for.
+    pub fn wait(&self) {
+        let mut lock = self.0.lock.lock().expect("no holder panics");
+        while !self.is_set() {
+            lock = self.0.arrived.wait(lock).expect("no holder panics");
+        }
     }
 
     /// Whether the end was asked for.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+        self.0.signal.load(Ordering::Relaxed) != 0
     }
 
     /// The exit status that tells the signal to a shell, if there was one.
     pub fn exit_status(&self) -> Option<u8> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.0.signal.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(status(signal)),
         }
     }
 }
 
-/// Turns SIGINT, SIGTERM and SIGHUP into the flag that is returned.
+/// Turns SIGINT and SIGTERM into the flag that is returned.
 ///
 /// # Errors
 /// When the system refuses a handler or a thread.
 pub fn install() -> io::Result<Cancel> {
     let cancel = Cancel::default();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let flag = cancel.clone();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             if flag.is_set() {
-                std::process::exit(i32::from(status(signal)));
+                end(signal);
             }
             flag.set(signal);
             std::thread::spawn(move || {
                 std::thread::sleep(PATIENCE);
-                std::process::exit(i32::from(status(signal)));
+                end(signal);
             });
         }
     })?;
     Ok(cancel)
+}
+
+/// Has this folder removed when the process ends by a signal before [`forget`].
+pub fn remember(unfinished: &Path) {
+    UNFINISHED.lock().expect("no holder panics").push(unfinished.to_owned());
+}
+
+/// The folder is removed or finished.
+pub fn forget(unfinished: &Path) {
+    UNFINISHED.lock().expect("no holder panics").retain(|path| path != unfinished);
+}
+
+/// Ends the process without waiting for its work.
+fn end(signal: i32) -> ! {
+    // The lock is kept: nothing is finished any more.
+    let unfinished = UNFINISHED.lock().expect("no holder panics");
+    for path in &*unfinished {
+        // Work that goes on may put another file there meanwhile.
+        for _ in 0..10 {
+            match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+                _ => break,
+            }
+        }
+    }
+    std::process::exit(i32::from(status(signal)))
 }
 
 fn status(signal: i32) -> u8 {

@@ -29,7 +29,9 @@ pub enum Error {
         detail: String,
     },
     /// The budget cannot hold what is needed.
-    #[error("--memory {limit_bytes} is too small for {owner}: at least {least_bytes} bytes are needed")]
+    #[error(
+        "--memory {limit_bytes} is too small for {owner}: at least {least_bytes} bytes are needed"
+    )]
     Memory {
         /// What needed it.
         owner: &'static str,
@@ -39,7 +41,9 @@ pub enum Error {
         limit_bytes: u64,
     },
     /// Temporary space would exceed its cap.
-    #[error("temporary runs need more than --temp-limit {limit_bytes} bytes; raise it or sort to a view")]
+    #[error(
+        "temporary runs need more than --temp-limit {limit_bytes} bytes; raise it or sort to a view"
+    )]
     TempLimit {
         /// The cap.
         limit_bytes: u64,

@@ -1,18 +1,57 @@
-//! The engine.
+//! Merganser's engine: sorts what does not fit in memory, into a file or into a sorted view.
+//!
+//! ```text
+//!   record ─► run ─────────────► merge ──────────► view        a folder that reads like the file
+//!   key       tags, chunks,      bounds, windows,  └► output   a file, a stream, a consumed view
+//!             blocks, fences     loser tree
+//!                    plan: all sizes   budget: all memory   sorter: the whole of it
+//! ```
+//!
+//! [`sort()`] takes [`run::Input`]s and an order ([`key::OrderSpec`]) and leaves a
+//! [`view::View`], a file or a stream. A view is a read-only [`storage::Storage`], so whatever
+//! carries storages (a mount, a server) carries views.
+//!
+//! ```
+//! use sort::key::OrderSpec;
+//! use sort::record::Format;
+//! use sort::run::Input;
+//! use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, sort};
+//! use storage::memory::{MemoryDirectory, MemoryStorage};
+//!
+//! let input = MemoryStorage::from_bytes("fruit", b"pear\nfig\napple\n");
+//! let options = SortOptions {
+//!     order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
+//!     budget: Budget::new(64 << 20),
+//!     threads: 2,
+//!     temp: vec![MemoryDirectory::new()],
+//!     temp_limit_bytes: None,
+//!     compression: CompressionChoice::Auto,
+//!     top: None,
+//! };
+//! let mut sorted = Vec::new();
+//! sort(vec![Input::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
+//! assert_eq!(sorted, b"apple\nfig\npear\n");
+//! # Ok::<(), sort::Error>(())
+//! ```
+
 mod access;
 pub mod budget;
 pub mod error;
-pub mod merge;
 pub mod key;
+pub mod merge;
+pub mod output;
+pub mod plan;
 pub mod progress;
 pub mod record;
 pub mod run;
+mod sorter;
 pub mod verify;
+pub mod view;
+
 pub use budget::Budget;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
-pub mod output;
-pub mod view;
-pub mod plan;
-mod sorter;
-pub use sorter::{CompressionChoice, SortOptions, SortOutput, SortReport, sort};
+pub use sorter::{
+    CompressionChoice, SortOptions, SortOutput, SortReport, is_interrupted_sort, sort,
+    sort_consuming,
+};

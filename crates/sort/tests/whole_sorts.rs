@@ -55,7 +55,8 @@ impl Case {
             name: "stream".to_owned(),
             reader: Box::new(std::io::Cursor::new(bytes.clone())),
         });
-        sort(streams.collect(), SortOutput::Writer(&mut out), &self.options(), &Silent).expect("sorts");
+        sort(streams.collect(), SortOutput::Writer(&mut out), &self.options(), &Silent)
+            .expect("sorts");
         out
     }
 
@@ -188,7 +189,8 @@ fn long_records_and_long_equal_prefixes() {
 
 #[test]
 fn equal_keys_keep_input_order_across_runs() {
-    let spec = OrderSpec { keys: vec!["0:2".to_owned()], ..OrderSpec::new(Format::Fixed { bytes: 16 }) };
+    let spec =
+        OrderSpec { keys: vec!["0:2".to_owned()], ..OrderSpec::new(Format::Fixed { bytes: 16 }) };
     let case = Case::new(spec);
     let mut input = Vec::new();
     for i in 0..900_000u64 {
@@ -310,5 +312,88 @@ proptest! {
             prop_assert!(out[..n] == expected[at..at + n]);
             at += n;
         }
+    }
+}
+
+#[test]
+fn sorted_inputs_are_merged_without_being_sorted_again() {
+    for unique in [false, true] {
+        let spec = OrderSpec { unique, ..OrderSpec::new(LINES) };
+        let parts: Vec<Vec<u8>> =
+            (0..5).map(|seed| model(&spec, &[lines(seed, 40_000, 5 + seed * 30, 3)])).collect();
+        let mut merged = Vec::new();
+        let budget = Budget::new(16 << 20);
+        let records =
+            sort::merge::merge_sorted(as_inputs(&parts), &spec, &budget, &Silent, |bytes| {
+                merged.extend_from_slice(bytes);
+                Ok(true)
+            });
+        let expected = model(&spec, &parts);
+        assert_eq!(records.expect("merges"), records_in(&expected));
+        assert!(merged == expected);
+    }
+}
+
+fn records_in(bytes: &[u8]) -> u64 {
+    records(LINES, bytes).len() as u64
+}
+
+/// Stops a sort after so many bytes were read.
+struct StopAfter(std::sync::atomic::AtomicU64);
+
+impl sort::Progress for StopAfter {
+    fn advance(&self, bytes: u64) {
+        use std::sync::atomic::Ordering;
+        let left = self.0.load(Ordering::Relaxed);
+        self.0.store(left.saturating_sub(bytes), Ordering::Relaxed);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed) == 0
+    }
+}
+
+#[test]
+fn a_consuming_sort_that_was_stopped_goes_on_and_loses_nothing() {
+    let case = Case { memory_bytes: 8 << 20, ..Case::new(OrderSpec::new(LINES)) };
+    let inputs = [lines(20, 200_000, 60, 26), lines(21, 100_000, 50, 26)];
+    let expected = model(&case.order, &inputs);
+    let storages: Vec<Arc<MemoryStorage>> = (0..)
+        .zip(&inputs)
+        .map(|(i, bytes)| MemoryStorage::from_bytes(&format!("input{i}"), bytes))
+        .collect();
+    let as_storages: Vec<Arc<dyn Storage>> =
+        storages.iter().map(|s| Arc::clone(s) as Arc<dyn Storage>).collect();
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    let sorting = |stop: u64| {
+        let stop = StopAfter(stop.into());
+        sort::sort_consuming(&as_storages, &folder, "x".to_owned(), &case.options(), &stop)
+    };
+    let mut stops = 0;
+    for stop in [3 << 20, 5 << 20, 7 << 20] {
+        stops += u32::from(matches!(sorting(stop), Err(sort::Error::Cancelled)));
+        assert!(sort::is_interrupted_sort(&folder).expect("lists") || stops == 0);
+    }
+    assert!(stops > 1, "the sort was stopped on its way");
+    sorting(u64::MAX).expect("goes on");
+    let left: u64 = storages.iter().map(|s| s.allocated_bytes()).sum();
+    assert!(left < 64 << 10, "{left} bytes of the inputs are still there");
+    let view = View::open(&folder, &Budget::new(8 << 20), 2).expect("opens");
+    assert!(view.read_vec(0, expected.len()).expect("reads") == expected);
+}
+
+#[test]
+fn long_records_fill_chunks_as_short_ones_do() {
+    let key = vec!["0:8".to_owned()];
+    for bytes in [16, 100, 4096] {
+        let spec = OrderSpec { keys: key.clone(), ..OrderSpec::new(Format::Fixed { bytes }) };
+        let case = Case { memory_bytes: 24 << 20, ..Case::new(spec) };
+        let mut input = lines(30, 1 << 20, 60, 26);
+        input.truncate(input.len() / bytes * bytes);
+        let inputs = [input];
+        let (file, report) = case.to_storage(&inputs);
+        assert!(file == model(&case.order, &inputs));
+        let least = report.input_bytes.div_ceil(report.chunk_bytes);
+        assert!(report.runs <= least, "{} runs of {bytes}-byte records, not {least}", report.runs);
     }
 }

@@ -8,8 +8,9 @@ use super::Size;
 
 /// Show a view as a regular file
 ///
-/// MOUNTPOINT/NAME, where NAME is the view's name without .view, is a read-only file of the exact size of the sorted
-/// data. Any program can read it. The command runs until it is interrupted or the folder is unmounted.
+/// MOUNTPOINT/NAME, where NAME is the view's name without .view, is a read-only file of the exact
+/// size of the sorted data. Any program can read it. The command runs until it is interrupted or
+/// the folder is unmounted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -24,9 +24,9 @@ pub use view::{CatArgs, InfoArgs, MaterializeArgs};
 
 /// Sorts data larger than memory, into a file or into a sorted view.
 ///
-/// A sorted view is a folder that holds the data in sorted pieces and a small index. It is ready in about half
-/// the time of a sorted file, with half the bytes written, and reads exactly like one: with `merganser cat`, or by
-/// any program through `merganser mount`.
+/// A sorted view is a folder that holds the data in sorted pieces and a small index. It is ready in
+/// about half the time of a sorted file, with half the bytes written, and reads exactly like one:
+/// with `merganser cat`, or by any program through `merganser mount`.
 #[derive(Debug, Parser)]
 #[command(name = "merganser", version, disable_help_subcommand = true)]
 #[command(args_override_self = true, max_term_width = 100)]
@@ -62,7 +62,8 @@ pub enum Command {
 
 /// Print the completion script of a shell
 ///
-/// Writes to standard output the script that makes a shell complete merganser's commands and options.
+/// Writes to standard output the script that makes a shell complete merganser's commands and
+/// options.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -76,7 +77,8 @@ pub struct CompletionsArgs {
 
 /// Print the manual page
 ///
-/// Writes the page merganser(1), and one page a command when a folder is given, from the same text as the help.
+/// Writes the page merganser(1), and one page a command when a folder is given, from the same text
+/// as the help.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,5 @@
-//! The options that say what a record is and how records are ordered; `sort` and `verify` share them.
+//! The options that say what a record is and how records are ordered; `sort` and `verify` share
+//! them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use clap::{Args, ValueEnum};
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
-    /// What a record is: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and value)
+    /// What a record is: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and
+    /// value)
     #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
     pub format: FormatName,
 
@@ -24,16 +26,22 @@ pub struct OrderArgs {
     #[arg(long, value_name = "SEP", help_heading = "Records")]
     pub csv_separator: Option<OsString>,
 
-    /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the empty string
-    /// between a non-blank and a blank]
+    /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
+    /// empty string between a non-blank and a blank]
     #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]
     pub field_separator: Option<OsString>,
 
     /// Sort by this key; repeat for more keys, the first decides first
     ///
-    /// Lines: POS1[,POS2][bdfgiMhnRrV] as in GNU sort, POS is FIELD[.CHARACTER].
-    /// Csv: NAME or INDEX (from 1), then any of :n (number) and :r (descending).
-    /// Fixed: OFFSET:LENGTH[:TYPE][:r]; TYPE is bytes (default), or u8 to u64, i8 to i64, f32, f64 with le or be.
+    /// Lines: `POS1[,POS2][bdfgiMhnRrV]` as in GNU sort; POS is `FIELD[.CHARACTER]`, from 1.
+    ///
+    /// Csv: a column's name or its number from 1, then any of `:n` (number), `:r` (descending) and
+    /// the other letters but b.
+    ///
+    /// Fixed: `OFFSET:LENGTH[:TYPE][:r]`, from 0; TYPE is bytes (default), or one of u8, i8, and
+    /// u16, u32, u64, i16, i32, i64, f32, f64 followed by le or be.
+    ///
+    /// Keyed: `:r`.
     #[arg(
         short = 'k',
         long,
@@ -43,8 +51,8 @@ pub struct OrderArgs {
     )]
     pub key: Vec<OsString>,
 
-    /// Compare by what WORD says, like the option of that letter: general-numeric -g, human-numeric -h, month -M,
-    /// numeric -n, random -R, version -V
+    /// Compare by what WORD says, like the option of that letter: general-numeric -g, human-numeric
+    /// -h, month -M, numeric -n, random -R, version -V
     #[arg(long, value_name = "WORD", hide_possible_values = true, help_heading = "Keys")]
     pub sort: Option<SortWord>,
 

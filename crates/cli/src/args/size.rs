@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 /// A number of bytes, as typed: `4096`, `512M`, `1.5GiB`, `10GB`.
 ///
-/// K, M, G, T (and KiB, MiB, ...) are powers of 1024 as in GNU sort; KB, MB, GB, TB are powers of 1000. A bare
-/// number, or one with `b`, is bytes. Case does not matter.
+/// K, M, G, T (and KiB, MiB, ...) are powers of 1024 as in GNU sort; KB, MB, GB, TB are powers of
+/// 1000. A bare number, or one with `b`, is bytes. Case does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 

@@ -8,10 +8,12 @@ use super::{Count, OrderArgs, Size};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
-/// Sorts records that need not fit in memory. Without INPUT, or where INPUT is -, it reads standard input; without
-/// -o and --view it writes standard output. The options on lines are GNU sort's, with its meaning in the C locale.
+/// Sorts records that need not fit in memory. Without INPUT, or where INPUT is -, it reads standard
+/// input; without -o and --view it writes standard output. The options on lines are GNU sort's, with
+/// its meaning in the C locale.
 ///
-/// Sizes take K, M, G, T or KiB, MiB, ... (powers of 1024) and KB, MB, GB, TB (powers of 1000); a bare number is bytes.
+/// Sizes take K, M, G, T or KiB, MiB, ... (powers of 1024) and KB, MB, GB, TB (powers of 1000); a
+/// bare number is bytes.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, override_usage = "merganser sort [OPTIONS] [INPUT]...")]
 #[command(after_help = "\
@@ -43,7 +45,8 @@ pub struct SortArgs {
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub view: Option<PathBuf>,
 
-    /// Keep only the first N records of the result; what can't be among them is never written anywhere
+    /// Keep only the first N records of the result; what can't be among them is never written
+    /// anywhere
     #[arg(long, visible_alias = "head", value_name = "N", help_heading = "Result")]
     pub top: Option<Count>,
 
@@ -88,8 +91,8 @@ pub struct SortArgs {
     )]
     pub memory: Option<Size>,
 
-    /// Where temporary runs go; repeat to spread them over several disks [default: $TMPDIR, or else the folder of
-    /// the output, or else /tmp; with --view, the view]
+    /// Where temporary runs go; repeat to spread them over several disks [default: $TMPDIR, or else
+    /// the folder of the output, or else /tmp; with --view, the view]
     #[arg(
         short = 'T',
         long,

@@ -8,12 +8,12 @@ use super::{OrderArgs, Size};
 
 /// Check that a file or a view is sorted, and count and sum its records
 ///
-/// Prints the number of records, of bytes and of duplicate keys, and a checksum that does not depend on the order:
-/// the sum of the CRC32 of all records, as the Sort Benchmark's valsort prints it. Equal checksums before and after
-/// a sort say that no record was lost, changed or doubled.
+/// Prints the number of records, of bytes and of duplicate keys, and a checksum that does not
+/// depend on the order: the sum of the CRC32 of all records, as the Sort Benchmark's valsort prints
+/// it. Equal checksums before and after a sort say that no record was lost, changed or doubled.
 ///
-/// Exits 1, and names the first record out of order, when it is not sorted. A view is checked by its own format
-/// and key.
+/// Exits 1, and names the first record out of order, when it is not sorted. A view is checked by
+/// its own format and key.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, override_usage = "merganser verify [OPTIONS] <FILE|VIEW>")]
 #[command(after_help = "\

@@ -9,8 +9,9 @@ use super::{Count, Size, Span};
 
 /// Write a view, or a part of it, to standard output
 ///
-/// Ranges are counted from 0 and leave out their end. Keys are compared with the first key of the view's order; they
-/// are typed as they stand in a record, and take \xHH, \t, \n, \0 and \\ for bytes that are hard to type.
+/// Ranges are counted from 0 and leave out their end. Keys are compared with the first key of the
+/// view's order; they are typed as they stand in a record, and take \xHH, \t, \n, \0 and \\ for
+/// bytes that are hard to type.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +57,8 @@ pub struct CatArgs {
 
 /// Copy a view out into a sorted file
 ///
-/// The file appears complete or not at all. An interrupted --consume continues when it is run again.
+/// The file appears complete or not at all. An interrupted --consume continues when it is run
+/// again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -72,7 +74,8 @@ pub struct MaterializeArgs {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// Give the view's space back while it is copied, so that both together never take much more than one
+    /// Give the view's space back while it is copied, so that both together never take much more
+    /// than one
     #[arg(long)]
     pub consume: bool,
 
@@ -95,7 +98,8 @@ pub struct MaterializeArgs {
 
 /// Tell what a view or a run file holds
 ///
-/// Prints format, key, records, bytes and runs. With --verify every block is read and its checksum compared.
+/// Prints format, key, records, bytes and runs. With --verify every block is read and its checksum
+/// compared.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -14,6 +14,6 @@ pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
     progress
         .phase("generating", Some(records.saturating_mul(config.generator.record_bytes_mean())));
     generate::write(&*config.generator, config.numbers, config.threads, &mut output, &*progress)
-        .map_err(|error| output.failure(&error))?;
+        .map_err(|error| Failure::named(&error))?;
     output.finish()
 }

@@ -1,9 +1,22 @@
 //! One file a subcommand: what it means (from [`crate::config`]) in, what happened out.
 
+mod cat;
 mod generate;
+mod info;
 mod manual;
+mod materialize;
+mod mount;
+mod report;
 mod sort;
 mod verify;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::sort::Budget;
+use ::sort::view::View;
+use storage::Directory;
+use storage::file::FileDirectory;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -15,11 +28,27 @@ use crate::signals::Cancel;
 /// Whatever keeps it from doing what was asked.
 pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
     match command {
-        Command::Sort(typed) => sort::run(typed.try_into()?, cancel),
-        Command::Verify(typed) => verify::run(typed.try_into()?, cancel),
+        Command::Sort(typed) => sort::run(&typed.try_into()?, cancel),
+        Command::Cat(typed) => cat::run(&typed.try_into()?, cancel),
+        Command::Mount(typed) => mount::run(typed.try_into()?, cancel),
+        Command::Materialize(typed) => materialize::run(&typed.try_into()?, cancel),
+        Command::Info(typed) => info::run(&typed),
+        Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Completions(typed) => manual::completions(&typed),
         Command::Man(typed) => manual::pages(&typed),
-        _ => Err("not yet".to_owned().into()),
     }
+}
+
+/// The folder at `path`.
+fn open_folder(path: &Path) -> Result<Arc<dyn Directory>, Failure> {
+    match FileDirectory::open(path) {
+        Ok(folder) => Ok(folder),
+        Err(error) => Err(Failure::named(&error)),
+    }
+}
+
+/// The view at `path`.
+fn open_view(path: &Path, memory_bytes: u64, threads: usize) -> Result<View, Failure> {
+    Ok(View::open(&open_folder(path)?, &Budget::new(memory_bytes), threads)?)
 }

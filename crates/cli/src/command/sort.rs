@@ -1,12 +1,26 @@
 //! `merganser sort`.
 
-use super::verify;
-use crate::config::{SortConfig, Sorting, Task};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sort::run::Compression;
+use sort::view::MANIFEST_NAME;
+use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
+use storage::{Directory, Storage};
+
+use super::{materialize, open_folder, report, verify};
+use crate::args::CompressionName;
+use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
 use crate::failure::Failure;
-use crate::signals::Cancel;
+use crate::input::Input;
+use crate::output::Output;
+use crate::progress;
+use crate::signals::{self, Cancel};
 
 /// Checks or sorts.
-pub fn run(config: SortConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     match &config.task {
         Task::Check { diagnose } => verify::check(
             &config.inputs[0],
@@ -16,10 +30,286 @@ pub fn run(config: SortConfig, cancel: &Cancel) -> Result<(), Failure> {
             config.quiet,
             cancel,
         ),
-        Task::Sort(sorting) => sort(&config, sorting, cancel),
+        Task::Sort(sorting) => sort(config, sorting, cancel),
     }
 }
 
-fn sort(_config: &SortConfig, _sorting: &Sorting, _cancel: &Cancel) -> Result<(), Failure> {
-    Err("sort: this build has no engine yet".to_owned().into())
+/// Opens everything, sorts, makes the result visible, and reports.
+fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
+    let watch = report::Watch::start();
+    let options = options(config, sorting)?;
+    if sorting.consume {
+        let done = consume(config, sorting, &options, cancel)?;
+        return match &sorting.report {
+            Some(path) => watch.write(path, "sort", &done),
+            None => Ok(()),
+        };
+    }
+    if sorting.merge && !matches!(sorting.destination, Destination::View(_)) {
+        let records = merge(config, sorting, &options, cancel)?;
+        return match &sorting.report {
+            Some(path) => watch.write(path, "merge", &serde_json::json!({ "records": records })),
+            None => Ok(()),
+        };
+    }
+    let inputs = config.inputs.iter().map(|input| input.open_for_sort(sorting.consume, cancel));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let run = |output: SortOutput<'_>| sort::sort(inputs, output, &options, &*progress);
+    let done: SortReport = match &sorting.destination {
+        Destination::View(path) => {
+            let unfinished = UnfinishedView::create(path)?;
+            let folder = open_folder(&unfinished.path)?;
+            let done = run(SortOutput::View { folder, name: view_name(path) })?;
+            unfinished.publish()?;
+            done
+        }
+        Destination::File(_) | Destination::Stdout => {
+            let path = match &sorting.destination {
+                Destination::File(path) => Some(&**path),
+                _ => None,
+            };
+            let mut output = Output::open(path)?;
+            let done = match output.storage() {
+                Some(storage) => run(SortOutput::Storage(storage as Arc<dyn Storage>))?,
+                None => run(SortOutput::Writer(&mut output))?,
+            };
+            output.finish()?;
+            done
+        }
+    };
+    drop(progress);
+    match &sorting.report {
+        Some(path) => watch.write(path, "sort", &done),
+        None => Ok(()),
+    }
+}
+
+/// Merges inputs that are sorted already.
+fn merge(
+    config: &SortConfig,
+    sorting: &Sorting,
+    options: &SortOptions,
+    cancel: &Cancel,
+) -> Result<u64, Failure> {
+    let inputs = config.inputs.iter().map(|input| input.open_for_sort(false, cancel));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let path = match &sorting.destination {
+        Destination::File(path) => Some(&**path),
+        _ => None,
+    };
+    let mut output = Output::open(path)?;
+    let mut top = Top { left: sorting.top, format: options.order.format };
+    let records = ::sort::merge::merge_sorted(
+        inputs,
+        &options.order,
+        &options.budget,
+        &*progress,
+        |bytes| {
+            let (wanted, more) = top.take(bytes);
+            output.write_all(wanted)?;
+            Ok(more)
+        },
+    )?;
+    output.finish()?;
+    Ok(sorting.top.map_or(records, |top| records.min(top)))
+}
+
+/// The first records of a stream, when only so many are wanted.
+struct Top {
+    left: Option<u64>,
+    format: ::sort::record::Format,
+}
+
+impl Top {
+    /// What of some whole records is wanted, and whether more is.
+    fn take<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
+        let Some(left) = &mut self.left else { return (bytes, true) };
+        let mut at = 0;
+        while *left > 0
+            && let Some(len) = self.format.record_len(&bytes[at..])
+        {
+            at += len;
+            *left -= 1;
+        }
+        (&bytes[..at], *left > 0)
+    }
+}
+
+/// Sorts while the inputs' space is given back. Interrupted, the same command goes on.
+fn consume(
+    config: &SortConfig,
+    sorting: &Sorting,
+    options: &SortOptions,
+    cancel: &Cancel,
+) -> Result<SortReport, Failure> {
+    let target = match &sorting.destination {
+        Destination::View(path) | Destination::File(path) => path,
+        Destination::Stdout => {
+            let why = "--consume: standard output can't be asked again after an interruption; use -o or --view";
+            return Err(why.to_owned().into());
+        }
+    };
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let is_view = matches!(sorting.destination, Destination::View(_));
+    let work = UnfinishedView::resume(target, is_view)?;
+    let folder = open_folder(&work.path)?;
+    let mut done = SortReport::default();
+    let copying = !is_view && materialize::is_interrupted(target);
+    if !copying && !work.path.join(MANIFEST_NAME).exists() {
+        let open = |input: &Input| match input.open_for_sort(true, cancel)? {
+            ::sort::run::Input::Storage(storage) => Ok(storage),
+            ::sort::run::Input::Stream { name, .. } => {
+                Err(Failure::Error(format!("--consume: {name} is no regular file")))
+            }
+        };
+        let inputs = config.inputs.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
+        done = ::sort::sort_consuming(&inputs, &folder, view_name(target), options, &*progress)?;
+    }
+    // The view is durable and has every record: what is left of the inputs is empty shells.
+    for input in &config.inputs {
+        let Input::File(path) = input else { continue };
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::on(path, &error));
+            }
+            _ => {}
+        }
+    }
+    if is_view {
+        work.publish()?;
+    } else {
+        let copy = materialize::Copy {
+            view: &work.path,
+            output: target,
+            consume: true,
+            memory_bytes: config.memory_bytes,
+            threads: config.threads,
+        };
+        copy.run(&*progress)?;
+    }
+    Ok(done)
+}
+
+fn options(config: &SortConfig, sorting: &Sorting) -> Result<SortOptions, Failure> {
+    let folders = sorting.temp_dirs.iter().map(|path| open_folder(path));
+    Ok(SortOptions {
+        order: config.order.clone(),
+        budget: Budget::new(config.memory_bytes),
+        threads: config.threads,
+        temp: folders.collect::<Result<Vec<Arc<dyn Directory>>, _>>()?,
+        temp_limit_bytes: sorting.temp_limit_bytes,
+        compression: match sorting.compression {
+            CompressionName::Off => CompressionChoice::Fixed(Compression::Off),
+            CompressionName::Lz4 => CompressionChoice::Fixed(Compression::Lz4),
+            CompressionName::Zstd => CompressionChoice::Fixed(Compression::Zstd),
+            CompressionName::Auto => CompressionChoice::Auto,
+        },
+        top: sorting.top,
+    })
+}
+
+/// The folder of a view that is being made, beside where the view is to be. Dropped before
+/// [`UnfinishedView::publish`] it is removed; a killed process leaves it, and the next one that
+/// makes the same view removes it then.
+struct UnfinishedView {
+    path: PathBuf,
+    target: PathBuf,
+    /// Locked as long as its maker lives, which tells a leftover from work in progress.
+    lock: File,
+    published: bool,
+}
+
+impl UnfinishedView {
+    fn create(target: &Path) -> Result<Self, Failure> {
+        let path = Self::hidden(target, true)?;
+        let lock = Self::claim(&path, target)?;
+        signals::remember(&path);
+        Ok(UnfinishedView { path, target: target.to_owned(), lock, published: false })
+    }
+
+    /// The folder of a sort that consumes its inputs: what an earlier one left there is kept, and
+    /// stays whatever happens. It becomes a view, or (not `is_view`) is copied out to a file.
+    fn resume(target: &Path, is_view: bool) -> Result<Self, Failure> {
+        let path = Self::hidden(target, is_view)?;
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Failure::on(target, &error));
+            }
+            _ => {}
+        }
+        let lock = Self::lock(&path, target)?;
+        Ok(UnfinishedView { path, target: target.to_owned(), lock, published: true })
+    }
+
+    /// The folder's name until it is finished.
+    fn hidden(target: &Path, is_view: bool) -> Result<PathBuf, Failure> {
+        if is_view && target.symlink_metadata().is_ok() {
+            let target = target.display();
+            return Err(format!("{target}: exists; remove it or give --view another name").into());
+        }
+        let name =
+            target.file_name().ok_or_else(|| format!("'{}' is no name", target.display()))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(".unfinished");
+        Ok(target.with_file_name(hidden))
+    }
+
+    fn lock(path: &Path, target: &Path) -> Result<File, Failure> {
+        let lock = File::open(path).map_err(|error| Failure::on(target, &error))?;
+        if lock.try_lock().is_err() {
+            let target = target.display();
+            return Err(format!("{target}: another process is making this just now").into());
+        }
+        Ok(lock)
+    }
+
+    /// Makes the folder, or empties it if a process left it that is no more.
+    fn claim(path: &Path, target: &Path) -> Result<File, Failure> {
+        let on_target = |error: io::Error| Failure::on(target, &error);
+        loop {
+            match fs::create_dir(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(on_target(error));
+                }
+                _ => {}
+            }
+            let lock = Self::lock(path, target)?;
+            if ::sort::is_interrupted_sort(&open_folder(path)?)? {
+                return Err(format!(
+                    "{}: holds records of an interrupted sort --consume; repeat that command to finish it",
+                    path.display()
+                )
+                .into());
+            }
+            let leftover = fs::read_dir(path).map_err(on_target)?.next().is_some();
+            if !leftover {
+                return Ok(lock);
+            }
+            fs::remove_dir_all(path).map_err(on_target)?;
+        }
+    }
+
+    /// Gives the view its name, durably.
+    fn publish(mut self) -> Result<(), Failure> {
+        let on_target = |error: io::Error| Failure::on(&self.target, &error);
+        self.lock.sync_all().map_err(on_target)?;
+        fs::rename(&self.path, &self.target).map_err(on_target)?;
+        self.published = true;
+        let parent = self.target.parent().filter(|parent| *parent != Path::new(""));
+        let parent = File::open(parent.unwrap_or(Path::new("."))).map_err(on_target)?;
+        parent.sync_all().map_err(on_target)
+    }
+}
+
+impl Drop for UnfinishedView {
+    fn drop(&mut self) {
+        if !self.published {
+            // What can't be removed is removed by the next process that makes this view.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+        signals::forget(&self.path);
+    }
 }

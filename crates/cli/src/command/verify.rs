@@ -1,11 +1,13 @@
 //! `merganser verify`, and `sort -c`.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::json;
 use sort::key::OrderSpec;
 use sort::record::Format;
-use sort::verify::{self, Disorder, Limits, Summary};
+use sort::verify::{self, Disorder, Limits, Summary, Verifier};
+use storage::Storage;
 
 use crate::config::{Subject, VerifyConfig};
 use crate::failure::Failure;
@@ -14,15 +16,13 @@ use crate::progress;
 use crate::signals::Cancel;
 
 /// Checks, and prints what was found.
-pub fn run(config: VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let (name, found) = match config.subject {
+pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let (name, found) = match &config.subject {
         Subject::Records(input, order) => {
             let limits = limits(config.memory_bytes, false);
-            (input.to_string(), stream(&input, &order, limits, config.quiet, cancel)?)
+            (input.to_string(), stream(input, order, limits, config.quiet, cancel)?)
         }
-        Subject::View(path) => {
-            return Err(Failure::Error(format!("{}: is a folder", path.display())));
-        }
+        Subject::View(path) => (path.display().to_string(), view(path, config, cancel)?),
     };
     let text = if config.json { json(&found) } else { table(&found) };
     io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))?;
@@ -72,10 +72,28 @@ fn stream(
     quiet: bool,
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
-    let mut reader = input.open()?;
+    let mut reader = input.open(cancel)?;
     let progress = progress::on_stderr(quiet, cancel);
     progress.phase("verifying", reader.size());
     Ok(verify::stream(&input.to_string(), &mut reader, order, limits, &*progress)?)
+}
+
+/// Reads a view, as a reader of the sorted file would, in the view's own order.
+fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, Failure> {
+    let view = super::open_view(path, config.memory_bytes, config.threads)?;
+    let progress = progress::on_stderr(config.quiet, cancel);
+    progress.phase("verifying", Some(view.size()));
+    let name = path.display().to_string();
+    let mut verifier = Verifier::new(&name, view.order(), limits(config.memory_bytes, false));
+    let mut stream = view.stream(0..view.size())?;
+    while let Some(bytes) = stream.next_bytes()? {
+        verifier.feed(bytes)?;
+        progress.advance(bytes.len() as u64);
+        if progress.cancelled() {
+            return Err(sort::Error::Cancelled.into());
+        }
+    }
+    Ok(verifier.finish()?)
 }
 
 /// A record is held twice while it is compared, beside a few megabytes that are being read.

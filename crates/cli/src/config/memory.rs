@@ -8,8 +8,8 @@ const SHARE: u64 = 4;
 /// What is assumed where the system tells nothing.
 const UNKNOWN_BYTES: u64 = 1 << 30;
 
-/// A quarter of what this process could still get: of the system's available memory, or of its control group's limit
-/// when that is less.
+/// A quarter of what this process could still get: of the system's available memory, or of its
+/// control group's limit when that is less.
 pub fn default_bytes() -> u64 {
     available_bytes(Path::new("/")).unwrap_or(UNKNOWN_BYTES) / SHARE
 }
@@ -28,7 +28,8 @@ fn meminfo(text: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The least limit on the way from a line of `/proc/self/cgroup` (`ID:CONTROLLERS:PATH`) up to the root.
+/// The least limit on the way from a line of `/proc/self/cgroup` (`ID:CONTROLLERS:PATH`) up to the
+/// root.
 fn group_limit(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,7 +1,7 @@
 //! What the arguments mean.
 //!
-//! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every refusal names the
-//! flag. The types here have no options left that contradict one another.
+//! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every
+//! refusal names the flag. The types here have no options left that contradict one another.
 
 mod generate;
 mod memory;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub use generate::GenerateConfig;
 pub use sort::{Destination, SortConfig, Sorting, Task};
 pub use verify::{Subject, VerifyConfig};
-pub use view::{CatConfig, MaterializeConfig, MountConfig, Part};
+pub use view::{CatConfig, MaterializeConfig, MountConfig, Part, view_name};
 
 use crate::args::Size;
 use crate::failure::Failure;
@@ -28,6 +28,11 @@ fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
         Some(Size(bytes)) => Ok(bytes),
         None => Ok(memory::default_bytes()),
     }
+}
+
+/// The memory budget of a command that only looks at a view.
+pub fn view_memory_bytes() -> u64 {
+    memory::default_bytes()
 }
 
 /// Where the report goes; JSON is the one kind there is.

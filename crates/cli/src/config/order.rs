@@ -110,7 +110,8 @@ fn letters(typed: &OrderArgs) -> String {
     .collect()
 }
 
-/// What decides the permutation of -R: a file, or chance. Orders without it have none, so that they stay comparable.
+/// What decides the permutation of -R: a file, or chance. Orders without it have none, so that they
+/// stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     if let Some(path) = &typed.random_source {
         return Ok(salt_from(&fs::read(path).map_err(|e| Failure::on(path, &e))?));

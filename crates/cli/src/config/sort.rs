@@ -202,7 +202,8 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     })
 }
 
-/// Beside the output, where the same amount of space is needed anyway, unless the user has said otherwise.
+/// Beside the output, where the same amount of space is needed anyway, unless the user has said
+/// otherwise.
 fn default_temp_dir(destination: &Destination) -> PathBuf {
     if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         return dir.into();

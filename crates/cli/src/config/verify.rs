@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sort::key::OrderSpec;
 
-use super::{memory_bytes, order};
+use super::{memory_bytes, order, threads};
 use crate::args::VerifyArgs;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -16,6 +16,8 @@ pub struct VerifyConfig {
     pub subject: Subject,
     /// The memory budget.
     pub memory_bytes: u64,
+    /// How many threads merge a view.
+    pub threads: usize,
     /// Whether to print JSON.
     pub json: bool,
     /// No bar.
@@ -49,6 +51,12 @@ impl TryFrom<VerifyArgs> for VerifyConfig {
             Subject::Records(Input::named(&typed.input), order)
         };
         let memory_bytes = memory_bytes(typed.memory)?;
-        Ok(VerifyConfig { subject, memory_bytes, json: typed.json, quiet: typed.quiet })
+        Ok(VerifyConfig {
+            subject,
+            memory_bytes,
+            threads: threads(None)?,
+            json: typed.json,
+            quiet: typed.quiet,
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! What the commands on a view were asked to do.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{memory_bytes, report, threads};
 use crate::args::{CatArgs, MaterializeArgs, MountArgs, Span};
@@ -99,6 +99,8 @@ pub struct MountConfig {
     pub mountpoint: PathBuf,
     /// The file's name: the view's without `.view`.
     pub file_name: String,
+    /// How many threads read.
+    pub threads: usize,
     /// Whether other users may read it.
     pub allow_other: bool,
     /// The memory budget.
@@ -111,16 +113,21 @@ impl TryFrom<MountArgs> for MountConfig {
     fn try_from(typed: MountArgs) -> Result<Self, Failure> {
         // `x.view/.` and `.` have a name, too, once resolved.
         let resolved = typed.view.canonicalize().map_err(|e| Failure::on(&typed.view, &e))?;
-        let name = resolved.file_name().unwrap_or_default().to_string_lossy();
-        let file_name = name.strip_suffix(".view").unwrap_or(&name).to_owned();
         Ok(MountConfig {
             view: typed.view,
             mountpoint: typed.mountpoint,
-            file_name,
+            file_name: view_name(&resolved),
+            threads: threads(None)?,
             allow_other: typed.allow_other,
             memory_bytes: memory_bytes(typed.memory)?,
         })
     }
+}
+
+/// What the view in this folder is called: the folder's name without `.view`.
+pub fn view_name(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(".view").unwrap_or(&name).to_owned()
 }
 
 /// The bytes of a typed key: `\xHH`, `\t`, `\n`, `\r`, `\0` and `\\` stand for one each.

@@ -1,6 +1,5 @@
 //! Rows of comma-separated values.
 
-use std::io::Write;
 use std::ops::Range;
 
 use super::Generator;
@@ -16,8 +15,9 @@ const CITIES: u64 = 512;
 
 /// Rows of `id,name,city,amount,note`.
 ///
-/// The id is a number that no other row has, in no visible order; the name is a text that many rows share; the amount
-/// may be negative. Of the cities and notes some are quoted and hold commas, doubled quotes or newlines.
+/// The id is a number that no other row has, in no visible order; the name is a text that many rows
+/// share; the amount may be negative. Of the cities and notes some are quoted and hold commas,
+/// doubled quotes or newlines.
 pub struct Csv {
     words: Words,
     seed: u64,
@@ -75,21 +75,37 @@ impl Csv {
     }
 }
 
+/// Appends `number` with at least `digits` digits. Formatting would take half the time of a row.
+fn decimal(mut number: u64, digits: usize, out: &mut Vec<u8>) {
+    let mut text = [b'0'; 20];
+    let mut at = text.len();
+    while number > 0 {
+        at -= 1;
+        text[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend_from_slice(&text[at.min(text.len() - digits)..]);
+}
+
 impl Generator for Csv {
     fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>) {
         for number in numbers {
             let random = &mut SplitMix::of_record(self.seed, number);
             let id = (u128::from(number) * u128::from(ID_STEP) + u128::from(self.seed))
                 % u128::from(IDS);
-            write!(out, "{id},").expect("a vector takes all");
+            decimal(id as u64, 1, out);
+            out.push(b',');
             self.capitalised(random, out);
             out.push(b' ');
             self.capitalised(random, out);
             out.push(b',');
             self.city(random, out);
             let cents = random.below(2_000_000);
-            let sign = if random.below(8) == 0 { "-" } else { "" };
-            write!(out, ",{sign}{}.{:02},", cents / 100, cents % 100).expect("a vector takes all");
+            out.extend_from_slice(if random.below(8) == 0 { b",-" } else { b"," });
+            decimal(cents / 100, 1, out);
+            out.push(b'.');
+            decimal(cents % 100, 2, out);
+            out.push(b',');
             self.note(random, out);
             out.push(b'\n');
         }

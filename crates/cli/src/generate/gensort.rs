@@ -1,4 +1,5 @@
-//! The records of the Sort Benchmark (<http://sortbenchmark.org>), byte for byte as its `gensort` makes them.
+//! The records of the Sort Benchmark (<http://sortbenchmark.org>), byte for byte as its `gensort`
+//! makes them.
 //!
 //! Random number `n` of the generator is the key of record `n`:
 //!
@@ -11,8 +12,9 @@
 //!            base 95      32 hex digits        of the low 52 bits
 //! ```
 //!
-//! *Skewed* records have the first bits of their key (0 to 48 of them, none in a quarter of the records) replaced by
-//! those of record `log2(n) + 1`, so every doubling of the record number brings a new frequent prefix.
+//! *Skewed* records have the first bits of their key (0 to 48 of them, none in a quarter of the
+//! records) replaced by those of record `log2(n) + 1`, so every doubling of the record number
+//! brings a new frequent prefix.
 
 use std::ops::Range;
 
@@ -24,7 +26,8 @@ const KEY_BYTES: usize = 10;
 
 const PARTS: usize = RECORD_BYTES / KEY_BYTES;
 const FILLER_AT: usize = 46;
-/// What the parts of a binary record are masked with, so that none repeats the key of a later record.
+/// What the parts of a binary record are masked with, so that none repeats the key of a later
+/// record.
 const MASKS: [u128; PARTS] = [
     0,
     0xF0E8_E4E2_E1D8_D4D2_D1CC,
@@ -73,8 +76,8 @@ impl Gensort {
     /// Bytes of the benchmark's own records.
     pub const RECORD_BYTES: usize = 100;
 
-    /// Records of `record_bytes`, at least [`Kind::record_bytes_min`]. Seed 0 and [`Gensort::RECORD_BYTES`] give the
-    /// benchmark's own.
+    /// Records of `record_bytes`, at least [`Kind::record_bytes_min`]. Seed 0 and
+    /// [`Gensort::RECORD_BYTES`] give the benchmark's own.
     pub fn new(kind: Kind, record_bytes: usize, skew: bool, seed: u64) -> Self {
         assert!(
             record_bytes >= kind.record_bytes_min(),

@@ -26,11 +26,12 @@ impl Lines {
 
 impl Generator for Lines {
     fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>) {
+        // Words are copied whole, blanks after them included; the line is cut where it is long
+        // enough.
+        let mut line = [0u8; (CHARACTERS_MIN + LENGTHS) as usize + Words::BYTES_MAX];
         for number in numbers {
             let mut random = SplitMix::of_record(self.seed, number);
             let len = (CHARACTERS_MIN + random.below(LENGTHS)) as usize;
-            // Words are copied whole, blanks after them included; the line is cut where it is long enough.
-            let mut line = [0u8; (CHARACTERS_MIN + LENGTHS) as usize + Words::BYTES_MAX];
             let mut at = 0;
             while at < len {
                 let (text, word_len) = self.words.draw(&mut random);

@@ -1,7 +1,7 @@
 //! Test data: a function of its options and nothing else.
 //!
-//! A [`Generator`] makes any stretch of its records without making those before, so [`write()`] lets every thread
-//! make blocks of its own and hands them on in order.
+//! A [`Generator`] makes any stretch of its records without making those before, so [`write()`]
+//! lets every thread make blocks of its own and hands them on in order.
 //!
 //! ```text
 //!   thread 1   make block 0 │ write 0 │ make block 2 │ write 2 │ ...

@@ -8,12 +8,12 @@ use std::sync::{Condvar, Mutex};
 use super::Generator;
 use sort::Progress;
 
-/// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small enough that a block
-/// is still in the cache when it is written.
+/// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small
+/// enough that a block is still in the cache when it is written.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Writes the records `numbers` of `generator`, its header first when they begin at 0, with `threads` threads.
-/// Returns the number of bytes.
+/// Writes the records `numbers` of `generator`, its header first when they begin at 0, with
+/// `threads` threads. Returns the number of bytes.
 ///
 /// The bytes do not depend on `threads`.
 ///

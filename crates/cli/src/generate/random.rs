@@ -1,7 +1,7 @@
 //! Small deterministic random numbers.
 
-/// Steele, Lea and Flood's SplitMix64: a counter and a mixing function, so that any two seeds give unrelated
-/// sequences from the first number on.
+/// Steele, Lea and Flood's SplitMix64: a counter and a mixing function, so that any two seeds give
+/// unrelated sequences from the first number on.
 #[derive(Debug, Clone)]
 pub struct SplitMix {
     state: u64,
@@ -44,10 +44,11 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The Sort Benchmark's 128-bit linear congruential generator: `f(x) = A x + C` modulo 2^128, from 0 on.
+/// The Sort Benchmark's 128-bit linear congruential generator: `f(x) = A x + C` modulo 2^128, from
+/// 0 on.
 ///
-/// `C` begins with the letters `JimGrayRIP` and is odd, `A` is from L'Ecuyer's tables (Mathematics of Computation
-/// 68, 1999): the period is 2^128.
+/// `C` begins with the letters `JimGrayRIP` and is odd, `A` is from L'Ecuyer's tables (Mathematics
+/// of Computation 68, 1999): the period is 2^128.
 #[derive(Debug, Clone, Copy)]
 pub struct Lcg {
     state: u128,

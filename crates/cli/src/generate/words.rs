@@ -2,20 +2,20 @@
 
 use super::random::SplitMix;
 
-/// Words of a made-up language. Word `r` (from 0) is drawn with a probability proportional to `1 / (r + 1)`: Zipf's
-/// law.
+/// Words of a made-up language. Word `r` (from 0) is drawn with a probability proportional to `1 /
+/// (r + 1)`: Zipf's law.
 ///
-/// Drawing takes one random number and one table look-up (Walker's alias method, in integers): slot `i` gives word
-/// `i` when the low 32 bits are below its threshold, its alias otherwise.
+/// Drawing takes one random number and one table look-up (Walker's alias method, in integers): slot
+/// `i` gives word `i` when the low 32 bits are below its threshold, its alias otherwise.
 pub struct Words {
     slots: Vec<Slot>,
+    texts: Vec<[u8; Words::BYTES_MAX]>,
+    lengths: Vec<u8>,
 }
 
 struct Slot {
     threshold: u32,
     alias: u32,
-    text: [u8; Words::BYTES_MAX],
-    len: u8,
 }
 
 impl Words {
@@ -26,12 +26,9 @@ impl Words {
 
     /// The one vocabulary.
     pub fn new() -> Self {
-        let mut slots: Vec<Slot> = (0..Self::COUNT)
-            .map(|rank| {
-                let (text, len) = spell(rank);
-                Slot { threshold: u32::MAX, alias: rank as u32, text, len }
-            })
-            .collect();
+        let (texts, lengths) = (0..Self::COUNT).map(spell).unzip();
+        let own = |rank| Slot { threshold: u32::MAX, alias: rank as u32 };
+        let mut slots: Vec<Slot> = (0..Self::COUNT).map(own).collect();
         // Weights scaled so that their mean is COUNT: a slot's fair share.
         let weight = |rank: usize| (1u64 << 40) / (rank as u64 + 1);
         let total: u64 = (0..Self::COUNT).map(weight).sum();
@@ -41,8 +38,8 @@ impl Words {
                     as u64
             })
             .collect();
-        // Frequent words, from the front, fill up the slots of rare ones, from the back. A frequent word that
-        // gave too much away is filled up by the next.
+        // Frequent words, from the front, fill up the slots of rare ones, from the back. A frequent
+        // word that gave too much away is filled up by the next.
         let mut rich = 0;
         for poor in (0..Self::COUNT).rev() {
             let mut needy = poor;
@@ -57,27 +54,29 @@ impl Words {
                 }
             }
         }
-        Words { slots }
+        Words { slots, texts, lengths }
     }
 
     /// Draws a word: its bytes (the rest of the array is blank) and its length.
     #[inline]
     pub fn draw(&self, random: &mut SplitMix) -> (&[u8; Self::BYTES_MAX], usize) {
         let number = random.next();
-        let slot = &self.slots[(number >> 32) as usize % Self::COUNT];
-        let slot =
-            if number as u32 <= slot.threshold { slot } else { &self.slots[slot.alias as usize] };
-        (&slot.text, usize::from(slot.len))
+        let index = (number >> 32) as usize % Self::COUNT;
+        let slot = &self.slots[index];
+        // Choosing an index, not a word, compiles to a conditional move: which one it is can't be
+        // predicted.
+        let index = if number as u32 <= slot.threshold { index } else { slot.alias as usize };
+        (&self.texts[index], usize::from(self.lengths[index]))
     }
 
     /// Word `index`, for columns with few values.
     pub fn get(&self, index: usize) -> &[u8] {
-        let slot = &self.slots[index];
-        &slot.text[..usize::from(slot.len)]
+        &self.texts[index][..usize::from(self.lengths[index])]
     }
 }
 
-/// Spells a rank in syllables, two letters a digit: frequent words are short, and no two words are alike.
+/// Spells a rank in syllables, two letters a digit: frequent words are short, and no two words are
+/// alike.
 fn spell(rank: usize) -> ([u8; Words::BYTES_MAX], u8) {
     const CONSONANTS: &[u8; 16] = b"bcdfghjklmnprstv";
     const VOWELS: &[u8; 5] = b"aeiou";
@@ -87,7 +86,8 @@ fn spell(rank: usize) -> ([u8; Words::BYTES_MAX], u8) {
     let mut left = rank + 1;
     while left > 0 {
         left -= 1;
-        // 37 has no factor in common with 80: neighbours in rank are no neighbours in the dictionary.
+        // 37 has no factor in common with 80: neighbours in rank are no neighbours in the
+        // dictionary.
         let syllable = (left % SYLLABLES * 37 + 11 + len) % SYLLABLES;
         text[len] = CONSONANTS[syllable / VOWELS.len()];
         text[len + 1] = VOWELS[syllable % VOWELS.len()];

@@ -4,11 +4,13 @@
 //! - `generate`: test data, judged by `sha256sum`
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, beside GNU sort
+//! - `views`: views made, read in parts, verified, copied out
 
 mod generate;
 mod help;
 mod usage;
 mod verify;
+mod views;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -35,8 +37,8 @@ fn prints<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Vec<u8> {
     output.stdout
 }
 
-/// Runs it and expects status 2, nothing on stdout and one sentence on stderr; gives the sentence without the name
-/// of the command.
+/// Runs it and expects status 2, nothing on stdout and one sentence on stderr; gives the sentence
+/// without the name of the command.
 fn fails<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> String {
     let output = merganser(dir, arguments).output().expect("it starts");
     let stderr = stderr(&output);

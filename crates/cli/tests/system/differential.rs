@@ -4,6 +4,7 @@
 //! Every case goes one of several ways from input to output; all of them must give the same
 //! bytes. A difference is shrunk to few lines before it is told.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -249,7 +250,16 @@ impl Case {
     /// The same case with as few lines and options as still differ.
     fn shrunk(self, folder: &Folder) -> Case {
         let mut best = self;
-        if best.inputs.iter().map(Vec::len).sum::<usize>() > 20_000 {
+        if best.memory > 0 {
+            // What differs in a large input mostly differs in each of its lines once, too.
+            let distinct: BTreeSet<_> = best.inputs[0].split_inclusive(|&b| b == b'\n').collect();
+            let mut case = best.clone();
+            (case.inputs[0], case.memory) = (distinct.into_iter().collect::<Vec<_>>().concat(), 0);
+            if case.difference(folder).is_some() {
+                best = case;
+            }
+        }
+        if best.inputs.iter().map(Vec::len).sum::<usize>() > 100_000 {
             return best;
         }
         let end = if best.options.iter().any(|o| o == "-z") { 0 } else { b'\n' };
@@ -452,16 +462,23 @@ fn random_field(chance: &mut Chance, texture: u64, out: &mut Vec<u8>) {
         5 => {
             for _ in 0..chance.below(5) {
                 let parts =
-                    [".", "-", "~", "1", "10", "9", "01", "a", "B", ".tar", ".gz", "v", "0", "rc"];
+                    [".", "-", "~", "1", "10", "9", "01", "a", "B", ".tar", ".gz", "v", "0", "xc"];
                 out.extend_from_slice(chance.pick(&parts).as_bytes());
             }
         }
         6 => {
             for _ in 0..chance.below(8) {
-                out.push(chance.next() as u8);
+                out.push(match chance.next() as u8 {
+                    // GNU sort 9.1 takes this byte in a number for a separator of thousands.
+                    0x80 => 0x81,
+                    // Suffixes of human numbers since GNU sort 9.2.
+                    b'R' | b'r' | b'Q' | b'q' => b'w',
+                    byte => byte,
+                });
             }
         }
         7 => {
+            // No NaN: GNU sort's order of several depends on the order they come in.
             let numbers = [
                 "1",
                 "-1",
@@ -477,7 +494,6 @@ fn random_field(chance: &mut Chance, texture: u64, out: &mut Vec<u8>) {
                 "inf",
                 "-inf",
                 "INFINITY",
-                "nan",
                 "",
                 "abc",
                 "1e400",

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
 /// Seconds after which a command counts as hanging.
-const PATIENCE: &str = "120";
+const PATIENCE: &str = "60";
 
 /// The binary under test.
 pub fn binary() -> OsString {

@@ -123,7 +123,7 @@ fn records_of_very_different_lengths_stay_within_memory() {
     let mut chance = Chance::new();
     let mut content = Vec::new();
     while content.len() < (memory * 2) as usize {
-        let long = if chance.once_in(2000) { memory / 16 } else { 0 };
+        let long = if chance.once_in(200) { memory / 128 } else { 0 };
         let len = chance.below(30) + chance.below(long + 1);
         let first = (chance.next() >> 40) as u8 % 26;
         content.extend((0..len).map(|i| b'a' + (first + (i % 7) as u8) % 26));

@@ -54,15 +54,20 @@ impl ColumnKey {
     }
 }
 
-/// The option letters that `word` stands for.
+/// The option letters that `word` stands for: itself, or a WORD of GNU sort's `--sort=WORD`.
 fn letters(word: &str) -> Option<&str> {
     let is_letter = |letter: char| "dfghiMnRrV".contains(letter);
-    match word {
-        "" => None,
-        "text" => Some(""),
-        _ if word.chars().all(is_letter) => Some(word),
-        _ => super::spec::sort_letter(word),
-    }
+    Some(match word {
+        "text" => "",
+        "general-numeric" => "g",
+        "human-numeric" => "h",
+        "month" => "M",
+        "numeric" => "n",
+        "random" => "R",
+        "version" => "V",
+        _ if !word.is_empty() && word.chars().all(is_letter) => word,
+        _ => return None,
+    })
 }
 
 /// All keys of a row.

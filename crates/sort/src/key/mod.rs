@@ -45,7 +45,7 @@ mod version;
 use std::cmp::Ordering;
 
 pub use random::salt_from;
-pub use spec::{KeyError, OrderSpec, parse_separator, sort_letter};
+pub use spec::{KeyError, OrderSpec, parse_separator};
 
 use crate::record::{Format, key_of};
 

@@ -1,5 +1,7 @@
 //! Decimal numbers of any length, as GNU `sort -n` reads them: blanks, `-`, digits, `.`, digits,
-//! whatever follows is ignored; no digits at all is zero. Nothing is rounded.
+//! whatever follows is ignored; no digits at all is zero. Nothing is rounded. (GNU sort 9.1 also
+//! skips bytes `80` inside a number, which it takes for the separator of thousands that the C
+//! locale does not have; here they end it.)
 //!
 //! ```text
 //! zero        80

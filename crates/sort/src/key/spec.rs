@@ -32,7 +32,8 @@ pub struct OrderSpec {
     /// The records to order.
     pub format: Format,
     /// The keys, most important first, as they follow their flag: `-k` for lines, `--key` for
-    /// other formats. None means the whole record, and the key of [`Format::Keyed`].
+    /// other formats. None means the whole record as it lies there, quotes and all, or the key
+    /// of [`Format::Keyed`].
     #[serde(default)]
     pub keys: Vec<String>,
     /// GNU sort's ordering letters for keys that have none of their own. Lines take
@@ -70,27 +71,13 @@ pub enum KeyError {
     #[error("options '-{0}' are incompatible")]
     Incompatible(String),
     /// A flag that these records have no use for.
-    #[error("{flag} has no meaning for {format} records")]
+    #[error("{flag} has no meaning for {records}")]
     Unfit {
         /// The flag, with its dashes.
         flag: String,
-        /// The records' format, as `--format` has it.
-        format: &'static str,
+        /// What the records are.
+        records: &'static str,
     },
-}
-
-/// The option letter that a `WORD` of `--sort=WORD` stands for, as a string of one.
-#[must_use]
-pub fn sort_letter(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "general-numeric" => "g",
-        "human-numeric" => "h",
-        "month" => "M",
-        "numeric" => "n",
-        "random" => "R",
-        "version" => "V",
-        _ => return None,
-    })
 }
 
 /// The field separator that the value of `-t` stands for: one byte, or `\0` for NUL.
@@ -184,6 +171,11 @@ impl OrderSpec {
         separator: u8,
         header: Option<&[u8]>,
     ) -> Result<Keys, KeyError> {
+        if matches!(separator, b'"' | b'\n' | b'\r') {
+            let separator = separator.escape_ascii().to_string();
+            let reason = "quotes and line ends cannot separate the fields of csv rows";
+            return Err(value("-t", &separator, reason));
+        }
         if self.keys.is_empty() {
             return Ok(whole_record(Place::Line, global));
         }
@@ -256,11 +248,12 @@ impl OrderSpec {
     fn unfit(&self, flag: &str) -> KeyError {
         KeyError::Unfit {
             flag: flag.to_owned(),
-            format: match self.format {
+            records: match self.format {
                 Format::Lines { .. } => "lines",
-                Format::Csv { .. } => "csv",
-                Format::Fixed { .. } => "fixed",
-                Format::Keyed => "keyed",
+                Format::Csv { .. } if self.keys.is_empty() => "csv rows without --key",
+                Format::Csv { .. } => "csv rows",
+                Format::Fixed { .. } => "fixed-length records",
+                Format::Keyed => "length-prefixed records",
             },
         }
     }

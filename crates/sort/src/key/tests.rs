@@ -496,6 +496,9 @@ fn csv_fields_are_compared_unquoted() {
             check_pair(&order, a, b, i.cmp(&j));
         }
     }
+    let words = with_keys(CSV, &["b:numeric:r", "a:b:text"]).compile(Some(b"a:b,b\n")).unwrap();
+    check_pair(&words, b"x,9\n", b"x,10\n", Ordering::Greater);
+    check_pair(&words, b"x,9\n", b"y,9.0\n", Ordering::Less);
     let by_number = with_keys(CSV, &["2", "1"]).compile(Some(b"2,1\n")).unwrap();
     check_pair(&by_number, b"a,z\n", b"b,a\n", Ordering::Less);
     let back = with_keys(CSV, &["3", "1:Vr"]).compile(Some(b"a,b,c\n")).unwrap();
@@ -532,10 +535,15 @@ fn errors_name_the_flag_and_the_value() {
             with_keys(fixed, &["1:2:r:n"]),
             "--key '1:2:r:n': 'n' is out of place; only r follows the type",
         ),
-        (option(fixed, "n"), "-n has no meaning for fixed records"),
+        (option(fixed, "n"), "-n has no meaning for fixed-length records"),
         (
             with_keys(Format::Keyed, &["x"]),
             "--key 'x': a length-prefixed record has one key, and only :r can be given",
+        ),
+        (option(without_header, "n"), "-n has no meaning for csv rows without --key"),
+        (
+            OrderSpec::new(Format::Csv { separator: b'\n', header: false }),
+            "-t '\\n': quotes and line ends cannot separate the fields of csv rows",
         ),
         (with_keys(without_header, &["0"]), "--key '0': columns are counted from 1"),
         (
@@ -544,7 +552,7 @@ fn errors_name_the_flag_and_the_value() {
         ),
         (
             OrderSpec { separator: Some(b';'), ..OrderSpec::new(fixed) },
-            "-t has no meaning for fixed records",
+            "-t has no meaning for fixed-length records",
         ),
     ] {
         assert_eq!(error(&spec), expected);

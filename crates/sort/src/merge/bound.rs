@@ -76,9 +76,7 @@ impl Bound {
                 }
                 low
             }
-            Some((tie_run, _)) => {
-                run.fences_below(&self.key, number < tie_run, undecided, range)
-            },
+            Some((tie_run, _)) => run.fences_below(&self.key, number < tie_run, undecided, range),
             None => run.fences_below(&self.key, false, undecided, range),
         }
     }

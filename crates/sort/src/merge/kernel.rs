@@ -28,8 +28,20 @@ pub struct MergeCount {
     pub bytes: u64,
 }
 
+/// One sorted input of a merge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment<'a> {
+    /// Whole records.
+    pub(crate) bytes: &'a [u8],
+    /// Whether records follow that are not in memory: the merge stops when these are used up.
+    pub(crate) more: bool,
+}
+
 struct Cursor<'a, K> {
+    /// Its number among the segments.
+    number: usize,
     rest: &'a [u8],
+    more: bool,
     len: usize,
     kept: K,
     prefix: u64,
@@ -56,34 +68,59 @@ struct Node {
     ended: u32,
 }
 
-/// Merges `segments`, each sorted, whose order breaks ties, into `out` until that is full or
-/// nothing is left. The last record is cut when it does not fit. With `unique`, only the first of
-/// records with equal keys is written.
+/// Merges `segments`, each sorted, whose order breaks ties, into `out` until that is full, nothing
+/// is left, or a segment with more to come is used up. The last record is cut when it does not
+/// fit. With `unique`, only the first of records with equal keys is written. What is left of each
+/// segment is left in it.
 pub(crate) fn merge<F: Framing, A: KeyAccess>(
     framing: F,
     access: A,
-    segments: &[&[u8]],
+    segments: &mut [Segment<'_>],
     unique: bool,
     out: &mut [u8],
 ) -> MergeCount {
-    let mut cursors: Vec<Cursor<'_, A::Kept>> = segments
-        .iter()
-        .filter(|s| !s.is_empty())
-        .map(|rest| Cursor { rest, len: 0, kept: A::Kept::default(), prefix: 0 })
+    if segments.iter().any(|s| s.more && s.bytes.is_empty()) {
+        return MergeCount::default();
+    }
+    let mut cursors: Vec<Cursor<'_, A::Kept>> = (0..)
+        .zip(segments.iter())
+        .filter(|(_, s)| !s.bytes.is_empty())
+        .map(|(number, s)| Cursor {
+            number,
+            rest: s.bytes,
+            more: s.more,
+            len: 0,
+            kept: A::Kept::default(),
+            prefix: 0,
+        })
         .collect();
     let mut count = MergeCount::default();
+    merge_cursors(framing, access, &mut cursors, unique, out, &mut count);
+    for cursor in cursors {
+        segments[cursor.number].bytes = cursor.rest;
+    }
+    count
+}
+
+fn merge_cursors<F: Framing, A: KeyAccess>(
+    framing: F,
+    access: A,
+    cursors: &mut [Cursor<'_, A::Kept>],
+    unique: bool,
+    out: &mut [u8],
+    count: &mut MergeCount,
+) {
     if cursors.is_empty() {
-        return count;
+        return;
     }
     if cursors.len() == 1 && !unique {
-        copy_rest(cursors[0].rest, out, &mut count);
-        return count;
+        return copy_rest(&mut cursors[0].rest, out, count);
     }
-    for cursor in &mut cursors {
+    for cursor in &mut *cursors {
         cursor.load(framing, access);
     }
     let mut live = cursors.len();
-    let (mut tree, mut winner) = build(access, &cursors);
+    let (mut tree, mut winner) = build(access, cursors);
     // The last record written, for `unique`: whole segments outlive the merge, its key is kept.
     let mut last: Option<(&[u8], A::Kept)> = None;
     let mut at = 0;
@@ -100,7 +137,7 @@ pub(crate) fn merge<F: Framing, A: KeyAccess>(
                 out[at..].copy_from_slice(&record[..space]);
                 count.bytes = out.len() as u64;
                 count.records += u64::from(space > 0);
-                return count;
+                return;
             }
             out[at..at + record.len()].copy_from_slice(record);
             at += record.len();
@@ -112,7 +149,7 @@ pub(crate) fn merge<F: Framing, A: KeyAccess>(
         cursor.rest = &cursor.rest[cursor.len..];
         if cursor.rest.is_empty() {
             live -= 1;
-            if live == 0 {
+            if live == 0 || cursor.more {
                 break;
             }
             winner.ended = 1;
@@ -121,22 +158,20 @@ pub(crate) fn merge<F: Framing, A: KeyAccess>(
             cursor.load(framing, access);
             winner.prefix = cursor.prefix;
         }
-        winner = replay(access, &cursors, &mut tree, winner, &mut count.compares);
+        winner = replay(access, cursors, &mut tree, winner, &mut count.compares);
         if live == 1 && !unique {
-            let rest = cursors[winner.leaf as usize].rest;
             count.bytes = at as u64;
-            copy_rest(rest, &mut out[at..], &mut count);
-            return count;
+            return copy_rest(&mut cursors[winner.leaf as usize].rest, &mut out[at..], count);
         }
     }
     count.bytes = at as u64;
-    count
 }
 
 /// One segment is left: no more compares. Its records are not counted one by one.
-fn copy_rest(rest: &[u8], out: &mut [u8], count: &mut MergeCount) {
+fn copy_rest(rest: &mut &[u8], out: &mut [u8], count: &mut MergeCount) {
     let n = rest.len().min(out.len());
     out[..n].copy_from_slice(&rest[..n]);
+    *rest = &rest[n..];
     count.bytes += n as u64;
 }
 
@@ -218,9 +253,13 @@ mod tests {
         DirectAccess(DirectKey { place: Place::Line, descending })
     }
 
+    fn whole<'a>(segments: &[&'a [u8]]) -> Vec<Segment<'a>> {
+        segments.iter().map(|bytes| Segment { bytes, more: false }).collect()
+    }
+
     fn run(segments: &[&[u8]], unique: bool, out: usize) -> Vec<u8> {
         let mut bytes = vec![0; out];
-        let count = merge(LINES, lines(false), segments, unique, &mut bytes);
+        let count = merge(LINES, lines(false), &mut whole(segments), unique, &mut bytes);
         bytes.truncate(count.bytes as usize);
         bytes
     }
@@ -231,6 +270,17 @@ mod tests {
         assert_eq!(run(&segments, false, 100), b"a\nb\nc\nd\ne\n");
         assert_eq!(run(&segments, false, 5), b"a\nb\nc");
         assert_eq!(run(&[], false, 5), b"");
+    }
+
+    #[test]
+    fn stops_where_a_segment_runs_dry() {
+        let mut segments =
+            [Segment { bytes: b"a\nc\n", more: true }, Segment { bytes: b"b\nd\n", more: false }];
+        let mut out = [0; 8];
+        let count = merge(LINES, lines(false), &mut segments, false, &mut out);
+        assert_eq!((&out[..6], count.bytes), (&b"a\nb\nc\n"[..], 6));
+        assert_eq!((segments[0].bytes, segments[1].bytes), (&b""[..], &b"d\n"[..]));
+        assert_eq!(merge(LINES, lines(false), &mut segments, false, &mut out).bytes, 0);
     }
 
     #[test]
@@ -263,7 +313,7 @@ mod tests {
             let slices: Vec<&[u8]> = segments.iter().map(|s| &s[..]).collect();
             let total = slices.iter().map(|s| s.len()).sum();
             let mut out = vec![0; total];
-            let count = merge(LINES, lines(descending), &slices, unique, &mut out);
+            let count = merge(LINES, lines(descending), &mut whole(&slices), unique, &mut out);
             prop_assert_eq!(&out[..count.bytes as usize], &expected[..]);
         }
     }

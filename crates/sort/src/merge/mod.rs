@@ -6,6 +6,7 @@
 //!   window  the blocks of every run that one window needs: all asked for at once, merged when there
 //!   kernel  the loser tree over what is in memory
 //!   stream  windows merged on all cores, handed out in order
+//!   sorted_inputs  files that are sorted but have no fences (`sort -m`)
 //! ```
 //!
 //! A merge here has no read-ahead to tune. The fences say beforehand which blocks every part of the
@@ -17,7 +18,9 @@
 pub(crate) mod bound;
 pub(crate) mod kernel;
 pub(crate) mod plan;
+mod sorted_inputs;
 pub(crate) mod stream;
 pub(crate) mod window;
 
+pub use sorted_inputs::merge_sorted;
 pub use stream::Stream;

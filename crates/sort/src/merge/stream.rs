@@ -217,7 +217,8 @@ impl Shared {
     fn work(&self, window_bytes: u64) {
         let _alarm = Alarm(self);
         let mut loading: Option<(u64, Result<Loading>)> = None;
-        let mut memory = vec![Buffer::new(window_bytes as usize), Buffer::new(window_bytes as usize)];
+        let mut memory =
+            vec![Buffer::new(window_bytes as usize), Buffer::new(window_bytes as usize)];
         loop {
             // Ask for the next window's blocks before merging the one at hand.
             let next = self.plan(&mut self.lock());
@@ -245,7 +246,9 @@ impl Shared {
                     self.align.map_or(0, |base| (base + window.output_offset) as usize % ALIGNMENT);
                 let mut buffer = match free {
                     Some(buffer) if buffer.len() >= pad + bytes => buffer,
-                    _ => Buffer::new((bytes.max(window_bytes as usize) + pad).next_multiple_of(ALIGNMENT)),
+                    _ => Buffer::new(
+                        (bytes.max(window_bytes as usize) + pad).next_multiple_of(ALIGNMENT),
+                    ),
                 };
                 let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes]);
                 if let Some(run) = self.segments.runs.first() {

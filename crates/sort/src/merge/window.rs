@@ -13,7 +13,7 @@ use std::sync::Arc;
 use storage::{Buffer, Completions};
 
 use super::bound::Bound;
-use super::kernel::{MergeCount, merge};
+use super::kernel::{MergeCount, Segment, merge};
 use crate::access::with_access;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
@@ -65,7 +65,11 @@ impl WindowPlan {
                 run.fence_position(b.fences_left(run, number, 0..fences))
             });
             from.push(start);
-            blocks.push(if end > start { run.block_of(start)..run.block_of(end - 1) + 1 } else { 0..0 });
+            blocks.push(if end > start {
+                run.block_of(start)..run.block_of(end - 1) + 1
+            } else {
+                0..0
+            });
         }
         WindowPlan { lower, upper, blocks, from }
     }
@@ -148,7 +152,12 @@ impl Loading {
             Some(run) => run.storage().clock(),
             None => {
                 let lower = self.plan.lower;
-                return Ok(Window { parts: Vec::new(), memory: self.memory, lower, output_offset: 0 });
+                return Ok(Window {
+                    parts: Vec::new(),
+                    memory: self.memory,
+                    lower,
+                    output_offset: 0,
+                });
             }
         };
         while self.in_flight > 0 {
@@ -389,9 +398,13 @@ impl Window {
 
     /// Merges into `out`, until it is full or the window ends.
     pub(crate) fn merge_into(&self, segments: &Segments, out: &mut [u8]) -> MergeCount {
-        let slices: Vec<&[u8]> = self.parts.iter().map(|p| &p.bytes()[p.range.clone()]).collect();
+        fn slice(part: &Part) -> &[u8] {
+            &part.bytes()[part.range.clone()]
+        }
+        let mut slices: Vec<_> =
+            self.parts.iter().map(|p| Segment { bytes: slice(p), more: false }).collect();
         with_access!(&segments.order, framing, access => {
-            merge(framing, access, &slices, segments.unique, out)
+            merge(framing, access, &mut slices, segments.unique, out)
         })
     }
 

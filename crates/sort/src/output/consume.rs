@@ -64,6 +64,12 @@ struct Resume {
     complete: bool,
 }
 
+/// Name of the file beside an output `name` that says where an interrupted copy goes on.
+#[must_use]
+pub fn resume_name(name: &str) -> String {
+    format!(".{name}.merganser-resume")
+}
+
 /// The output that the view in `folder` is being consumed into, if it is.
 pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String>> {
     match folder.open(CONSUMED_NAME, false) {
@@ -85,7 +91,7 @@ pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String
 pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u64> {
     let Materialize { folder, output, name, shown, consume, .. } = *what;
     let partial_name = format!(".{name}.merganser-partial");
-    let resume_name = format!(".{name}.merganser-resume");
+    let resume_name = resume_name(name);
     if let Some(other) = consumed_into(folder)?.filter(|other| other != shown) {
         return Err(Error::Unsupported(format!(
             "{}: this view is already being consumed into {other}; finish that first",
@@ -226,8 +232,7 @@ fn copy(
     assert_eq!(sink.offset(), total, "a view's size is exact");
     sink.finish()?;
     partial.sync()?;
-    let done =
-        Resume { view: view_id, written: total, key: Vec::new(), tie: None, complete: true };
+    let done = Resume { view: view_id, written: total, key: Vec::new(), tie: None, complete: true };
     write_resume(what.output, resume_name, &done)
 }
 

@@ -5,5 +5,5 @@ mod consume;
 mod file;
 
 pub(crate) use consume::consumed_into;
-pub use consume::{Materialize, materialize};
+pub use consume::{Materialize, materialize, resume_name};
 pub(crate) use file::{FileSink, Released};

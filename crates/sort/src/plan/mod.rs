@@ -9,8 +9,8 @@
 
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
-use crate::run::form::TAG_BYTES;
-use crate::run::input::Chunk;
+use crate::run::form::{SLAB_TAGS, TAG_BYTES};
+use crate::run::input::{Chunk, SPAN_BYTES};
 use crate::run::writer::{BLOCK_BYTES, PIECE_BYTES};
 use crate::{Error, Result};
 
@@ -85,15 +85,21 @@ impl RunPlan {
         threads: usize,
     ) -> Result<Self> {
         // A quarter more than the sample says: what does not fit is sorted in a second part.
-        let tags = 1.25 * TAG_BYTES as f64 / sample.record_bytes;
-        let keys = if encoded { 1.25 * (12.0 + sample.key_bytes) / sample.record_bytes } else { 0.0 };
+        let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
+        let tags = 1.25 * TAG_BYTES as f64 / sample.record_bytes + slab;
+        let keys =
+            if encoded { 1.25 * (12.0 + sample.key_bytes) / sample.record_bytes } else { 0.0 };
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
         let pieces = (memory_bytes / 16 / piece / threads).clamp(1, 8);
         let fixed = pieces * threads * piece;
         let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + (1 << 20);
         if memory_bytes < least {
-            return Err(Error::Memory { owner: "sorting", least_bytes: least, limit_bytes: memory_bytes });
+            return Err(Error::Memory {
+                owner: "sorting",
+                least_bytes: least,
+                limit_bytes: memory_bytes,
+            });
         }
         let available = memory_bytes - fixed;
         // Each input begins at a page of its own, and its last record may need a terminator.

@@ -24,8 +24,8 @@ use crate::{Error, Result};
 
 /// How many tags ahead the gather asks for records.
 const AHEAD: usize = 24;
-/// Tags that a thread takes at a time while extracting.
-const SLAB_TAGS: usize = 1024;
+/// Tags that a thread takes at a time while extracting. Each span leaves half of one unused.
+pub(crate) const SLAB_TAGS: usize = 64;
 /// Bytes of encoded keys that a thread takes at a time.
 const SLAB_BYTES: usize = 64 << 10;
 /// Before each encoded key: the record's place and length, and the key's length.
@@ -425,7 +425,8 @@ impl Sorted<'_> {
 
     fn fill(&self, number: usize, fences: bool, piece: &mut Piece) {
         let PieceStart { tag, skip } = self.pieces[number];
-        let limit = (self.bytes - number as u64 * PIECE_BYTES as u64).min(PIECE_BYTES as u64) as usize;
+        let limit =
+            (self.bytes - number as u64 * PIECE_BYTES as u64).min(PIECE_BYTES as u64) as usize;
         let mut skip = skip;
         for i in tag..self.tags.len() {
             self.prefetch(i);
@@ -445,11 +446,10 @@ impl Sorted<'_> {
     #[inline]
     fn prefetch(&self, i: usize) {
         let direct = self.order.direct().is_some();
-        if !direct {
-            if let Some(tag) = self.tags.get(i + 2 * AHEAD) {
+        if !direct
+            && let Some(tag) = self.tags.get(i + 2 * AHEAD) {
                 prefetch(self.view.keys, tag.place() as usize);
             }
-        }
         if let Some(tag) = self.tags.get(i + AHEAD) {
             let place = if direct { tag.place() } else { self.view.head(*tag).0 } as usize;
             let len = tag.length();
@@ -495,4 +495,3 @@ fn as_tags(buffer: &mut Buffer) -> &mut [Tag] {
     assert!(before.is_empty(), "buffers are page-aligned");
     tags
 }
-

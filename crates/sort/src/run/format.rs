@@ -55,7 +55,9 @@ impl Compression {
     }
 
     fn from_code(code: u32) -> Option<Self> {
-        [Compression::Off, Compression::Lz4, Compression::Zstd].into_iter().find(|c| c.code() == code)
+        [Compression::Off, Compression::Lz4, Compression::Zstd]
+            .into_iter()
+            .find(|c| c.code() == code)
     }
 }
 
@@ -199,7 +201,11 @@ pub fn decode_footer(file: &str, offset: u64, bytes: &[u8; FOOTER_BYTES]) -> Res
     }
     let (found, expected) = (u32_at(bytes, 52), crc32c::crc32c(&bytes[..52]));
     if found != expected {
-        return Err(corrupt(file, offset, format!("footer CRC {found:08x} found, {expected:08x} expected")));
+        return Err(corrupt(
+            file,
+            offset,
+            format!("footer CRC {found:08x} found, {expected:08x} expected"),
+        ));
     }
     let compression = Compression::from_code(u32_at(bytes, 48))
         .ok_or_else(|| corrupt(file, offset + 48, "unknown compression".to_owned()))?;

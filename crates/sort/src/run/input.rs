@@ -25,7 +25,7 @@ const READ_BYTES: usize = 1 << 20;
 /// Reads in flight.
 const READ_DEPTH: usize = 8;
 /// About how much of a chunk one thread takes at a time.
-const SPAN_BYTES: usize = 1 << 20;
+pub(crate) const SPAN_BYTES: usize = 1 << 20;
 /// After the read area: room for a terminator that the last record lacks.
 const SLACK_BYTES: usize = 4096;
 
@@ -43,7 +43,9 @@ pub enum Input {
 }
 
 impl Input {
-    fn name(&self) -> &str {
+    /// What to call it in an error message.
+    #[must_use]
+    pub fn name(&self) -> &str {
         match self {
             Input::Storage(storage) => storage.name(),
             Input::Stream { name, .. } => name,
@@ -99,8 +101,12 @@ pub(crate) struct ChunkReader {
     format: Format,
     read_bytes: usize,
     inputs: VecDeque<Input>,
-    /// Of the input at the front: how far it is read, and whether a header is still to come.
+    /// Where to begin in each input, for a sort that goes on.
+    starts: VecDeque<u64>,
+    /// Of the input at the front: how far it is read, how many of the next bytes were sorted
+    /// before, and whether a header is still to come.
     offset: u64,
+    skip: usize,
     header_due: bool,
     header: Option<Vec<u8>>,
     carry: Vec<u8>,
@@ -116,16 +122,39 @@ struct Fill {
 
 impl ChunkReader {
     pub(crate) fn new(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
+        Self::resume(inputs, format, read_bytes, None, &[])
+    }
+
+    /// Goes on in each of `inputs` at its byte of `starts` (where none is given, at 0), where a
+    /// record begins. `header` is the header row, when it was read before.
+    pub(crate) fn resume(
+        inputs: Vec<Input>,
+        format: Format,
+        read_bytes: usize,
+        header: Option<Vec<u8>>,
+        starts: &[u64],
+    ) -> Self {
         assert_eq!(read_bytes % 4096, 0);
-        ChunkReader {
+        let mut reader = ChunkReader {
             format,
             read_bytes,
             inputs: inputs.into(),
+            starts: starts.iter().copied().collect(),
             offset: 0,
-            header_due: has_header(format),
-            header: None,
+            skip: 0,
+            header_due: false,
+            header,
             carry: Vec::new(),
-        }
+        };
+        reader.begin_input();
+        reader
+    }
+
+    fn begin_input(&mut self) {
+        let start = self.starts.pop_front().unwrap_or(0);
+        self.skip = (start % 4096) as usize;
+        self.offset = start - self.skip as u64;
+        self.header_due = start == 0 && has_header(self.format);
     }
 
     /// The first input's header row, once a chunk was read.
@@ -210,7 +239,11 @@ impl ChunkReader {
                 let len = want.next_multiple_of(4096).min(rest.len());
                 let after = rest.split_off(len);
                 let buffer = std::mem::replace(&mut rest, after);
-                storage.submit(submitted, Operation::Read { offset: next_offset, buffer }, &completions);
+                storage.submit(
+                    submitted,
+                    Operation::Read { offset: next_offset, buffer },
+                    &completions,
+                );
                 lengths.push_back(want);
                 submitted += 1;
                 next_offset += want as u64;
@@ -228,7 +261,9 @@ impl ChunkReader {
                     return Err(Error::Input {
                         file: storage.name().to_owned(),
                         offset: self.offset + n as u64,
-                        detail: format!("the file ends here but had {size} bytes when it was opened; leave it alone while it is sorted"),
+                        detail: format!(
+                            "the file ends here but had {size} bytes when it was opened; leave it alone while it is sorted"
+                        ),
                     });
                 }
                 chunk.buffer.unsplit(buffer).expect("pieces are joined in order");
@@ -285,6 +320,12 @@ impl ChunkReader {
 
     /// Makes spans of the whole records that were read since the last call.
     fn frame(&mut self, chunk: &mut Chunk, fill: &mut Fill, name: &str) -> Result<()> {
+        if self.skip > 0 {
+            if fill.end - fill.framed < self.skip {
+                return Ok(());
+            }
+            fill.framed += std::mem::take(&mut self.skip);
+        }
         if self.header_due {
             let Some(len) = self.format.record_len(&chunk.buffer[fill.framed..fill.end]) else {
                 return Ok(());
@@ -340,8 +381,7 @@ impl ChunkReader {
         if let Input::Storage(storage) = input {
             chunk.taken.push((Arc::clone(storage), self.offset));
         }
-        self.offset = 0;
-        self.header_due = has_header(self.format);
+        self.begin_input();
         fill.end = fill.end.next_multiple_of(4096);
         fill.framed = fill.end;
         Ok(())

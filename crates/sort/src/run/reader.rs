@@ -145,7 +145,11 @@ impl Run {
             && fences.positions.last().is_none_or(|p| *p < footer.data_bytes)
             && fences.records.is_sorted();
         if !ok {
-            return Err(corrupt(storage.name(), footer.index_offset, "malformed fences".to_owned()));
+            return Err(corrupt(
+                storage.name(),
+                footer.index_offset,
+                "malformed fences".to_owned(),
+            ));
         }
         Ok(Run { storage, footer, spec, crcs, places, fences })
     }
@@ -190,7 +194,8 @@ impl Run {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let f = &self.fences;
-        (self.crcs.len() * 4 + self.places.len() * 16 + f.keys.len() + f.positions.len() * 25) as u64
+        (self.crcs.len() * 4 + self.places.len() * 16 + f.keys.len() + f.positions.len() * 25)
+            as u64
     }
 
     /// Number of fences.
@@ -284,7 +289,8 @@ impl Run {
         }
         if !self.packed() {
             let from = HEADER_BYTES as u64 + blocks.start * self.block_bytes();
-            let to = HEADER_BYTES as u64 + (blocks.end * self.block_bytes()).min(self.footer.data_bytes);
+            let to =
+                HEADER_BYTES as u64 + (blocks.end * self.block_bytes()).min(self.footer.data_bytes);
             return from..to.next_multiple_of(4096);
         }
         let places = &self.places[blocks.start as usize..blocks.end as usize];

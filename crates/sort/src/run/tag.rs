@@ -331,10 +331,18 @@ fn for_groups(tags: &mut [Tag], scratch: &mut [Tag], mut f: impl FnMut(&mut [Tag
 
 /// Groups up to this size are settled by comparing whole keys.
 const FEW: usize = 24;
+/// And so are groups whose keys agree this far: each level below costs stack, and comparing long
+/// equal beginnings is what `memcmp` does fastest.
+const DEEP: usize = 128;
 
 /// Orders tags whose keys agree in their first `depth` bytes (padded with zeros).
-fn settle_keys<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T, depth: usize) {
-    if tags.len() <= FEW {
+fn settle_keys<T: Tagged + ?Sized>(
+    tags: &mut [Tag],
+    scratch: &mut [Tag],
+    tagged: &T,
+    depth: usize,
+) {
+    if tags.len() <= FEW || depth > DEEP {
         tags.sort_by(|a, b| full_order(*a, *b, tagged));
         return;
     }
@@ -510,14 +518,23 @@ mod tests {
 
     #[test]
     fn every_tiny_input_over_a_nasty_alphabet() {
-        let alphabet: [&[u8]; 6] =
-            [b"", b"\0", b"\0\0", b"aaaaaaaa", b"aaaaaaaa\0", b"aaaaaaaab"];
+        let alphabet: [&[u8]; 6] = [b"", b"\0", b"\0\0", b"aaaaaaaa", b"aaaaaaaa\0", b"aaaaaaaab"];
         for n in 0..=4u32 {
             for code in 0..6usize.pow(n) {
                 let keys = (0..n).map(|i| alphabet[code / 6usize.pow(i) % 6].to_vec()).collect();
                 check(&Words { keys, resort: None, descending: code % 2 == 1 }, 1);
             }
         }
+    }
+
+    #[test]
+    fn long_equal_beginnings_need_no_stack() {
+        let keys = (0..3000u32).map(|i| {
+            let mut key = vec![b'x'; 20_000];
+            key.extend_from_slice(&(i.wrapping_mul(2_654_435_761) % 1000).to_be_bytes());
+            key
+        });
+        check(&Words { keys: keys.collect(), resort: None, descending: false }, 2);
     }
 
     proptest! {

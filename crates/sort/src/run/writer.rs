@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
-    self, BlockEntry, Compression, FENCE_KEY_BYTES_MAX, FOOTER_BYTES, Footer, HEADER_BYTES, NO_START,
+    self, BlockEntry, Compression, FENCE_KEY_BYTES_MAX, FOOTER_BYTES, Footer, HEADER_BYTES,
+    NO_START,
 };
 use super::reader::Run;
 use crate::key::Order;
@@ -55,7 +56,13 @@ pub(crate) struct Piece {
 
 impl Piece {
     pub(crate) fn new(buffer: Buffer, block_bytes: u32) -> Self {
-        Piece { buffer, filled: 0, block_bytes: block_bytes as usize, fence_from: 0, fences: Vec::new() }
+        Piece {
+            buffer,
+            filled: 0,
+            block_bytes: block_bytes as usize,
+            fence_from: 0,
+            fences: Vec::new(),
+        }
     }
 
     pub(crate) fn filled(&self) -> usize {
@@ -301,7 +308,13 @@ impl WriteBehind {
     /// Writes to `storage` from `buffers`, as many in flight as there are buffers.
     pub(crate) fn new(storage: Arc<dyn Storage>, buffers: Vec<Buffer>) -> Self {
         let flying = buffers.iter().map(|_| None).collect();
-        WriteBehind { storage, completions: Completions::new(), free: buffers, flying, in_flight: 0 }
+        WriteBehind {
+            storage,
+            completions: Completions::new(),
+            free: buffers,
+            flying,
+            in_flight: 0,
+        }
     }
 
     /// Turns to another storage, once all is written.
@@ -340,11 +353,10 @@ impl WriteBehind {
         self.in_flight -= 1;
         let slot = usize::try_from(done.token).expect("a slot number");
         let (rest, len) = self.flying[slot].take().expect("in flight");
-        if let Some(mut buffer) = done.buffer {
-            if buffer.unsplit(rest).is_ok() {
+        if let Some(mut buffer) = done.buffer
+            && buffer.unsplit(rest).is_ok() {
                 self.free.push(buffer);
             }
-        }
         let written = done.result?;
         if written != len {
             return Err(Error::Io(std::io::Error::new(

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use storage::{Directory, StorageExt};
 
 use crate::key::OrderSpec;
+use crate::run::Run;
 use crate::run::format::corrupt;
 use crate::{Error, Result};
 
@@ -66,6 +67,33 @@ pub struct Segment {
     pub index_crc: u32,
 }
 
+impl Segment {
+    /// The whole of a run that lies in the view's folder.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        Segment {
+            run: run.storage().name().rsplit('/').next().unwrap_or_default().to_owned(),
+            bytes: run.data_bytes(),
+            records: run.records(),
+            index_crc: run.footer().index_crc,
+        }
+    }
+
+    /// Opens the run in `folder`, for reading only unless `writable`, and checks that it is this
+    /// one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; the storage's own.
+    pub fn open(&self, folder: &Arc<dyn Directory>, writable: bool) -> Result<Run> {
+        let run = Run::open(folder.open(&self.run, writable)?)?;
+        if Segment::of(&run) == *self {
+            return Ok(run);
+        }
+        let detail = "this is not the run that the manifest names".to_owned();
+        Err(corrupt(run.storage().name(), 0, detail))
+    }
+}
+
 impl Manifest {
     /// A manifest of one bucket.
     #[must_use]
@@ -108,7 +136,11 @@ impl Manifest {
         const TAIL: usize = "crc32c 01234567\n".len();
         let split = bytes.len().checked_sub(TAIL);
         let Some((body, tail)) = split.map(|at| bytes.split_at(at)) else {
-            return Err(corrupt(file, 0, format!("{} bytes are too few for a manifest", bytes.len())));
+            return Err(corrupt(
+                file,
+                0,
+                format!("{} bytes are too few for a manifest", bytes.len()),
+            ));
         };
         let expected = format!("crc32c {:08x}\n", crc32c::crc32c(body));
         if tail != expected.as_bytes() {

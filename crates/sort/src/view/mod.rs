@@ -87,17 +87,17 @@ impl View {
         })?;
         let mut runs = Vec::new();
         for segment in &manifest.buckets[0].segments {
-            let run = Run::open(folder.open(&segment.run, writable)?)?;
-            let same = run.data_bytes() == segment.bytes
-                && run.records() == segment.records
-                && run.footer().index_crc == segment.index_crc;
-            if !same {
-                let detail = "this is not the run that the manifest names".to_owned();
-                return Err(corrupt(run.storage().name(), 0, detail));
-            }
-            runs.push(Arc::new(run));
+            runs.push(Arc::new(segment.open(folder, writable)?));
         }
-        Self::from_runs(folder.name().to_owned(), manifest, runs, order, budget, threads, folder.clock())
+        Self::from_runs(
+            folder.name().to_owned(),
+            manifest,
+            runs,
+            order,
+            budget,
+            threads,
+            folder.clock(),
+        )
     }
 
     pub(crate) fn from_runs(
@@ -181,7 +181,8 @@ impl View {
         let end = range.end.min(self.size());
         let start = range.start.min(end);
         let preamble = self.preamble_bytes();
-        let head = &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
+        let head =
+            &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
         let (from, to) = (start.max(preamble) - preamble, end.max(preamble) - preamble);
         let merged = if to > from {
             let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
@@ -256,7 +257,8 @@ impl View {
         if let Format::Fixed { bytes } = self.order().format() {
             return Ok(preamble + record * bytes as u64);
         }
-        let Enclosure { lower, upper } = enclose(&self.segments, Unit::Records, record..record + 1)?;
+        let Enclosure { lower, upper } =
+            enclose(&self.segments, Unit::Records, record..record + 1)?;
         let plan = WindowPlan::between(&self.segments, lower, upper);
         let need = 3 * plan.memory_bytes(&self.segments);
         let _memory = self.reserve(need, "finding a record of a view")?;
@@ -281,10 +283,8 @@ impl View {
     /// Damage found, the storage's own, [`Error::Memory`].
     pub fn offset_of_key(&self, key: &[u8]) -> Result<u64> {
         let bound = Bound::before_key(key.to_vec());
-        let plan =
-            WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
-        let _memory =
-            self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
+        let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
+        let _memory = self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
         let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         Ok(self.preamble_bytes() + window.output_offset)
     }
@@ -312,7 +312,11 @@ pub(crate) fn stream_size(
         let one = StreamSize { window_bytes: 1, threads };
         let share = room / one.memory_bytes(segments);
         if share >= least || threads == 1 {
-            let window_bytes = share.saturating_sub(4096).min(WINDOW_BYTES_MAX.max(4 * least)).min(biggest).max(least);
+            let window_bytes = share
+                .saturating_sub(4096)
+                .min(WINDOW_BYTES_MAX.max(4 * least))
+                .min(biggest)
+                .max(least);
             let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
             if share < least {
                 let others = budget.limit_bytes() - budget.free_bytes();

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use storage::{Buffer, Storage};
 
-use super::select::{Enclosure, Unit, enclose};
 use super::View;
+use super::select::{Enclosure, Unit, enclose};
 use crate::merge::stream::Stream;
 use crate::{Error, Result};
 
@@ -66,9 +66,10 @@ impl View {
         let place = offset - preamble;
         let slot = {
             let mut state = self.readers.state.lock().expect("readers do not panic");
-            let near = state.streams.iter().position(|slot| {
-                slot.reach.lock().expect("readers do not panic").contains(&place)
-            });
+            let near = state
+                .streams
+                .iter()
+                .position(|slot| slot.reach.lock().expect("readers do not panic").contains(&place));
             let sequel = state.ends.iter().position(|e| *e <= offset && offset - e <= GAP_BYTES);
             if let Some(i) = sequel {
                 state.ends.remove(i);
@@ -144,7 +145,8 @@ impl Slot {
         let mut done = 0;
         while done < out.len() {
             let at = place + done as u64;
-            let hit = windows.iter().find(|(start, _, len)| (*start..start + *len as u64).contains(&at));
+            let hit =
+                windows.iter().find(|(start, _, len)| (*start..start + *len as u64).contains(&at));
             if let Some((start, buffer, len)) = hit {
                 let from = (at - start) as usize;
                 let n = (len - from).min(out.len() - done);

@@ -6,6 +6,8 @@
 //!                 └── everything fits ──► straight to the output            blocks given back behind
 //! ```
 
+mod consume;
+
 use std::io::Write;
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -127,6 +129,8 @@ pub fn sort(
     sorter.run(output, started, progress)
 }
 
+pub use consume::{is_interrupted_sort, sort_consuming};
+
 struct Sorter<'a> {
     options: &'a SortOptions,
     order: Arc<Order>,
@@ -136,6 +140,8 @@ struct Sorter<'a> {
     plan: RunPlan,
     compression: Compression,
     runs: Vec<Arc<Run>>,
+    /// The journal of a sort that consumes its inputs.
+    journal: Option<consume::Journal>,
     report: SortReport,
 }
 
@@ -148,8 +154,22 @@ enum Formed {
 }
 
 impl<'a> Sorter<'a> {
-    fn prepare(mut inputs: Vec<Input>, options: &'a SortOptions) -> Result<Self> {
-        let (sampled, header) = sample(&mut inputs, options.order.format)?;
+    fn prepare(inputs: Vec<Input>, options: &'a SortOptions) -> Result<Self> {
+        Self::prepare_from(inputs, options, &[], true)
+    }
+
+    /// Without `look`, the inputs are partly gone already: their header is given.
+    fn prepare_from(
+        mut inputs: Vec<Input>,
+        options: &'a SortOptions,
+        header: &[u8],
+        look: bool,
+    ) -> Result<Self> {
+        let (sampled, header) = if look {
+            sample(&mut inputs, options.order.format)?
+        } else {
+            (Vec::new(), Some(header.to_vec()).filter(|h| !h.is_empty()))
+        };
         let order = options
             .order
             .compile(header.as_deref())
@@ -187,6 +207,7 @@ impl<'a> Sorter<'a> {
             plan,
             compression,
             runs: Vec::new(),
+            journal: None,
             report,
         })
     }
@@ -240,7 +261,11 @@ impl<'a> Sorter<'a> {
         );
         let inputs = std::mem::take(&mut self.inputs);
         let format = self.options.order.format;
-        let mut reader = ChunkReader::new(inputs, format, plan.chunk_bytes as usize);
+        let chunk_bytes = plan.chunk_bytes as usize;
+        let mut reader = match &self.journal {
+            Some(journal) => journal.reader(inputs, format, chunk_bytes),
+            None => ChunkReader::new(inputs, format, chunk_bytes),
+        };
         let (empty_to, empty_from) = channel::<Chunk>();
         let (full_to, full_from) = sync_channel::<Result<(Chunk, bool, Vec<u8>)>>(1);
         for _ in 0..plan.chunks {
@@ -250,19 +275,17 @@ impl<'a> Sorter<'a> {
             // Both ends close with this scope's body, or the reader would wait for ever when it
             // fails.
             let (empty_to, full_from) = (empty_to, full_from);
-            std::thread::Builder::new()
-                .name("read".to_owned())
-                .spawn_scoped(scope, move || {
-                    while let Ok(mut chunk) = empty_from.recv() {
-                        let filled = reader.fill(&mut chunk, progress);
-                        let last = filled.is_err() || reader.finished();
-                        let header = reader.header().unwrap_or_default().to_vec();
-                        // The other side hangs up when it fails, and says why itself.
-                        if full_to.send(filled.map(|()| (chunk, last, header))).is_err() || last {
-                            return;
-                        }
+            std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, move || {
+                while let Ok(mut chunk) = empty_from.recv() {
+                    let filled = reader.fill(&mut chunk, progress);
+                    let last = filled.is_err() || reader.finished();
+                    let header = reader.header().unwrap_or_default().to_vec();
+                    // The other side hangs up when it fails, and says why itself.
+                    if full_to.send(filled.map(|()| (chunk, last, header))).is_err() || last {
+                        return;
                     }
-                })?;
+                }
+            })?;
             let mut behinds: Vec<WriteBehind> = Vec::new();
             let mut threshold: Option<Vec<u8>> = None;
             loop {
@@ -301,6 +324,9 @@ impl<'a> Sorter<'a> {
                         break;
                     }
                     from = resume;
+                }
+                if let Some(journal) = &mut self.journal {
+                    journal.record(&header, &self.runs, &chunk.taken)?;
                 }
                 if last {
                     return Ok(Formed::Runs { header });
@@ -385,11 +411,16 @@ impl<'a> Sorter<'a> {
                 }
                 storage.write_at(0, header)?;
                 self.prepare_behinds(storage, &mut behinds)?;
-                sorted.gather(self.plan.block_bytes, false, &mut behinds, &|number, piece, behind| {
-                    let (buffer, len) = piece.into_bytes();
-                    progress.advance(len as u64);
-                    behind.write(base + number * PIECE_BYTES as u64, buffer, len)
-                })?;
+                sorted.gather(
+                    self.plan.block_bytes,
+                    false,
+                    &mut behinds,
+                    &|number, piece, behind| {
+                        let (buffer, len) = piece.into_bytes();
+                        progress.advance(len as u64);
+                        behind.write(base + number * PIECE_BYTES as u64, buffer, len)
+                    },
+                )?;
                 behinds.iter_mut().try_for_each(WriteBehind::drain)?;
                 Ok(())
             }
@@ -399,13 +430,18 @@ impl<'a> Sorter<'a> {
                 let nowhere: Arc<dyn Storage> = storage::memory::MemoryStorage::new("nowhere");
                 self.prepare_behinds(&nowhere, &mut behinds)?;
                 let turn = Turn { state: Mutex::new((0, Some(writer))), changed: Condvar::new() };
-                sorted.gather(self.plan.block_bytes, false, &mut behinds, &|number, piece, behind| {
-                    let (buffer, len) = piece.into_bytes();
-                    turn.write(number, &buffer[..len])?;
-                    progress.advance(len as u64);
-                    behind.put_back(buffer);
-                    Ok(())
-                })
+                sorted.gather(
+                    self.plan.block_bytes,
+                    false,
+                    &mut behinds,
+                    &|number, piece, behind| {
+                        let (buffer, len) = piece.into_bytes();
+                        turn.write(number, &buffer[..len])?;
+                        progress.advance(len as u64);
+                        behind.put_back(buffer);
+                        Ok(())
+                    },
+                )
             }
             SortOutput::View { .. } => unreachable!("a view has a run"),
         }
@@ -463,7 +499,10 @@ impl<'a> Sorter<'a> {
                     }
                     builder.append(window.bytes())?;
                     progress.advance(window.len as u64);
-                    released.release(group, &window.positions)?;
+                    // What a journal names must stay until it names what replaces it.
+                    if self.journal.is_none() {
+                        released.release(group, &window.positions)?;
+                    }
                     stream.recycle(window.buffer);
                 }
                 released.finish(group)?;
@@ -472,12 +511,17 @@ impl<'a> Sorter<'a> {
                 merged.push(Arc::new(run));
             }
             drop(old);
+            if let Some(journal) = &mut self.journal {
+                journal.replace_runs(&merged)?;
+            }
             if let Some(folder) = view {
                 // What was merged has a name there; only the new runs are part of the view.
                 let keep = made - merged.len();
                 for number in 0..keep {
                     match folder.remove(&run_name(number)) {
-                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
+                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                            return Err(Error::Io(e));
+                        }
                         _ => {}
                     }
                 }
@@ -487,14 +531,13 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    fn make_view(&mut self, folder: &Arc<dyn Directory>, name: String, header: Vec<u8>) -> Result<()> {
-        let segment = |run: &Arc<Run>| Segment {
-            run: run.storage().name().rsplit('/').next().unwrap_or_default().to_owned(),
-            bytes: run.data_bytes(),
-            records: run.records(),
-            index_crc: run.footer().index_crc,
-        };
-        let segments = self.runs.iter().map(segment).collect();
+    fn make_view(
+        &mut self,
+        folder: &Arc<dyn Directory>,
+        name: String,
+        header: Vec<u8>,
+    ) -> Result<()> {
+        let segments = self.runs.iter().map(|run| Segment::of(run)).collect();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
         let manifest = Manifest::new(name, self.options.order.clone(), header, now, segments);

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Shows Merganser on data several times larger than the memory it is given: `make demo`.
+
+Two data sets, 1 GB of the Sort Benchmark's records and the lines of a kernel's source, are each sorted
+by GNU sort, by `merganser sort -o` and by `merganser sort --view`, with the same memory. The view is
+read through a mount; view, file and GNU sort's file must be the same bytes, and in order.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import measure
+from harness.measure import Job, JobError
+from harness.tools import GENSORT_ORDER, GNU, REPOSITORY, cores
+
+MIB = 2**20
+GB = 10**9
+
+FOLDER = REPOSITORY / "demo"
+MERGANSER = REPOSITORY / "target/release/merganser"
+
+DISK_BYTES = 6 * GB
+GENSORT_RECORDS = 10_000_000
+TEXT_BYTES = 600 * 10**6
+MEMORY_BYTES = 128 * MIB
+SMALLEST_MEMORY_BYTES = 32 * MIB
+# What a job's processes may use beyond that, page cache included: else the cache would hold the data.
+OVERHEAD_BYTES = 128 * MIB
+
+SOURCE_SUFFIXES = (".c", ".h", ".S", ".rs", ".py", ".rst", ".md", ".txt", ".dts", ".dtsi", ".json")
+FETCH_TIMEOUT_S = 300
+MOUNT_TIMEOUT_S = 30
+
+
+class Failed(Exception):
+    """The demonstration can't go on, or showed something wrong; the text says what."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Data to sort, and how."""
+
+    name: str
+    path: Path
+    order: tuple
+    memory_bytes: int
+
+
+def say(text=""):
+    """What the reader is told."""
+    print(text, flush=True)
+
+
+def run(*words, timeout_s=600):
+    """Runs a command that must succeed, and returns what it printed."""
+    ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=timeout_s)
+    if ran.returncode != 0:
+        raise Failed(f"{' '.join(map(str, words))}: {ran.stderr.strip() or f'exit {ran.returncode}'}")
+    return ran.stdout.strip()
+
+
+# --- data ---------------------------------------------------------------------------------------
+
+
+def gensort():
+    """The Sort Benchmark's records, printable ones, so that GNU sort can read them too."""
+    path = FOLDER / "gensort.txt"
+    if not path.exists():
+        say(f"making {GENSORT_RECORDS * 100 / GB:g} GB of 100-byte records")
+        partial = path.with_suffix(".partial")
+        run(MERGANSER, "generate", "--format", "ascii", "--records", GENSORT_RECORDS, "-o", partial)
+        partial.rename(path)
+    return DataSet("gensort", path, GENSORT_ORDER, MEMORY_BYTES)
+
+
+def text():
+    """Lines of real text: a kernel's source from apt or, without it, the sources found on this machine."""
+    path = FOLDER / "text.txt"
+    if not path.exists():
+        partial = path.with_suffix(".partial")
+        fill(partial, kernel_files())
+        if partial.stat().st_size == 0:
+            say("no kernel source from apt: taking the sources and word lists that are on this machine")
+            fill(partial, local_files())
+        partial.rename(path)
+    size = path.stat().st_size
+    memory = min(MEMORY_BYTES, max(SMALLEST_MEMORY_BYTES, size // 5 // MIB * MIB))
+    return DataSet("text", path, ("--format", "lines"), memory)
+
+
+def fill(path, contents):
+    """Writes files' contents one after the other, until there is enough; each ends its last line."""
+    with open(path, "wb") as out:
+        for content in contents:
+            out.write(content if content.endswith(b"\n") else content + b"\n")
+            if out.tell() >= TEXT_BYTES:
+                break
+
+
+def kernel_files():
+    """The source files of the kernel package that apt knows, straight from its archive."""
+    package = kernel_package()
+    if package is None:
+        return
+    say(f"fetching {package} for its text")
+    for old in FOLDER.glob("linux-source-*.deb"):
+        old.unlink()
+    fetched = subprocess.run(
+        ["apt-get", "-qq", "download", package], cwd=FOLDER, capture_output=True, timeout=FETCH_TIMEOUT_S
+    )
+    archives = list(FOLDER.glob("linux-source-*.deb"))
+    if fetched.returncode != 0 or len(archives) != 1:
+        return
+    try:
+        with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archives[0]], stdout=subprocess.PIPE) as unpack:
+            try:
+                yield from nested_files(unpack.stdout)
+            finally:
+                unpack.kill()  # it may have more to say than was asked for
+    finally:
+        archives[0].unlink()
+
+
+def kernel_package():
+    """The name of the newest package with a kernel's source, or None."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        return None
+
+    def known():
+        listed = subprocess.run(
+            ["apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$"], capture_output=True, text=True, timeout=60
+        ).stdout
+        return sorted(re.findall(r"^(linux-source-[0-9.]+) ", listed, re.MULTILINE), key=version)
+
+    packages = known()
+    if not packages and os.geteuid() == 0:
+        subprocess.run(["apt-get", "-qq", "update"], capture_output=True, timeout=FETCH_TIMEOUT_S)
+        packages = known()
+    return packages[-1] if packages else None
+
+
+def version(package):
+    """The numbers in a package's name, to order by."""
+    return [int(number) for number in re.findall(r"\d+", package)]
+
+
+def nested_files(stream):
+    """Contents of the source files in the tar archive within the tar archive `stream`."""
+    with tarfile.open(fileobj=stream, mode="r|") as outer:
+        for member in outer:
+            if not re.search(r"\.tar\.(xz|bz2|gz)$", member.name) or not member.isfile():
+                continue
+            with tarfile.open(fileobj=outer.extractfile(member), mode="r|*") as inner:
+                for file in inner:
+                    if file.isfile() and file.size and file.name.endswith(SOURCE_SUFFIXES):
+                        yield inner.extractfile(file).read()
+            return
+
+
+def local_files():
+    """Contents of text that a machine with a Rust toolchain has anyway."""
+    cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    for top in (Path("/usr/share/dict"), cargo / "registry" / "src", Path("/usr/include")):
+        for folder, _, names in sorted(os.walk(top)):
+            for name in sorted(names):
+                path = Path(folder) / name
+                is_text = path.suffix in SOURCE_SUFFIXES or top.name == "dict"
+                if is_text and path.is_file() and not path.is_symlink() and path.stat().st_size:
+                    yield path.read_bytes()
+
+
+# --- sorting and comparing ----------------------------------------------------------------------
+
+
+@contextmanager
+def mounted(view, memory):
+    """The view as a regular file, for as long as the block lasts."""
+    point = FOLDER / "mount"
+    point.mkdir(exist_ok=True)
+    server = subprocess.Popen([MERGANSER, "mount", view, point, "--memory", str(memory)], stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + MOUNT_TIMEOUT_S
+        while not os.path.ismount(point):
+            if server.poll() is not None:
+                raise Failed(f"the mount ended: {server.stderr.read().strip()}")
+            if time.monotonic() > deadline:
+                raise Failed(f"nothing was mounted on {point} within {MOUNT_TIMEOUT_S} s")
+            time.sleep(0.02)
+        (file,) = point.iterdir()
+        yield file
+    finally:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(MOUNT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            subprocess.run(["umount", "-l", point], check=False, timeout=60)
+            server.kill()
+            server.wait()
+        point.rmdir()
+
+
+def same(one, other):
+    """Compares two files byte by byte, as anybody would."""
+    run("cmp", one, other)
+    say(f"  equal: {one.name} and {other.name}")
+
+
+def show(data):
+    """Sorts one data set in each way, proves the results equal and valid, and returns the table's rows."""
+    size = data.path.stat().st_size
+    memory = data.memory_bytes
+    say(f"\n{data.name}: {size / GB:.2f} GB with {memory // MIB} MiB of memory, {size / memory:.1f} times as much data")
+    temp = FOLDER / "temp"
+    gnu, file, view = FOLDER / f"{data.name}.gnu", FOLDER / f"{data.name}.sorted", FOLDER / f"{data.name}.view"
+    clean = [temp, gnu, file, view]
+    rows = []
+
+    def measured(what, *words):
+        cost = measure.run(Job((words,)), FOLDER, memory + OVERHEAD_BYTES)
+        say(f"  {what}: {cost.wall_s:.1f} s")
+        rows.append((data.name, what, cost))
+
+    try:
+        discard(clean)
+        temp.mkdir()
+        ours = (MERGANSER, "sort", data.path, *data.order, "--memory", memory, "--temp-dir", temp)
+        measured(
+            "GNU sort -o", *GNU, "sort", "-S", f"{memory}b", f"--parallel={cores()}", "-T", temp, "-o", gnu, data.path
+        )
+        measured("merganser sort -o", *ours, "-o", file)
+        measured("merganser sort --view", *ours, "--view", view)
+        if os.path.exists("/dev/fuse"):
+            with mounted(view, memory) as sorted_file:
+                measured("the view read through its mount", "cat", sorted_file)
+                same(sorted_file, file)
+                same(sorted_file, gnu)
+        else:
+            say("  /dev/fuse is not there: the view is read with merganser cat, not through a mount")
+            copy = FOLDER / f"{data.name}.copy"
+            clean.append(copy)
+            measured("merganser cat of the view", MERGANSER, "cat", view, "--memory", memory)
+            run("sh", "-c", 'exec "$0" cat "$1" > "$2"', MERGANSER, view, copy)
+            same(copy, file)
+            same(copy, gnu)
+        say(f"  verified {file.name}: {one_line(run(MERGANSER, 'verify', *data.order, file))}")
+        say(f"  verified {view.name}: {one_line(run(MERGANSER, 'verify', view))}")
+    finally:
+        discard(clean)
+    return rows
+
+
+def discard(paths):
+    """Removes files and folders, where they are."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def one_line(said):
+    """Several lines as one."""
+    return "; ".join(line.strip() for line in said.splitlines() if line.strip())
+
+
+def table(rows):
+    """What everything cost."""
+    def mb(count):
+        return "-" if count is None else f"{count / 10**6:.0f}"
+
+    lines = [("data", "what", "seconds", "read MB", "written MB", "peak RSS MiB")]
+    for name, what, cost in rows:
+        lines.append((name, what, f"{cost.wall_s:.1f}", mb(cost.device_read_bytes), mb(cost.device_written_bytes),
+                      f"{cost.rss_peak_bytes / MIB:.0f}"))  # fmt: skip
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for line in lines:
+        left, right = line[:2], line[2:]
+        cells = [cell.ljust(width) for cell, width in zip(left, widths)]
+        cells += [cell.rjust(width) for cell, width in zip(right, widths[2:])]
+        say("  ".join(cells))
+
+
+def main():
+    """Make the data, show each set, print the table."""
+    FOLDER.mkdir(exist_ok=True)
+    held = sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file())
+    free = shutil.disk_usage(FOLDER).free
+    if free + held < DISK_BYTES:
+        raise Failed(f"{DISK_BYTES / GB:g} GB must be free in {FOLDER}, and {free / GB:.1f} GB are")
+    rows = [row for data in (gensort(), text()) for row in show(data)]
+
+    say()
+    table(rows)
+    say("\nread, written: bytes the disk moved, what was still in memory at the end included.")
+    if any(cost.memory_limit_bytes is None for *_, cost in rows):
+        say("Not root, or without version 1 control groups: the page cache was not limited, so much of what a sort")
+        say("reads and writes again never reached the disk. As root each job is held to its memory and "
+            f"{OVERHEAD_BYTES // MIB} MiB.")  # fmt: skip
+    say(f"The view, the file and GNU sort's file are the same bytes. Data is kept in {FOLDER}; `make clean` removes it.")
+
+
+if __name__ == "__main__":
+    # Ends as Ctrl-C does, so that nothing stays mounted.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    try:
+        main()
+    except (Failed, JobError, OSError, subprocess.TimeoutExpired) as error:
+        sys.exit(f"demo: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,71 @@
+"""The inputs of the scenarios, all made by `merganser generate` from fixed seeds."""
+
+import os
+import subprocess
+
+from . import tools
+
+SAMPLE_RECORDS = 50_000
+GENERATE_TIMEOUT_S = 1800
+
+# Rows without quotes, so that a program that splits lines at commas sees the same fields as one that
+# reads csv: the number, the name, and three more.
+PLAIN_ROWS = ("awk", "-F,", "NF == 5 && $1 ~ /^[0-9]+$/ && !/\"/")
+
+
+def run(words):
+    """Runs one command, not measured, that must succeed."""
+    _pipe([words], os.devnull)
+
+
+def _pipe(pipeline, output):
+    """Runs a pipeline into the file `output`."""
+    processes, feed = [], subprocess.DEVNULL
+    try:
+        with open(output, "wb") as file:
+            for index, words in enumerate(pipeline):
+                last = index + 1 == len(pipeline)
+                process = subprocess.Popen(
+                    [str(word) for word in words], stdin=feed, stdout=file if last else subprocess.PIPE
+                )
+                if feed is not subprocess.DEVNULL:
+                    feed.close()
+                feed = process.stdout
+                processes.append(process)
+            for process in processes:
+                if process.wait(GENERATE_TIMEOUT_S) != 0:
+                    raise subprocess.CalledProcessError(process.returncode, process.args)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def ascii_words(merganser, records, record_bytes=tools.GENSORT_RECORD_BYTES):
+    """The command that prints `records` printable gensort records."""
+    return (merganser, "generate", "--format", "ascii", "--records", records, "--record-size", record_bytes)
+
+
+def make_ascii(merganser, path, size_bytes, record_bytes=tools.GENSORT_RECORD_BYTES):
+    """A file of about `size_bytes` of gensort's printable records, which end as lines do."""
+    _pipe([ascii_words(merganser, max(1, size_bytes // record_bytes), record_bytes)], path)
+
+
+def _make_sized(pipeline_of, path, size_bytes):
+    """A file of about `size_bytes` from a pipeline that takes a number of records of unknown length."""
+    _pipe(pipeline_of(SAMPLE_RECORDS), path)
+    record_bytes = os.path.getsize(path) / SAMPLE_RECORDS
+    _pipe(pipeline_of(max(1, round(size_bytes / record_bytes))), path)
+
+
+def make_lines(merganser, path, size_bytes):
+    """A file of about `size_bytes` of text lines of 20 to 119 bytes."""
+    _make_sized(lambda records: [(merganser, "generate", "--format", "lines", "--records", records)], path, size_bytes)
+
+
+def make_csv(merganser, path, size_bytes):
+    """A file of about `size_bytes` of csv rows without header or quotes."""
+    _make_sized(
+        lambda records: [(merganser, "generate", "--format", "csv", "--records", records), PLAIN_ROWS], path, size_bytes
+    )

@@ -1,0 +1,88 @@
+"""Limits that hold a job down: memory for its processes, bandwidth for a disk.
+
+Both use the version 1 control groups, whose memory limit counts the page cache, so that a program
+cannot borrow the rest of the machine's memory to look fast. Where they can't be had (not root, or
+only version 2 is mounted) a job runs without, and its result says so.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+MEMORY_ROOT = Path("/sys/fs/cgroup/memory")
+THROTTLE_ROOT = Path("/sys/fs/cgroup/blkio")
+
+
+def _leave(group):
+    """Removes a control group; its last process may take a moment to be gone from it."""
+    for _ in range(200):
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            time.sleep(0.01)
+
+
+@contextmanager
+def memory(limit_bytes):
+    """A control group that allows `limit_bytes`, or None where one cannot be made."""
+    if limit_bytes is None or not os.access(MEMORY_ROOT / "memory.limit_in_bytes", os.W_OK):
+        yield None
+        return
+    group = Path(tempfile.mkdtemp(prefix="merganser-bench-", dir=MEMORY_ROOT))
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+        yield group
+    finally:
+        _leave(group)
+
+
+def can_throttle():
+    """Whether a throttled disk can be made here."""
+    return os.geteuid() == 0 and (THROTTLE_ROOT / "blkio.throttle.read_bps_device").exists()
+
+
+@contextmanager
+def throttled_disk(folder, size_bytes, read_bytes_s, write_bytes_s):
+    """An ext4 file system of `size_bytes` on a loop device that moves no more than the given bytes a
+    second each way. Yields the folder it is mounted on; everything is gone afterwards.
+
+    A loop device, because buffered writes slip past a throttle on the real one.
+    """
+    image = Path(folder) / "throttled.img"
+    mounted_on = Path(folder) / "throttled"
+    loop = None
+    number = None
+
+    def throttle(read, write):
+        for direction, rate in (("read", read), ("write", write)):
+            (THROTTLE_ROOT / f"blkio.throttle.{direction}_bps_device").write_text(f"{number} {rate}\n")
+
+    try:
+        with open(image, "wb") as file:
+            file.truncate(size_bytes)
+        loop = subprocess.run(
+            ["losetup", "-f", "--show", "--direct-io=on", str(image)],
+            check=True, capture_output=True, text=True, timeout=60,
+        ).stdout.strip()
+        number = Path(f"/sys/class/block/{os.path.basename(loop)}/dev").read_text().strip()
+        # The tables are written now: left for later, they would be counted as somebody's writes.
+        subprocess.run(
+            ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", loop], check=True, timeout=120
+        )
+        mounted_on.mkdir()
+        subprocess.run(["mount", loop, str(mounted_on)], check=True, timeout=60)
+        throttle(read_bytes_s, write_bytes_s)
+        yield mounted_on
+    finally:
+        if number:
+            throttle(0, 0)
+        if mounted_on.exists():
+            subprocess.run(["umount", str(mounted_on)], check=False, timeout=120)
+            mounted_on.rmdir()
+        if loop:
+            subprocess.run(["losetup", "-d", loop], check=False, timeout=60)
+        image.unlink(missing_ok=True)

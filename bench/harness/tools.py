@@ -1,0 +1,111 @@
+"""The programs that are compared, and how each is told to do the same work."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+REPOSITORY = BENCH.parent
+
+# GNU sort compares bytes only in this locale; everybody else always does.
+GNU = ("env", "LC_ALL=C")
+
+GENSORT_RECORD_BYTES = 100
+GENSORT_ORDER = ("--format", f"fixed:{GENSORT_RECORD_BYTES}", "--key", "0:10")
+WIDE_RECORD_BYTES = 4096
+WIDE_ORDER = ("--format", f"fixed:{WIDE_RECORD_BYTES}", "--key", "0:10")
+LINES_ORDER = ("--format", "lines")
+CSV_ORDER = ("--format", "csv", "--key", "2", "--key", "1:n")
+CSV_GNU_ORDER = ("-t,", "-k2,2", "-k1,1n")
+
+PEERS = ("gnu", "stxxl", "duckdb")
+
+
+class MissingTool(Exception):
+    """A program that a scenario can't do without is not there; the text says how to get it."""
+
+
+def cores():
+    """Cores this process may use; every program gets as many threads."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Where the programs are. A peer that is None is left out of what it would take part in."""
+
+    merganser: Path
+    examples: Path
+    gnu: str | None
+    stxxl: Path | None
+    duckdb: Path | None
+
+    @staticmethod
+    def find(merganser, examples, peers, folder):
+        """Finds the programs, building what is small; `folder` takes what is built."""
+        if not os.access(merganser, os.X_OK):
+            raise MissingTool(f"{merganser} is not there: `make build` makes it")
+        python = BENCH / ".venv" / "bin" / "python"
+        return Tools(
+            merganser=merganser,
+            examples=examples,
+            gnu=shutil.which("sort") if "gnu" in peers else None,
+            stxxl=_build_stxxl(folder) if "stxxl" in peers else None,
+            duckdb=python if "duckdb" in peers and python.exists() else None,
+        )
+
+    def example(self, name):
+        """One of the workspace's example programs."""
+        path = self.examples / name
+        if not os.access(path, os.X_OK):
+            raise MissingTool(f"{path} is not there: `cargo build --release --workspace --examples` makes it")
+        return path
+
+    def merganser_sort(self, source, order, memory_bytes, temp, result):
+        """`result` is `("-o", FILE)` or `("--view", FOLDER)`."""
+        return (
+            self.merganser, "sort", source, *order, *result,
+            "--memory", memory_bytes, "--temp-dir", temp, "--threads", cores(),
+        )  # fmt: skip
+
+    def gnu_sort(self, source, order, memory_bytes, temp, output):
+        """GNU sort with the same memory, on all cores."""
+        return (*GNU, self.gnu, *order, "-S", f"{memory_bytes}b", f"--parallel={cores()}", "-T", temp, "-o", output, source)
+
+    def stxxl_sort(self, source, memory_bytes, temp, output):
+        """STXXL on 100-byte records; its one temporary file is as large as the input."""
+        room = os.path.getsize(source) * 21 // 20 + 256 * 2**20
+        quiet = ("env", "STXXLLOGFILE=/dev/null", "STXXLERRLOGFILE=/dev/null")  # it would log where we stand
+        return (*quiet, self.stxxl, source, output, memory_bytes, temp / "stxxl.disk", room)
+
+    def duckdb_sort(self, kind, source, memory_bytes, temp, output):
+        """DuckDB's COPY of an ORDER BY."""
+        return (
+            self.duckdb, BENCH / "peers" / "duckdb_sort.py", kind, source, output,
+            "--memory", memory_bytes, "--temp", temp, "--threads", cores(),
+        )  # fmt: skip
+
+    def raw_read(self, source):
+        """The disk's own speed: `source` read from end to end with direct I/O, nothing done to it."""
+        return (self.example("raw_io"), "read", source)
+
+    def two_pass_floor(self, source):
+        """What no external sort in two passes can beat: `source` copied, and the copy copied."""
+        return (self.example("raw_io"), "passes", source)
+
+
+def _build_stxxl(folder):
+    """Compiles the STXXL peer, or returns None where its headers or a compiler are missing."""
+    source = BENCH / "peers" / "stxxl" / "sort100.cpp"
+    program = folder / "sort100"
+    compiler = shutil.which("g++")
+    if compiler is None or not Path("/usr/include/stxxl").exists():
+        return None
+    subprocess.run(
+        [compiler, "-O3", "-march=native", "-std=c++14", "-Wno-deprecated-declarations",
+         "-o", str(program), str(source), "-lstxxl", "-fopenmp"],
+        check=True, timeout=300,
+    )  # fmt: skip
+    return program

@@ -1,0 +1,63 @@
+"""Stands in for merganser and the example programs, so that the harness is tested without them.
+
+    python stand_in.py merganser|raw_io|view_reads WORDS...
+
+It sorts with GNU sort, and a "view" is a folder with the sorted file in it. The variable BREAK makes it
+misbehave: `result` loses the last byte of what it sorts, `exit` makes `sort` fail.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def generate(args):
+    kind, records = args["--format"], int(args["--records"])
+    rng = random.Random(1)
+    width = int(args.get("--record-size", 100))
+    for number in range(records):
+        if kind == "ascii":
+            text = f"{rng.getrandbits(60):020d}".ljust(width - 2, "x") + "\r"
+        elif kind == "lines":
+            text = " ".join(rng.choices(["merganser", "run", "view", "fence"], k=rng.randint(4, 9)))
+        else:
+            name = rng.choice(["ann", "bob", '"quoted, name"'])
+            text = f"{records - number},{name},here,{rng.random():.3f},note"
+        sys.stdout.write(text + "\n")
+
+
+def sort(source, args):
+    if os.environ.get("BREAK") == "exit":
+        sys.exit("stand-in: broken on purpose")
+    order = ["-t,", "-k2,2", "-k1,1n"] if args.get("--format") == "csv" else []
+    out = Path(args["-o"]) if "-o" in args else Path(args["--view"]) / "sorted"
+    out.parent.mkdir(exist_ok=True)
+    subprocess.run(["sort", "-S", "16M", *order, "-o", out, source], check=True, env={**os.environ, "LC_ALL": "C"})
+    if os.environ.get("BREAK") == "result":
+        os.truncate(out, out.stat().st_size - 1)
+
+
+def pour(path):
+    with open(path, "rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+
+
+def main():
+    program, *words = sys.argv[1:]
+    if program == "raw_io":
+        pour(words[1])
+    elif program == "view_reads":
+        print(json.dumps({"reads": 10, "p50_us": 200.0}))
+    elif words[0] == "generate":
+        generate(dict(zip(words[1::2], words[2::2])))
+    elif words[0] == "sort":
+        sort(words[1], dict(zip(words[2::2], words[3::2])))
+    elif words[0] == "cat":
+        pour(Path(words[1]) / "sorted")
+
+
+main()

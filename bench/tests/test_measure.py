@@ -1,0 +1,105 @@
+"""One job, measured: what it says, what it counts, and that nothing is left of it."""
+
+import os
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from harness import device, limits, machine, measure
+from harness.measure import Job, JobError
+
+MIB = 2**20
+
+
+def run(*args, **settings):
+    """Measures with the page cache left alone."""
+    return measure.run(*args, cold=False, **settings)
+
+
+class Measure(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = Path(held.name)
+
+    def test_a_pipeline_is_like_the_shells(self):
+        out = self.folder / "out"
+        job = Job((("printf", "b\\na\\n"), ("sort",)), output=out)
+        cost = run(job, self.folder)
+        self.assertEqual(out.read_text(), "a\nb\n")
+        self.assertEqual(cost.command, f"printf 'b\\na\\n' | sort > {out}")
+
+    def test_memory_is_the_last_programs_and_processor_time_everybodys(self):
+        spin = "sum(range(3_000_000))"
+        hold = f"bytearray(b'x') * {100 * MIB}; {spin}"
+        cost = run(Job((("python3", "-c", spin), ("python3", "-c", hold))), self.folder)
+        self.assertGreater(cost.rss_peak_bytes, 100 * MIB)
+        alone = run(Job((("python3", "-c", hold), ("python3", "-c", spin))), self.folder)
+        self.assertLess(alone.rss_peak_bytes, 100 * MIB)
+        self.assertGreater(alone.cpu_s, 0)
+
+    def test_a_small_programs_memory_is_its_own_not_ours(self):
+        ours = bytearray(b"x") * (200 * MIB)
+        count = run(Job((("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"),)), self.folder)
+        self.assertLess(count.rss_peak_bytes, len(ours) / 2)
+
+    def test_printed_text_is_kept_when_asked_for(self):
+        self.assertEqual(run(Job((("echo", "17"),), capture=True), self.folder).text, "17\n")
+
+    def test_what_a_job_leaves_on_the_disk_is_in_its_peak_and_in_the_devices_count(self):
+        out = self.folder / "out"
+        cost = run(Job((("head", "-c", str(32 * MIB), "/dev/urandom"),), output=out), self.folder)
+        self.assertGreaterEqual(cost.disk_peak_bytes, 31 * MIB)
+        if device.of_folder(self.folder):
+            self.assertGreaterEqual(cost.device_written_bytes, 31 * MIB)
+
+    def test_a_failure_names_the_command_and_what_it_said(self):
+        with self.assertRaisesRegex(JobError, r"exit 2: sort nowhere\n.*nowhere"):
+            run(Job((("sort", "nowhere"),)), self.folder)
+
+    def test_a_failure_anywhere_in_a_pipeline_is_one(self):
+        with self.assertRaisesRegex(JobError, "exit 1: false"):
+            run(Job((("false",), ("cat",))), self.folder)
+
+    def test_a_job_over_its_time_is_ended_with_its_children(self):
+        pid_file = self.folder / "pid"
+        script = f"sleep 600 & echo $! > {pid_file}; wait"
+        with self.assertRaisesRegex(JobError, "ended after"):
+            run(Job((("sh", "-c", script),)), self.folder, timeout_s=1)
+        pid = int(pid_file.read_text())
+        deadline = time.monotonic() + 10
+        while _runs(pid) and time.monotonic() < deadline:
+            os.sched_yield()
+        self.assertFalse(_runs(pid))
+
+    def test_nothing_is_left_in_the_folder(self):
+        run(Job((("true",),)), self.folder)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    @unittest.skipUnless(os.access(limits.MEMORY_ROOT / "memory.limit_in_bytes", os.W_OK), "no memory control group")
+    def test_a_memory_limit_holds(self):
+        hold = ("python3", "-c", f"bytearray(b'x') * {256 * MIB}")
+        self.assertGreater(run(Job((hold,)), self.folder, 512 * MIB).memory_peak_bytes, 200 * MIB)
+        groups = set(limits.MEMORY_ROOT.iterdir())
+        with self.assertRaisesRegex(JobError, "more memory than 67108864 bytes"):
+            run(Job((hold,)), self.folder, 64 * MIB)
+        self.assertEqual(set(limits.MEMORY_ROOT.iterdir()), groups)
+
+
+class Machine(unittest.TestCase):
+    def test_its_short_name_has_no_odd_characters(self):
+        described = {"cpu": "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "cores": 2, "memory_bytes": 24 * 2**30}
+        self.assertEqual(machine.slug(described), "xeon-platinum-8481c-2-cores-24-gib")
+
+    def test_everything_is_told(self):
+        told = machine.describe(".")
+        self.assertTrue(all(told.values()), told)
+
+
+def _runs(pid):
+    """Whether a process is there and has not ended; one that nobody waits for stays as a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,80 @@
+"""The whole harness on small data, with a stand-in for merganser."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+STAND_IN = BENCH / "tests" / "stand_in.py"
+
+# The throttled disk needs a loop device, which a test of the harness has no business making.
+NAMES = ["gensort-file", "gensort-view", "lines-file", "csv-file", "read-view-4k", "read-view-100", "random-reads"]
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = Path(held.name)
+        for name in ("merganser", "raw_io", "view_reads"):
+            program = self.folder / name
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} {name} "$@"\n')
+            program.chmod(0o755)
+
+    def run_bench(self, *words, broken=None):
+        return subprocess.run(
+            [
+                sys.executable, BENCH / "run.py", "--scale", "0.0001", "--peers", "gnu", "--warm",
+                "--merganser", self.folder / "merganser", "--examples", self.folder,
+                "--dir", self.folder / "work", "--results", self.folder / "results", *words,
+            ],
+            capture_output=True, text=True, timeout=120, env={**os.environ, **({"BREAK": broken} if broken else {})},
+        )  # fmt: skip
+
+    def result(self, name):
+        return json.loads((self.folder / "results" / f"{name}.json").read_text())
+
+    def test_every_scenario_gives_all_its_figures(self):
+        ran = self.run_bench(*NAMES, "--pairs", "2")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        for name in NAMES:
+            result = self.result(name)
+            self.assertEqual(len(result["rounds"]), 2)
+            for claim in result["claims"]:
+                if any(peer in claim["what"] for peer in ("DuckDB", "STXXL")):
+                    continue
+                self.assertEqual(len(claim["figures"]), 2, f"{name}: {claim['what']}")
+        page = (self.folder / "results" / "README.md").read_text()
+        self.assertTrue(all(f"## {name}:" in page for name in NAMES))
+
+    def test_rounds_alternate(self):
+        said = self.run_bench("gensort-view", "--pairs", "2").stdout
+        turns = [line.split()[2] for line in said.splitlines() if line.startswith("  round")]
+        self.assertEqual(turns, ["view", "file", "view", "file"])
+
+    def test_data_goes_when_nobody_needs_it_any_more(self):
+        self.run_bench("gensort-view", "--pairs", "1")
+        self.assertEqual([path.name for path in (self.folder / "work").iterdir()], ["temp"])
+
+    def test_a_wrong_result_fails(self):
+        ran = self.run_bench("lines-file", "--pairs", "1", broken="result")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("results differ", ran.stdout)
+        self.assertFalse((self.folder / "results").exists())
+
+    def test_a_failing_merganser_fails(self):
+        ran = self.run_bench("lines-file", "--pairs", "1", broken="exit")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("broken on purpose", ran.stdout)
+
+    def test_too_small_a_disk_is_refused_before_anything_is_written(self):
+        ran = self.run_bench("gensort-file", "--scale", "1000000")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("must be free", ran.stdout)
+
+    def test_an_unknown_scenario_is_refused(self):
+        self.assertEqual(self.run_bench("fastest").returncode, 2)

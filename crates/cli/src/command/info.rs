@@ -1,0 +1,91 @@
+//! `merganser info`.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sort::record::Format;
+use sort::run::Run;
+use storage::file::FileStorage;
+
+use crate::args::InfoArgs;
+use crate::config::view_memory_bytes;
+use crate::failure::Failure;
+
+/// Tells what a view or a run holds.
+pub fn run(typed: &InfoArgs) -> Result<(), Failure> {
+    let facts = if typed.path.is_dir() { view(typed)? } else { run_file(typed)? };
+    let text = if typed.json { format!("{:#}\n", Value::Object(facts)) } else { table(&facts) };
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+}
+
+type Facts = serde_json::Map<String, Value>;
+
+fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
+    let view = super::open_view(&typed.path, view_memory_bytes(), 1)?;
+    let manifest = view.manifest();
+    if typed.verify {
+        view.verify_all(|_| {})?;
+    }
+    let run_bytes: u64 = view.runs().iter().map(|run| run.storage().size()).sum();
+    Ok(facts([
+        ("kind", json!("view")),
+        ("name", json!(manifest.name)),
+        ("format", json!(format_name(manifest.order.format))),
+        ("order", json!(manifest.order.to_string())),
+        ("records", json!(manifest.records)),
+        ("bytes", json!(manifest.size_bytes)),
+        ("runs", json!(view.runs().len())),
+        ("run_bytes", json!(run_bytes)),
+        ("made_unix_ns", json!(manifest.made_unix_ns)),
+        ("verified", json!(typed.verify)),
+    ]))
+}
+
+fn run_file(typed: &InfoArgs) -> Result<Facts, Failure> {
+    let run = open_run(&typed.path)?;
+    if typed.verify {
+        run.verify_all(|_| {})?;
+    }
+    let order: Value = serde_json::from_str(run.spec()).unwrap_or_default();
+    Ok(facts([
+        ("kind", json!("run")),
+        ("order", order),
+        ("records", json!(run.records())),
+        ("bytes", json!(run.data_bytes())),
+        ("run_bytes", json!(run.storage().size())),
+        ("blocks", json!(run.footer().blocks)),
+        ("block_bytes", json!(run.block_bytes())),
+        ("compression", json!(run.footer().compression)),
+        ("verified", json!(typed.verify)),
+    ]))
+}
+
+fn open_run(path: &Path) -> Result<Run, Failure> {
+    let storage = FileStorage::open_path(path, false).map_err(|error| Failure::named(&error))?;
+    Ok(Run::open(storage)?)
+}
+
+fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Facts {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn format_name(format: Format) -> String {
+    match format {
+        Format::Lines { delimiter: 0 } => "lines, ended by NUL".to_owned(),
+        Format::Lines { .. } => "lines".to_owned(),
+        Format::Csv { header: true, .. } => "csv with a header".to_owned(),
+        Format::Csv { header: false, .. } => "csv".to_owned(),
+        Format::Fixed { bytes } => format!("fixed:{bytes}"),
+        Format::Keyed => "keyed".to_owned(),
+    }
+}
+
+fn table(facts: &Facts) -> String {
+    facts.iter().fold(String::new(), |mut text, (name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        writeln!(text, "{name:<14}{value}").expect("a string takes all");
+        text
+    })
+}

@@ -1,0 +1,35 @@
+//! `merganser mount`.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use export::{ExportedFile, Mount, MountOptions};
+
+use crate::config::MountConfig;
+use crate::failure::Failure;
+use crate::signals::Cancel;
+
+/// Shows a view as a file until somebody unmounts it, or a signal says so.
+pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(view.manifest().made_unix_ns);
+    let file = ExportedFile { name: config.file_name.into(), storage: Arc::new(view), modified };
+    let mount = Mount::new(MountOptions {
+        allow_other: config.allow_other,
+        threads: config.threads,
+        on_error: Some(Box::new(|error| {
+            let _ = writeln!(io::stderr(), "merganser: {error}");
+        })),
+        ..MountOptions::new(config.mountpoint, vec![file])
+    })?;
+    let unmounter = mount.unmounter();
+    let cancel = cancel.clone();
+    std::thread::spawn(move || {
+        cancel.wait();
+        if let Err(error) = unmounter.unmount() {
+            let _ = writeln!(io::stderr(), "merganser: {error}");
+        }
+    });
+    Ok(mount.run()?)
+}
