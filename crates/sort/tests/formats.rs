@@ -196,13 +196,13 @@ fn dump_run(bytes: &[u8]) -> String {
 
     dump.part("index");
     let len = dump.u32("specification bytes") as usize;
-    dump.field(len, |b| b.escape_ascii().to_string());
+    dump.field(len, |b| String::from_utf8_lossy(b).into_owned());
     for block in 0..blocks {
         dump.part(&format!("index, block {block}"));
         dump.u64("place");
         dump.u32("stored bytes");
         dump.crc("CRC32C of the stored bytes");
-        dump.u64("records that start before this block");
+        dump.u64("first record:");
         dump.field(4, |b| match u32_of(b) {
             u32::MAX => "no record starts in it".to_owned(),
             start => format!("the first record that starts in it: at {start}"),

@@ -66,6 +66,7 @@ impl Copy<'_> {
             consume: self.consume,
             budget: &Budget::new(self.memory_bytes),
             threads: self.threads,
+            checkpoint_bytes: None,
         };
         let bytes = materialize(&what, progress)?;
         if self.consume {

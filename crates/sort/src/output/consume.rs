@@ -23,7 +23,9 @@ use crate::view::{MANIFEST_NAME, View};
 use crate::{Budget, Error, Progress, Result};
 
 const CONSUMED_NAME: &str = "consumed-into";
-/// Resume points are at least this far apart, or a 64th of the whole.
+/// Name under which the marker is written before it is renamed.
+const UNMARKED_NAME: &str = "consumed-into.new";
+/// Resume points are this far apart, or a 64th of the whole when that is further.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// What [`materialize`] is asked for.
@@ -42,6 +44,9 @@ pub struct Materialize<'a> {
     pub budget: &'a Budget,
     /// Threads that merge.
     pub threads: usize,
+    /// The least distance of resume points, in bytes; `None`: 64 MiB or a 64th of the whole. A
+    /// shorter one loses less work to an interruption, and syncs more often.
+    pub checkpoint_bytes: Option<u64>,
 }
 
 /// Where an interrupted copy goes on.
@@ -95,17 +100,16 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     }
     let resume = read_resume(output, &resume_name)?;
     let left = folder.list()?;
-    if !left.iter().any(|n| n == MANIFEST_NAME) {
-        // Interrupted while the consumed view was being removed?
-        if let Some(Resume { complete: true, written, .. }) = &resume {
-            finish_consumed(folder, output, &partial_name, &resume_name, name)?;
-            return Ok(*written);
-        }
-        if left.is_empty() && consume && output.list()?.iter().any(|n| n == name) {
-            return Ok(output.open(name, false)?.size());
-        }
+    if !left.iter().any(|n| n == MANIFEST_NAME) && consumed_into(folder)?.is_some() {
+        // Interrupted while the consumed view was being removed.
+        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
+        return Ok(output.open(name, false)?.size());
     }
-    let view = View::open_consumed(folder, what.budget, what.threads)?;
+    if left.is_empty() && consume && output.list()?.iter().any(|n| n == name) {
+        // Only the empty folder is left.
+        return Ok(output.open(name, false)?.size());
+    }
+    let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
     let view_id = crc32c::crc32c(&view.manifest().encode());
     let total = view.size();
     let consumed = consumed_into(folder)?.is_some();
@@ -145,17 +149,11 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
                 };
                 write_resume(output, &resume_name, &start)?;
             }
-            // Until the marker bears its name nothing has been given back.
-            let fresh = format!("{CONSUMED_NAME}.new");
-            remove_if_there(folder, &fresh)?;
-            let marker = folder.create(&fresh)?;
-            marker.write_at(0, format!("{shown}\n").as_bytes())?;
-            marker.sync()?;
-            folder.rename(&fresh, CONSUMED_NAME)?;
-            folder.sync()?;
+            mark_consumed(folder, shown)?;
         }
         let mut given_back = consumed;
-        let copied = copy(what, &view, view_id, &partial, resume.as_ref(), &mut given_back, progress);
+        let copied =
+            copy(what, &view, view_id, &partial, resume.as_ref(), &mut given_back, progress);
         if let Err(error) = copied {
             if !given_back {
                 // The view is whole: nothing is lost with the rest, and a full disk gets its space
@@ -179,8 +177,20 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         finish_consumed(folder, output, &partial_name, &resume_name, name)?;
     } else {
         remove_if_there(output, &resume_name)?;
+        output.sync()?;
     }
     Ok(total)
+}
+
+/// Makes readers refuse the view. Nothing of it is given back before this returns.
+fn mark_consumed(folder: &Arc<dyn Directory>, shown: &str) -> Result<()> {
+    remove_if_there(folder, UNMARKED_NAME)?;
+    let marker = folder.create(UNMARKED_NAME)?;
+    marker.write_at(0, format!("{shown}\n").as_bytes())?;
+    marker.sync()?;
+    folder.rename(UNMARKED_NAME, CONSUMED_NAME)?;
+    folder.sync()?;
+    Ok(())
 }
 
 fn copy(
@@ -215,8 +225,8 @@ fn copy(
     let segments = view.segments();
     let size = view.stream_size();
     let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
-    let mut released = Released::new(&segments.runs);
-    let step = CHECKPOINT_BYTES.max(total / 64);
+    let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
+    let mut released = Released::every(&segments.runs, step);
     let mut checkpoint = offset + step;
     while let Some(merged) = stream.next_window()? {
         if progress.cancelled() {
@@ -235,7 +245,7 @@ fn copy(
             write_resume(what.output, resume_name, &at)?;
             if what.consume {
                 *given_back = true;
-                released.release(&segments.runs, &merged.positions)?;
+                released.release(&segments.runs, &merged.needed)?;
             }
             checkpoint = sink.offset() + step;
         }
@@ -250,7 +260,8 @@ fn copy(
     write_resume(what.output, resume_name, &done)
 }
 
-/// Removes what is left of a view whose output is complete and published, the manifest first.
+/// Publishes a complete output and removes what is left of its view: the manifest first, and last
+/// the marker, which leads here again after an interruption.
 fn finish_consumed(
     folder: &Arc<dyn Directory>,
     output: &Arc<dyn Directory>,
@@ -264,11 +275,13 @@ fn finish_consumed(
     }
     remove_if_there(folder, MANIFEST_NAME)?;
     folder.sync()?;
-    for name in folder.list()? {
-        remove_if_there(folder, &name)?;
+    for name in folder.list()?.iter().filter(|n| *n != CONSUMED_NAME) {
+        remove_if_there(folder, name)?;
     }
     folder.sync()?;
-    remove_if_there(output, resume_name)
+    remove_if_there(output, resume_name)?;
+    output.sync()?;
+    remove_if_there(folder, CONSUMED_NAME)
 }
 
 fn remove_if_there(folder: &Arc<dyn Directory>, name: &str) -> Result<()> {

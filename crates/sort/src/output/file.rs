@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
@@ -171,18 +172,26 @@ impl Drop for FileSink {
 
 /// Gives the blocks of runs back to the device as a merge leaves them behind.
 pub(crate) struct Released {
+    /// Space is given back in steps of at least this many bytes of a run.
+    step: u64,
     /// For each run, bytes of storage that were given back.
     upto: Vec<u64>,
     completions: Completions,
     in_flight: usize,
 }
 
-/// Space is given back in steps of at least this many bytes of a run.
+/// Smaller steps than this are not worth a call, in bytes.
 const RELEASE_BYTES: u64 = 4 << 20;
 
 impl Released {
     pub(crate) fn new(runs: &[Arc<Run>]) -> Self {
+        Self::every(runs, RELEASE_BYTES)
+    }
+
+    /// Gives back in steps of at least `step` bytes, or of those worth a call when that is more.
+    pub(crate) fn every(runs: &[Arc<Run>], step: u64) -> Self {
         Released {
+            step: step.min(RELEASE_BYTES),
             upto: vec![HEADER_BYTES as u64; runs.len()],
             completions: Completions::new(),
             in_flight: 0,
@@ -193,7 +202,7 @@ impl Released {
     pub(crate) fn release(&mut self, runs: &[Arc<Run>], positions: &[u64]) -> Result<()> {
         for ((run, position), upto) in runs.iter().zip(positions).zip(&mut self.upto) {
             let to = run.physical_floor(*position);
-            if to >= *upto + RELEASE_BYTES {
+            if to >= *upto + self.step {
                 let operation = Operation::Discard { offset: *upto, len: to - *upto };
                 run.storage().submit(0, operation, &self.completions);
                 self.in_flight += 1;

@@ -114,7 +114,7 @@ pub fn sort_consuming(
         }
     }
     for segment in &content.runs {
-        sorter.runs.push(Arc::new(segment.open(folder)?));
+        sorter.runs.push(Arc::new(segment.open(folder, false)?));
     }
     let total: u64 = content.inputs.iter().map(|i| i.size).sum();
     progress.phase("sorting", Some(total));

@@ -79,12 +79,13 @@ impl Segment {
         }
     }
 
-    /// Opens the run in `folder` and checks that it is this one.
+    /// Opens the run in `folder`, for reading only unless `writable`, and checks that it is this
+    /// one.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.
-    pub fn open(&self, folder: &Arc<dyn Directory>) -> Result<Run> {
-        let run = Run::open(folder.open(&self.run, false)?)?;
+    pub fn open(&self, folder: &Arc<dyn Directory>, writable: bool) -> Result<Run> {
+        let run = Run::open(folder.open(&self.run, writable)?)?;
         if Segment::of(&run) == *self {
             return Ok(run);
         }

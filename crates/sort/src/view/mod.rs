@@ -69,14 +69,15 @@ impl View {
                 folder.name()
             )));
         }
-        Self::open_consumed(folder, budget, threads)
+        Self::open_consumed(folder, budget, threads, false)
     }
 
-    /// Opens a view part of which may have been given back already.
+    /// Opens a view part of which may have been given back already; `writable`, to give back more.
     pub(crate) fn open_consumed(
         folder: &Arc<dyn Directory>,
         budget: &Budget,
         threads: usize,
+        writable: bool,
     ) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
         let header = Some(&manifest.preamble[..]).filter(|p| !p.is_empty());
@@ -86,7 +87,7 @@ impl View {
         })?;
         let mut runs = Vec::new();
         for segment in &manifest.buckets[0].segments {
-            runs.push(Arc::new(segment.open(folder)?));
+            runs.push(Arc::new(segment.open(folder, writable)?));
         }
         Self::from_runs(
             folder.name().to_owned(),
@@ -109,11 +110,14 @@ impl View {
         clock: Arc<dyn Clock>,
     ) -> Result<Self> {
         let fence_bytes = runs.iter().map(|r| r.memory_bytes()).sum();
-        let fences = budget.reserve(fence_bytes, "the fences of the view")?;
         // Duplicates within the view are there to stay: only what makes a view removes them.
         let segments = Segments { runs: runs.into(), order: Arc::new(order), unique: false };
         // Whatever streams hold, one read at random must stay possible.
         let random = 3 * least_window_bytes(&segments) + 3 * RANDOM_BYTES as u64;
+        let least = StreamSize { window_bytes: least_window_bytes(&segments), threads: 1 };
+        let need = fence_bytes + random + least.memory_bytes(&segments);
+        drop(budget.reserve(need, "reading this view")?);
+        let fences = budget.reserve(fence_bytes, "the fences of the view")?;
         let room = budget.free_bytes().saturating_sub(random);
         let size = stream_size(&segments, budget, room, threads)?;
         let streams = (room / size.memory_bytes(&segments).max(1)) as usize;
@@ -315,11 +319,12 @@ pub(crate) fn stream_size(
                 .max(least);
             let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
             if share < least {
-                let others = budget.limit_bytes().saturating_sub(room);
+                let others = budget.limit_bytes() - budget.free_bytes();
                 let one = StreamSize { window_bytes: least, threads: 1 };
                 return Err(Error::Memory {
                     owner: "merging this many runs",
-                    least_bytes: others + one.memory_bytes(segments) + 4096,
+                    // Who merges runs keeps a tenth of its memory back.
+                    least_bytes: others + one.memory_bytes(segments) / 9 * 10 + 100,
                     limit_bytes: budget.limit_bytes(),
                 });
             }

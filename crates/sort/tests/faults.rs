@@ -1,0 +1,525 @@
+//! Every operation of small sorts fails in turn: the answer is an error that names where, inputs
+//! stay as they are, all memory comes back, and without the fault the same call succeeds. And bad
+//! inputs and too little memory, each of which has its own error.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sort::key::OrderSpec;
+use sort::output::{Materialize, materialize};
+use sort::record::Format;
+use sort::run::{Compression, Input};
+use sort::view::View;
+use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, sort};
+use storage::memory::{MemoryDirectory, MemoryStorage};
+use storage::{Clock, Completions, Directory, Storage, StorageExt};
+use testkit::faulty::{Counts, Fault, Faulty, Plan};
+use testkit::{Random, within};
+
+const LINES: Format = Format::Lines { delimiter: b'\n' };
+const FIXED: Format = Format::Fixed { bytes: 16 };
+const CSV: Format = Format::Csv { separator: b',', header: true };
+/// Little more than a sort with one thread needs at least.
+const MEMORY_BYTES: u64 = 2_700_000;
+/// No call takes a hundredth of this.
+const LIMIT: Duration = Duration::from_secs(60);
+const INPUT_BYTES: usize = 320_000;
+
+fn options(order: OrderSpec, budget: &Budget, temp: Arc<dyn Directory>) -> SortOptions {
+    SortOptions {
+        order,
+        budget: budget.clone(),
+        threads: 1,
+        temp: vec![temp],
+        temp_limit_bytes: None,
+        compression: CompressionChoice::Fixed(Compression::Off),
+        top: None,
+    }
+}
+
+fn fixed_records(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    std::iter::repeat_with(|| random.bits().to_be_bytes()).take(bytes / 8).flatten().collect()
+}
+
+/// The three directories of a sort, of which one fails: inputs and output lie on `disk`, runs of
+/// views in `folder`, others in `temp`.
+#[derive(Clone)]
+struct World {
+    disk: Arc<dyn Directory>,
+    temp: Arc<dyn Directory>,
+    folder: Arc<dyn Directory>,
+    budget: Budget,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Disk,
+    Temp,
+    Folder,
+}
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    ToStorage,
+    ToWriter,
+    ToView,
+    Materialize,
+    Consume,
+}
+
+impl Call {
+    fn run(self, world: &World) -> sort::Result<()> {
+        match self {
+            Call::ToStorage => to_storage(world),
+            Call::ToWriter => to_writer(world),
+            Call::ToView => to_view(world),
+            Call::Materialize => copy_out(world, false),
+            Call::Consume => copy_out(world, true),
+        }
+    }
+
+    /// Whether it begins with a view, and goes on where it was interrupted.
+    fn copies(self) -> bool {
+        matches!(self, Call::Materialize | Call::Consume)
+    }
+}
+
+fn inputs(world: &World) -> sort::Result<Vec<Input>> {
+    let (a, b) = (world.disk.open("a", false)?, world.disk.open("b", false)?);
+    Ok(vec![Input::Storage(a), Input::Storage(b)])
+}
+
+fn to_storage(world: &World) -> sort::Result<()> {
+    let storage = world.disk.create("out")?;
+    let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
+    let report = sort(inputs(world)?, SortOutput::Storage(storage), &options, &Silent)?;
+    assert!(report.runs >= 3, "{} runs", report.runs);
+    Ok(())
+}
+
+fn to_writer(world: &World) -> sort::Result<()> {
+    let mut out = Vec::new();
+    let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
+    let report = sort(inputs(world)?, SortOutput::Writer(&mut out), &options, &Silent)?;
+    assert!(report.runs >= 3, "{} runs", report.runs);
+    // So that a right answer can be told from a wrong one.
+    world.disk.create("out")?.write_at(0, &out)?;
+    Ok(())
+}
+
+fn to_view(world: &World) -> sort::Result<()> {
+    let target = SortOutput::View { folder: Arc::clone(&world.folder), name: "x".to_owned() };
+    let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
+    let report = sort(inputs(world)?, target, &options, &Silent)?;
+    assert!(report.runs >= 3, "{} runs", report.runs);
+    Ok(())
+}
+
+fn copy_out(world: &World, consume: bool) -> sort::Result<()> {
+    let what = Materialize {
+        folder: &world.folder,
+        output: &world.disk,
+        name: "out",
+        shown: "out",
+        consume,
+        budget: &world.budget,
+        threads: 1,
+        checkpoint_bytes: Some(128 << 10),
+    };
+    materialize(&what, &Silent).map(|_| ())
+}
+
+fn read_storage(storage: &dyn Storage) -> Vec<u8> {
+    storage.read_vec(0, storage.size() as usize).expect("reads")
+}
+
+fn read_view(folder: &Arc<dyn Directory>) -> sort::Result<Vec<u8>> {
+    let view = View::open(folder, &Budget::new(MEMORY_BYTES), 1)?;
+    let mut stream = view.stream(0..u64::MAX)?;
+    let mut out = Vec::new();
+    while let Some(bytes) = stream.next_bytes()? {
+        out.extend_from_slice(bytes);
+    }
+    Ok(out)
+}
+
+fn copy_of(directory: &Arc<dyn Directory>) -> Arc<dyn Directory> {
+    let copy: Arc<dyn Directory> = MemoryDirectory::new();
+    for name in directory.list().expect("lists") {
+        let bytes = read_storage(&*directory.open(&name, false).expect("opens"));
+        copy.create(&name).expect("new").write_at(0, &bytes).expect("writes");
+    }
+    copy
+}
+
+fn remove(directory: &Arc<dyn Directory>, name: &str) {
+    if directory.list().expect("lists").iter().any(|n| n == name) {
+        directory.remove(name).expect("removes");
+    }
+}
+
+/// Before the call: inputs, and a view where one is copied out.
+fn before(call: Call) -> World {
+    let disk: Arc<dyn Directory> = MemoryDirectory::new();
+    for (seed, name) in [(1, "a"), (2, "b")] {
+        let bytes = fixed_records(seed, INPUT_BYTES);
+        disk.create(name).expect("new").write_at(0, &bytes).expect("writes");
+    }
+    let world = World {
+        disk,
+        temp: MemoryDirectory::new(),
+        folder: MemoryDirectory::new(),
+        budget: Budget::new(MEMORY_BYTES),
+    };
+    if call.copies() {
+        to_view(&world).expect("makes the view");
+    }
+    world
+}
+
+/// The ordered bytes that a finished call left.
+fn result(call: Call, world: &World) -> Vec<u8> {
+    if call == Call::ToView {
+        return read_view(&world.folder).expect("reads");
+    }
+    read_storage(&*world.disk.open("out", false).expect("the output is there"))
+}
+
+/// Calls with `fault` in one place; what went wrong, and what the failing directory counted.
+fn call_with(
+    call: Call,
+    start: &World,
+    place: Place,
+    fault: Option<Fault>,
+) -> (bool, bool, Counts) {
+    let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
+    let what = format!("{place:?}, {plan}");
+    // What lies below the faults.
+    let base = World {
+        disk: copy_of(&start.disk),
+        temp: copy_of(&start.temp),
+        folder: copy_of(&start.folder),
+        budget: Budget::new(MEMORY_BYTES),
+    };
+    let mut world = base.clone();
+    let failing = match place {
+        Place::Disk => &mut world.disk,
+        Place::Temp => &mut world.temp,
+        Place::Folder => &mut world.folder,
+    };
+    let faulty = Faulty::new(Arc::clone(failing), plan);
+    *failing = Arc::clone(&faulty) as Arc<dyn Directory>;
+    let done = within(&what, LIMIT, move || call.run(&world));
+    let (fired, counts) = (!faulty.fired().is_empty(), faulty.counts());
+    assert_eq!(base.budget.free_bytes(), MEMORY_BYTES, "{what}: all memory was given back");
+    for name in ["a", "b"] {
+        let (now, then) = (base.disk.open(name, false), start.disk.open(name, false));
+        let same = read_storage(&*now.expect("opens")) == read_storage(&*then.expect("opens"));
+        assert!(same, "{what}: input {name} was changed");
+    }
+    let expected = expected();
+    match &done {
+        Ok(()) => assert!(result(call, &base) == expected, "{what}: wrong bytes"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("memory"), "{what}: '{text}' names nothing");
+            assert!(fired, "{what}: {text}");
+            // As a caller does whose call has failed.
+            if !call.copies() {
+                remove(&base.disk, "out");
+                for name in base.folder.list().expect("lists") {
+                    base.folder.remove(&name).expect("removes");
+                }
+            }
+            let again = base.clone();
+            within(&what, LIMIT, move || call.run(&again)).expect("succeeds without the fault");
+            assert!(result(call, &base) == expected, "{what}: wrong bytes the second time");
+        }
+    }
+    (fired, done.is_err(), counts)
+}
+
+fn expected() -> Vec<u8> {
+    let all = [fixed_records(1, INPUT_BYTES), fixed_records(2, INPUT_BYTES)].concat();
+    let mut records: Vec<&[u8]> = all.chunks(16).collect();
+    records.sort();
+    records.concat()
+}
+
+/// Every operation in one place fails in turn; how many calls failed.
+fn sweep(call: Call, place: Place) -> u64 {
+    let start = before(call);
+    let (_, _, quiet) = call_with(call, &start, place, None);
+    let mut failures = 0;
+    let kinds: [(u64, fn(u64) -> Fault, bool); 6] = [
+        (quiet.reads, |nth| Fault::FailRead { nth }, true),
+        (quiet.reads, |nth| Fault::ShortRead { nth }, false),
+        (quiet.writes, |nth| Fault::FailWrite { nth }, true),
+        (quiet.syncs, |nth| Fault::FailSync { nth }, true),
+        (quiet.creates, |nth| Fault::FailCreate { nth }, true),
+        (quiet.renames, |nth| Fault::FailRename { nth }, true),
+    ];
+    for (count, fault, surely) in kinds {
+        for nth in 1..=count {
+            let (fired, failed, _) = call_with(call, &start, place, Some(fault(nth)));
+            assert!(!surely || !fired || failed, "{:?} went unnoticed", fault(nth));
+            failures += u64::from(failed);
+        }
+    }
+    if quiet.writes > 0 {
+        for bytes in (0..).step_by(170_000) {
+            let (fired, failed, _) = call_with(call, &start, place, Some(Fault::Full { bytes }));
+            assert_eq!(fired, failed, "a disk full after {bytes} bytes");
+            failures += u64::from(failed);
+            if !fired {
+                break;
+            }
+        }
+    }
+    failures
+}
+
+#[test]
+fn a_sort_to_a_storage_survives_its_disk() {
+    assert!(sweep(Call::ToStorage, Place::Disk) > 5);
+}
+
+#[test]
+fn a_sort_to_a_storage_survives_its_temporary_storage() {
+    assert!(sweep(Call::ToStorage, Place::Temp) > 30);
+}
+
+#[test]
+fn a_sort_to_a_writer_survives_its_temporary_storage() {
+    assert!(sweep(Call::ToWriter, Place::Temp) > 30);
+}
+
+#[test]
+fn a_sort_to_a_view_survives_its_folder() {
+    assert!(sweep(Call::ToView, Place::Folder) > 30);
+}
+
+#[test]
+fn materializing_survives_a_failing_view() {
+    assert!(sweep(Call::Materialize, Place::Folder) > 10);
+}
+
+#[test]
+fn materializing_survives_a_failing_output() {
+    assert!(sweep(Call::Materialize, Place::Disk) > 20);
+}
+
+#[test]
+fn consuming_survives_a_failing_view() {
+    assert!(sweep(Call::Consume, Place::Folder) > 10);
+}
+
+#[test]
+fn consuming_survives_a_failing_output() {
+    assert!(sweep(Call::Consume, Place::Disk) > 20);
+}
+
+#[test]
+fn a_flipped_bit_in_a_view_is_never_copied_out() {
+    let start = before(Call::Materialize);
+    let (_, _, quiet) = call_with(Call::Materialize, &start, Place::Folder, None);
+    for nth in 1..=quiet.reads {
+        let flip = Some(Fault::FlipRead { nth });
+        call_with(Call::Materialize, &start, Place::Folder, flip);
+    }
+}
+
+/// Sorts `input` in memory that never suffices for more than a few records at once.
+fn sort_bytes(
+    order: OrderSpec,
+    input: Input,
+    memory_bytes: u64,
+) -> sort::Result<(Vec<u8>, SortReport)> {
+    let budget = Budget::new(memory_bytes);
+    let mut out = Vec::new();
+    let options = options(order, &budget, MemoryDirectory::new());
+    let sorted = sort(vec![input], SortOutput::Writer(&mut out), &options, &Silent);
+    assert_eq!(budget.free_bytes(), memory_bytes, "all memory was given back");
+    sorted.map(|report| (out, report))
+}
+
+fn stored(bytes: &[u8]) -> Input {
+    Input::Storage(MemoryStorage::from_bytes("people", bytes))
+}
+
+fn streamed(bytes: &[u8]) -> Input {
+    let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
+    Input::Stream { name: "people".to_owned(), reader }
+}
+
+#[test]
+fn damaged_records_are_named_by_file_and_offset() {
+    let keyed = b"\x01\0\0\0\x01\0\0\0kv";
+    let cases: [(Format, Vec<u8>, u64); 6] = [
+        (FIXED, [&fixed_records(1, 1600)[..], b"15 bytes, short"].concat(), 1600),
+        (FIXED, b"x".to_vec(), 0),
+        (Format::Keyed, [&keyed[..], &keyed[..9]].concat(), 10),
+        (Format::Keyed, [&keyed[..], b"\x01"].concat(), 10),
+        (CSV, b"name,age\nann,3\nbob,\"4\nno end".to_vec(), 15),
+        (CSV, b"name,\"age\nann,3\n".to_vec(), 0),
+    ];
+    for (format, bytes, expected) in cases {
+        for input in [stored(&bytes), streamed(&bytes)] {
+            match sort_bytes(OrderSpec::new(format), input, 8 << 20) {
+                Err(Error::Input { file, offset, .. }) => {
+                    assert_eq!((file.as_str(), offset), ("people", expected), "{format:?}");
+                }
+                other => panic!("{format:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// A storage that was cut after its size was asked for.
+struct Shrunk(Arc<MemoryStorage>, u64);
+
+impl Storage for Shrunk {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.1
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.0.clock()
+    }
+
+    fn submit(&self, token: u64, operation: storage::Operation, completions: &Completions) {
+        self.0.submit(token, operation, completions);
+    }
+}
+
+#[test]
+fn an_input_that_shrinks_meanwhile_is_named() {
+    for left in [0, 16, 4096, 1_200_000, 1_999_984] {
+        let storage = MemoryStorage::from_bytes("people", &fixed_records(1, left));
+        let input = Input::Storage(Arc::new(Shrunk(storage, 2_000_000)));
+        let sorted = within(&left, LIMIT, || {
+            sort_bytes(OrderSpec::new(FIXED), input, MEMORY_BYTES).map(|_| ())
+        });
+        match sorted {
+            Err(Error::Input { file, offset, detail }) => {
+                assert_eq!((file.as_str(), offset), ("people", left as u64), "{detail}");
+                assert!(detail.contains("2000000"), "{detail}");
+            }
+            other => panic!("{left} bytes left: {other:?}"),
+        }
+    }
+}
+
+/// Lines, one of which is `longest` bytes long.
+fn lines_with(longest: usize, bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(3);
+    let mut out = Vec::new();
+    while out.len() < bytes {
+        out.extend_from_slice(format!("{:016x}\n", random.bits()).as_bytes());
+    }
+    out.extend(std::iter::repeat_n(b'5', longest));
+    out.push(b'\n');
+    for _ in 0..2000 {
+        out.extend_from_slice(format!("{:016x}\n", random.bits()).as_bytes());
+    }
+    out
+}
+
+fn sorted_lines(bytes: &[u8]) -> Vec<u8> {
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    lines.sort_by_key(|line| &line[..line.len() - 1]);
+    lines.concat()
+}
+
+#[test]
+fn a_record_longer_than_memory_allows_says_how_much_more_would_do() {
+    let bytes = lines_with(400_000, 700_000);
+    for input in [stored(&bytes), streamed(&bytes)] {
+        match sort_bytes(OrderSpec::new(LINES), input, MEMORY_BYTES) {
+            Err(Error::Input { file, detail, .. }) => {
+                assert_eq!(file, "people");
+                let times = detail.split("give at least ").nth(1).and_then(|d| d.split(' ').next());
+                let times: u64 = times.and_then(|t| t.parse().ok()).expect("says how much");
+                let order = OrderSpec::new(LINES);
+                let (sorted, _) = sort_bytes(order, streamed(&bytes), times * MEMORY_BYTES)
+                    .expect("as much as it said does");
+                assert!(sorted == sorted_lines(&bytes));
+            }
+            other => panic!("{:?}", other.map(|(_, report)| report)),
+        }
+    }
+}
+
+/// Calls with less and less memory: where it is refused, what is said to do at least does.
+fn least_does<T>(what: &str, attempt: impl Fn(u64) -> sort::Result<T>) {
+    let mut refused = 0;
+    for memory_bytes in [0, 1, 60_000, 700_000, 1 << 20, 2_100_000, 2_400_000, 3 << 20] {
+        match attempt(memory_bytes) {
+            Ok(_) => {}
+            Err(Error::Memory { least_bytes, limit_bytes, .. }) => {
+                refused += 1;
+                assert_eq!(limit_bytes, memory_bytes, "{what}");
+                if let Err(e) = attempt(least_bytes) {
+                    panic!("{what}: {least_bytes} bytes were to do, said {memory_bytes}, but {e}");
+                }
+            }
+            Err(other) => panic!("{what}: {other}"),
+        }
+    }
+    assert!(refused >= 3, "{what}: refused {refused} times");
+}
+
+#[test]
+fn too_little_memory_names_the_least_that_does() {
+    let bytes = lines_with(30, 500_000);
+    let encoded = OrderSpec { keys: vec!["1,1f".to_owned()], ..OrderSpec::new(LINES) };
+    for order in [OrderSpec::new(LINES), encoded] {
+        for input in [stored, streamed] {
+            let attempt = |memory_bytes| sort_bytes(order.clone(), input(&bytes), memory_bytes);
+            least_does(&format!("sorting by {:?}", order.keys), attempt);
+        }
+        let folder = |memory_bytes| {
+            let folder: Arc<dyn Directory> = MemoryDirectory::new();
+            let target = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
+            let budget = Budget::new(memory_bytes);
+            let options = options(order.clone(), &budget, MemoryDirectory::new());
+            sort(vec![stored(&bytes)], target, &options, &Silent).map(|_| folder)
+        };
+        least_does("sorting to a view", folder);
+        let folder = folder(2_800_000).expect("sorts");
+        least_does("reading a view", |memory_bytes| {
+            let view = View::open(&folder, &Budget::new(memory_bytes), 2)?;
+            let at_random = view.read_vec(view.size() / 2, 1000)?;
+            let mut stream = view.stream(0..view.size())?;
+            while stream.next_bytes()?.is_some() {}
+            sort::Result::Ok(at_random)
+        });
+    }
+}
+
+#[test]
+fn temporary_runs_stay_below_their_limit() {
+    let bytes = lines_with(30, 900_000);
+    let attempt = |limit_bytes| {
+        let budget = Budget::new(MEMORY_BYTES);
+        let mut options = options(OrderSpec::new(LINES), &budget, MemoryDirectory::new());
+        options.temp_limit_bytes = Some(limit_bytes);
+        let mut out = Vec::new();
+        let sorted = sort(vec![stored(&bytes)], SortOutput::Writer(&mut out), &options, &Silent);
+        assert_eq!(budget.free_bytes(), MEMORY_BYTES, "all memory was given back");
+        sorted
+    };
+    for limit_bytes in [0, 100_000, 900_000] {
+        match attempt(limit_bytes) {
+            Err(Error::TempLimit { limit_bytes: named }) => assert_eq!(named, limit_bytes),
+            other => panic!("{limit_bytes}: {other:?}"),
+        }
+    }
+    attempt(2_000_000).expect("runs are little larger than the input");
+}

@@ -1,0 +1,251 @@
+//! The power goes at every change in turn: a view then exists whole or not at all, and a copy of
+//! one, consumed or not, goes on and ends with exactly the right bytes.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sort::key::OrderSpec;
+use sort::output::{Materialize, materialize};
+use sort::record::Format;
+use sort::run::{Compression, Input};
+use sort::view::{MANIFEST_NAME, View};
+use sort::{Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, sort};
+use storage::memory::{MemoryDirectory, MemoryStorage};
+use storage::{Directory, StorageExt};
+use testkit::faulty::{Fault, Faulty, Plan};
+use testkit::{Random, within};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const MEMORY_BYTES: u64 = 3_200_000;
+/// Little enough for several windows, and so resume points, in one copy.
+const COPY_MEMORY_BYTES: u64 = 2_450_000;
+const FORMAT: Format = Format::Fixed { bytes: 16 };
+
+fn records() -> Vec<u8> {
+    let mut random = Random::new(5);
+    std::iter::repeat_with(|| random.bits().to_be_bytes()).take(120_000).flatten().collect()
+}
+
+fn expected() -> Vec<u8> {
+    let all = records();
+    let mut records: Vec<&[u8]> = all.chunks(16).collect();
+    records.sort();
+    records.concat()
+}
+
+fn make_view(folder: &Arc<dyn Directory>, compression: Compression) -> sort::Result<()> {
+    let options = SortOptions {
+        order: OrderSpec::new(FORMAT),
+        budget: Budget::new(MEMORY_BYTES),
+        threads: 1,
+        temp: vec![MemoryDirectory::new()],
+        temp_limit_bytes: None,
+        compression: CompressionChoice::Fixed(compression),
+        top: None,
+    };
+    let inputs = vec![Input::Storage(MemoryStorage::from_bytes("input", &records()))];
+    let target = SortOutput::View { folder: Arc::clone(folder), name: "x".to_owned() };
+    let report = sort(inputs, target, &options, &Silent)?;
+    assert!(report.runs >= 3, "{} runs", report.runs);
+    Ok(())
+}
+
+fn copy_out(
+    folder: &Arc<dyn Directory>,
+    disk: &Arc<dyn Directory>,
+    consume: bool,
+) -> sort::Result<u64> {
+    copy(folder, disk, consume, &Silent)
+}
+
+fn copy(
+    folder: &Arc<dyn Directory>,
+    disk: &Arc<dyn Directory>,
+    consume: bool,
+    progress: &dyn Progress,
+) -> sort::Result<u64> {
+    let what = Materialize {
+        folder,
+        output: disk,
+        name: "out",
+        shown: "out",
+        consume,
+        budget: &Budget::new(COPY_MEMORY_BYTES),
+        threads: 1,
+        checkpoint_bytes: Some(16 << 10),
+    };
+    materialize(&what, progress)
+}
+
+fn read_view(folder: &Arc<dyn Directory>) -> sort::Result<Vec<u8>> {
+    let view = View::open(folder, &Budget::new(MEMORY_BYTES), 1)?;
+    let mut stream = view.stream(0..u64::MAX)?;
+    let mut out = Vec::new();
+    while let Some(bytes) = stream.next_bytes()? {
+        out.extend_from_slice(bytes);
+    }
+    Ok(out)
+}
+
+fn read_file(directory: &Arc<dyn Directory>, name: &str) -> Vec<u8> {
+    let file = directory.open(name, false).expect("is there");
+    file.read_vec(0, file.size() as usize).expect("reads")
+}
+
+fn copy_of(directory: &Arc<dyn Directory>) -> Arc<dyn Directory> {
+    let copy: Arc<dyn Directory> = MemoryDirectory::new();
+    for name in directory.list().expect("lists") {
+        let bytes = read_file(directory, &name);
+        copy.create(&name).expect("new").write_at(0, &bytes).expect("writes");
+    }
+    copy
+}
+
+fn cut(nth: u64, seed: u64) -> Plan {
+    let faults = if nth == 0 { Vec::new() } else { vec![Fault::PowerCut { nth }] };
+    Plan { seed, faults }
+}
+
+#[test]
+fn a_view_exists_whole_or_not_at_all() {
+    let quiet = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
+    let changes = {
+        let folder = Arc::clone(&quiet) as Arc<dyn Directory>;
+        make_view(&folder, Compression::Off).expect("sorts");
+        quiet.counts().changes
+    };
+    assert!(changes > 30, "{changes} changes");
+    let expected = expected();
+    let (mut whole, mut none) = (0, 0);
+    for nth in 1..=changes {
+        for seed in 0..3 {
+            let what = format!("cut at change {nth} of {changes}, seed {seed}");
+            let faulty = Faulty::new(MemoryDirectory::new(), cut(nth, seed));
+            let folder = Arc::clone(&faulty) as Arc<dyn Directory>;
+            let sorting = Arc::clone(&folder);
+            let made = within(&what, LIMIT, move || make_view(&sorting, Compression::Off));
+            assert!(made.is_err(), "{what}: nobody noticed");
+            faulty.crash().expect("comes back");
+            match read_view(&folder) {
+                Ok(bytes) => {
+                    assert!(bytes == expected, "{what}: a wrong view");
+                    whole += 1;
+                }
+                Err(Error::Unsupported(text)) => {
+                    assert!(text.contains("not a sorted view"), "{what}: {text}");
+                    none += 1;
+                }
+                Err(other) => panic!("{what}: half a view: {other}"),
+            }
+        }
+    }
+    assert!(whole > 0 && none > 0, "{whole} whole views, {none} without");
+    // Once the call has returned, the view survives whatever comes.
+    quiet.crash().expect("comes back");
+    let folder = quiet as Arc<dyn Directory>;
+    assert!(read_view(&folder).expect("reads") == expected);
+}
+
+/// Cuts the power at one change after the other while a view is copied out, and once more while
+/// the interrupted copy goes on; then lets it end.
+fn cut_copies(consume: bool, compression: Compression) {
+    let view: Arc<dyn Directory> = MemoryDirectory::new();
+    make_view(&view, compression).expect("sorts");
+    let expected = expected();
+    let machine = |nth, seed| {
+        let disk = Faulty::new(MemoryDirectory::new(), cut(nth, seed));
+        let folder = disk.beside(copy_of(&view), cut(nth, seed));
+        (folder, disk)
+    };
+    let (folder, disk) = machine(0, 0);
+    copy_out(
+        &(folder.clone() as Arc<dyn Directory>),
+        &(disk.clone() as Arc<dyn Directory>),
+        consume,
+    )
+    .expect("copies");
+    let changes = folder.counts().changes + disk.counts().changes;
+    assert!(changes > 30, "{changes} changes");
+    let mut resumed = 0;
+    for nth in 1..=changes {
+        for seed in 0..3 {
+            let what = format!("cut at change {nth} of {changes}, seed {seed}");
+            let (faulty_folder, faulty_disk) = machine(nth, seed);
+            let folder = Arc::clone(&faulty_folder) as Arc<dyn Directory>;
+            let disk = Arc::clone(&faulty_disk) as Arc<dyn Directory>;
+            let copy = || {
+                let (folder, disk) = (Arc::clone(&folder), Arc::clone(&disk));
+                within(&what, LIMIT, move || copy_out(&folder, &disk, consume))
+            };
+            let first = copy();
+            faulty_folder.crash().expect("comes back");
+            faulty_disk.crash().expect("comes back");
+            let view_whole = folder.open(MANIFEST_NAME, false).is_ok();
+            if first.is_ok() {
+                // The cut came after the last change that anybody waits for.
+                assert!(read_file(&disk, "out") == expected, "{what}: lost after the end");
+            }
+            resumed += u64::from(faulty_disk.list().expect("lists").len() > 1);
+            if !consume {
+                assert!(read_view(&folder).expect("a view that is only read stays") == expected);
+            }
+            match copy() {
+                Ok(bytes) => assert_eq!(bytes, expected.len() as u64, "{what}"),
+                // The view was removed before: then the output is all of it.
+                Err(Error::Unsupported(text)) if consume && !view_whole => {
+                    assert!(text.contains("not a sorted view"), "{what}: {text}");
+                }
+                Err(other) => panic!("{what}: does not go on: {other}"),
+            }
+            assert!(read_file(&disk, "out") == expected, "{what}: wrong bytes");
+            assert_eq!(disk.list().expect("lists"), ["out"], "{what}: leftovers");
+            if consume {
+                assert_eq!(folder.list().expect("lists"), [""; 0], "{what}: leftovers");
+            }
+            // What is there now is durable.
+            faulty_folder.crash().expect("comes back");
+            faulty_disk.crash().expect("comes back");
+            assert!(read_file(&disk, "out") == expected, "{what}: not durable");
+        }
+    }
+    assert!(resumed > 20, "{resumed} copies went on from a resume point");
+}
+
+#[test]
+fn a_copy_goes_on_where_the_power_went() {
+    cut_copies(false, Compression::Off);
+}
+
+#[test]
+fn a_consumed_view_and_its_output_together_are_always_whole() {
+    cut_copies(true, Compression::Off);
+}
+
+#[test]
+fn a_consumed_packed_view_goes_on_too() {
+    cut_copies(true, Compression::Lz4);
+}
+
+/// Keeps the space that a view takes while it is consumed.
+struct Watch(Arc<Faulty>, Mutex<Vec<u64>>);
+
+impl Progress for Watch {
+    fn advance(&self, _bytes: u64) {
+        self.1.lock().expect("no holder panics").push(self.0.used_bytes());
+    }
+}
+
+#[test]
+fn consuming_gives_space_back_as_it_goes() {
+    let faulty = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
+    let folder = Arc::clone(&faulty) as Arc<dyn Directory>;
+    make_view(&folder, Compression::Off).expect("sorts");
+    let before = faulty.used_bytes();
+    let disk: Arc<dyn Directory> = MemoryDirectory::new();
+    let watch = Watch(faulty, Mutex::default());
+    copy(&folder, &disk, true, &watch).expect("copies");
+    let used = watch.1.into_inner().expect("no holder panics");
+    assert!(used.len() > 3 && used.is_sorted_by(|a, b| a >= b), "{used:?}");
+    let last = *used.last().expect("some");
+    assert!(last < before / 2, "{last} of {before} bytes were left before the last window");
+}
