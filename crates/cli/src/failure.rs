@@ -1,6 +1,6 @@
 //! Why a command did not do what was asked, and what the shell is told.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::input::{self, Input};
@@ -64,6 +64,13 @@ impl Failure {
             Failure::Error(_) | Failure::Cancelled => 2,
         }
     }
+}
+
+/// Tells something that is no failure, on stderr.
+pub fn notice(sentence: &str) {
+    let line = sentence.replace('\n', "\\n");
+    // Nobody may be listening.
+    let _ = writeln!(io::stderr(), "merganser: {line}");
 }
 
 impl From<String> for Failure {

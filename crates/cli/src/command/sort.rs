@@ -300,6 +300,8 @@ impl UnfinishedView {
                 return Ok(lock);
             }
             fs::remove_dir_all(path).map_err(on_target)?;
+            let left = path.display();
+            crate::failure::notice(&format!("{left}: left by a killed sort, removed"));
         }
     }
 

@@ -460,14 +460,14 @@ impl Sorted<'_> {
     }
 }
 
-/// Keeps the first error.
+/// Keeps the first error, but not one that only says that others gave up because of it.
 trait FirstError {
     fn get_or_insert_err(&mut self, error: Error);
 }
 
 impl FirstError for Result<()> {
     fn get_or_insert_err(&mut self, error: Error) {
-        if self.is_ok() {
+        if matches!(self, Ok(()) | Err(Error::Cancelled)) {
             *self = Err(error);
         }
     }
