@@ -66,7 +66,8 @@ fn small_view() -> (Arc<dyn Directory>, Vec<u8>) {
         all.extend(records);
     }
     all.sort();
-    let manifest = Manifest::new("sorted".to_owned(), OrderSpec::new(LINES), Vec::new(), 7, segments);
+    let manifest =
+        Manifest::new("sorted".to_owned(), OrderSpec::new(LINES), Vec::new(), 7, segments);
     manifest.write(&folder).expect("writes");
     (folder, all.concat())
 }
@@ -149,7 +150,8 @@ impl<'a> Dump<'a> {
 
     fn zeros(&mut self, to: usize) {
         assert!(self.bytes[self.at..to].iter().all(|b| *b == 0), "zeros before {to:#x}");
-        writeln!(self.out, "  {:08x}  {} bytes of zero", self.at, to - self.at).expect("to a string");
+        writeln!(self.out, "  {:08x}  {} bytes of zero", self.at, to - self.at)
+            .expect("to a string");
         self.at = to;
     }
 }
@@ -268,11 +270,17 @@ fn a_manifest_is_these_bytes() {
         keys: vec!["name:r".to_owned()],
         ..OrderSpec::new(Format::Csv { separator: b';', header: true })
     };
-    let segment = |run: &str, bytes| Segment { run: run.to_owned(), bytes, records: 3, index_crc: 9 };
+    let segment =
+        |run: &str, bytes| Segment { run: run.to_owned(), bytes, records: 3, index_crc: 9 };
     let segments = vec![segment("000000.run", 40), segment("000001.run", 50)];
     let made = 1_700_000_000_123_456_789;
-    let manifest =
-        Manifest::new("people.csv".to_owned(), order, b"name;\"\xff\"\r\n".to_vec(), made, segments);
+    let manifest = Manifest::new(
+        "people.csv".to_owned(),
+        order,
+        b"name;\"\xff\"\r\n".to_vec(),
+        made,
+        segments,
+    );
     let bytes = manifest.encode();
     check_golden("manifest.txt", std::str::from_utf8(&bytes).expect("text"));
     assert_eq!(Manifest::decode("manifest", &bytes).expect("decodes"), manifest);
@@ -347,7 +355,10 @@ fn verifying_finds_the_damaged_block_and_names_it() {
             match view.verify_all(|_| {}) {
                 Err(Error::Corrupt { file, offset, detail }) => {
                     assert!(file.ends_with(name.as_str()), "{file}");
-                    assert!(offset <= at as u64 && at as u64 - offset < PAGE as u64, "{offset} {at}");
+                    assert!(
+                        offset <= at as u64 && at as u64 - offset < PAGE as u64,
+                        "{offset} {at}"
+                    );
                     assert!(detail.contains("found") && detail.contains("expected"), "{detail}");
                 }
                 other => panic!("{name}: damage at {at} gave {other:?}"),

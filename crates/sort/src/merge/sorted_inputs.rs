@@ -10,8 +10,6 @@
 
 use std::ops::Range;
 
-use storage::Buffer;
-
 use super::kernel::{Segment, merge};
 use crate::access::with_access;
 use crate::key::{Order, OrderSpec};
@@ -96,7 +94,7 @@ pub fn merge_sorted(
     for input in inputs {
         let name = input.name().to_owned();
         let reader = ChunkReader::new(vec![input], order.format, bytes as usize);
-        let chunk = Chunk::new(Buffer::new(Chunk::memory_bytes(bytes as usize)));
+        let chunk = Chunk::new(bytes as usize);
         let mut source = Source { reader, chunk, span: 0, used: 0 };
         source.refill(progress)?;
         if let Some(row) = source.reader.header() {

@@ -82,12 +82,13 @@ pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String
     }
 }
 
-/// Copies a view out to a file. An interrupted call, repeated, goes on where the last resume point
-/// was. Returns the bytes of the output.
+/// Copies a view out to a file. A call that was killed, repeated, goes on where the last resume
+/// point was. Returns the bytes of the output.
 ///
 /// # Errors
-/// Damage found, a full disk, memory too small, or the storage's own: the view is whole (or, when
-/// consuming, view and partial output together are), and the same call continues.
+/// Damage found, a full disk, memory too small, cancellation, or the storage's own. A plain copy
+/// then leaves nothing behind; when consuming, view and partial output together are whole, and the
+/// same call goes on.
 pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u64> {
     let Materialize { folder, output, name, shown, consume, .. } = *what;
     let partial_name = format!(".{name}.merganser-partial");
@@ -98,21 +99,28 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             folder.name()
         )));
     }
-    let manifest = folder.open(MANIFEST_NAME, false);
     let resume = read_resume(output, &resume_name)?;
-    if manifest.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-        && consumed_into(folder)?.is_some()
-    {
-        // Interrupted while the consumed view was being removed.
-        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
-        return Ok(output.open(name, false)?.size());
+    let left = folder.list()?;
+    if !left.iter().any(|n| n == MANIFEST_NAME) {
+        // Interrupted while the consumed view was being removed?
+        if left.iter().any(|n| n == CONSUMED_NAME) {
+            finish_consumed(folder, output, &partial_name, &resume_name, name)?;
+            return Ok(output.open(name, false)?.size());
+        }
+        if left.is_empty() && consume && output.list()?.iter().any(|n| n == name) {
+            return Ok(output.open(name, false)?.size());
+        }
     }
     let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
     let view_id = crc32c::crc32c(&view.manifest().encode());
     let total = view.size();
-    // A whole output that somebody removed since is to be made again.
-    let there = output.list()?.iter().any(|n| *n == partial_name || n == name);
-    let resume = resume.filter(|r| r.view == view_id && (there || !r.complete));
+    let consumed = consumed_into(folder)?.is_some();
+    let there = output.list()?;
+    let is_there = |wanted: &str| there.iter().any(|n| n == wanted);
+    // What a resume point speaks of may have been removed since; a whole view starts again.
+    let resume = resume.filter(|r| {
+        r.view == view_id && (consumed || is_there(&partial_name) || r.complete && is_there(name))
+    });
 
     if resume.as_ref().is_some_and(|r| r.complete) {
         progress.advance(total);
@@ -120,7 +128,7 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         progress.phase("merging", Some(total));
         let partial = match &resume {
             Some(_) => output.open(&partial_name, true)?,
-            None if consumed_into(folder)?.is_some() => {
+            None if consumed => {
                 return Err(Error::Unsupported(format!(
                     "{}: half consumed, but {resume_name} or {partial_name} beside {shown} is gone; put it back",
                     folder.name()
@@ -131,16 +139,28 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
                 output.create(&partial_name)?
             }
         };
-        if consume && consumed_into(folder)?.is_none() {
-            // The marker leads to a resume point, so that comes first.
+        if consume && !consumed {
             if resume.is_none() {
-                let start =
-                    Resume { view: view_id, written: 0, key: Vec::new(), tie: None, complete: false };
+                // The marker names a copy that is under way, so there must be one before it.
+                let start = Resume {
+                    view: view_id,
+                    written: 0,
+                    key: Vec::new(),
+                    tie: None,
+                    complete: false,
+                };
                 write_resume(output, &resume_name, &start)?;
             }
             mark_consumed(folder, shown)?;
         }
-        copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress)?;
+        let copied = copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress);
+        if copied.is_err() && !consume && !consumed {
+            // Nothing is lost with it, and a full disk gets its space back.
+            drop(partial);
+            remove_if_there(output, &partial_name)?;
+            remove_if_there(output, &resume_name)?;
+        }
+        copied?;
     }
     match output.rename(&partial_name, name) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

@@ -446,10 +446,9 @@ impl Sorted<'_> {
     #[inline]
     fn prefetch(&self, i: usize) {
         let direct = self.order.direct().is_some();
-        if !direct
-            && let Some(tag) = self.tags.get(i + 2 * AHEAD) {
-                prefetch(self.view.keys, tag.place() as usize);
-            }
+        if !direct && let Some(tag) = self.tags.get(i + 2 * AHEAD) {
+            prefetch(self.view.keys, tag.place() as usize);
+        }
         if let Some(tag) = self.tags.get(i + AHEAD) {
             let place = if direct { tag.place() } else { self.view.head(*tag).0 } as usize;
             let len = tag.length();

@@ -72,13 +72,14 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Bytes of memory for a chunk that reads `read_bytes` at a time.
+    /// Bytes of memory that a chunk that reads `read_bytes` at a time touches at most.
     pub(crate) fn memory_bytes(read_bytes: usize) -> usize {
-        headroom(read_bytes) + read_bytes + SLACK_BYTES
+        carry_liked(read_bytes) + read_bytes + SLACK_BYTES
     }
 
-    /// An empty chunk in `buffer`, which has [`Chunk::memory_bytes`].
-    pub(crate) fn new(buffer: Buffer) -> Self {
+    /// An empty chunk that reads `read_bytes` at a time.
+    pub(crate) fn new(read_bytes: usize) -> Self {
+        let buffer = Buffer::new(headroom(read_bytes) + read_bytes + SLACK_BYTES);
         Chunk { buffer, spans: Vec::new(), taken: Vec::new() }
     }
 
@@ -91,8 +92,14 @@ impl Chunk {
     }
 }
 
-/// The longest record that may cross from one chunk to the next.
+/// The longest record that may cross from one chunk to the next. It is address space, not memory: a
+/// carry beyond [`carry_liked`] makes the read area shorter by as much.
 fn headroom(read_bytes: usize) -> usize {
+    (read_bytes / 2).next_multiple_of(4096)
+}
+
+/// The carry for which memory is set aside.
+fn carry_liked(read_bytes: usize) -> usize {
     (read_bytes / 16).next_multiple_of(4096)
 }
 
@@ -172,8 +179,15 @@ impl ChunkReader {
         chunk.spans.clear();
         chunk.taken.clear();
         let room = headroom(self.read_bytes);
-        let limit = room + self.read_bytes;
         let framed = room - self.carry.len();
+        let beyond = self.carry.len().saturating_sub(carry_liked(self.read_bytes));
+        let limit = room + self.read_bytes - beyond.next_multiple_of(4096);
+        // What an earlier fill touched and this one will not goes back to the system.
+        chunk.buffer.release(0..framed);
+        if beyond > 0 {
+            let end = chunk.buffer.len();
+            chunk.buffer.release(limit + SLACK_BYTES..end);
+        }
         chunk.buffer[framed..room].copy_from_slice(&self.carry);
         self.carry.clear();
         let mut fill = Fill { framed, end: room };

@@ -208,7 +208,7 @@ impl RunWriter {
     }
 
     /// Writes index and footer and opens the run. All pieces must have been written out before
-    /// ([`WriteBehind::drain`]). With `durable`, returns only when the run survives a power cut.
+    /// (`WriteBehind::drain`). With `durable`, returns only when the run survives a power cut.
     ///
     /// # Errors
     /// The storage's own.
@@ -354,9 +354,10 @@ impl WriteBehind {
         let slot = usize::try_from(done.token).expect("a slot number");
         let (rest, len) = self.flying[slot].take().expect("in flight");
         if let Some(mut buffer) = done.buffer
-            && buffer.unsplit(rest).is_ok() {
-                self.free.push(buffer);
-            }
+            && buffer.unsplit(rest).is_ok()
+        {
+            self.free.push(buffer);
+        }
         let written = done.result?;
         if written != len {
             return Err(Error::Io(std::io::Error::new(

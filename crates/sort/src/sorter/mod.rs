@@ -269,7 +269,7 @@ impl<'a> Sorter<'a> {
         let (empty_to, empty_from) = channel::<Chunk>();
         let (full_to, full_from) = sync_channel::<Result<(Chunk, bool, Vec<u8>)>>(1);
         for _ in 0..plan.chunks {
-            empty_to.send(Chunk::new(Buffer::new(chunk_memory))).expect("not closed");
+            empty_to.send(Chunk::new(plan.chunk_bytes as usize)).expect("not closed");
         }
         std::thread::scope(|scope| {
             // Both ends close with this scope's body, or the reader would wait for ever when it

@@ -5,7 +5,7 @@
 //!             frame │ CRC32 │ compare with the record before
 //! ```
 //!
-//! A [`Verifier`] takes bytes in pieces of any size and keeps one record of them. [`stream`] feeds
+//! A [`Verifier`] takes bytes in pieces of any size and keeps one record of them. [`stream()`] feeds
 //! one from a reader on a thread of its own, so that reading and checking overlap.
 //!
 //! The checksum is the Sort Benchmark's: the sum of the CRC32 (IEEE) of every record. Records may

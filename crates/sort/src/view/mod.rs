@@ -2,7 +2,7 @@
 //!
 //! A view is a folder of sorted runs and one manifest. It reads exactly like the sorted file, whose
 //! size is known before the first read: a read of any bytes finds the bounds that enclose them
-//! ([`select`]), reads one window of blocks, and merges it. Nothing is ever written to a view.
+//! (`select`), reads one window of blocks, and merges it. Nothing is ever written to a view.
 //!
 //! ```text
 //!   read_at ──► near a stream's place?  ──yes──► its merged windows (read ahead on all cores)
