@@ -21,7 +21,7 @@ use crate::record::Format;
 use crate::run::format::corrupt;
 use crate::run::input::{ChunkReader, Input};
 use crate::run::{Compression, Run};
-use crate::view::{MANIFEST_NAME, Segment};
+use crate::view::{MANIFEST_NAME, Manifest, Segment};
 use crate::{Error, Progress, Result};
 
 const JOURNAL_NAME: &str = "sort-journal";
@@ -56,7 +56,8 @@ struct Taken {
 /// the inputs still have their size but no content: the caller removes them.
 ///
 /// # Errors
-/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort. After an error
+/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort. A finished view
+/// there is left as it is. After an error
 /// the same call goes on; inputs and folder together still hold every record.
 pub fn sort_consuming(
     inputs: &[Arc<dyn Storage>],
@@ -70,6 +71,16 @@ pub fn sort_consuming(
         return Err(Error::Unsupported(
             "--consume keeps every record; leave out -u and --top, or --consume".to_owned(),
         ));
+    }
+    if folder.list()?.iter().any(|n| n == MANIFEST_NAME) {
+        // Nothing is left to sort, and the inputs have no content any more.
+        let manifest = Manifest::read(folder)?;
+        remove_journal(folder)?;
+        return Ok(SortReport {
+            records: manifest.records,
+            output_bytes: manifest.size_bytes,
+            ..SortReport::default()
+        });
     }
     let as_inputs: Vec<Input> = inputs.iter().map(|s| Input::Storage(Arc::clone(s))).collect();
     let fresh = Content {
@@ -122,9 +133,17 @@ pub fn sort_consuming(
     sorter.journal = Some(Journal { folder: Arc::clone(folder), content });
     let output = SortOutput::View { folder: Arc::clone(folder), name };
     let report = sorter.run(output, started, progress)?;
-    folder.remove(JOURNAL_NAME)?;
-    folder.sync()?;
+    remove_journal(folder)?;
     Ok(report)
+}
+
+fn remove_journal(folder: &Arc<dyn Directory>) -> Result<()> {
+    match folder.remove(JOURNAL_NAME) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
+        _ => {}
+    }
+    folder.sync()?;
+    Ok(())
 }
 
 impl Journal {
@@ -193,7 +212,7 @@ pub fn is_interrupted_sort(folder: &Arc<dyn Directory>) -> Result<bool> {
 impl Content {
     fn read(folder: &Arc<dyn Directory>) -> Result<Option<Self>> {
         let names = folder.list()?;
-        if names.iter().any(|n| n == MANIFEST_NAME) || !names.iter().any(|n| n == JOURNAL_NAME) {
+        if !names.iter().any(|n| n == JOURNAL_NAME) {
             return Ok(None);
         }
         let file = folder.open(JOURNAL_NAME, false)?;
