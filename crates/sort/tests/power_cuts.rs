@@ -117,7 +117,7 @@ fn a_view_exists_whole_or_not_at_all() {
     let expected = expected();
     let (mut whole, mut none) = (0, 0);
     for nth in 1..=changes {
-        for seed in 0..3 {
+        for seed in 0..2 {
             let what = format!("cut at change {nth} of {changes}, seed {seed}");
             let faulty = Faulty::new(MemoryDirectory::new(), cut(nth, seed));
             let folder = Arc::clone(&faulty) as Arc<dyn Directory>;
@@ -163,7 +163,7 @@ fn cut_copies(consume: bool, compression: Compression) {
     assert!(changes > 30, "{changes} changes");
     let mut resumed = 0;
     for nth in 1..=changes {
-        for seed in 0..3 {
+        for seed in 0..2 {
             let what = format!("cut at change {nth} of {changes}, seed {seed}");
             let (faulty_folder, faulty_disk) = machine(nth, seed);
             let folder = Arc::clone(&faulty_folder) as Arc<dyn Directory>;
@@ -250,7 +250,7 @@ fn inputs_that_are_given_back_and_their_runs_together_are_always_whole() {
     let changes = disk.counts().changes + folder.counts().changes;
     let mut went_on = 0;
     for nth in 1..=changes {
-        for seed in 0..3 {
+        for seed in 0..2 {
             let what = format!("cut at change {nth} of {changes}, seed {seed}");
             let (faulty_disk, faulty_folder) = machine(nth, seed);
             let disk = Arc::clone(&faulty_disk) as Arc<dyn Directory>;

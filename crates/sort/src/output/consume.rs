@@ -86,9 +86,9 @@ pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String
 /// point was. Returns the bytes of the output.
 ///
 /// # Errors
-/// Damage found, a full disk, memory too small, cancellation, or the storage's own. A plain copy
-/// then leaves nothing behind; when consuming, view and partial output together are whole, and the
-/// same call goes on.
+/// Damage found, a full disk, memory too small, cancellation, or the storage's own. As long as
+/// nothing of the view was given back, it is whole then and nothing else is left behind; later,
+/// view and partial output together are whole, and the same call goes on.
 pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u64> {
     let Materialize { folder, output, name, shown, consume, .. } = *what;
     let partial_name = format!(".{name}.merganser-partial");
@@ -153,14 +153,20 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             }
             mark_consumed(folder, shown)?;
         }
-        let copied = copy(what, &view, view_id, &partial, resume.as_ref(), &resume_name, progress);
-        if copied.is_err() && !consume && !consumed {
-            // Nothing is lost with it, and a full disk gets its space back.
-            drop(partial);
-            remove_if_there(output, &partial_name)?;
-            remove_if_there(output, &resume_name)?;
+        let mut given_back = consumed;
+        let copied = copy(what, &view, view_id, &partial, resume.as_ref(), &mut given_back, progress);
+        if let Err(error) = copied {
+            if !given_back {
+                // The view is whole: nothing is lost with the rest, and a full disk gets its space
+                // back. The marker goes first, for without it the view stands alone.
+                remove_if_there(folder, CONSUMED_NAME)?;
+                folder.sync()?;
+                drop(partial);
+                remove_if_there(output, &partial_name)?;
+                remove_if_there(output, &resume_name)?;
+            }
+            return Err(error);
         }
-        copied?;
     }
     match output.rename(&partial_name, name) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -194,10 +200,11 @@ fn copy(
     view_id: u32,
     partial: &Arc<dyn Storage>,
     resume: Option<&Resume>,
-    resume_name: &str,
+    given_back: &mut bool,
     progress: &dyn Progress,
 ) -> Result<()> {
     let total = view.size();
+    let resume_name = &resume_name(what.name);
     let preamble = &view.manifest().preamble;
     let base = preamble.len() as u64;
     let resume = resume.filter(|r| r.written > 0);
@@ -239,6 +246,7 @@ fn copy(
             };
             write_resume(what.output, resume_name, &at)?;
             if what.consume {
+                *given_back = true;
                 // The merge that goes on here begins at fences, which lie before the window.
                 let again = WindowPlan::between(&segments, Some(bound.clone()), None);
                 released.release(&segments.runs, &again.from)?;
