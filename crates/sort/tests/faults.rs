@@ -188,7 +188,12 @@ fn result(call: Call, world: &World) -> Vec<u8> {
 }
 
 /// Calls with `fault` in one place; what went wrong, and what the failing directory counted.
-fn call_with(call: Call, start: &World, place: Place, fault: Option<Fault>) -> (bool, bool, Counts) {
+fn call_with(
+    call: Call,
+    start: &World,
+    place: Place,
+    fault: Option<Fault>,
+) -> (bool, bool, Counts) {
     let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
     let what = format!("{place:?}, {plan}");
     // What lies below the faults.
@@ -243,12 +248,15 @@ fn expected() -> Vec<u8> {
     records.concat()
 }
 
+/// The fault of the n-th operation of a kind.
+type Nth = fn(u64) -> Fault;
+
 /// Every operation in one place fails in turn; how many calls failed.
 fn sweep(call: Call, place: Place) -> u64 {
     let start = before(call);
     let (_, _, quiet) = call_with(call, &start, place, None);
     let mut failures = 0;
-    let kinds: [(u64, fn(u64) -> Fault, bool); 6] = [
+    let kinds: [(u64, Nth, bool); 6] = [
         (quiet.reads, |nth| Fault::FailRead { nth }, true),
         (quiet.reads, |nth| Fault::ShortRead { nth }, false),
         (quiet.writes, |nth| Fault::FailWrite { nth }, true),
@@ -327,7 +335,11 @@ fn a_flipped_bit_in_a_view_is_never_copied_out() {
 }
 
 /// Sorts `input` in memory that never suffices for more than a few records at once.
-fn sort_bytes(order: OrderSpec, input: Input, memory_bytes: u64) -> sort::Result<(Vec<u8>, SortReport)> {
+fn sort_bytes(
+    order: OrderSpec,
+    input: Input,
+    memory_bytes: u64,
+) -> sort::Result<(Vec<u8>, SortReport)> {
     let budget = Budget::new(memory_bytes);
     let mut out = Vec::new();
     let options = options(order, &budget, MemoryDirectory::new());
@@ -502,8 +514,7 @@ fn temporary_runs_stay_below_their_limit() {
         let mut options = options(OrderSpec::new(LINES), &budget, MemoryDirectory::new());
         options.temp_limit_bytes = Some(limit_bytes);
         let mut out = Vec::new();
-        let sorted =
-            sort(vec![stored(&bytes)], SortOutput::Writer(&mut out), &options, &Silent);
+        let sorted = sort(vec![stored(&bytes)], SortOutput::Writer(&mut out), &options, &Silent);
         assert_eq!(budget.free_bytes(), MEMORY_BYTES, "all memory was given back");
         sorted
     };

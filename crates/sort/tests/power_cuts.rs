@@ -53,7 +53,11 @@ fn make_view(folder: &Arc<dyn Directory>, compression: Compression) -> sort::Res
     Ok(())
 }
 
-fn copy_out(folder: &Arc<dyn Directory>, disk: &Arc<dyn Directory>, consume: bool) -> sort::Result<u64> {
+fn copy_out(
+    folder: &Arc<dyn Directory>,
+    disk: &Arc<dyn Directory>,
+    consume: bool,
+) -> sort::Result<u64> {
     copy(folder, disk, consume, &Silent)
 }
 
@@ -157,8 +161,12 @@ fn cut_copies(consume: bool, compression: Compression) {
         (folder, disk)
     };
     let (folder, disk) = machine(0, 0);
-    copy_out(&(folder.clone() as Arc<dyn Directory>), &(disk.clone() as Arc<dyn Directory>), consume)
-        .expect("copies");
+    copy_out(
+        &(folder.clone() as Arc<dyn Directory>),
+        &(disk.clone() as Arc<dyn Directory>),
+        consume,
+    )
+    .expect("copies");
     let changes = folder.counts().changes + disk.counts().changes;
     assert!(changes > 30, "{changes} changes");
     let mut resumed = 0;

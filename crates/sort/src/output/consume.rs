@@ -154,7 +154,8 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             mark_consumed(folder, shown)?;
         }
         let mut given_back = consumed;
-        let copied = copy(what, &view, view_id, &partial, resume.as_ref(), &mut given_back, progress);
+        let copied =
+            copy(what, &view, view_id, &partial, resume.as_ref(), &mut given_back, progress);
         if let Err(error) = copied {
             if !given_back {
                 // The view is whole: nothing is lost with the rest, and a full disk gets its space
@@ -225,8 +226,7 @@ fn copy(
     progress.advance(offset);
     let segments = view.segments();
     let size = view.stream_size();
-    let mut stream =
-        Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
+    let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
     let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
     let mut released = Released::every(&segments.runs, step);
     let mut checkpoint = offset + step;
@@ -248,7 +248,7 @@ fn copy(
             if what.consume {
                 *given_back = true;
                 // The merge that goes on here begins at fences, which lie before the window.
-                let again = WindowPlan::between(&segments, Some(bound.clone()), None);
+                let again = WindowPlan::between(segments, Some(bound.clone()), None);
                 released.release(&segments.runs, &again.from)?;
             }
             checkpoint = sink.offset() + step;
