@@ -41,8 +41,8 @@ pub(crate) struct Merged {
     pub(crate) lower: Option<Bound>,
     /// Where in the output it begins.
     pub(crate) output_offset: u64,
-    /// For each run, the position of its first record.
-    pub(crate) positions: Vec<u64>,
+    /// For each run, the position before which neither it nor any later window reads.
+    pub(crate) needed: Vec<u64>,
 }
 
 impl Merged {
@@ -262,7 +262,7 @@ impl Shared {
                     len: count.bytes as usize,
                     lower: window.lower.clone(),
                     output_offset: window.output_offset,
-                    positions: window.positions(),
+                    needed: window.needed.clone(),
                 };
                 memory.push(window.into_memory());
                 merged

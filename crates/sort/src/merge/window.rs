@@ -156,6 +156,7 @@ impl Loading {
                     parts: Vec::new(),
                     memory: self.memory,
                     lower,
+                    needed: Vec::new(),
                     output_offset: 0,
                 });
             }
@@ -211,7 +212,8 @@ impl Loading {
             }
             parts.push(part);
         }
-        Ok(Window { parts, memory: self.memory, lower: self.plan.lower, output_offset })
+        let WindowPlan { lower, from: needed, .. } = self.plan;
+        Ok(Window { parts, memory: self.memory, lower, needed, output_offset })
     }
 }
 
@@ -367,6 +369,9 @@ pub(crate) struct Window {
     memory: Buffer,
     /// Where it begins.
     pub(crate) lower: Option<Bound>,
+    /// For each run, the position from which it was looked for: a window that begins here or later
+    /// reads nothing before.
+    pub(crate) needed: Vec<u64>,
     /// Where in the output its first byte is (before any removal of duplicates).
     pub(crate) output_offset: u64,
 }
@@ -389,11 +394,6 @@ impl Window {
             run.fence_record(fence) + count_records(&segments.order, before)
         };
         self.parts.iter().map(count).sum()
-    }
-
-    /// For each run, the position of the window's first record.
-    pub(crate) fn positions(&self) -> Vec<u64> {
-        self.parts.iter().map(|p| p.start + p.range.start as u64).collect()
     }
 
     /// Merges into `out`, until it is full or the window ends.

@@ -18,7 +18,6 @@ use storage::{ALIGNMENT, Directory, Storage, StorageExt};
 use super::file::{FileSink, Released};
 use crate::merge::bound::Bound;
 use crate::merge::stream::Stream;
-use crate::merge::window::WindowPlan;
 use crate::run::format::corrupt;
 use crate::view::{MANIFEST_NAME, View};
 use crate::{Budget, Error, Progress, Result};
@@ -101,15 +100,14 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     }
     let resume = read_resume(output, &resume_name)?;
     let left = folder.list()?;
-    if !left.iter().any(|n| n == MANIFEST_NAME) {
-        // Interrupted while the consumed view was being removed?
-        if left.iter().any(|n| n == CONSUMED_NAME) {
-            finish_consumed(folder, output, &partial_name, &resume_name, name)?;
-            return Ok(output.open(name, false)?.size());
-        }
-        if left.is_empty() && consume && output.list()?.iter().any(|n| n == name) {
-            return Ok(output.open(name, false)?.size());
-        }
+    if !left.iter().any(|n| n == MANIFEST_NAME) && consumed_into(folder)?.is_some() {
+        // Interrupted while the consumed view was being removed.
+        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
+        return Ok(output.open(name, false)?.size());
+    }
+    if left.is_empty() && consume && output.list()?.iter().any(|n| n == name) {
+        // Only the empty folder is left.
+        return Ok(output.open(name, false)?.size());
     }
     let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
     let view_id = crc32c::crc32c(&view.manifest().encode());
@@ -247,9 +245,7 @@ fn copy(
             write_resume(what.output, resume_name, &at)?;
             if what.consume {
                 *given_back = true;
-                // The merge that goes on here begins at fences, which lie before the window.
-                let again = WindowPlan::between(segments, Some(bound.clone()), None);
-                released.release(&segments.runs, &again.from)?;
+                released.release(&segments.runs, &merged.needed)?;
             }
             checkpoint = sink.offset() + step;
         }

@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};

@@ -56,9 +56,8 @@ struct Taken {
 /// the inputs still have their size but no content: the caller removes them.
 ///
 /// # Errors
-/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort. A finished view
-/// there is left as it is. After an error
-/// the same call goes on; inputs and folder together still hold every record.
+/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort, or a view whose
+/// sort has ended. After another error the same call goes on; inputs and folder together still hold every record.
 pub fn sort_consuming(
     inputs: &[Arc<dyn Storage>],
     folder: &Arc<dyn Directory>,
@@ -72,16 +71,6 @@ pub fn sort_consuming(
             "--consume keeps every record; leave out -u and --top, or --consume".to_owned(),
         ));
     }
-    if folder.list()?.iter().any(|n| n == MANIFEST_NAME) {
-        // Nothing is left to sort, and the inputs have no content any more.
-        let manifest = Manifest::read(folder)?;
-        remove_journal(folder)?;
-        return Ok(SortReport {
-            records: manifest.records,
-            output_bytes: manifest.size_bytes,
-            ..SortReport::default()
-        });
-    }
     let as_inputs: Vec<Input> = inputs.iter().map(|s| Input::Storage(Arc::clone(s))).collect();
     let fresh = Content {
         order: options.order.clone(),
@@ -94,6 +83,7 @@ pub fn sort_consuming(
         block_bytes: 0,
         compression: Compression::Off,
     };
+    let finished = folder.list()?.iter().any(|n| n == MANIFEST_NAME);
     let (sampled, journal) = match Content::read(folder)? {
         Some(content) => {
             let same = |a: &Taken, b: &Taken| a.name == b.name && a.size == b.size;
@@ -108,8 +98,24 @@ pub fn sort_consuming(
             }
             (false, content)
         }
+        None if finished => {
+            return Err(Error::Unsupported(format!(
+                "{}: already holds a view; name a new folder",
+                folder.name()
+            )));
+        }
         None => (true, fresh),
     };
+    if finished {
+        // The inputs have no content any more, and the view has all of it.
+        let manifest = Manifest::read(folder)?;
+        remove_journal(folder)?;
+        return Ok(SortReport {
+            records: manifest.records,
+            output_bytes: manifest.size_bytes,
+            ..SortReport::default()
+        });
+    }
     let mut sorter = Sorter::prepare_from(as_inputs, options, &journal.header, sampled)?;
     if !sampled {
         sorter.plan.block_bytes = journal.block_bytes;

@@ -501,7 +501,7 @@ impl<'a> Sorter<'a> {
                     progress.advance(window.len as u64);
                     // What a journal names must stay until it names what replaces it.
                     if self.journal.is_none() {
-                        released.release(group, &window.positions)?;
+                        released.release(group, &window.needed)?;
                     }
                     stream.recycle(window.buffer);
                 }
@@ -575,7 +575,7 @@ impl<'a> Sorter<'a> {
             if progress.cancelled() {
                 return Err(Error::Cancelled);
             }
-            released.release(&segments.runs, &window.positions)?;
+            released.release(&segments.runs, &window.needed)?;
             progress.advance(window.len as u64);
             if exact {
                 sink.push_window(window, &mut stream)?;
@@ -619,7 +619,7 @@ impl<'a> Sorter<'a> {
             if progress.cancelled() {
                 return Err(Error::Cancelled);
             }
-            released.release(&segments.runs, &window.positions)?;
+            released.release(&segments.runs, &window.needed)?;
             progress.advance(window.len as u64);
             let (bytes, more) = top.take(&self.order, window.bytes());
             writer.write_all(bytes)?;
