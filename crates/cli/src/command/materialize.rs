@@ -1,10 +1,12 @@
 //! `merganser materialize`.
 
 use std::path::{self, Path};
+use std::sync::Arc;
 
 use serde_json::json;
 use sort::Budget;
 use sort::output::{Materialize, materialize};
+use storage::Directory;
 
 use super::{open_folder, report};
 use crate::config::MaterializeConfig;
@@ -56,8 +58,8 @@ impl Copy<'_> {
             let output = self.output.display();
             return Err(format!("{output}: is a directory; -o takes a file").into());
         }
-        let output = open_folder(target.parent().unwrap_or(Path::new("/")))?;
-        let folder = open_folder(self.view)?;
+        let output: Arc<dyn Directory> = open_folder(target.parent().unwrap_or(Path::new("/")))?;
+        let folder: Arc<dyn Directory> = open_folder(self.view)?;
         let what = Materialize {
             folder: &folder,
             output: &output,

@@ -41,7 +41,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// The folder at `path`.
-fn open_folder(path: &Path) -> Result<Arc<dyn Directory>, Failure> {
+fn open_folder(path: &Path) -> Result<Arc<FileDirectory>, Failure> {
     match FileDirectory::open(path) {
         Ok(folder) => Ok(folder),
         Err(error) => Err(Failure::named(&error)),
@@ -50,5 +50,6 @@ fn open_folder(path: &Path) -> Result<Arc<dyn Directory>, Failure> {
 
 /// The view at `path`.
 fn open_view(path: &Path, memory_bytes: u64, threads: usize) -> Result<View, Failure> {
-    Ok(View::open(&open_folder(path)?, &Budget::new(memory_bytes), threads)?)
+    let folder: Arc<dyn Directory> = open_folder(path)?;
+    Ok(View::open(&folder, &Budget::new(memory_bytes), threads)?)
 }

@@ -32,6 +32,23 @@ impl Watch {
         command: &str,
         done: &impl serde::Serialize,
     ) -> Result<(), Failure> {
+        self.write_with_io(path, command, done, &[])
+    }
+
+    /// As [`Watch::write`]; `io` says how the files in question were reached: directly or through
+    /// the page cache, by which engine, and why not the best.
+    ///
+    /// # Errors
+    /// When `path` can't be written.
+    pub fn write_with_io(
+        &self,
+        path: &Path,
+        command: &str,
+        done: &impl serde::Serialize,
+        io: &[(&str, String)],
+    ) -> Result<(), Failure> {
+        let io: serde_json::Map<String, serde_json::Value> =
+            io.iter().map(|(what, mode)| ((*what).to_owned(), mode.clone().into())).collect();
         let (read_bytes, write_bytes) = device_bytes();
         let report = json!({
             "command": command,
@@ -39,6 +56,7 @@ impl Watch {
             "device_read_bytes": read_bytes - self.read_bytes,
             "device_written_bytes": write_bytes - self.write_bytes,
             "peak_rss_bytes": peak_rss_bytes(),
+            "io": io,
             command: done,
         });
         let text = format!("{report:#}\n");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sort::run::Compression;
 use sort::view::MANIFEST_NAME;
 use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
+use storage::file::FileDirectory;
 use storage::{Directory, Storage};
 
 use super::{materialize, open_folder, report, verify};
@@ -37,7 +38,9 @@ pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
 /// Opens everything, sorts, makes the result visible, and reports.
 fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
     let watch = report::Watch::start();
-    let options = options(config, sorting)?;
+    let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));
+    let temp = temp.collect::<Result<Vec<_>, _>>()?;
+    let options = options(config, sorting, &temp);
     if sorting.consume {
         let done = consume(config, sorting, &options, cancel)?;
         return match &sorting.report {
@@ -56,11 +59,14 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let run = |output: SortOutput<'_>| sort::sort(inputs, output, &options, &*progress);
+    let mut io: Vec<(&str, String)> = Vec::new();
     let done: SortReport = match &sorting.destination {
         Destination::View(path) => {
             let unfinished = UnfinishedView::create(path)?;
             let folder = open_folder(&unfinished.path)?;
+            let runs = Arc::clone(&folder);
             let done = run(SortOutput::View { folder, name: view_name(path) })?;
+            io.push(("runs", runs.mode().to_string()));
             unfinished.publish()?;
             done
         }
@@ -71,16 +77,22 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
             };
             let mut output = Output::open(path)?;
             let done = match output.storage() {
-                Some(storage) => run(SortOutput::Storage(storage as Arc<dyn Storage>))?,
+                Some(storage) => {
+                    let target = Arc::clone(&storage) as Arc<dyn Storage>;
+                    let done = run(SortOutput::Storage(target))?;
+                    io.push(("output", storage.mode().to_string()));
+                    done
+                }
                 None => run(SortOutput::Writer(&mut output))?,
             };
+            io.extend(temp.iter().map(|folder| ("runs", folder.mode().to_string())));
             output.finish()?;
             done
         }
     };
     drop(progress);
     match &sorting.report {
-        Some(path) => watch.write(path, "sort", &done),
+        Some(path) => watch.write_with_io(path, "sort", &done, &io),
         None => Ok(()),
     }
 }
@@ -154,7 +166,7 @@ fn consume(
     let progress = progress::on_stderr(config.quiet, cancel);
     let is_view = matches!(sorting.destination, Destination::View(_));
     let work = UnfinishedView::resume(target, is_view)?;
-    let folder = open_folder(&work.path)?;
+    let folder: Arc<dyn Directory> = open_folder(&work.path)?;
     let mut done = SortReport::default();
     let copying = !is_view && materialize::is_interrupted(target);
     if !copying && !work.path.join(MANIFEST_NAME).exists() {
@@ -192,13 +204,12 @@ fn consume(
     Ok(done)
 }
 
-fn options(config: &SortConfig, sorting: &Sorting) -> Result<SortOptions, Failure> {
-    let folders = sorting.temp_dirs.iter().map(|path| open_folder(path));
-    Ok(SortOptions {
+fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<FileDirectory>]) -> SortOptions {
+    SortOptions {
         order: config.order.clone(),
         budget: Budget::new(config.memory_bytes),
         threads: config.threads,
-        temp: folders.collect::<Result<Vec<Arc<dyn Directory>>, _>>()?,
+        temp: temp.iter().map(|folder| Arc::clone(folder) as Arc<dyn Directory>).collect(),
         temp_limit_bytes: sorting.temp_limit_bytes,
         compression: match sorting.compression {
             CompressionName::Off => CompressionChoice::Fixed(Compression::Off),
@@ -207,7 +218,7 @@ fn options(config: &SortConfig, sorting: &Sorting) -> Result<SortOptions, Failur
             CompressionName::Auto => CompressionChoice::Auto,
         },
         top: sorting.top,
-    })
+    }
 }
 
 /// The folder of a view that is being made, beside where the view is to be. Dropped before

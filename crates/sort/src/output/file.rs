@@ -8,7 +8,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
@@ -180,18 +179,22 @@ pub(crate) struct Released {
     in_flight: usize,
 }
 
-/// Smaller steps than this are not worth a call, in bytes.
+/// Larger steps than this give nothing: punching a hole waits for the reads of its run that are in
+/// flight, but not long.
 const RELEASE_BYTES: u64 = 4 << 20;
+/// Runs are given back in at least so many steps.
+const STEPS: u64 = 16;
 
 impl Released {
     pub(crate) fn new(runs: &[Arc<Run>]) -> Self {
-        Self::every(runs, RELEASE_BYTES)
+        let shortest = runs.iter().map(|run| run.data_bytes()).min().unwrap_or(0);
+        Self::every(runs, shortest / STEPS)
     }
 
-    /// Gives back in steps of at least `step` bytes, or of those worth a call when that is more.
+    /// Gives back in steps of at least `step` bytes, at most of [`RELEASE_BYTES`].
     pub(crate) fn every(runs: &[Arc<Run>], step: u64) -> Self {
         Released {
-            step: step.min(RELEASE_BYTES),
+            step: step.clamp(4096, RELEASE_BYTES),
             upto: vec![HEADER_BYTES as u64; runs.len()],
             completions: Completions::new(),
             in_flight: 0,
