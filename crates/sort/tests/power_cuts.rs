@@ -275,7 +275,7 @@ fn inputs_that_are_given_back_and_their_runs_together_are_always_whole() {
                 Ok(records) => assert_eq!(records, expected.len() as u64 / 16, "{what}"),
                 // The cut came after the last change that the view needs.
                 Err(Error::Unsupported(text)) => {
-                    assert!(text.contains("already"), "{what}: {text}")
+                    assert!(text.contains("already"), "{what}: {text}");
                 }
                 Err(error) => panic!("{what}: does not go on: {error}"),
             }
