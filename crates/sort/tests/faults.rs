@@ -459,6 +459,25 @@ fn a_record_longer_than_memory_allows_says_how_much_more_would_do() {
     }
 }
 
+#[test]
+fn one_key_longer_than_all_others_together_finds_room() {
+    // Beyond what a look at the data sees, and longer than all memory for keys.
+    let mut bytes = Vec::new();
+    for i in 0..1500 {
+        bytes.extend_from_slice(format!("{i:04}{}\n", " ".repeat(1000)).as_bytes());
+    }
+    bytes.extend(std::iter::repeat_n(b'0', 200_000));
+    bytes.push(b'\n');
+    let order = OrderSpec { keys: vec!["1,1fr".to_owned()], ..OrderSpec::new(LINES) };
+    let compiled = order.compile(None).expect("compiles");
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    lines.sort_by(|a, b| compiled.compare(a, b));
+    let expected = lines.concat();
+    let (sorted, report) = sort_bytes(order, stored(&bytes), 8 << 20).expect("sorts");
+    assert!(sorted == expected);
+    assert!(report.memory_peak_bytes <= 8 << 20);
+}
+
 /// Calls with less and less memory: where it is refused, what is said to do at least does.
 fn least_does<T>(what: &str, attempt: impl Fn(u64) -> sort::Result<T>) {
     let mut refused = 0;
