@@ -14,7 +14,8 @@ use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, so
 use storage::memory::MemoryDirectory;
 use storage::{Directory, Storage, StorageExt};
 
-const MEMORY_BYTES: u64 = 6 << 20;
+/// Less than any sort needs: it says then what it needs, and gets no more.
+const MEMORY_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Arbitrary)]
 struct Case<'a> {
@@ -36,20 +37,43 @@ enum Kind {
     Keyed,
 }
 
-fn options(order: OrderSpec, packed: bool) -> SortOptions {
+fn options(order: OrderSpec, packed: bool, memory_bytes: u64) -> SortOptions {
+    let compression = if packed { Compression::Lz4 } else { Compression::Off };
     SortOptions {
         order,
-        budget: Budget::new(MEMORY_BYTES),
+        budget: Budget::new(memory_bytes),
         threads: 1,
         temp: vec![MemoryDirectory::new()],
         temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(if packed {
-            Compression::Lz4
-        } else {
-            Compression::Off
-        }),
+        compression: CompressionChoice::Fixed(compression),
         top: None,
     }
+}
+
+/// Where the last whole record ends.
+fn whole(format: Format, bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(len) = format.record_len(&bytes[at..]) {
+        at += len;
+    }
+    at
+}
+
+/// What a stable sort of all records gives.
+fn naive(spec: &OrderSpec, bytes: &[u8]) -> Vec<u8> {
+    let order = spec.compile(None).expect("compiles");
+    let mut records = Vec::new();
+    let mut rest = bytes;
+    while let Some(len) = spec.format.record_len(rest) {
+        let (record, after) = rest.split_at(len);
+        records.push(record);
+        rest = after;
+    }
+    records.sort_by(|a, b| order.compare(a, b));
+    if spec.unique {
+        records.dedup_by(|b, a| order.compare(a, b).is_eq());
+    }
+    records.concat()
 }
 
 fuzz_target!(|case: Case<'_>| {
@@ -65,70 +89,45 @@ fuzz_target!(|case: Case<'_>| {
     }
     let times = usize::from(case.times).min(400_000 / case.bytes.len().max(1)).max(1);
     let mut bytes = case.bytes.repeat(times);
-    let input =
-        || Input::Stream { name: "input".to_owned(), reader: Box::new(Cursor::new(bytes.clone())) };
+    let input = || {
+        let reader = Box::new(Cursor::new(case.bytes.repeat(times)));
+        vec![Input::Stream { name: "input".to_owned(), reader }]
+    };
+    let end = whole(format, &bytes);
+    let tail = (end < bytes.len()).then(|| format.tail(&bytes[end..]));
 
-    // What a stable sort of all records gives, or that there is a damaged one.
-    let mut at = 0;
-    while let Some(len) = format.record_len(&bytes[at..]) {
-        at += len;
-    }
-    let damaged = at < bytes.len() && matches!(format.tail(&bytes[at..]), Tail::Damaged(_));
-    let mut out = Vec::new();
     let unique = OrderSpec { unique: case.unique, ..spec.clone() };
-    let sorted =
-        sort(vec![input()], SortOutput::Writer(&mut out), &options(unique, case.packed), &Silent);
-    match sorted {
-        Ok(_) => assert!(!damaged, "a damaged record was sorted"),
-        Err(Error::Input { .. } | Error::Memory { .. }) => return,
+    let mut out = Vec::new();
+    let mut attempt = |memory_bytes| {
+        out.clear();
+        let options = options(unique.clone(), case.packed, memory_bytes);
+        sort(input(), SortOutput::Writer(&mut out), &options, &Silent)
+    };
+    let memory_bytes = match attempt(MEMORY_BYTES) {
+        Err(Error::Memory { least_bytes, .. }) => least_bytes,
+        other => panic!("{other:?} in {MEMORY_BYTES} bytes"),
+    };
+    match attempt(memory_bytes) {
+        Ok(_) => assert!(!matches!(tail, Some(Tail::Damaged(_))), "a damaged record was sorted"),
+        // Damaged, or longer than this memory allows.
+        Err(Error::Input { .. }) => return,
         Err(other) => panic!("{other}"),
     }
-    let folder: Arc<dyn Directory> = MemoryDirectory::new();
-    let target = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
-    sort(vec![input()], target, &options(spec.clone(), case.packed), &Silent).expect("sorts again");
-    if at < bytes.len()
-        && let Tail::Complete(terminator) = format.tail(&bytes[at..])
-    {
+    if let Some(Tail::Complete(terminator)) = tail {
         bytes.push(terminator);
     }
-    let order = spec.compile(None).expect("compiles");
-    let mut records = Vec::new();
-    let mut rest = &bytes[..];
-    while let Some(len) = format.record_len(rest) {
-        let (record, after) = rest.split_at(len);
-        records.push(record);
-        rest = after;
-    }
-    records.sort_by(|a, b| order.compare(a, b));
-    let all = records.concat();
-    if case.unique {
-        let order = OrderSpec { unique: true, ..spec }.compile(None).expect("compiles");
-        // Equal for `unique` is equal in keys: the first in input order stays.
-        let mut records = Vec::new();
-        let mut rest = &bytes[..];
-        while let Some(len) = format.record_len(rest) {
-            let (record, after) = rest.split_at(len);
-            records.push(record);
-            rest = after;
-        }
-        records.sort_by(|a, b| order.compare(a, b));
-        records.dedup_by(|b, a| order.compare(a, b).is_eq());
-        assert!(out == records.concat(), "the stream is not what a naive sort gives");
-    } else {
-        assert!(out == all, "the stream is not what a naive sort gives");
-    }
-    let view = match View::open(&folder, &Budget::new(2 * MEMORY_BYTES), 1) {
-        Ok(view) => view,
-        Err(error) => panic!("{error}"),
-    };
+    assert!(out == naive(&unique, &bytes), "the stream is not what a naive sort gives");
+
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    let target = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
+    let options = options(spec.clone(), case.packed, memory_bytes);
+    sort(input(), target, &options, &Silent).expect("sorts again");
+    let all = naive(&spec, &bytes);
+    let view = View::open(&folder, &Budget::new(16 << 20), 1).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(view.size(), all.len() as u64);
-    assert!(
-        view.read_vec(0, all.len()).expect("reads") == all,
-        "the view is not what it should be"
-    );
+    assert!(view.read_vec(0, all.len()).expect("reads") == all, "the view reads wrong");
     let from = usize::from(case.offset) % (all.len() + 1);
-    let len = 1000.min(all.len() - from);
-    let mut part = vec![0; len];
-    assert_eq!(view.read_random(from as u64, &mut part).expect("reads"), len);
-    assert!(part == all[from..from + len], "a random read differs");
+    let mut part = vec![0; 1000.min(all.len() - from)];
+    assert_eq!(view.read_random(from as u64, &mut part).expect("reads"), part.len());
+    assert!(part == all[from..from + part.len()], "a random read is wrong");
 });
