@@ -248,12 +248,15 @@ fn expected() -> Vec<u8> {
     records.concat()
 }
 
+/// The fault of the n-th operation of a kind.
+type Nth = fn(u64) -> Fault;
+
 /// Every operation in one place fails in turn; how many calls failed.
 fn sweep(call: Call, place: Place) -> u64 {
     let start = before(call);
     let (_, _, quiet) = call_with(call, &start, place, None);
     let mut failures = 0;
-    let kinds: [(u64, fn(u64) -> Fault, bool); 6] = [
+    let kinds: [(u64, Nth, bool); 6] = [
         (quiet.reads, |nth| Fault::FailRead { nth }, true),
         (quiet.reads, |nth| Fault::ShortRead { nth }, false),
         (quiet.writes, |nth| Fault::FailWrite { nth }, true),
@@ -454,6 +457,25 @@ fn a_record_longer_than_memory_allows_says_how_much_more_would_do() {
             other => panic!("{:?}", other.map(|(_, report)| report)),
         }
     }
+}
+
+#[test]
+fn one_key_longer_than_all_others_together_finds_room() {
+    // Beyond what a look at the data sees, and longer than all memory for keys.
+    let mut bytes = Vec::new();
+    for i in 0..1500 {
+        bytes.extend_from_slice(format!("{i:04}{}\n", " ".repeat(1000)).as_bytes());
+    }
+    bytes.extend(std::iter::repeat_n(b'0', 200_000));
+    bytes.push(b'\n');
+    let order = OrderSpec { keys: vec!["1,1fr".to_owned()], ..OrderSpec::new(LINES) };
+    let compiled = order.compile(None).expect("compiles");
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    lines.sort_by(|a, b| compiled.compare(a, b));
+    let expected = lines.concat();
+    let (sorted, report) = sort_bytes(order, stored(&bytes), 8 << 20).expect("sorts");
+    assert!(sorted == expected);
+    assert!(report.memory_peak_bytes <= 8 << 20);
 }
 
 /// Calls with less and less memory: where it is refused, what is said to do at least does.

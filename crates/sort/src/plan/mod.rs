@@ -47,7 +47,8 @@ impl Sample {
         });
         if records == 0 {
             // One record fills the sample: then tags are few.
-            return Sample { record_bytes: bytes.len().max(64) as f64, key_bytes: 64.0 };
+            let len = bytes.len().max(64) as f64;
+            return Sample { record_bytes: len, key_bytes: len };
         }
         let mean = |sum: usize| sum as f64 / records as f64;
         Sample { record_bytes: mean(record_bytes), key_bytes: mean(key_bytes) }

@@ -18,9 +18,10 @@ use super::input::Chunk;
 use super::tag::{Tag, Tagged, sort_tagged};
 use super::writer::{PIECE_BYTES, Piece, WriteBehind};
 use crate::access::{KeyAccess, resort_bytes, with_access};
+use crate::budget::Reservation;
 use crate::key::{Order, Place};
 use crate::record::Framing;
-use crate::{Error, Result};
+use crate::{Budget, Error, Result};
 
 /// How many tags ahead the gather asks for records.
 const AHEAD: usize = 24;
@@ -36,16 +37,31 @@ pub(crate) const TAG_BYTES: usize = size_of::<Tag>();
 
 /// The memory in which chunks are sorted, used again for every chunk.
 pub(crate) struct SortMemory {
+    budget: Budget,
+    /// Of `keys`, once they had to grow for one long key.
+    grown: Option<Reservation>,
     tags: Buffer,
     scratch: Buffer,
     keys: Buffer,
 }
 
 impl SortMemory {
-    /// Room for `tags` tags and, for orders whose keys are encoded, `key_bytes` of them.
-    pub(crate) fn new(tags: Buffer, scratch: Buffer, keys: Buffer) -> Self {
+    /// Room for tags and, for orders whose keys are encoded, for those; the caller has reserved it.
+    /// A key that is longer than all of that takes its room from `budget`.
+    pub(crate) fn new(tags: Buffer, scratch: Buffer, keys: Buffer, budget: &Budget) -> Self {
         assert_eq!(tags.len(), scratch.len());
-        SortMemory { tags, scratch, keys }
+        SortMemory { budget: budget.clone(), grown: None, tags, scratch, keys }
+    }
+
+    /// Makes room for the encoded key of `record`, which alone was too long.
+    fn grow(&mut self, order: &Order, record: &[u8]) -> Result<()> {
+        let mut key = Vec::new();
+        order.encode(record, &mut key);
+        let need = (ENTRY_HEAD_BYTES + key.len()).next_multiple_of(4096);
+        self.grown = None;
+        self.grown = Some(self.budget.reserve(need as u64, "the key of one record")?);
+        self.keys = Buffer::new(need);
+        Ok(())
     }
 }
 
@@ -154,22 +170,29 @@ pub(crate) fn sort_chunk<'a>(
     threads: usize,
     memory: &'a mut SortMemory,
 ) -> Result<Sorted<'a>> {
-    let SortMemory { tags, scratch, keys } = memory;
-    let (tags, scratch) = (as_tags(tags), as_tags(scratch));
-    let mut count = 0;
-    let resume = with_access!(order, framing, access => {
-        extract(chunk, from, framing, access, order, threads, (&mut *scratch, keys), |part| {
-            tags[count..count + part.len()].copy_from_slice(part);
-            count += part.len();
-        })
-    });
-    if count == 0 && resume.is_some() {
-        return Err(Error::Memory {
-            owner: "the key of one record",
-            least_bytes: 16 * keys.len() as u64,
-            limit_bytes: keys.len() as u64,
+    let mut extracting = threads;
+    let (mut count, resume) = loop {
+        let SortMemory { tags, scratch, keys, .. } = &mut *memory;
+        let (tags, scratch) = (as_tags(tags), as_tags(scratch));
+        let mut count = 0;
+        let resume = with_access!(order, framing, access => {
+            extract(chunk, from, framing, access, order, extracting, (scratch, keys), |part| {
+                tags[count..count + part.len()].copy_from_slice(part);
+                count += part.len();
+            })
         });
-    }
+        let Some(stuck) = resume.filter(|_| count == 0) else { break (count, resume) };
+        if extracting > 1 {
+            // Other threads had all the room, perhaps.
+            extracting = 1;
+        } else {
+            let rest = &chunk.bytes()[stuck.at..chunk.spans[stuck.span].end];
+            let len = order.format().record_len(rest).expect("spans hold whole records");
+            memory.grow(order, &rest[..len])?;
+        }
+    };
+    let SortMemory { tags, scratch, keys, .. } = memory;
+    let (tags, scratch) = (as_tags(tags), as_tags(scratch));
     let view = ChunkView { bytes: chunk.bytes(), keys, order };
     sort_tagged(&mut tags[..count], &mut scratch[..count], &view, threads);
     if unique {

@@ -21,7 +21,7 @@ use crate::record::Format;
 use crate::run::format::corrupt;
 use crate::run::input::{ChunkReader, Input};
 use crate::run::{Compression, Run};
-use crate::view::{MANIFEST_NAME, Segment};
+use crate::view::{MANIFEST_NAME, Manifest, Segment};
 use crate::{Error, Progress, Result};
 
 const JOURNAL_NAME: &str = "sort-journal";
@@ -56,8 +56,8 @@ struct Taken {
 /// the inputs still have their size but no content: the caller removes them.
 ///
 /// # Errors
-/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort. After an error
-/// the same call goes on; inputs and folder together still hold every record.
+/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort, or a view whose
+/// sort has ended. After another error the same call goes on; inputs and folder together still hold every record.
 pub fn sort_consuming(
     inputs: &[Arc<dyn Storage>],
     folder: &Arc<dyn Directory>,
@@ -83,6 +83,7 @@ pub fn sort_consuming(
         block_bytes: 0,
         compression: Compression::Off,
     };
+    let finished = folder.list()?.iter().any(|n| n == MANIFEST_NAME);
     let (sampled, journal) = match Content::read(folder)? {
         Some(content) => {
             let same = |a: &Taken, b: &Taken| a.name == b.name && a.size == b.size;
@@ -97,8 +98,24 @@ pub fn sort_consuming(
             }
             (false, content)
         }
+        None if finished => {
+            return Err(Error::Unsupported(format!(
+                "{}: already holds a view; name a new folder",
+                folder.name()
+            )));
+        }
         None => (true, fresh),
     };
+    if finished {
+        // The inputs have no content any more, and the view has all of it.
+        let manifest = Manifest::read(folder)?;
+        remove_journal(folder)?;
+        return Ok(SortReport {
+            records: manifest.records,
+            output_bytes: manifest.size_bytes,
+            ..SortReport::default()
+        });
+    }
     let mut sorter = Sorter::prepare_from(as_inputs, options, &journal.header, sampled)?;
     if !sampled {
         sorter.plan.block_bytes = journal.block_bytes;
@@ -122,9 +139,17 @@ pub fn sort_consuming(
     sorter.journal = Some(Journal { folder: Arc::clone(folder), content });
     let output = SortOutput::View { folder: Arc::clone(folder), name };
     let report = sorter.run(output, started, progress)?;
-    folder.remove(JOURNAL_NAME)?;
-    folder.sync()?;
+    remove_journal(folder)?;
     Ok(report)
+}
+
+fn remove_journal(folder: &Arc<dyn Directory>) -> Result<()> {
+    match folder.remove(JOURNAL_NAME) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
+        _ => {}
+    }
+    folder.sync()?;
+    Ok(())
 }
 
 impl Journal {
@@ -193,7 +218,7 @@ pub fn is_interrupted_sort(folder: &Arc<dyn Directory>) -> Result<bool> {
 impl Content {
     fn read(folder: &Arc<dyn Directory>) -> Result<Option<Self>> {
         let names = folder.list()?;
-        if names.iter().any(|n| n == MANIFEST_NAME) || !names.iter().any(|n| n == JOURNAL_NAME) {
+        if !names.iter().any(|n| n == JOURNAL_NAME) {
             return Ok(None);
         }
         let file = folder.open(JOURNAL_NAME, false)?;

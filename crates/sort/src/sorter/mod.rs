@@ -258,6 +258,7 @@ impl<'a> Sorter<'a> {
             Buffer::new(plan.tag_bytes as usize),
             Buffer::new(plan.tag_bytes as usize),
             Buffer::new(plan.key_bytes as usize),
+            budget,
         );
         let inputs = std::mem::take(&mut self.inputs);
         let format = self.options.order.format;

@@ -176,6 +176,11 @@ impl Manifest {
     /// # Errors
     /// The device's own.
     pub fn write(&self, folder: &Arc<dyn Directory>) -> Result<()> {
+        // A sort that goes on after an interruption may have left one.
+        match folder.remove(UNFINISHED_NAME) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
+            _ => {}
+        }
         let file = folder.create(UNFINISHED_NAME)?;
         file.write_at(0, &self.encode())?;
         file.sync()?;

@@ -1,0 +1,133 @@
+//! Any bytes sorted in next to no memory, to a stream and to a view, against a naive sort.
+#![no_main]
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use sort::key::OrderSpec;
+use sort::record::{Format, Tail};
+use sort::run::{Compression, Input};
+use sort::view::View;
+use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, sort};
+use storage::memory::MemoryDirectory;
+use storage::{Directory, Storage, StorageExt};
+
+/// Less than any sort needs: it says then what it needs, and gets no more.
+const MEMORY_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Arbitrary)]
+struct Case<'a> {
+    kind: Kind,
+    packed: bool,
+    unique: bool,
+    fold: bool,
+    /// The bytes are sorted this often end to end: several runs come of it.
+    times: u16,
+    offset: u16,
+    bytes: &'a [u8],
+}
+
+#[derive(Debug, Arbitrary)]
+enum Kind {
+    Lines,
+    Csv,
+    Fixed(u8),
+    Keyed,
+}
+
+fn options(order: OrderSpec, packed: bool, memory_bytes: u64) -> SortOptions {
+    let compression = if packed { Compression::Lz4 } else { Compression::Off };
+    SortOptions {
+        order,
+        budget: Budget::new(memory_bytes),
+        threads: 1,
+        temp: vec![MemoryDirectory::new()],
+        temp_limit_bytes: None,
+        compression: CompressionChoice::Fixed(compression),
+        top: None,
+    }
+}
+
+/// Where the last whole record ends.
+fn whole(format: Format, bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(len) = format.record_len(&bytes[at..]) {
+        at += len;
+    }
+    at
+}
+
+/// What a stable sort of all records gives.
+fn naive(spec: &OrderSpec, bytes: &[u8]) -> Vec<u8> {
+    let order = spec.compile(None).expect("compiles");
+    let mut records = Vec::new();
+    let mut rest = bytes;
+    while let Some(len) = spec.format.record_len(rest) {
+        let (record, after) = rest.split_at(len);
+        records.push(record);
+        rest = after;
+    }
+    records.sort_by(|a, b| order.compare(a, b));
+    if spec.unique {
+        records.dedup_by(|b, a| order.compare(a, b).is_eq());
+    }
+    records.concat()
+}
+
+fuzz_target!(|case: Case<'_>| {
+    let format = match case.kind {
+        Kind::Lines => Format::Lines { delimiter: b'\n' },
+        Kind::Csv => Format::Csv { separator: b',', header: false },
+        Kind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) % 40 + 1 },
+        Kind::Keyed => Format::Keyed,
+    };
+    let mut spec = OrderSpec::new(format);
+    if case.fold && matches!(format, Format::Lines { .. }) {
+        spec.options = "f".to_owned();
+    }
+    let times = usize::from(case.times).min(400_000 / case.bytes.len().max(1)).max(1);
+    let mut bytes = case.bytes.repeat(times);
+    let input = || {
+        let reader = Box::new(Cursor::new(case.bytes.repeat(times)));
+        vec![Input::Stream { name: "input".to_owned(), reader }]
+    };
+    let end = whole(format, &bytes);
+    let tail = (end < bytes.len()).then(|| format.tail(&bytes[end..]));
+
+    let unique = OrderSpec { unique: case.unique, ..spec.clone() };
+    let mut out = Vec::new();
+    let mut attempt = |memory_bytes| {
+        out.clear();
+        let options = options(unique.clone(), case.packed, memory_bytes);
+        sort(input(), SortOutput::Writer(&mut out), &options, &Silent)
+    };
+    let memory_bytes = match attempt(MEMORY_BYTES) {
+        Err(Error::Memory { least_bytes, .. }) => least_bytes,
+        other => panic!("{other:?} in {MEMORY_BYTES} bytes"),
+    };
+    match attempt(memory_bytes) {
+        Ok(_) => assert!(!matches!(tail, Some(Tail::Damaged(_))), "a damaged record was sorted"),
+        // Damaged, or longer than this memory allows.
+        Err(Error::Input { .. }) => return,
+        Err(other) => panic!("{other}"),
+    }
+    if let Some(Tail::Complete(terminator)) = tail {
+        bytes.push(terminator);
+    }
+    assert!(out == naive(&unique, &bytes), "the stream is not what a naive sort gives");
+
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    let target = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
+    let options = options(spec.clone(), case.packed, memory_bytes);
+    sort(input(), target, &options, &Silent).expect("sorts again");
+    let all = naive(&spec, &bytes);
+    let view = View::open(&folder, &Budget::new(16 << 20), 1).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(view.size(), all.len() as u64);
+    assert!(view.read_vec(0, all.len()).expect("reads") == all, "the view reads wrong");
+    let from = usize::from(case.offset) % (all.len() + 1);
+    let mut part = vec![0; 1000.min(all.len() - from)];
+    assert_eq!(view.read_random(from as u64, &mut part).expect("reads"), part.len());
+    assert!(part == all[from..from + part.len()], "a random read is wrong");
+});
