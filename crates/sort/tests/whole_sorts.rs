@@ -397,3 +397,15 @@ fn long_records_fill_chunks_as_short_ones_do() {
         assert!(report.runs <= least, "{} runs of {bytes}-byte records, not {least}", report.runs);
     }
 }
+
+#[test]
+fn a_view_opens_in_the_memory_that_made_it() {
+    for memory_bytes in [2_700_000, 3 << 20, 4 << 20] {
+        let mut case = Case { memory_bytes, threads: 1, ..Case::new(OrderSpec::new(LINES)) };
+        case.order.stable = true;
+        let inputs = [lines(40, 300_000, 60, 26)];
+        let (_, view) = case.to_view(&inputs);
+        let expected = model(&case.order, &inputs);
+        assert!(view.read_vec(0, expected.len()).expect("reads") == expected);
+    }
+}

@@ -25,7 +25,7 @@ use crate::run::form::{SortMemory, Sorted, sort_chunk};
 use crate::run::input::{Chunk, ChunkReader, Input};
 use crate::run::writer::{PIECE_BYTES, RunBuilder, WriteBehind};
 use crate::run::{Compression, Run, RunWriter};
-use crate::view::{Manifest, Segment, stream_size};
+use crate::view::{Manifest, Segment, least_memory_bytes, stream_size};
 use crate::{Budget, Error, Progress, Result};
 
 /// How blocks of runs are to be stored.
@@ -465,11 +465,16 @@ impl<'a> Sorter<'a> {
         let budget = self.options.budget.clone();
         let room = || merge_room(&budget);
         let mut made = self.runs.len();
-        while stream_size(&self.segments(), &budget, room(), 1).is_err() {
+        // A view must open again in the memory that made it.
+        let fits = |segments: &Segments| match view {
+            Some(_) => least_memory_bytes(segments) <= budget.free_bytes(),
+            None => stream_size(segments, &budget, room(), 1).is_ok(),
+        };
+        while self.runs.len() > 1 && !fits(&self.segments()) {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
             let least = 4 * u64::from(self.plan.block_bytes) * (windows_held(1) + packed);
             let group = (room() / least) as usize;
-            if group < 2 || self.runs.len() <= group {
+            if group < 2 {
                 return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
             }
             self.report.extra_passes += 1;

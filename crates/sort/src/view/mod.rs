@@ -112,13 +112,9 @@ impl View {
         let fence_bytes = runs.iter().map(|r| r.memory_bytes()).sum();
         // Duplicates within the view are there to stay: only what makes a view removes them.
         let segments = Segments { runs: runs.into(), order: Arc::new(order), unique: false };
-        // Whatever streams hold, one read at random must stay possible.
-        let random = 3 * least_window_bytes(&segments) + 3 * RANDOM_BYTES as u64;
-        let least = StreamSize { window_bytes: least_window_bytes(&segments), threads: 1 };
-        let need = fence_bytes + random + least.memory_bytes(&segments);
-        drop(budget.reserve(need, "reading this view")?);
+        drop(budget.reserve(least_memory_bytes(&segments), "reading this view")?);
         let fences = budget.reserve(fence_bytes, "the fences of the view")?;
-        let room = budget.free_bytes().saturating_sub(random);
+        let room = budget.free_bytes().saturating_sub(random_bytes(&segments));
         let size = stream_size(&segments, budget, room, threads)?;
         let streams = (room / size.memory_bytes(&segments).max(1)) as usize;
         Ok(View {
@@ -296,6 +292,18 @@ impl View {
     pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
         self.segments.runs.iter().try_for_each(|run| run.verify_all(&mut progress))
     }
+}
+
+/// What stays free whatever streams hold: one read at random must be possible.
+fn random_bytes(segments: &Segments) -> u64 {
+    3 * least_window_bytes(segments) + 3 * RANDOM_BYTES as u64
+}
+
+/// The least memory in which a view of these runs can be read, in bytes.
+pub(crate) fn least_memory_bytes(segments: &Segments) -> u64 {
+    let fences: u64 = segments.runs.iter().map(|run| run.memory_bytes()).sum();
+    let least = StreamSize { window_bytes: least_window_bytes(segments), threads: 1 };
+    fences + random_bytes(segments) + least.memory_bytes(segments)
 }
 
 /// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
