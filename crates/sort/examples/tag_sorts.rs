@@ -9,11 +9,14 @@ use std::time::Instant;
 
 use sort::run::tag::{Tag, sort};
 
+/// Sorts tags with as much scratch.
+type Sorter = dyn Fn(&mut [Tag], &mut [Tag]);
+
 fn main() {
     let millions = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(16usize);
     let count = millions * 1_000_000;
     for (name, tags) in [("uniform", uniform(count)), ("text", text(count))] {
-        let rivals: [(&str, &dyn Fn(&mut [Tag], &mut [Tag])); 4] = [
+        let rivals: [(&str, &Sorter); 4] = [
             ("radix to cache size, then unstable", &|tags, scratch| sort(tags, scratch, 1)),
             ("the same, 2 threads", &|tags, scratch| sort(tags, scratch, 2)),
             ("std unstable", &|tags, _| tags.sort_unstable()),

@@ -3,7 +3,9 @@
 
 mod consume;
 mod file;
+mod ordered;
 
 pub(crate) use consume::consumed_into;
 pub use consume::{Materialize, materialize, resume_name};
 pub(crate) use file::{FileSink, Released};
+pub(crate) use ordered::{Top, Turn};

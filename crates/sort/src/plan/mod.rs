@@ -7,53 +7,20 @@
 //! While one chunk is sorted and written, the next one is read: two chunks keep the disk busy all
 //! the time at the price of runs half as long. When everything fits, there is one chunk and no run.
 
-use crate::key::Order;
-use crate::record::{Framing, with_framing};
+mod sample;
+
+pub use sample::Sample;
+pub(crate) use sample::sample;
+
 use crate::run::form::{SLAB_TAGS, TAG_BYTES};
+use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};
 use crate::run::input::{Chunk, SPAN_BYTES};
-use crate::run::writer::{BLOCK_BYTES, PIECE_BYTES};
 use crate::{Error, Result};
 
 /// The smallest chunk that is worth its run, in bytes read.
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// The largest block that random reads still like, in bytes.
 const BLOCK_BYTES_LIKED: u64 = 32 << 10;
-
-/// What a look at the first records says of all of them.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
-    /// Mean record length, in bytes.
-    pub record_bytes: f64,
-    /// Mean length of encoded keys, in bytes; 0 when keys lie in the records.
-    pub key_bytes: f64,
-}
-
-impl Sample {
-    /// Looks at the whole records at the front of `bytes`.
-    #[must_use]
-    pub fn of(order: &Order, bytes: &[u8]) -> Self {
-        let (mut records, mut record_bytes, mut key_bytes) = (0u64, 0, 0);
-        let mut key = Vec::new();
-        with_framing!(order.format(), framing => {
-            while let Some(len) = framing.next(&bytes[record_bytes..]) {
-                if order.direct().is_none() {
-                    key.clear();
-                    order.encode(&bytes[record_bytes..record_bytes + len], &mut key);
-                    key_bytes += key.len();
-                }
-                record_bytes += len;
-                records += 1;
-            }
-        });
-        if records == 0 {
-            // One record fills the sample: then tags are few.
-            let len = bytes.len().max(64) as f64;
-            return Sample { record_bytes: len, key_bytes: len };
-        }
-        let mean = |sum: usize| sum as f64 / records as f64;
-        Sample { record_bytes: mean(record_bytes), key_bytes: mean(key_bytes) }
-    }
-}
 
 /// The sizes of run formation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

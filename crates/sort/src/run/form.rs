@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use storage::Buffer;
 
+use super::format::PIECE_BYTES;
 use super::input::Chunk;
 use super::tag::{Tag, Tagged, sort_tagged};
-use super::writer::{PIECE_BYTES, Piece, WriteBehind};
+use super::writer::{Piece, WriteBehind};
 use crate::access::{KeyAccess, resort_bytes, with_access};
 use crate::budget::Reservation;
 use crate::key::{Order, Place};

@@ -29,6 +29,11 @@ pub const FENCE_KEY_BYTES_MAX: usize = 256;
 /// `first_start` of a block in which no record starts.
 pub const NO_START: u32 = u32::MAX;
 
+/// Logical bytes of a piece, the unit in which runs are written; a multiple of every block size.
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
+/// The least and the greatest block size.
+pub(crate) const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(PIECE_BYTES as u32);
+
 const ENTRY_FIXED_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 4;
 const KEY_CUT: u32 = 1 << 31;
 
@@ -231,4 +236,16 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Decompresses `stored` into the front of `block`; the length, or `None` when it is malformed.
+pub(crate) fn unpack(compression: Compression, stored: &[u8], block: &mut [u8]) -> Option<usize> {
+    match compression {
+        Compression::Off => {
+            block.get_mut(..stored.len())?.copy_from_slice(stored);
+            Some(stored.len())
+        }
+        Compression::Lz4 => lz4_flex::block::decompress_into(stored, block).ok(),
+        Compression::Zstd => zstd::bulk::decompress_to_buffer(stored, block).ok(),
+    }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
-    self, BlockEntry, Compression, FOOTER_BYTES, Footer, HEADER_BYTES, NO_START, corrupt,
+    self, BLOCK_BYTES, BlockEntry, Compression, FOOTER_BYTES, Footer, HEADER_BYTES, NO_START,
+    corrupt, unpack,
 };
-use super::writer::{BLOCK_BYTES, unpack};
 use crate::Result;
 
 /// A finished run. Cheap to share; holds about 30 bytes and one key for each block.

@@ -21,7 +21,7 @@
 //! 8 M uniform tags, two beyond. Measured against alternatives in docs/benchmarks.md.
 
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
+use std::sync::Mutex;
 
 /// Prefix, place and length of a record; see the module's drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,17 +117,24 @@ pub fn sort(tags: &mut [Tag], scratch: &mut [Tag], threads: usize) {
         let (f, f_rest) = from.split_at_mut(w[1] - w[0]);
         (to, from) = (t_rest, f_rest);
         if !t.is_empty() {
-            jobs.push(std::sync::Mutex::new(Some((t, f))));
+            jobs.push((t, f));
         }
     }
-    let next = AtomicUsize::new(0);
+    on_threads(threads, jobs, |(to, from)| sort_one(from, to, false));
+}
+
+/// Does each job once, on whichever of `threads` threads is free.
+fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) + Sync) {
+    let jobs = Mutex::new(jobs.into_iter());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(job) = jobs.get(next.fetch_add(1, Atomic::Relaxed)) {
-                    let job = job.lock().expect("taken once").take();
-                    let (to, from) = job.expect("taken once");
-                    sort_one(from, to, false);
+                loop {
+                    // The lock goes before the work begins.
+                    let Some(job) = jobs.lock().expect("held for a moment only").next() else {
+                        return;
+                    };
+                    work(job);
                 }
             });
         }
@@ -292,20 +299,9 @@ pub(crate) fn sort_tagged<T: Tagged>(
         let (piece, after) = rest.split_at_mut(cut);
         let (piece_scratch, after_scratch) = rest_scratch.split_at_mut(cut);
         (rest, rest_scratch) = (after, after_scratch);
-        jobs.push(std::sync::Mutex::new(Some((piece, piece_scratch))));
+        jobs.push((piece, piece_scratch));
     }
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(job) = jobs.get(next.fetch_add(1, Atomic::Relaxed)) {
-                    let job = job.lock().expect("taken once").take();
-                    let (tags, scratch) = job.expect("taken once");
-                    settle(tags, scratch, tagged);
-                }
-            });
-        }
-    });
+    on_threads(threads, jobs, |(tags, scratch)| settle(tags, scratch, tagged));
 }
 
 /// Orders each group of equal prefixes in `tags`, which are sorted by prefix.

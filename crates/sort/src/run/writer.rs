@@ -8,19 +8,13 @@ use std::sync::{Arc, Mutex};
 use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
-    self, BlockEntry, Compression, FENCE_KEY_BYTES_MAX, FOOTER_BYTES, Footer, HEADER_BYTES,
-    NO_START,
+    self, BLOCK_BYTES, BlockEntry, Compression, FENCE_KEY_BYTES_MAX, FOOTER_BYTES, Footer,
+    HEADER_BYTES, NO_START, PIECE_BYTES,
 };
 use super::reader::Run;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::{Error, Result};
-
-/// Logical bytes of a piece, the unit in which runs are written; a multiple of every block size.
-pub(crate) const PIECE_BYTES: usize = 1 << 20;
-
-/// The least and the greatest block size.
-pub(crate) const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(PIECE_BYTES as u32);
 
 /// A run being written. Shared by the threads that fill pieces.
 pub struct RunWriter {
@@ -279,18 +273,6 @@ impl RunWriter {
             storage.sync()?;
         }
         Run::from_entries(storage, footer, spec.to_owned(), &entries)
-    }
-}
-
-/// Decompresses `stored` into the front of `block`; the length, or `None` when it is malformed.
-pub(crate) fn unpack(compression: Compression, stored: &[u8], block: &mut [u8]) -> Option<usize> {
-    match compression {
-        Compression::Off => {
-            block.get_mut(..stored.len())?.copy_from_slice(stored);
-            Some(stored.len())
-        }
-        Compression::Lz4 => lz4_flex::block::decompress_into(stored, block).ok(),
-        Compression::Zstd => zstd::bulk::decompress_to_buffer(stored, block).ok(),
     }
 }
 

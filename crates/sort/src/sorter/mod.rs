@@ -9,8 +9,8 @@
 mod consume;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use storage::{Buffer, Directory, Operation, Storage, StorageExt};
@@ -18,12 +18,12 @@ use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 use crate::key::{Order, OrderSpec};
 use crate::merge::stream::{Stream, windows_held};
 use crate::merge::window::Segments;
-use crate::output::{FileSink, Released};
-use crate::plan::{RunPlan, Sample};
-use crate::record::{Format, Framing, with_framing};
+use crate::output::{FileSink, Released, Top, Turn};
+use crate::plan::{RunPlan, Sample, sample};
 use crate::run::form::{SortMemory, Sorted, sort_chunk};
+use crate::run::format::PIECE_BYTES;
 use crate::run::input::{Chunk, ChunkReader, Input};
-use crate::run::writer::{PIECE_BYTES, RunBuilder, WriteBehind};
+use crate::run::writer::{RunBuilder, WriteBehind};
 use crate::run::{Compression, Run, RunWriter};
 use crate::view::{Manifest, Segment, least_memory_bytes, stream_size};
 use crate::{Budget, Error, Progress, Result};
@@ -430,7 +430,7 @@ impl<'a> Sorter<'a> {
                 // The write-behind only lends its buffers here; nothing goes to its storage.
                 let nowhere: Arc<dyn Storage> = storage::memory::MemoryStorage::new("nowhere");
                 self.prepare_behinds(&nowhere, &mut behinds)?;
-                let turn = Turn { state: Mutex::new((0, Some(writer))), changed: Condvar::new() };
+                let turn = Turn::new(writer);
                 sorted.gather(
                     self.plan.block_bytes,
                     false,
@@ -645,58 +645,6 @@ impl<'a> Sorter<'a> {
     }
 }
 
-/// Threads write pieces in the order of their numbers.
-struct Turn<'a, 'b> {
-    state: Mutex<(u64, Option<&'a mut &'b mut (dyn Write + Send)>)>,
-    changed: Condvar,
-}
-
-impl Turn<'_, '_> {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<()> {
-        let mut state = self.state.lock().expect("writers do not panic");
-        while state.0 != number {
-            if state.1.is_none() {
-                return Err(Error::Cancelled);
-            }
-            state = self.changed.wait(state).expect("writers do not panic");
-        }
-        let Some(writer) = state.1.as_mut() else { return Err(Error::Cancelled) };
-        let written = writer.write_all(bytes);
-        state.0 += 1;
-        if written.is_err() {
-            state.1 = None;
-        }
-        self.changed.notify_all();
-        written.map_err(Error::Io)
-    }
-}
-
-/// Counts records off the front, when only so many are wanted or duplicates are removed.
-struct Top {
-    left: Option<u64>,
-    taken: u64,
-}
-
-impl Top {
-    fn new(top: Option<u64>) -> Self {
-        Top { left: top, taken: 0 }
-    }
-
-    /// What of `bytes` is still wanted, and whether more is.
-    fn take<'a>(&mut self, order: &Order, bytes: &'a [u8]) -> (&'a [u8], bool) {
-        let left = self.left.unwrap_or(u64::MAX);
-        let mut at = 0;
-        with_framing!(order.format(), framing => {
-            while self.taken < left {
-                let Some(len) = framing.next(&bytes[at..]) else { break };
-                at += len;
-                self.taken += 1;
-            }
-        });
-        (&bytes[..at], self.taken < left)
-    }
-}
-
 /// What of the budget a merge may take; the rest is for blocks that windows grow by.
 fn merge_room(budget: &Budget) -> u64 {
     budget.free_bytes() / 10 * 9
@@ -704,55 +652,4 @@ fn merge_room(budget: &Budget) -> u64 {
 
 fn run_name(number: usize) -> String {
     format!("{number:06}.run")
-}
-
-/// Most bytes looked at before sizes are decided.
-const SAMPLE_BYTES: usize = 1 << 20;
-
-/// Looks at the front of the first input that has records: whole records of it, and the header row
-/// of CSV. What is read of a stream is put back before it.
-fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
-    let mut bytes = Vec::new();
-    for input in inputs {
-        match input {
-            Input::Storage(storage) => {
-                bytes = vec![0; storage.size().min(SAMPLE_BYTES as u64) as usize];
-                let n = storage.read_at(0, &mut bytes)?;
-                bytes.truncate(n);
-            }
-            Input::Stream { name, reader } => {
-                bytes = vec![0; SAMPLE_BYTES];
-                let mut n = 0;
-                while n < bytes.len() {
-                    match reader.read(&mut bytes[n..]) {
-                        Ok(0) => break,
-                        Ok(more) => n += more,
-                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                        Err(e) => {
-                            let text = format!("{name}: {e}");
-                            return Err(Error::Io(std::io::Error::new(e.kind(), text)));
-                        }
-                    }
-                }
-                bytes.truncate(n);
-                let ended = n < SAMPLE_BYTES;
-                let rest = std::mem::replace(reader, Box::new(std::io::empty()));
-                let front = std::io::Cursor::new(bytes.clone());
-                *reader = if ended {
-                    Box::new(front)
-                } else {
-                    Box::new(std::io::Read::chain(front, rest))
-                };
-            }
-        }
-        if !bytes.is_empty() {
-            break;
-        }
-    }
-    let mut header = None;
-    if matches!(format, Format::Csv { header: true, .. }) {
-        let len = format.record_len(&bytes).unwrap_or(bytes.len());
-        header = Some(bytes.drain(..len).collect());
-    }
-    Ok((bytes, header))
 }

@@ -1,0 +1,95 @@
+//! A look at the data before sizes are decided.
+
+use storage::StorageExt;
+
+use crate::key::Order;
+use crate::record::{Format, Framing, with_framing};
+use crate::run::Input;
+use crate::{Error, Result};
+
+/// What a look at the first records says of all of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Mean record length, in bytes.
+    pub record_bytes: f64,
+    /// Mean length of encoded keys, in bytes; 0 when keys lie in the records.
+    pub key_bytes: f64,
+}
+
+impl Sample {
+    /// Looks at the whole records at the front of `bytes`.
+    #[must_use]
+    pub fn of(order: &Order, bytes: &[u8]) -> Self {
+        let (mut records, mut record_bytes, mut key_bytes) = (0u64, 0, 0);
+        let mut key = Vec::new();
+        with_framing!(order.format(), framing => {
+            while let Some(len) = framing.next(&bytes[record_bytes..]) {
+                if order.direct().is_none() {
+                    key.clear();
+                    order.encode(&bytes[record_bytes..record_bytes + len], &mut key);
+                    key_bytes += key.len();
+                }
+                record_bytes += len;
+                records += 1;
+            }
+        });
+        if records == 0 {
+            // One record fills the sample: then tags are few.
+            let len = bytes.len().max(64) as f64;
+            return Sample { record_bytes: len, key_bytes: len };
+        }
+        let mean = |sum: usize| sum as f64 / records as f64;
+        Sample { record_bytes: mean(record_bytes), key_bytes: mean(key_bytes) }
+    }
+}
+
+/// Most bytes looked at before sizes are decided.
+const SAMPLE_BYTES: usize = 1 << 20;
+
+/// Looks at the front of the first input that has records: whole records of it, and the header row
+/// of CSV. What is read of a stream is put back before it.
+pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut bytes = Vec::new();
+    for input in inputs {
+        match input {
+            Input::Storage(storage) => {
+                bytes = vec![0; storage.size().min(SAMPLE_BYTES as u64) as usize];
+                let n = storage.read_at(0, &mut bytes)?;
+                bytes.truncate(n);
+            }
+            Input::Stream { name, reader } => {
+                bytes = vec![0; SAMPLE_BYTES];
+                let mut n = 0;
+                while n < bytes.len() {
+                    match reader.read(&mut bytes[n..]) {
+                        Ok(0) => break,
+                        Ok(more) => n += more,
+                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(e) => {
+                            let text = format!("{name}: {e}");
+                            return Err(Error::Io(std::io::Error::new(e.kind(), text)));
+                        }
+                    }
+                }
+                bytes.truncate(n);
+                let ended = n < SAMPLE_BYTES;
+                let rest = std::mem::replace(reader, Box::new(std::io::empty()));
+                let front = std::io::Cursor::new(bytes.clone());
+                *reader = if ended {
+                    Box::new(front)
+                } else {
+                    Box::new(std::io::Read::chain(front, rest))
+                };
+            }
+        }
+        if !bytes.is_empty() {
+            break;
+        }
+    }
+    let mut header = None;
+    if matches!(format, Format::Csv { header: true, .. }) {
+        let len = format.record_len(&bytes).unwrap_or(bytes.len());
+        header = Some(bytes.drain(..len).collect());
+    }
+    Ok((bytes, header))
+}
