@@ -13,7 +13,7 @@
 //!
 //! A big-endian `u64` compares as its bytes do, so the `u128` order is the key order wherever the
 //! prefixes differ, and input order (place) where they are equal. Equal prefixes of longer keys are
-//! settled afterwards, eight bytes deeper at a time ([`settle`]).
+//! settled afterwards, eight bytes deeper at a time (`settle`).
 //!
 //! The sort itself: most-significant-digit radix passes of 11 bits out of place, starting at the
 //! highest bit in which any two tags differ, until a bucket is small enough for the cache; then
