@@ -314,16 +314,20 @@ impl Part {
         {
             return Ok(position);
         }
-        // Nearly all of the part lies on one side: leap over fences first.
+        // Nearly all of the part lies on one side: leap over fences first. The next fence, if it is
+        // surely on the right, ends the search: its record need not be in memory.
         let fences = self.run.fences();
         let left = bound.fences_left(&self.run, self.number, 0..fences);
-        if left == 0 && bound.fences_maybe_left(&self.run, self.number, 0..fences) == 0 {
+        let maybe_left = bound.fences_maybe_left(&self.run, self.number, 0..fences);
+        let end =
+            if left == maybe_left { self.run.fence_position(left) } else { self.run.data_bytes() };
+        if end == 0 {
             return Ok(0);
         }
         let mut at = from.max(if left == 0 { 0 } else { self.run.fence_position(left - 1) });
         let mut key = Vec::new();
         loop {
-            if at >= self.run.data_bytes() {
+            if at >= end {
                 return Ok(at);
             }
             let in_memory = (self.end() - self.start) as usize;
@@ -343,7 +347,7 @@ impl Part {
                 }
             });
             at += found.0 as u64;
-            if found.1 || at >= self.run.data_bytes() {
+            if found.1 || at >= end {
                 return Ok(at);
             }
             self.grow()?;

@@ -35,7 +35,7 @@ use crate::run::format::corrupt;
 use crate::{Budget, Error, Result};
 
 /// The largest window, in bytes: beyond this, larger reads are no faster.
-const WINDOW_BYTES_MAX: u64 = 16 << 20;
+const WINDOW_BYTES_MAX: u64 = 32 << 20;
 /// What one random read merges at a time, in bytes of output.
 const RANDOM_BYTES: usize = 256 << 10;
 /// How long a random read waits for the memory of others.
