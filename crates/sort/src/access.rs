@@ -15,6 +15,10 @@ pub(crate) trait KeyAccess: Copy + Send + Sync {
     /// Reads the key of `record` into `kept`; returns its prefix, ascending in key order.
     fn load(self, record: &[u8], kept: &mut Self::Kept) -> u64;
 
+    /// The first sixteen bytes of a loaded record's key, ascending in key order. `prefix` is what
+    /// [`KeyAccess::load`] returned.
+    fn widen(self, record: &[u8], kept: &Self::Kept, prefix: u64) -> u128;
+
     /// Compares the keys of two loaded records.
     fn compare_keys(self, a: (&[u8], &Self::Kept), b: (&[u8], &Self::Kept)) -> Ordering;
 
@@ -33,6 +37,12 @@ impl KeyAccess for DirectAccess {
     fn load(self, record: &[u8], _kept: &mut ()) -> u64 {
         let prefix = prefix_at(self.0.place.of(record), 0);
         if self.0.descending { !prefix } else { prefix }
+    }
+
+    #[inline]
+    fn widen(self, record: &[u8], _kept: &(), prefix: u64) -> u128 {
+        let next = prefix_at(self.0.place.of(record), 8);
+        join(prefix, if self.0.descending { !next } else { next })
     }
 
     #[inline]
@@ -62,6 +72,11 @@ impl KeyAccess for EncodedAccess<'_> {
     }
 
     #[inline]
+    fn widen(self, _record: &[u8], kept: &Vec<u8>, prefix: u64) -> u128 {
+        join(prefix, prefix_at(kept, 8))
+    }
+
+    #[inline]
     fn compare_keys(self, a: (&[u8], &Vec<u8>), b: (&[u8], &Vec<u8>)) -> Ordering {
         a.1.cmp(b.1)
     }
@@ -77,6 +92,11 @@ impl KeyAccess for EncodedAccess<'_> {
             }
         })
     }
+}
+
+#[inline]
+fn join(first: u64, second: u64) -> u128 {
+    u128::from(first) << 64 | u128::from(second)
 }
 
 /// The bytes that the last resort compares: the record without its terminator.

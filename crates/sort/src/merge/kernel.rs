@@ -8,9 +8,10 @@
 //!        4   5   6   7   leaves          no sibling is looked at.
 //! ```
 //!
-//! A node holds the key's first eight bytes beside the leaf's number, so a match is one integer
-//! compare; whole keys are looked at only when those are equal, then run order decides. The
-//! copies are counted by the caller: exactly the bytes written.
+//! A node holds the key's first sixteen bytes beside the leaf's number, so a match is one integer
+//! compare; whole keys are looked at only when those are equal, then run order decides. (With eight
+//! bytes, text lines are tied too often: sixteen took a tenth off the CPU time of sorting them.)
+//! The copies are counted by the caller: exactly the bytes written.
 
 use std::cmp::Ordering;
 
@@ -44,7 +45,7 @@ struct Cursor<'a, K> {
     more: bool,
     len: usize,
     kept: K,
-    prefix: u64,
+    prefix: u128,
 }
 
 impl<'a, K: Default> Cursor<'a, K> {
@@ -56,13 +57,15 @@ impl<'a, K: Default> Cursor<'a, K> {
     #[inline]
     fn load<F: Framing, A: KeyAccess<Kept = K>>(&mut self, framing: F, access: A) {
         self.len = framing.next(self.rest).expect("segments hold whole records");
-        self.prefix = access.load(&self.rest[..self.len], &mut self.kept);
+        let record = &self.rest[..self.len];
+        let prefix = access.load(record, &mut self.kept);
+        self.prefix = access.widen(record, &self.kept, prefix);
     }
 }
 
 #[derive(Clone, Copy)]
 struct Node {
-    prefix: u64,
+    prefix: u128,
     leaf: u32,
     /// 1 when the leaf has no record left: it loses against everything.
     ended: u32,
@@ -153,7 +156,7 @@ fn merge_cursors<F: Framing, A: KeyAccess>(
                 break;
             }
             winner.ended = 1;
-            winner.prefix = u64::MAX;
+            winner.prefix = u128::MAX;
         } else {
             cursor.load(framing, access);
             winner.prefix = cursor.prefix;

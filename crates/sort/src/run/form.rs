@@ -156,6 +156,14 @@ impl Tagged for ChunkView<'_> {
         direct.is_some_and(|key| matches!(key.place, Place::Range { len, .. } if len <= 8))
     }
 
+    #[inline]
+    fn prefetch(&self, tag: Tag, depth: usize) {
+        match self.order.direct() {
+            Some(_) => prefetch(self.bytes, tag.place() as usize + depth),
+            None => prefetch(self.keys, tag.place() as usize + ENTRY_HEAD_BYTES + depth),
+        }
+    }
+
     fn as_dyn(&self) -> &dyn Tagged {
         self
     }

@@ -267,6 +267,9 @@ pub(crate) trait Tagged: Sync {
     /// are equal keys.
     fn prefix_decides(&self) -> bool;
 
+    /// Asks for the memory of the key's bytes from `depth` on, which will be looked at soon.
+    fn prefetch(&self, tag: Tag, depth: usize);
+
     /// Itself, where one more instance of the sort is not worth compiling.
     fn as_dyn(&self) -> &dyn Tagged;
 }
@@ -327,6 +330,8 @@ fn for_groups(tags: &mut [Tag], scratch: &mut [Tag], mut f: impl FnMut(&mut [Tag
 
 /// Groups up to this size are settled by comparing whole keys.
 const FEW: usize = 24;
+/// How many tags ahead keys are asked for.
+const AHEAD: usize = 16;
 /// And so are groups whose keys agree this far: each level below costs stack, and comparing long
 /// equal beginnings is what `memcmp` does fastest.
 const DEEP: usize = 128;
@@ -339,6 +344,9 @@ fn settle_keys<T: Tagged + ?Sized>(
     depth: usize,
 ) {
     if tags.len() <= FEW || depth > DEEP {
+        for tag in tags.iter().take(FEW) {
+            tagged.prefetch(*tag, depth);
+        }
         tags.sort_by(|a, b| full_order(*a, *b, tagged));
         return;
     }
@@ -371,7 +379,11 @@ fn settle_keys<T: Tagged + ?Sized>(
 /// Orders tags whose keys agree up to `depth` and all go on.
 fn deepen<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T, depth: usize) {
     let flip = if tagged.descending() { u64::MAX } else { 0 };
-    for tag in &mut *tags {
+    for i in 0..tags.len() {
+        if let Some(ahead) = tags.get(i + AHEAD) {
+            tagged.prefetch(*ahead, depth);
+        }
+        let tag = &mut tags[i];
         *tag = tag.with_prefix(prefix_at(tagged.key(*tag), depth) ^ flip);
     }
     sort_one(tags, scratch, true);
@@ -439,6 +451,8 @@ impl Tagged for Resort<'_> {
         false
     }
 
+    fn prefetch(&self, _tag: Tag, _depth: usize) {}
+
     fn as_dyn(&self) -> &dyn Tagged {
         self
     }
@@ -484,6 +498,7 @@ mod tests {
         fn prefix_decides(&self) -> bool {
             false
         }
+        fn prefetch(&self, _tag: Tag, _depth: usize) {}
         fn as_dyn(&self) -> &dyn Tagged {
             self
         }
