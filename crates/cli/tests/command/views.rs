@@ -150,7 +150,11 @@ fn a_view_is_never_written_over_and_leftovers_go() {
     let leftover = dir.path().join(".w.view.unfinished");
     fs::create_dir(&leftover).expect("made");
     fs::write(leftover.join("0.run"), "old").expect("written");
-    prints(dir.path(), &["sort", "input", "--view", "w.view"]);
+    let made = merganser(dir.path(), &["sort", "input", "--view", "w.view"]).output();
+    let made = made.expect("it starts");
+    assert!(made.status.success());
+    let said = stderr(&made);
+    assert_eq!(said, "merganser: .w.view.unfinished: left by a killed sort, removed\n");
     assert_eq!(names(dir.path()), ["input", "v.view", "w.view"]);
     assert_eq!(names(&dir.path().join("v.view")).len(), names(&dir.path().join("w.view")).len());
 }
