@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use sort::Budget;
 use sort::key::OrderSpec;
 use sort::record::Format;
 use sort::run::writer::RunBuilder;
@@ -29,7 +30,8 @@ fn good_run(compression: Compression) -> Vec<u8> {
     let spec = OrderSpec::new(Format::Lines { delimiter: b'\n' });
     let order = spec.compile(None).expect("compiles");
     let storage: Arc<dyn Storage> = MemoryStorage::new("run");
-    let writer = RunWriter::new(Arc::clone(&storage), 4096, compression, None).expect("begins");
+    let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
+    let writer = RunWriter::new(Arc::clone(&storage), 4096, compression, None, memory).expect("begins");
     let mut builder = RunBuilder::new(writer, order);
     for i in 0..60 {
         let line = format!("{i:04} {}\n", "x".repeat(i * 5));

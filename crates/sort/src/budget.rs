@@ -118,6 +118,37 @@ impl Budget {
     }
 }
 
+impl Reservation {
+    /// Bytes that it holds.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Makes it hold at least `bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]; it then holds what it held.
+    pub(crate) fn grow_to(&mut self, bytes: u64, owner: &'static str) -> Result<(), Error> {
+        let more = bytes.saturating_sub(self.bytes);
+        if more > 0 {
+            let budget = Budget { shared: Arc::clone(&self.shared) };
+            // The two parts become one.
+            let mut part = budget.reserve(more, owner)?;
+            self.bytes += std::mem::take(&mut part.bytes);
+        }
+        Ok(())
+    }
+
+    /// Gives back what is over `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.bytes -= less;
+        self.shared.lock().used_bytes -= less;
+        self.shared.freed.notify_all();
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.shared.lock().used_bytes -= self.bytes;
@@ -141,5 +172,23 @@ mod tests {
         drop(a);
         let _b = budget.reserve(100, "a chunk").expect("all is back");
         assert_eq!((budget.free_bytes(), budget.peak_bytes()), (0, 100));
+    }
+
+    #[test]
+    fn a_reservation_grows_and_shrinks_within_the_limit() {
+        let budget = Budget::new(100);
+        let mut a = budget.reserve(10, "fences").expect("fits");
+        a.grow_to(90, "fences").expect("fits");
+        assert!(matches!(
+            a.grow_to(101, "fences"),
+            Err(Error::Memory { least_bytes: 101, limit_bytes: 100, .. })
+        ));
+        assert_eq!((a.bytes(), budget.free_bytes()), (90, 10));
+        a.grow_to(20, "fences").expect("holds more");
+        a.shrink_to(30);
+        a.shrink_to(40);
+        assert_eq!((a.bytes(), budget.free_bytes()), (30, 70));
+        drop(a);
+        assert_eq!((budget.free_bytes(), budget.peak_bytes()), (100, 90));
     }
 }

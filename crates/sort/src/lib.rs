@@ -52,6 +52,6 @@ pub use budget::Budget;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{
-    CompressionChoice, SortOptions, SortOutput, SortReport, is_interrupted_sort, sort,
-    sort_consuming,
+    CompressionChoice, SortOptions, SortOutput, SortReport, end_consuming, is_interrupted_sort,
+    sort, sort_consuming,
 };

@@ -2,7 +2,7 @@
 //! stay as they are, all memory comes back, and without the fault the same call succeeds. And bad
 //! inputs and too little memory, each of which has its own error.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sort::key::OrderSpec;
@@ -10,7 +10,9 @@ use sort::output::{Materialize, materialize};
 use sort::record::Format;
 use sort::run::{Compression, Input};
 use sort::view::View;
-use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, sort};
+use sort::{
+    Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport, sort,
+};
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Clock, Completions, Directory, Storage, StorageExt};
 use testkit::faulty::{Counts, Fault, Faulty, Plan};
@@ -24,6 +26,10 @@ const MEMORY_BYTES: u64 = 2_700_000;
 /// No call takes a hundredth of this.
 const LIMIT: Duration = Duration::from_secs(60);
 const INPUT_BYTES: usize = 320_000;
+/// Records whose tags take most of the memory, so that runs are short and many.
+const SHORT_BYTES: usize = 4;
+const PASSES_INPUT_BYTES: usize = 650_000;
+const PASSES_MEMORY_BYTES: u64 = 3_120_000;
 
 fn options(order: OrderSpec, budget: &Budget, temp: Arc<dyn Directory>) -> SortOptions {
     SortOptions {
@@ -65,8 +71,10 @@ enum Call {
     ToStorage,
     ToWriter,
     ToView,
+    ToViewInPasses,
     Materialize,
     Consume,
+    ToStorageInPasses,
 }
 
 impl Call {
@@ -75,9 +83,33 @@ impl Call {
             Call::ToStorage => to_storage(world),
             Call::ToWriter => to_writer(world),
             Call::ToView => to_view(world),
+            Call::ToViewInPasses => to_view_in_passes(world),
+            Call::ToStorageInPasses => to_storage_in_passes(world),
             Call::Materialize => copy_out(world, false),
             Call::Consume => copy_out(world, true),
         }
+    }
+
+    /// The length of a record, and of each of the two inputs.
+    fn sizes(self) -> (usize, usize) {
+        if matches!(self, Call::ToViewInPasses | Call::ToStorageInPasses) {
+            (SHORT_BYTES, PASSES_INPUT_BYTES)
+        } else {
+            (16, INPUT_BYTES)
+        }
+    }
+
+    fn memory_bytes(self) -> u64 {
+        if self.sizes().0 == SHORT_BYTES { PASSES_MEMORY_BYTES } else { MEMORY_BYTES }
+    }
+
+    /// Every so manieth operation fails: calls of many records take their time.
+    fn stride(self) -> usize {
+        if self.sizes().0 == SHORT_BYTES { 13 } else { 1 }
+    }
+
+    fn makes_view(self) -> bool {
+        matches!(self, Call::ToView | Call::ToViewInPasses)
     }
 
     /// Whether it begins with a view, and goes on where it was interrupted.
@@ -117,6 +149,31 @@ fn to_view(world: &World) -> sort::Result<()> {
     Ok(())
 }
 
+/// Many short runs, more than the memory allows to merge at once: some are merged before.
+fn in_passes(world: &World, target: SortOutput<'_>) -> sort::Result<()> {
+    let order = OrderSpec::new(Format::Fixed { bytes: SHORT_BYTES });
+    let mut options = options(order, &world.budget, Arc::clone(&world.temp));
+    // Packed windows are twice in memory: fewer runs are too many.
+    options.compression = CompressionChoice::Fixed(Compression::Lz4);
+    let report = sort(inputs(world)?, target, &options, &Silent)?;
+    assert!(report.extra_passes >= 1, "{report:?}");
+    assert!(report.memory_peak_bytes <= PASSES_MEMORY_BYTES);
+    Ok(())
+}
+
+fn to_view_in_passes(world: &World) -> sort::Result<()> {
+    let folder = Arc::clone(&world.folder);
+    in_passes(world, SortOutput::View { folder, name: "x".to_owned() })?;
+    // What was merged before the view was made is gone.
+    let view = View::open(&world.folder, &Budget::new(PASSES_MEMORY_BYTES), 1)?;
+    assert_eq!(world.folder.list()?.len(), view.runs().len() + 1);
+    Ok(())
+}
+
+fn to_storage_in_passes(world: &World) -> sort::Result<()> {
+    in_passes(world, SortOutput::Storage(world.disk.create("out")?))
+}
+
 fn copy_out(world: &World, consume: bool) -> sort::Result<()> {
     let what = Materialize {
         folder: &world.folder,
@@ -136,7 +193,7 @@ fn read_storage(storage: &dyn Storage) -> Vec<u8> {
 }
 
 fn read_view(folder: &Arc<dyn Directory>) -> sort::Result<Vec<u8>> {
-    let view = View::open(folder, &Budget::new(MEMORY_BYTES), 1)?;
+    let view = View::open(folder, &Budget::new(PASSES_MEMORY_BYTES), 1)?;
     let mut stream = view.stream(0..u64::MAX)?;
     let mut out = Vec::new();
     while let Some(bytes) = stream.next_bytes()? {
@@ -164,14 +221,14 @@ fn remove(directory: &Arc<dyn Directory>, name: &str) {
 fn before(call: Call) -> World {
     let disk: Arc<dyn Directory> = MemoryDirectory::new();
     for (seed, name) in [(1, "a"), (2, "b")] {
-        let bytes = fixed_records(seed, INPUT_BYTES);
+        let bytes = fixed_records(seed, call.sizes().1);
         disk.create(name).expect("new").write_at(0, &bytes).expect("writes");
     }
     let world = World {
         disk,
         temp: MemoryDirectory::new(),
         folder: MemoryDirectory::new(),
-        budget: Budget::new(MEMORY_BYTES),
+        budget: Budget::new(call.memory_bytes()),
     };
     if call.copies() {
         to_view(&world).expect("makes the view");
@@ -181,7 +238,7 @@ fn before(call: Call) -> World {
 
 /// The ordered bytes that a finished call left.
 fn result(call: Call, world: &World) -> Vec<u8> {
-    if call == Call::ToView {
+    if call.makes_view() {
         return read_view(&world.folder).expect("reads");
     }
     read_storage(&*world.disk.open("out", false).expect("the output is there"))
@@ -201,7 +258,7 @@ fn call_with(
         disk: copy_of(&start.disk),
         temp: copy_of(&start.temp),
         folder: copy_of(&start.folder),
-        budget: Budget::new(MEMORY_BYTES),
+        budget: Budget::new(call.memory_bytes()),
     };
     let mut world = base.clone();
     let failing = match place {
@@ -213,13 +270,13 @@ fn call_with(
     *failing = Arc::clone(&faulty) as Arc<dyn Directory>;
     let done = within(&what, LIMIT, move || call.run(&world));
     let (fired, counts) = (!faulty.fired().is_empty(), faulty.counts());
-    assert_eq!(base.budget.free_bytes(), MEMORY_BYTES, "{what}: all memory was given back");
+    assert_eq!(base.budget.free_bytes(), call.memory_bytes(), "{what}: all memory was given back");
     for name in ["a", "b"] {
         let (now, then) = (base.disk.open(name, false), start.disk.open(name, false));
         let same = read_storage(&*now.expect("opens")) == read_storage(&*then.expect("opens"));
         assert!(same, "{what}: input {name} was changed");
     }
-    let expected = expected();
+    let expected = expected(call);
     match &done {
         Ok(()) => assert!(result(call, &base) == expected, "{what}: wrong bytes"),
         Err(error) => {
@@ -241,9 +298,10 @@ fn call_with(
     (fired, done.is_err(), counts)
 }
 
-fn expected() -> Vec<u8> {
-    let all = [fixed_records(1, INPUT_BYTES), fixed_records(2, INPUT_BYTES)].concat();
-    let mut records: Vec<&[u8]> = all.chunks(16).collect();
+fn expected(call: Call) -> Vec<u8> {
+    let (record, input) = call.sizes();
+    let all = [fixed_records(1, input), fixed_records(2, input)].concat();
+    let mut records: Vec<&[u8]> = all.chunks(record).collect();
     records.sort();
     records.concat()
 }
@@ -265,14 +323,14 @@ fn sweep(call: Call, place: Place) -> u64 {
         (quiet.renames, |nth| Fault::FailRename { nth }, true),
     ];
     for (count, fault, surely) in kinds {
-        for nth in 1..=count {
+        for nth in (1..=count).step_by(call.stride()) {
             let (fired, failed, _) = call_with(call, &start, place, Some(fault(nth)));
             assert!(!surely || !fired || failed, "{:?} went unnoticed", fault(nth));
             failures += u64::from(failed);
         }
     }
     if quiet.writes > 0 {
-        for bytes in (0..).step_by(170_000) {
+        for bytes in (0..).step_by(call.sizes().1 * 17 / 32) {
             let (fired, failed, _) = call_with(call, &start, place, Some(Fault::Full { bytes }));
             assert_eq!(fired, failed, "a disk full after {bytes} bytes");
             failures += u64::from(failed);
@@ -302,6 +360,16 @@ fn a_sort_to_a_writer_survives_its_temporary_storage() {
 #[test]
 fn a_sort_to_a_view_survives_its_folder() {
     assert!(sweep(Call::ToView, Place::Folder) > 30);
+}
+
+#[test]
+fn extra_passes_to_a_storage_survive_their_temporary_storage() {
+    assert!(sweep(Call::ToStorageInPasses, Place::Temp) > 8);
+}
+
+#[test]
+fn extra_passes_to_a_view_survive_its_folder() {
+    assert!(sweep(Call::ToViewInPasses, Place::Folder) > 8);
 }
 
 #[test]
@@ -522,6 +590,49 @@ fn too_little_memory_names_the_least_that_does() {
             while stream.next_bytes()?.is_some() {}
             sort::Result::Ok(at_random)
         });
+    }
+}
+
+/// Looks at the budget when all runs are formed.
+struct AtMerge(Budget, Mutex<Option<u64>>);
+
+impl Progress for AtMerge {
+    fn phase(&self, name: &'static str, _bytes: Option<u64>) {
+        if name == "merging" {
+            let used = self.0.limit_bytes() - self.0.free_bytes();
+            *self.1.lock().expect("no holder panics") = Some(used);
+        }
+    }
+
+    fn advance(&self, _bytes: u64) {}
+}
+
+/// Fences of keys as long as they get, in small blocks: they are a tenth of the data.
+#[test]
+fn fences_are_within_the_budget() {
+    const LIMIT_BYTES: u64 = 4_500_000;
+    let mut random = Random::new(9);
+    let mut bytes = Vec::new();
+    while bytes.len() < 8_000_000 {
+        bytes.extend_from_slice(format!("{:016x}{}\n", random.bits(), "x".repeat(400)).as_bytes());
+    }
+    for input in [stored, streamed] {
+        let budget = Budget::new(LIMIT_BYTES);
+        let watch = AtMerge(budget.clone(), Mutex::default());
+        let mut out = Vec::new();
+        let options = options(OrderSpec::new(LINES), &budget, MemoryDirectory::new());
+        let report = sort(vec![input(&bytes)], SortOutput::Writer(&mut out), &options, &watch)
+            .expect("sorts");
+        assert!(out == sorted_lines(&bytes));
+        let used = watch.1.into_inner().expect("no holder panics").expect("there is a merge");
+        // A fence of 256 bytes for each of the largest blocks that this memory takes.
+        let fences = bytes.len() as u64 / (16 << 10) * 256;
+        assert!(used >= fences, "{used} bytes: fences are not reserved");
+        if report.extra_passes == 0 {
+            assert!(used < LIMIT_BYTES / 2, "{used} bytes: more than fences");
+        }
+        assert!(report.memory_peak_bytes <= LIMIT_BYTES, "{report:?}");
+        assert_eq!(budget.free_bytes(), LIMIT_BYTES, "all memory was given back");
     }
 }
 

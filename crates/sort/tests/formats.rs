@@ -36,7 +36,8 @@ fn sorted_lines(stem: &str, count: usize, len: usize) -> Vec<Vec<u8>> {
 fn write_run(storage: Arc<dyn Storage>, records: &[Vec<u8>], compression: Compression) -> Run {
     let spec = OrderSpec::new(LINES);
     let order = spec.compile(None).expect("compiles");
-    let writer = RunWriter::new(storage, PAGE as u32, compression, None).expect("begins");
+    let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
+    let writer = RunWriter::new(storage, PAGE as u32, compression, None, memory).expect("begins");
     let mut builder = RunBuilder::new(writer, order);
     builder.append(&records.concat()).expect("appends");
     builder.finish(&serde_json::to_string(&spec).expect("plain data"), true).expect("finishes")

@@ -10,8 +10,8 @@ use sort::record::Format;
 use sort::run::{Compression, Input};
 use sort::view::View;
 use sort::{
-    Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput,
-    is_interrupted_sort, sort, sort_consuming,
+    Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
+    end_consuming, is_interrupted_sort, sort, sort_consuming,
 };
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Directory, StorageExt};
@@ -225,8 +225,16 @@ fn a_consumed_packed_view_goes_on_too() {
 }
 
 fn sort_away(disk: &Arc<dyn Directory>, folder: &Arc<dyn Directory>) -> sort::Result<u64> {
+    sort_away_as(disk, folder, FORMAT).map(|report| report.records)
+}
+
+fn sort_away_as(
+    disk: &Arc<dyn Directory>,
+    folder: &Arc<dyn Directory>,
+    format: Format,
+) -> sort::Result<SortReport> {
     let options = SortOptions {
-        order: OrderSpec::new(FORMAT),
+        order: OrderSpec::new(format),
         budget: Budget::new(MEMORY_BYTES),
         threads: 1,
         temp: vec![MemoryDirectory::new()],
@@ -235,7 +243,65 @@ fn sort_away(disk: &Arc<dyn Directory>, folder: &Arc<dyn Directory>) -> sort::Re
         top: None,
     };
     let inputs = [disk.open("a", true)?, disk.open("b", true)?];
-    sort_consuming(&inputs, folder, "x".to_owned(), &options, &Silent).map(|r| r.records)
+    let report = sort_consuming(&inputs, folder, "x".to_owned(), &options, &Silent)?;
+    assert!(is_interrupted_sort(folder)?, "its inputs were not removed yet");
+    end_consuming(folder)?;
+    Ok(report)
+}
+
+/// Records whose tags take most of the memory, so that runs are short, and more than can be merged
+/// at once.
+const SHORT: Format = Format::Fixed { bytes: 4 };
+
+#[test]
+fn extra_passes_lose_nothing_of_inputs_that_are_given_back() {
+    let mut random = Random::new(6);
+    let all: Vec<u8> =
+        std::iter::repeat_with(|| random.bits().to_be_bytes()).take(135_000).flatten().collect();
+    let mut expected: Vec<&[u8]> = all.chunks(4).collect();
+    expected.sort();
+    let expected = expected.concat();
+    let machine = |nth, seed| {
+        let disk: Arc<dyn Directory> = MemoryDirectory::new();
+        for (name, bytes) in [("a", &all[..500_000]), ("b", &all[500_000..])] {
+            disk.create(name).expect("new").write_at(0, bytes).expect("writes");
+        }
+        let disk = Faulty::new(disk, cut(nth, seed));
+        let folder = disk.beside(MemoryDirectory::new(), cut(nth, seed));
+        (disk, folder)
+    };
+    let (disk, folder) = machine(0, 0);
+    let started = folder.clone() as Arc<dyn Directory>;
+    let report =
+        sort_away_as(&(disk.clone() as Arc<dyn Directory>), &started, SHORT).expect("sorts");
+    assert!(report.extra_passes >= 1, "{report:?}");
+    let changes = disk.counts().changes + folder.counts().changes;
+    let mut went_on = 0;
+    for nth in (1..=changes).step_by(2) {
+        let what = format!("cut at change {nth} of {changes}");
+        let (faulty_disk, faulty_folder) = machine(nth, nth);
+        let disk = Arc::clone(&faulty_disk) as Arc<dyn Directory>;
+        let folder = Arc::clone(&faulty_folder) as Arc<dyn Directory>;
+        let sort = || {
+            let (disk, folder) = (Arc::clone(&disk), Arc::clone(&folder));
+            within(&what, LIMIT, move || sort_away_as(&disk, &folder, SHORT))
+        };
+        assert!(sort().is_err(), "{what}: nobody noticed");
+        faulty_disk.crash().expect("comes back");
+        faulty_folder.crash().expect("comes back");
+        went_on += u64::from(is_interrupted_sort(&folder).expect("lists"));
+        match sort() {
+            Ok(report) => assert_eq!(report.records, expected.len() as u64 / 4, "{what}"),
+            // The cut came after the last change that the view needs.
+            Err(Error::Unsupported(text)) => assert!(text.contains("already"), "{what}: {text}"),
+            Err(error) => panic!("{what}: does not go on: {error}"),
+        }
+        assert!(read_view(&folder).expect("reads") == expected, "{what}: wrong bytes");
+        let view = View::open(&folder, &Budget::new(MEMORY_BYTES), 1).expect("opens");
+        let names = folder.list().expect("lists");
+        assert_eq!(names.len(), view.runs().len() + 1, "{what}: leftovers: {names:?}");
+    }
+    assert!(went_on > 20, "{went_on} sorts went on");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sort::output::consumed_into;
 use sort::run::Compression;
 use sort::view::MANIFEST_NAME;
 use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
@@ -168,7 +169,9 @@ fn consume(
     let work = UnfinishedView::resume(target, is_view)?;
     let folder: Arc<dyn Directory> = open_folder(&work.path)?;
     let mut done = SortReport::default();
-    let copying = !is_view && materialize::is_interrupted(target);
+    // The marker is the last to go, after the resume point.
+    let marked = consumed_into(&folder)?.is_some();
+    let copying = !is_view && (marked || materialize::is_interrupted(target));
     if !copying && !work.path.join(MANIFEST_NAME).exists() {
         let open = |input: &Input| match input.open_for_sort(true, cancel)? {
             ::sort::run::Input::Storage(storage) => Ok(storage),
@@ -176,7 +179,9 @@ fn consume(
                 Err(Failure::Error(format!("--consume: {name} is no regular file")))
             }
         };
-        let inputs = config.inputs.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
+        let inputs = config.inputs.iter().map(open).collect::<Result<Vec<_>, Failure>>();
+        // Where nothing was begun, or all has ended, an input that is not there leaves no folder.
+        let inputs = inputs.inspect_err(|_| drop(fs::remove_dir(&work.path)))?;
         done = ::sort::sort_consuming(&inputs, &folder, view_name(target), options, &*progress)?;
     }
     // The view is durable and has every record: what is left of the inputs is empty shells.
@@ -191,6 +196,7 @@ fn consume(
     }
     if is_view {
         work.publish()?;
+        ::sort::end_consuming(&open_folder(target)?)?;
     } else {
         let copy = materialize::Copy {
             view: &work.path,

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::harness::{
-    Chance, Folder, is_root, merganser_itself, prints, small_memory, sorted_lines, view_of,
+    Chance, Folder, is_root, merganser, merganser_itself, prints, small_memory, sorted_lines,
+    view_of,
 };
 
 /// What a process may take beyond `--memory`: its code, stacks, tables, the allocator's slack.
@@ -155,4 +156,29 @@ fn the_head_of_a_view_costs_little() {
         sorted
     }));
     assert!(printed == expected);
+}
+
+/// Long keys, one to a block: while a run is formed, its fences hold the cut keys only, or they would be
+/// as large as the run.
+#[test]
+fn fences_of_long_keys_stay_within_memory() {
+    let memory = 128 << 20;
+    let mut chance = Chance::new();
+    let mut content = Vec::with_capacity(100 << 20);
+    let text: Vec<u8> = (0..33_000u32).map(|i| b'a' + (i * 7 % 26) as u8).collect();
+    while content.len() < 99 << 20 {
+        let number = chance.next();
+        content.extend_from_slice(format!("{number:016x}").as_bytes());
+        content.extend_from_slice(&text[(number % 500) as usize..]);
+        content.push(b'\n');
+    }
+    let folder = Folder::new();
+    let input = folder.write("input", &content);
+    let view = folder.at("x.view");
+    let mut sort = merganser_itself(["sort", "--memory", &memory.to_string()]);
+    sort.arg(&input).arg("--view").arg(&view);
+    let Some((peak, _)) = peak_within(memory + OVERHEAD_BYTES, sort) else { return };
+    eprintln!("peak {} MiB of {} MiB", peak >> 20, memory >> 20);
+    assert!(peak <= memory + OVERHEAD_BYTES, "{peak} bytes for {memory}");
+    assert!(prints(merganser(["cat"]).arg(view)) == sorted_lines(&content));
 }

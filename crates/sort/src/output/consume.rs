@@ -70,7 +70,10 @@ pub fn resume_name(name: &str) -> String {
 }
 
 /// The output that the view in `folder` is being consumed into, if it is.
-pub(crate) fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String>> {
+///
+/// # Errors
+/// The storage's own.
+pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String>> {
     match folder.open(CONSUMED_NAME, false) {
         Ok(file) => {
             let bytes = file.read_vec(0, file.size().min(65536) as usize)?;

@@ -5,7 +5,6 @@ mod consume;
 mod file;
 mod ordered;
 
-pub(crate) use consume::consumed_into;
-pub use consume::{Materialize, materialize, resume_name};
+pub use consume::{Materialize, consumed_into, materialize, resume_name};
 pub(crate) use file::{FileSink, Released};
 pub(crate) use ordered::{Top, Turn};

@@ -1,11 +1,12 @@
 //! All sizes of a sort, decided once, from the memory given and a look at the data.
 //!
 //! ```text
-//!   memory ├ chunk being read ┼ chunk being sorted ┼ tags ┼ tags' scratch ┼ encoded keys ┼ pieces ┤
+//!   memory ├ chunk being read ┼ chunk being sorted ┼ tags ┼ tags' scratch ┼ encoded keys ┼ pieces ┼ fences ┤
 //! ```
 //!
 //! While one chunk is sorted and written, the next one is read: two chunks keep the disk busy all
 //! the time at the price of runs half as long. When everything fits, there is one chunk and no run.
+//! The fences of all runs stay in memory, so what they will take is left free from the start.
 
 mod sample;
 
@@ -15,6 +16,7 @@ pub(crate) use sample::sample;
 use crate::run::form::{SLAB_TAGS, TAG_BYTES};
 use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};
 use crate::run::input::{Chunk, SPAN_BYTES};
+use crate::run::writer::IndexMemory;
 use crate::{Error, Result};
 
 /// The smallest chunk that is worth its run, in bytes read.
@@ -23,7 +25,7 @@ const CHUNK_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES_LIKED: u64 = 32 << 10;
 
 /// The sizes of run formation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunPlan {
     /// Bytes that are read into a chunk.
     pub chunk_bytes: u64,
@@ -37,7 +39,17 @@ pub struct RunPlan {
     pub pieces: u64,
     /// Logical bytes of a block.
     pub block_bytes: u32,
+    /// Mean length of the fences' keys, in bytes.
+    pub fence_key_bytes: f64,
 }
+
+/// For inputs of unknown length, the part of the memory that is left to fences.
+const UNKNOWN_FENCES_SHARE: u64 = 16;
+/// Length of their fences' keys, in bytes, that the first block size reckons with: longer ones make
+/// later blocks larger when there is more data than memory for fences.
+const UNKNOWN_KEY_BYTES: f64 = 11.0;
+/// Fences that would take more than this part of the memory make later runs' blocks larger.
+pub(crate) const FENCES_SHARE_MAX: u64 = 4;
 
 impl RunPlan {
     /// Sizes for `memory_bytes` and inputs of `total_bytes` (when known).
@@ -57,6 +69,7 @@ impl RunPlan {
         let tags = 1.25 * TAG_BYTES as f64 / sample.record_bytes + slab;
         let keys =
             if encoded { 1.25 * (12.0 + sample.key_bytes) / sample.record_bytes } else { 0.0 };
+        let fence_key_bytes = sample.fence_key_bytes;
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
         let pieces = (memory_bytes / 16 / piece / threads).clamp(1, 8);
@@ -72,25 +85,46 @@ impl RunPlan {
         let available = memory_bytes - fixed;
         // Each input begins at a page of its own, and its last record may need a terminator.
         let all = total_bytes.map(|total| (total + 8192 * inputs).next_multiple_of(4096));
-        let fits = |bytes: &u64| Self::chunk_memory(*bytes, 1, tags, keys) <= available;
-        let (chunk_bytes, chunks) = match all.map(|bytes| bytes.max(CHUNK_BYTES_MIN)).filter(fits) {
-            Some(bytes) => (bytes, 1),
-            None => {
-                let factor = 2.0 * 1.0625 + 2.0 * tags + keys;
-                let bytes = ((available - (1 << 20)) as f64 / factor) as u64;
-                (bytes / 65536 * 65536, 2)
-            }
-        };
-        let side = |ratio: f64| (chunk_bytes as f64 * ratio) as u64 / 4096 * 4096 + 65536;
         // Every run gives four blocks to the least window, of which a merge holds about ten; and
         // the fences of all blocks take at most an eighth of the memory.
         let total = total_bytes.unwrap_or(memory_bytes * 64).max(1);
-        let runs = total.div_ceil(chunk_bytes);
-        let for_windows = memory_bytes / (96 * runs);
-        let for_fences = total * 56 * 8 / memory_bytes;
-        let wanted = BLOCK_BYTES_LIKED.min(for_windows).max(for_fences).max(1);
-        let floor = 1u64 << wanted.ilog2();
-        let block_bytes = (floor as u32).clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end());
+        let key = if total_bytes.is_some() { fence_key_bytes } else { UNKNOWN_KEY_BYTES };
+        let fence = IndexMemory::expected(1, 1, key).open;
+        let for_fences = total.saturating_mul(fence * 8) / memory_bytes;
+        let block_bytes_max = Self::block_bytes_max(memory_bytes);
+        let block_bytes = |chunk_bytes: u64| {
+            let for_windows = memory_bytes / (96 * total.div_ceil(chunk_bytes));
+            let wanted = BLOCK_BYTES_LIKED.min(for_windows).max(for_fences).max(1);
+            let floor = 1u64 << wanted.min(u64::from(block_bytes_max)).ilog2();
+            (floor as u32).max(*BLOCK_BYTES.start())
+        };
+        let index = |bytes, block| IndexMemory::expected(bytes, block, fence_key_bytes);
+        let fits = |bytes: &u64| {
+            let index = index(*bytes, block_bytes(*bytes)).most();
+            Self::chunk_memory(*bytes, 1, tags, keys) + index <= available
+        };
+        // The largest of two chunks beside so many bytes of fences.
+        let largest = |fences: u64| {
+            let factor = 2.0 * 1.0625 + 2.0 * tags + keys;
+            let bytes = ((available - fences - (1 << 20)) as f64 / factor) as u64;
+            bytes / 65536 * 65536
+        };
+        let (chunk_bytes, chunks, block_bytes) =
+            match all.map(|bytes| bytes.max(CHUNK_BYTES_MIN)).filter(fits) {
+                Some(bytes) => (bytes, 1, block_bytes(bytes)),
+                None => {
+                    let alone = largest(0);
+                    let block = block_bytes(alone);
+                    let room = match total_bytes {
+                        // An eighth more: last blocks are short, keys longer than the sample's.
+                        Some(all) => (index(all, block).open + index(alone, block).writing) / 8 * 9,
+                        None => memory_bytes / UNKNOWN_FENCES_SHARE,
+                    };
+                    let most = (memory_bytes / FENCES_SHARE_MAX).min(memory_bytes - least);
+                    (largest(room.min(most)), 2, block)
+                }
+            };
+        let side = |ratio: f64| (chunk_bytes as f64 * ratio) as u64 / 4096 * 4096 + 65536;
         Ok(RunPlan {
             chunk_bytes: chunk_bytes.next_multiple_of(4096),
             chunks,
@@ -98,11 +132,73 @@ impl RunPlan {
             key_bytes: if encoded { side(keys) } else { 0 },
             pieces,
             block_bytes,
+            fence_key_bytes,
         })
+    }
+
+    /// The largest blocks of which a merge in `memory_bytes` can take four runs at once.
+    pub(crate) fn block_bytes_max(memory_bytes: u64) -> u32 {
+        let most = (memory_bytes / 160).clamp(4096, u64::from(*BLOCK_BYTES.end()));
+        1 << most.ilog2()
     }
 
     fn chunk_memory(bytes: u64, chunks: u64, tags: f64, keys: f64) -> u64 {
         let chunk = Chunk::memory_bytes(bytes.next_multiple_of(4096) as usize) as u64;
         chunks * chunk + (bytes as f64 * (2.0 * tags + keys)) as u64 + 3 * 65536
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: Sample = Sample { record_bytes: 100.0, key_bytes: 0.0, fence_key_bytes: 10.0 };
+
+    /// All that formation holds at its end, fences included.
+    fn formation_bytes(plan: &RunPlan, total: u64, threads: u64) -> u64 {
+        let chunks = plan.chunks * Chunk::memory_bytes(plan.chunk_bytes as usize) as u64;
+        let index = |bytes| IndexMemory::expected(bytes, plan.block_bytes, plan.fence_key_bytes);
+        let fences = index(total).open + index(plan.chunk_bytes).writing;
+        let pieces = plan.pieces * threads * PIECE_BYTES as u64;
+        chunks + 2 * plan.tag_bytes + plan.key_bytes + pieces + fences
+    }
+
+    #[test]
+    fn fences_of_much_data_fit_beside_the_chunks() {
+        for (memory, total) in [
+            (16_000_000_000, 500_000_000_000),
+            (256 << 20, 2_000_000_000),
+            (1 << 30, 10_000_000_000),
+            (1 << 30, 100_000_000_000),
+            (64 << 20, 4_000_000_000),
+            (6 << 20, 100_000_000),
+        ] {
+            for fence_key_bytes in [10.0, 256.0] {
+                let sample = Sample { fence_key_bytes, ..SAMPLE };
+                let plan = RunPlan::new(memory, Some(total), 1, sample, false, 2).expect("fits");
+                let held = formation_bytes(&plan, total, 2);
+                assert!(held <= memory, "{held} of {memory} for {total}: {plan:?}");
+                // Room for fences costs chunks little.
+                let enough = memory < 64 << 20 || 2 * plan.chunk_bytes > memory / 4;
+                assert!(enough, "{memory} for {total}: {plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_of_unknown_length_leaves_a_share() {
+        let plan = RunPlan::new(1 << 30, None, 1, SAMPLE, false, 2).expect("fits");
+        assert!(formation_bytes(&plan, 20 << 30, 2) <= 1 << 30, "{plan:?}");
+    }
+
+    #[test]
+    fn the_least_memory_that_is_named_does() {
+        let Err(Error::Memory { least_bytes, .. }) =
+            RunPlan::new(1 << 20, Some(1 << 40), 1, SAMPLE, true, 2)
+        else {
+            panic!("one MiB is not enough for two threads' pieces and two chunks")
+        };
+        RunPlan::new(least_bytes, Some(1 << 40), 1, SAMPLE, true, 2).expect("fits");
+        RunPlan::new(least_bytes, None, 1, SAMPLE, true, 2).expect("fits");
     }
 }

@@ -5,6 +5,7 @@ use storage::StorageExt;
 use crate::key::Order;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
+use crate::run::format::FENCE_KEY_BYTES_MAX;
 use crate::{Error, Result};
 
 /// What a look at the first records says of all of them.
@@ -14,6 +15,8 @@ pub struct Sample {
     pub record_bytes: f64,
     /// Mean length of encoded keys, in bytes; 0 when keys lie in the records.
     pub key_bytes: f64,
+    /// Mean length of full keys as fences hold them, in bytes.
+    pub fence_key_bytes: f64,
 }
 
 impl Sample {
@@ -21,14 +24,22 @@ impl Sample {
     #[must_use]
     pub fn of(order: &Order, bytes: &[u8]) -> Self {
         let (mut records, mut record_bytes, mut key_bytes) = (0u64, 0, 0);
+        let mut fence_key_bytes = 0;
         let mut key = Vec::new();
         with_framing!(order.format(), framing => {
             while let Some(len) = framing.next(&bytes[record_bytes..]) {
-                if order.direct().is_none() {
-                    key.clear();
-                    order.encode(&bytes[record_bytes..record_bytes + len], &mut key);
-                    key_bytes += key.len();
-                }
+                let record = &bytes[record_bytes..record_bytes + len];
+                let own = match order.direct() {
+                    Some(direct) => direct.place.of(record).len(),
+                    None => {
+                        key.clear();
+                        order.encode(record, &mut key);
+                        key_bytes += key.len();
+                        key.len()
+                    }
+                };
+                let full = if order.last_resort().is_some() { own + len } else { own };
+                fence_key_bytes += full.min(FENCE_KEY_BYTES_MAX);
                 record_bytes += len;
                 records += 1;
             }
@@ -36,10 +47,15 @@ impl Sample {
         if records == 0 {
             // One record fills the sample: then tags are few.
             let len = bytes.len().max(64) as f64;
-            return Sample { record_bytes: len, key_bytes: len };
+            let fence_key_bytes = FENCE_KEY_BYTES_MAX as f64;
+            return Sample { record_bytes: len, key_bytes: len, fence_key_bytes };
         }
         let mean = |sum: usize| sum as f64 / records as f64;
-        Sample { record_bytes: mean(record_bytes), key_bytes: mean(key_bytes) }
+        Sample {
+            record_bytes: mean(record_bytes),
+            key_bytes: mean(key_bytes),
+            fence_key_bytes: mean(fence_key_bytes),
+        }
     }
 }
 

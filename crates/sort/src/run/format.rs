@@ -34,7 +34,10 @@ pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// The least and the greatest block size.
 pub(crate) const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(PIECE_BYTES as u32);
 
-const ENTRY_FIXED_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 4;
+/// Bytes of an index entry without its key.
+pub(crate) const ENTRY_FIXED_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 4;
+/// Bytes of the longest index entry.
+pub(crate) const ENTRY_BYTES_MAX: usize = ENTRY_FIXED_BYTES + FENCE_KEY_BYTES_MAX;
 const KEY_CUT: u32 = 1 << 31;
 
 /// How the blocks of a run are stored.
@@ -153,6 +156,11 @@ pub fn encode_entry(entry: &BlockEntry, out: &mut Vec<u8>) {
     let len = u32::try_from(entry.key.len()).expect("fence keys are short") | cut;
     out.extend_from_slice(&len.to_le_bytes());
     out.extend_from_slice(&entry.key);
+}
+
+/// Sets [`BlockEntry::first_record`] in the encoded `entry`.
+pub(crate) fn set_first_record(entry: &mut [u8], record: u64) {
+    entry[16..24].copy_from_slice(&record.to_le_bytes());
 }
 
 /// Takes one index entry off the front of `bytes`; `None` when it is malformed.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
-    self, BLOCK_BYTES, BlockEntry, Compression, FOOTER_BYTES, Footer, HEADER_BYTES, NO_START,
-    corrupt, unpack,
+    self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_BYTES_MAX, ENTRY_FIXED_BYTES, FOOTER_BYTES,
+    Footer, HEADER_BYTES, NO_START, PIECE_BYTES, corrupt, unpack,
 };
-use crate::Result;
+use super::writer::FENCES;
+use crate::budget::Reservation;
+use crate::{Budget, Result};
 
 /// A finished run. Cheap to share; holds about 30 bytes and one key for each block.
 pub struct Run {
@@ -20,15 +22,123 @@ pub struct Run {
     /// Of compressed runs: where each block lies and how long it is there.
     places: Vec<(u64, u32)>,
     fences: Fences,
+    /// What it holds of a budget: nothing when the opener has reserved it.
+    memory: Option<Reservation>,
 }
 
-/// Whether blocks lie before the index and fences in their blocks, in rising order: what readers
-/// compute with.
-fn possible(footer: &Footer, entries: &[BlockEntry]) -> bool {
-    let block_bytes = u64::from(footer.block_bytes);
-    let mut least_record = 0;
-    let mut any = false;
-    let in_order = (0..).zip(entries).all(|(block, entry): (u64, _)| {
+/// What an index says, as an open run holds it.
+pub(super) struct Index {
+    crcs: Vec<u32>,
+    places: Vec<(u64, u32)>,
+    packed: bool,
+    fences: Fences,
+}
+
+/// Memory of an [`Index`], in bytes.
+pub(super) fn index_bytes(blocks: u64, fences: u64, key_bytes: u64, packed: bool) -> u64 {
+    let places = if packed { size_of::<(u64, u32)>() as u64 } else { 0 };
+    blocks * (4 + places) + fences * (3 * 8 + 1) + key_bytes
+}
+
+impl Index {
+    pub(super) fn with_room(blocks: usize, fences: usize, key_bytes: usize, packed: bool) -> Self {
+        Index {
+            crcs: Vec::with_capacity(blocks),
+            places: Vec::with_capacity(if packed { blocks } else { 0 }),
+            packed,
+            fences: Fences {
+                positions: Vec::with_capacity(fences),
+                records: Vec::with_capacity(fences),
+                key_ends: Vec::with_capacity(fences),
+                keys: Vec::with_capacity(key_bytes),
+                cut: Vec::with_capacity(fences),
+                any_cut: false,
+            },
+        }
+    }
+
+    /// Takes the next block's entry.
+    pub(super) fn push(&mut self, block_bytes: u32, entry: &BlockEntry) {
+        let block = self.crcs.len() as u64;
+        self.crcs.push(entry.crc);
+        if self.packed {
+            self.places.push((entry.physical, entry.stored_bytes));
+        }
+        if entry.first_start != NO_START {
+            let fences = &mut self.fences;
+            fences.positions.push(block * u64::from(block_bytes) + u64::from(entry.first_start));
+            fences.records.push(entry.first_record);
+            fences.keys.extend_from_slice(&entry.key);
+            fences.key_ends.push(fences.keys.len() as u64);
+            fences.cut.push(entry.key_cut);
+            fences.any_cut |= entry.key_cut;
+        }
+    }
+}
+
+/// Takes a stored index in stretches, checking it: all of it need not be in memory.
+struct IndexReader<'a> {
+    footer: &'a Footer,
+    pending: Vec<u8>,
+    spec: Option<String>,
+    index: Index,
+    least_record: u64,
+    any: bool,
+}
+
+impl<'a> IndexReader<'a> {
+    /// `None` when the index of `footer` is too short for its blocks.
+    fn new(footer: &'a Footer) -> Option<Self> {
+        let fixed = footer.blocks.checked_mul(ENTRY_FIXED_BYTES as u64)?;
+        let keys = usize::try_from(footer.index_bytes.checked_sub(fixed)?).ok()?;
+        let blocks = usize::try_from(footer.blocks).ok()?;
+        Some(IndexReader {
+            footer,
+            pending: Vec::new(),
+            spec: None,
+            index: Index::with_room(blocks, blocks, keys, footer.compression != Compression::Off),
+            least_record: 0,
+            any: false,
+        })
+    }
+
+    /// The next bytes; `None` when they are not an index.
+    fn take(&mut self, bytes: &[u8]) -> Option<()> {
+        self.pending.extend_from_slice(bytes);
+        let pending = std::mem::take(&mut self.pending);
+        let mut rest = &pending[..];
+        if self.spec.is_none()
+            && let Some((len, after)) = rest.split_first_chunk::<4>()
+            && let Some((spec, after)) = after.split_at_checked(u32::from_le_bytes(*len) as usize)
+        {
+            self.spec = Some(String::from_utf8(spec.to_vec()).ok()?);
+            rest = after;
+        }
+        while self.spec.is_some() && !rest.is_empty() {
+            let Some(entry) = format::decode_entry(&mut rest) else {
+                if rest.len() >= ENTRY_BYTES_MAX {
+                    return None;
+                }
+                break;
+            };
+            if !self.possible(&entry) {
+                return None;
+            }
+            self.index.push(self.footer.block_bytes, &entry);
+        }
+        self.pending.extend_from_slice(rest);
+        Some(())
+    }
+
+    /// Whether the next block lies before the index and its fence in it, in rising order: what
+    /// readers compute with.
+    fn possible(&mut self, entry: &BlockEntry) -> bool {
+        let footer = self.footer;
+        let block = self.index.crcs.len() as u64;
+        if block >= footer.blocks {
+            return false;
+        }
+        let block_bytes = u64::from(footer.block_bytes);
         let logical = (footer.data_bytes - block * block_bytes).min(block_bytes);
         let stored = u64::from(entry.stored_bytes);
         let end = entry.physical.checked_add(stored);
@@ -45,16 +155,23 @@ fn possible(footer: &Footer, entries: &[BlockEntry]) -> bool {
         } else {
             number <= footer.records
         };
-        let rises = number >= least_record && (any || !starts || number == 0);
-        any |= starts;
-        least_record = number + u64::from(starts);
+        let rises = number >= self.least_record && (self.any || !starts || number == 0);
+        self.any |= starts;
+        self.least_record = number + u64::from(starts);
         lies && counted && rises && end.is_some_and(|end| end <= footer.index_offset)
-    });
-    in_order && (footer.records == 0) == (footer.data_bytes == 0)
+    }
+
+    /// Specification and index, when all of it was there.
+    fn finish(self) -> Option<(String, Index)> {
+        let footer = self.footer;
+        let whole = self.pending.is_empty()
+            && self.index.crcs.len() as u64 == footer.blocks
+            && (footer.records == 0) == (footer.data_bytes == 0);
+        self.spec.filter(|_| whole).map(|spec| (spec, self.index))
+    }
 }
 
 /// Key, place and number of the first record in each block that has one.
-#[derive(Default)]
 struct Fences {
     positions: Vec<u64>,
     records: Vec<u64>,
@@ -65,7 +182,8 @@ struct Fences {
 }
 
 impl Run {
-    /// Opens the run on `storage`, checking header, footer and index.
+    /// Opens the run on `storage`, checking header, footer and index. What it holds,
+    /// [`Run::memory_bytes`], is for the caller to reserve.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] with file, offset, found and expected; the storage's own.
@@ -91,55 +209,35 @@ impl Run {
             let detail = "the footer contradicts the header or the file's size".to_owned();
             return Err(corrupt(&file, at, detail));
         }
-        let index = storage.read_vec(footer.index_offset, footer.index_bytes as usize)?;
-        let found = crc32c::crc32c(&index);
+        let mut reader = IndexReader::new(&footer);
+        let mut found = 0;
+        let mut offset = footer.index_offset;
+        while offset < at {
+            let len = (at - offset).min(PIECE_BYTES as u64) as usize;
+            let bytes = storage.read_vec(offset, len)?;
+            found = crc32c::crc32c_append(found, &bytes);
+            // Damage shows in the checksum, too, which is the better message.
+            reader = reader.and_then(|mut reader| reader.take(&bytes).map(|()| reader));
+            offset += len as u64;
+        }
         if found != footer.index_crc {
             let detail = format!("index CRC {found:08x} found, {:08x} expected", footer.index_crc);
             return Err(corrupt(&file, footer.index_offset, detail));
         }
         let malformed = || corrupt(&file, footer.index_offset, "malformed index".to_owned());
-        let (len, rest) = index.split_first_chunk::<4>().ok_or_else(malformed)?;
-        let len = u32::from_le_bytes(*len) as usize;
-        if rest.len() < len {
-            return Err(malformed());
-        }
-        let (spec, mut rest) = rest.split_at(len);
-        let spec = String::from_utf8(spec.to_vec()).map_err(|_| malformed())?;
-        let mut entries = Vec::new();
-        for _ in 0..footer.blocks {
-            entries.push(format::decode_entry(&mut rest).ok_or_else(malformed)?);
-        }
-        if !rest.is_empty() || !possible(&footer, &entries) {
-            return Err(malformed());
-        }
-        Self::from_entries(storage, footer, spec, &entries)
+        let (spec, index) = reader.and_then(IndexReader::finish).ok_or_else(malformed)?;
+        Self::from_index(storage, footer, spec, index, None)
     }
 
-    pub(super) fn from_entries(
+    /// A run with this index, which is held within `memory` when that is given.
+    pub(super) fn from_index(
         storage: Arc<dyn Storage>,
         footer: Footer,
         spec: String,
-        entries: &[BlockEntry],
+        index: Index,
+        memory: Option<Reservation>,
     ) -> Result<Self> {
-        let mut fences = Fences::default();
-        let mut crcs = Vec::with_capacity(entries.len());
-        let mut places = Vec::new();
-        for (block, entry) in (0u64..).zip(entries) {
-            crcs.push(entry.crc);
-            if footer.compression != Compression::Off {
-                places.push((entry.physical, entry.stored_bytes));
-            }
-            if entry.first_start != NO_START {
-                fences
-                    .positions
-                    .push(block * u64::from(footer.block_bytes) + u64::from(entry.first_start));
-                fences.records.push(entry.first_record);
-                fences.keys.extend_from_slice(&entry.key);
-                fences.key_ends.push(fences.keys.len() as u64);
-                fences.cut.push(entry.key_cut);
-                fences.any_cut |= entry.key_cut;
-            }
-        }
+        let Index { crcs, places, fences, .. } = index;
         let ok = fences.positions.first().is_none_or(|p| *p == 0)
             && fences.positions.is_empty() == (footer.data_bytes == 0)
             && fences.positions.last().is_none_or(|p| *p < footer.data_bytes)
@@ -151,7 +249,16 @@ impl Run {
                 "malformed fences".to_owned(),
             ));
         }
-        Ok(Run { storage, footer, spec, crcs, places, fences })
+        Ok(Run { storage, footer, spec, crcs, places, fences, memory })
+    }
+
+    /// The same run, what it holds reserved from `budget` as long as it is open.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`].
+    pub(crate) fn within(mut self, budget: &Budget) -> Result<Self> {
+        self.memory = Some(budget.reserve(self.memory_bytes(), FENCES)?);
+        Ok(self)
     }
 
     /// The storage it lies on.
@@ -193,9 +300,19 @@ impl Run {
     /// Bytes of memory that the open run holds.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let f = &self.fences;
-        (self.crcs.len() * 4 + self.places.len() * 16 + f.keys.len() + f.positions.len() * 25)
-            as u64
+        let fences = self.fences();
+        let keys = self.fences.keys.len();
+        index_bytes(self.footer.blocks, fences as u64, keys as u64, self.packed())
+    }
+
+    /// Bytes that it holds reserved itself.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, Reservation::bytes)
+    }
+
+    /// Mean length of its fences' keys, in bytes a block.
+    pub(crate) fn mean_fence_key_bytes(&self) -> f64 {
+        self.fences.keys.len() as f64 / self.footer.blocks.max(1) as f64
     }
 
     /// Number of fences.

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
-    self, BLOCK_BYTES, BlockEntry, Compression, FENCE_KEY_BYTES_MAX, FOOTER_BYTES, Footer,
-    HEADER_BYTES, NO_START, PIECE_BYTES,
+    self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_FIXED_BYTES, FENCE_KEY_BYTES_MAX,
+    FOOTER_BYTES, Footer, HEADER_BYTES, NO_START, PIECE_BYTES,
 };
-use super::reader::Run;
+use super::reader::{Index, Run, index_bytes};
+use crate::budget::Reservation;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::{Error, Result};
@@ -22,21 +23,74 @@ pub struct RunWriter {
     block_bytes: u32,
     compression: Compression,
     next_physical: AtomicU64,
-    pieces: Mutex<BTreeMap<u64, Vec<PieceBlock>>>,
+    placed: Mutex<Placed>,
+}
+
+/// The index of the pieces so far, within a reservation that grows with it.
+struct Placed {
+    pieces: BTreeMap<u64, PieceIndex>,
+    bytes: u64,
+    memory: Reservation,
+}
+
+/// The index entries of a piece's blocks.
+struct PieceIndex {
+    /// As they will be written, but for `first_record` of the last ones when no record starts in
+    /// them: that number is some later piece's.
+    entries: Box<[u8]>,
+    /// Where in `entries` those begin.
+    open_from: usize,
+    first_record: Option<u64>,
+    blocks: usize,
+    fences: usize,
+    key_bytes: usize,
+    logical_bytes: u64,
+    physical_end: u64,
+}
+
+/// What a [`PieceIndex`] takes besides its entries: itself, its place in the map, the allocator's
+/// share.
+const PIECE_INDEX_BYTES: u64 = 160;
+
+/// Of a budget, for messages.
+pub(crate) const FENCES: &str = "the fences of the runs";
+
+/// Memory for the index of a run: `writing` until it is finished, and `open` from then on; both at
+/// once while it is being finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IndexMemory {
+    pub(crate) writing: u64,
+    pub(crate) open: u64,
+}
+
+impl IndexMemory {
+    /// For a run of `data_bytes` whose fences' keys have `key_bytes` in the mean.
+    pub(crate) fn expected(data_bytes: u64, block_bytes: u32, key_bytes: f64) -> Self {
+        let blocks = data_bytes.div_ceil(u64::from(block_bytes));
+        let pieces = data_bytes.div_ceil(PIECE_BYTES as u64);
+        let keys = (blocks as f64 * key_bytes) as u64;
+        IndexMemory {
+            writing: blocks * ENTRY_FIXED_BYTES as u64 + keys + pieces * PIECE_INDEX_BYTES,
+            open: index_bytes(blocks, blocks, keys, true),
+        }
+    }
+
+    pub(crate) fn most(self) -> u64 {
+        self.writing + self.open
+    }
 }
 
 struct PieceBlock {
     physical: u64,
     stored_bytes: u32,
-    logical_bytes: u32,
     crc: u32,
-    fence: Option<Fence>,
 }
 
 struct Fence {
     record: u64,
     start: u32,
     key: Vec<u8>,
+    cut: bool,
 }
 
 /// One piece being filled with the bytes of records.
@@ -86,7 +140,11 @@ impl Piece {
         let start = u32::try_from(self.filled % self.block_bytes).expect("blocks are small");
         let mut key = Vec::new();
         encode(&mut key);
-        self.fences.push((block, Fence { record, start, key }));
+        let cut = key.len() > FENCE_KEY_BYTES_MAX;
+        if cut {
+            key = key[..FENCE_KEY_BYTES_MAX].to_vec();
+        }
+        self.fences.push((block, Fence { record, start, key, cut }));
         self.fence_from = (block + 1) * self.block_bytes;
     }
 
@@ -102,7 +160,8 @@ impl Piece {
 
 impl RunWriter {
     /// Starts a run on the empty `storage`. `data_bytes`, when known, is reserved at once, so that
-    /// a full disk is noticed here and direct writes need not extend the file.
+    /// a full disk is noticed here and direct writes need not extend the file. The run's index is
+    /// held within `memory`, which grows when it must.
     ///
     /// # Errors
     /// The storage's own; a full disk first of all.
@@ -111,6 +170,7 @@ impl RunWriter {
         block_bytes: u32,
         compression: Compression,
         data_bytes: Option<u64>,
+        memory: Reservation,
     ) -> Result<Self> {
         assert!(BLOCK_BYTES.contains(&block_bytes) && block_bytes.is_power_of_two());
         if let (Some(bytes), Compression::Off) = (data_bytes, compression) {
@@ -122,7 +182,7 @@ impl RunWriter {
             block_bytes,
             compression,
             next_physical: AtomicU64::new(HEADER_BYTES as u64),
-            pieces: Mutex::new(BTreeMap::new()),
+            placed: Mutex::new(Placed { pieces: BTreeMap::new(), bytes: 0, memory }),
         })
     }
 
@@ -146,9 +206,7 @@ impl RunWriter {
                     blocks.push(PieceBlock {
                         physical: physical + (i * block_bytes) as u64,
                         stored_bytes: block.len() as u32,
-                        logical_bytes: block.len() as u32,
                         crc: crc32c::crc32c(block),
-                        fence: None,
                     });
                 }
                 buffer[filled..].fill(0);
@@ -164,9 +222,7 @@ impl RunWriter {
                     blocks.push(PieceBlock {
                         physical: from as u64,
                         stored_bytes: stored.len() as u32,
-                        logical_bytes: block.len() as u32,
                         crc: crc32c::crc32c(stored),
-                        fence: None,
                     });
                 }
                 let len = packed.len().next_multiple_of(4096);
@@ -181,10 +237,12 @@ impl RunWriter {
             }
         };
         debug_assert_eq!(physical % 4096, 0);
-        for (block, fence) in fences {
-            blocks[block].fence = Some(fence);
-        }
-        self.pieces.lock().expect("no writer panics").insert(number, blocks);
+        let index = PieceIndex::new(&blocks, fences, filled);
+        let mut placed = self.placed.lock().expect("no writer panics");
+        let bytes = placed.bytes + index.entries.len() as u64 + PIECE_INDEX_BYTES;
+        placed.memory.grow_to(bytes, FENCES)?;
+        placed.bytes = bytes;
+        placed.pieces.insert(number, index);
         Ok(())
     }
 
@@ -205,74 +263,124 @@ impl RunWriter {
     /// (`WriteBehind::drain`). With `durable`, returns only when the run survives a power cut.
     ///
     /// # Errors
-    /// The storage's own.
+    /// The storage's own; [`crate::Error::Memory`] for its fences.
     pub fn finish(self, spec: &str, records: u64, durable: bool) -> Result<Run> {
-        let pieces = self.pieces.into_inner().expect("no writer panics");
-        let mut data_bytes = 0;
-        let mut physical_end = HEADER_BYTES as u64;
-        let mut entries = Vec::new();
+        let RunWriter { storage, block_bytes, compression, placed, .. } = self;
+        let Placed { mut pieces, bytes, mut memory } = placed.into_inner().expect("no panic");
+        let mut footer = Footer {
+            index_offset: 0,
+            index_bytes: 4 + spec.len() as u64,
+            blocks: 0,
+            records,
+            data_bytes: 0,
+            index_crc: 0,
+            block_bytes,
+            compression,
+        };
         let last = pieces.len().saturating_sub(1) as u64;
-        for (at, (number, blocks)) in (0..).zip(pieces) {
-            assert_eq!(number, at, "every piece is placed once");
-            let full = blocks.len() == PIECE_BYTES / self.block_bytes as usize;
-            assert!(number == last || full, "only the last piece is short");
-            for block in blocks {
-                data_bytes += u64::from(block.logical_bytes);
-                physical_end = physical_end.max(block.physical + u64::from(block.stored_bytes));
-                let (first_start, first_record, key) = match block.fence {
-                    Some(f) => (f.start, f.record, f.key),
-                    None => (NO_START, 0, Vec::new()),
-                };
-                let key_cut = key.len() > FENCE_KEY_BYTES_MAX;
-                let mut key = key;
-                key.truncate(FENCE_KEY_BYTES_MAX);
-                entries.push(BlockEntry {
-                    physical: block.physical,
-                    stored_bytes: block.stored_bytes,
-                    crc: block.crc,
-                    first_record,
-                    first_start,
-                    key,
-                    key_cut,
-                });
-            }
+        let (mut physical_end, mut fences, mut key_bytes) = (HEADER_BYTES as u64, 0, 0);
+        for (at, (number, piece)) in (0..).zip(&pieces) {
+            assert_eq!(*number, at, "every piece is placed once");
+            let full = piece.blocks == PIECE_BYTES / block_bytes as usize;
+            assert!(at == last || full, "only the last piece is short");
+            footer.blocks += piece.blocks as u64;
+            footer.data_bytes += piece.logical_bytes;
+            footer.index_bytes += piece.entries.len() as u64;
+            physical_end = physical_end.max(piece.physical_end);
+            fences += piece.fences;
+            key_bytes += piece.key_bytes;
         }
         let mut following = records;
-        for entry in entries.iter_mut().rev() {
-            if entry.first_start == NO_START {
-                entry.first_record = following;
+        for piece in pieces.values_mut().rev() {
+            following = piece.close(following);
+        }
+        footer.index_offset = physical_end.next_multiple_of(4096);
+        let packed = compression != Compression::Off;
+        let open = index_bytes(footer.blocks, fences as u64, key_bytes as u64, packed);
+        memory.grow_to(bytes + open, FENCES)?;
+        let mut index = Index::with_room(footer.blocks as usize, fences, key_bytes, packed);
+        storage.write_at(0, &format::encode_header(block_bytes))?;
+        let mut out = Vec::new();
+        out.extend_from_slice(&(spec.len() as u32).to_le_bytes());
+        out.extend_from_slice(spec.as_bytes());
+        let mut offset = footer.index_offset;
+        for (_, piece) in pieces {
+            let mut entries = &piece.entries[..];
+            while let Some(entry) = format::decode_entry(&mut entries) {
+                index.push(block_bytes, &entry);
             }
-            following = entry.first_record;
+            out.extend_from_slice(&piece.entries);
+            // An index may be large: no more than a piece of it waits here.
+            if out.len() >= PIECE_BYTES {
+                footer.index_crc = crc32c::crc32c_append(footer.index_crc, &out[..PIECE_BYTES]);
+                storage.write_at(offset, &out[..PIECE_BYTES])?;
+                offset += PIECE_BYTES as u64;
+                out.drain(..PIECE_BYTES);
+            }
         }
-        let mut index = Vec::new();
-        index.extend_from_slice(&(spec.len() as u32).to_le_bytes());
-        index.extend_from_slice(spec.as_bytes());
-        for entry in &entries {
-            format::encode_entry(entry, &mut index);
-        }
-        let index_offset = physical_end.next_multiple_of(4096);
-        let footer = Footer {
-            index_offset,
-            index_bytes: index.len() as u64,
-            blocks: entries.len() as u64,
-            records,
-            data_bytes,
-            index_crc: crc32c::crc32c(&index),
-            block_bytes: self.block_bytes,
-            compression: self.compression,
-        };
-        let mut end = index;
-        end.extend_from_slice(&format::encode_footer(&footer));
-        let storage = self.storage;
-        storage.write_at(0, &format::encode_header(self.block_bytes))?;
-        storage.write_at(index_offset, &end)?;
-        let size = index_offset + end.len() as u64;
-        debug_assert_eq!(footer.index_bytes + FOOTER_BYTES as u64 + index_offset, size);
+        footer.index_crc = crc32c::crc32c_append(footer.index_crc, &out);
+        out.extend_from_slice(&format::encode_footer(&footer));
+        storage.write_at(offset, &out)?;
+        let size = footer.index_offset + footer.index_bytes + FOOTER_BYTES as u64;
+        debug_assert_eq!(offset + out.len() as u64, size);
         storage.run(Operation::SetSize { size })?;
         if durable {
             storage.sync()?;
         }
-        Run::from_entries(storage, footer, spec.to_owned(), &entries)
+        memory.shrink_to(open);
+        Run::from_index(storage, footer, spec.to_owned(), index, Some(memory))
+    }
+}
+
+impl PieceIndex {
+    /// Of a piece of `filled` bytes in `blocks`; `fences` come with the numbers of their blocks.
+    fn new(blocks: &[PieceBlock], fences: Vec<(usize, Fence)>, filled: usize) -> Self {
+        let first_record = fences.first().map(|(_, fence)| fence.record);
+        let count = fences.len();
+        let key_bytes = fences.iter().map(|(_, fence)| fence.key.len()).sum();
+        let physical_end = |b: &PieceBlock| b.physical + u64::from(b.stored_bytes);
+        let mut entries = Vec::with_capacity(blocks.len() * ENTRY_FIXED_BYTES + key_bytes);
+        let mut fences = fences.into_iter().peekable();
+        let mut open_from = 0;
+        for (number, block) in blocks.iter().enumerate() {
+            let next_record = fences.peek().map(|(_, fence)| fence.record);
+            let fence = fences.next_if(|(block, _)| *block == number).map(|(_, fence)| fence);
+            let starts = fence.is_some();
+            let (first_start, key, key_cut) =
+                fence.map_or((NO_START, Vec::new(), false), |f| (f.start, f.key, f.cut));
+            let entry = BlockEntry {
+                physical: block.physical,
+                stored_bytes: block.stored_bytes,
+                crc: block.crc,
+                first_record: next_record.unwrap_or_default(),
+                first_start,
+                key,
+                key_cut,
+            };
+            format::encode_entry(&entry, &mut entries);
+            if starts {
+                open_from = entries.len();
+            }
+        }
+        PieceIndex {
+            entries: entries.into_boxed_slice(),
+            open_from,
+            first_record,
+            blocks: blocks.len(),
+            fences: count,
+            key_bytes,
+            logical_bytes: filled as u64,
+            physical_end: blocks.iter().map(physical_end).max().unwrap_or_default(),
+        }
+    }
+
+    /// Fills in the number of the record that follows this piece; returns the first one from this
+    /// piece's start on.
+    fn close(&mut self, following: u64) -> u64 {
+        for entry in self.entries[self.open_from..].chunks_exact_mut(ENTRY_FIXED_BYTES) {
+            format::set_first_record(entry, following);
+        }
+        self.first_record.unwrap_or(following)
     }
 }
 

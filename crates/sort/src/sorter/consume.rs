@@ -53,7 +53,9 @@ struct Taken {
 
 /// Sorts `inputs`, which are writable, into a view in `folder`, giving their blocks back on the
 /// way. When `folder` holds an interrupted sort of the same inputs, that one goes on. On success
-/// the inputs still have their size but no content: the caller removes them.
+/// the inputs still have their size but no content: the caller removes them, gives the view its
+/// place, and only then calls [`end_consuming`]. Until that, [`is_interrupted_sort`] tells that
+/// `folder` is the only place of its records.
 ///
 /// # Errors
 /// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort, or a view whose
@@ -109,14 +111,19 @@ pub fn sort_consuming(
     if finished {
         // The inputs have no content any more, and the view has all of it.
         let manifest = Manifest::read(folder)?;
-        remove_journal(folder)?;
         return Ok(SortReport {
             records: manifest.records,
             output_bytes: manifest.size_bytes,
             ..SortReport::default()
         });
     }
+    // The fences of what is sorted already come first: what they leave is planned with.
+    let mut runs = Vec::new();
+    for segment in &journal.runs {
+        runs.push(Arc::new(segment.open(folder, false)?.within(&options.budget)?));
+    }
     let mut sorter = Sorter::prepare_from(as_inputs, options, &journal.header, sampled)?;
+    sorter.runs = runs;
     if !sampled {
         sorter.plan.block_bytes = journal.block_bytes;
         sorter.compression = journal.compression;
@@ -130,20 +137,19 @@ pub fn sort_consuming(
             folder.remove(&name)?;
         }
     }
-    for segment in &content.runs {
-        sorter.runs.push(Arc::new(segment.open(folder, false)?));
-    }
     let total: u64 = content.inputs.iter().map(|i| i.size).sum();
     progress.phase("sorting", Some(total));
     progress.advance(content.inputs.iter().map(|i| i.taken).sum());
     sorter.journal = Some(Journal { folder: Arc::clone(folder), content });
     let output = SortOutput::View { folder: Arc::clone(folder), name };
-    let report = sorter.run(output, started, progress)?;
-    remove_journal(folder)?;
-    Ok(report)
+    sorter.run(output, started, progress)
 }
 
-fn remove_journal(folder: &Arc<dyn Directory>) -> Result<()> {
+/// Ends a [`sort_consuming`] whose inputs are removed and whose view in `folder` is in its place.
+///
+/// # Errors
+/// The storage's own.
+pub fn end_consuming(folder: &Arc<dyn Directory>) -> Result<()> {
     match folder.remove(JOURNAL_NAME) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
         _ => {}
@@ -207,7 +213,8 @@ impl Journal {
     }
 }
 
-/// Whether `folder` holds an interrupted [`sort_consuming`], which must not be lost.
+/// Whether `folder` holds a [`sort_consuming`] that has not come to [`end_consuming`]: it must not
+/// be lost.
 ///
 /// # Errors
 /// The storage's own.

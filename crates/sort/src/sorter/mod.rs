@@ -15,15 +15,16 @@ use std::time::Instant;
 
 use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 
+use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
-use crate::merge::stream::{Stream, windows_held};
+use crate::merge::stream::{Stream, StreamSize, windows_held};
 use crate::merge::window::Segments;
 use crate::output::{FileSink, Released, Top, Turn};
-use crate::plan::{RunPlan, Sample, sample};
+use crate::plan::{FENCES_SHARE_MAX, RunPlan, Sample, sample};
 use crate::run::form::{SortMemory, Sorted, sort_chunk};
 use crate::run::format::PIECE_BYTES;
 use crate::run::input::{Chunk, ChunkReader, Input};
-use crate::run::writer::{RunBuilder, WriteBehind};
+use crate::run::writer::{FENCES, IndexMemory, RunBuilder, WriteBehind};
 use crate::run::{Compression, Run, RunWriter};
 use crate::view::{Manifest, Segment, least_memory_bytes, stream_size};
 use crate::{Budget, Error, Progress, Result};
@@ -129,7 +130,10 @@ pub fn sort(
     sorter.run(output, started, progress)
 }
 
-pub use consume::{is_interrupted_sort, sort_consuming};
+pub use consume::{end_consuming, is_interrupted_sort, sort_consuming};
+
+/// How many more runs are made room for when nobody knows how many come.
+const RUNS_AHEAD: u64 = 8;
 
 struct Sorter<'a> {
     options: &'a SortOptions,
@@ -176,14 +180,22 @@ impl<'a> Sorter<'a> {
             .map_err(|e| Error::Unsupported(e.to_string()))?;
         let total_bytes =
             inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+        let (free_bytes, limit_bytes) = (options.budget.free_bytes(), options.budget.limit_bytes());
         let plan = RunPlan::new(
-            options.budget.free_bytes(),
+            free_bytes,
             total_bytes,
             inputs.len() as u64,
             Sample::of(&order, &sampled),
             order.direct().is_none(),
             options.threads,
-        )?;
+        )
+        .map_err(|e| match e {
+            Error::Memory { owner, least_bytes, .. } => {
+                let least_bytes = least_bytes + limit_bytes - free_bytes;
+                Error::Memory { owner, least_bytes, limit_bytes }
+            }
+            other => other,
+        })?;
         let compression = match options.compression {
             CompressionChoice::Fixed(compression) => compression,
             CompressionChoice::Auto => {
@@ -349,20 +361,59 @@ impl<'a> Sorter<'a> {
             SortOutput::View { folder, .. } => (folder.create(&run_name(self.runs.len()))?, true),
             _ => (self.temp_storage(sorted.bytes())?, false),
         };
+        let (block_bytes, memory) = self.index_memory(sorted.bytes())?;
         let writer = RunWriter::new(
             Arc::clone(&storage),
-            self.plan.block_bytes,
+            block_bytes,
             self.compression,
             Some(sorted.bytes()),
+            memory,
         )?;
         self.prepare_behinds(&storage, behinds)?;
         let place = |number, piece, behind: &mut WriteBehind| writer.place(number, piece, behind);
-        sorted.gather(self.plan.block_bytes, true, behinds, &place)?;
+        sorted.gather(block_bytes, true, behinds, &place)?;
         behinds.iter_mut().try_for_each(WriteBehind::drain)?;
         let run = writer.finish(&self.spec, sorted.records(), durable)?;
         self.report.run_bytes += run.storage().size();
         self.runs.push(Arc::new(run));
         Ok(())
+    }
+
+    /// Memory for the index of a run of `bytes`, and its blocks' size: the plan's, or larger when
+    /// the fences of this and of the runs to come would not fit otherwise.
+    fn index_memory(&self, bytes: u64) -> Result<(u32, Reservation)> {
+        let budget = &self.options.budget;
+        let ahead = match self.total_bytes {
+            Some(total) => {
+                total.saturating_sub(self.report.input_bytes).div_ceil(self.plan.chunk_bytes)
+            }
+            None => RUNS_AHEAD,
+        };
+        let free = budget.free_bytes();
+        let block_bytes_max = RunPlan::block_bytes_max(budget.limit_bytes());
+        let mut block_bytes = self.plan.block_bytes;
+        loop {
+            let expected = IndexMemory::expected(bytes, block_bytes, self.fence_key_bytes());
+            let all = expected.most() + ahead * expected.open;
+            if all <= free || block_bytes >= block_bytes_max {
+                return match budget.reserve(expected.most(), FENCES) {
+                    Ok(memory) => Ok((block_bytes, memory)),
+                    Err(_) => {
+                        let held: u64 = self.runs.iter().map(|run| run.reserved_bytes()).sum();
+                        let limit_bytes = budget.limit_bytes();
+                        let least_bytes = ((held + all) * FENCES_SHARE_MAX).max(limit_bytes + all);
+                        Err(Error::Memory { owner: FENCES, least_bytes, limit_bytes })
+                    }
+                };
+            }
+            block_bytes *= 2;
+        }
+    }
+
+    /// Mean length of a fence's key: the greatest of what the sample and the runs so far say.
+    fn fence_key_bytes(&self) -> f64 {
+        let runs = self.runs.iter().map(|run| run.mean_fence_key_bytes());
+        runs.fold(self.plan.fence_key_bytes, f64::max)
     }
 
     /// One write-behind a thread, all turned to `storage`.
@@ -449,8 +500,12 @@ impl<'a> Sorter<'a> {
     }
 
     fn segments(&self) -> Segments {
+        self.segments_of(&self.runs)
+    }
+
+    fn segments_of(&self, runs: &[Arc<Run>]) -> Segments {
         Segments {
-            runs: self.runs.clone().into(),
+            runs: runs.into(),
             order: Arc::clone(&self.order),
             unique: self.options.order.unique,
         }
@@ -467,38 +522,40 @@ impl<'a> Sorter<'a> {
         let mut made = self.runs.len();
         // A view must open again in the memory that made it.
         let fits = |segments: &Segments| match view {
-            Some(_) => least_memory_bytes(segments) <= budget.free_bytes(),
+            Some(_) => {
+                let held: u64 = segments.runs.iter().map(|run| run.reserved_bytes()).sum();
+                least_memory_bytes(segments) <= budget.free_bytes() + held
+            }
             None => stream_size(segments, &budget, room(), 1).is_ok(),
         };
         while self.runs.len() > 1 && !fits(&self.segments()) {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
-            let least = 4 * u64::from(self.plan.block_bytes) * (windows_held(1) + packed);
-            let group = (room() / least) as usize;
-            if group < 2 {
+            let block_bytes = self.runs.iter().map(|run| run.block_bytes()).max();
+            let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
+            let fan_in = (room() / least) as usize;
+            if fan_in < 2 {
                 return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
             }
             self.report.extra_passes += 1;
             let bytes = self.segments().data_bytes();
             progress.phase("merging runs", Some(bytes));
-            let old = std::mem::take(&mut self.runs);
+            let key_bytes = self.fence_key_bytes();
+            let mut old = std::mem::take(&mut self.runs);
+            let replaced: Vec<_> = old.iter().map(|run| Segment::of(run).run).collect();
             let mut merged = Vec::new();
-            for group in old.chunks(group) {
-                let segments = Segments {
-                    runs: group.to_vec().into(),
-                    order: Arc::clone(&self.order),
-                    unique: self.options.order.unique,
-                };
+            while !old.is_empty() {
+                let (segments, block_bytes, memory, size) =
+                    self.merge_group(&old[..fan_in.min(old.len())], key_bytes)?;
+                let group = Arc::clone(&segments.runs);
                 let storage = match view {
                     Some(folder) => folder.create(&run_name(made))?,
                     None => self.temp_storage(0)?,
                 };
                 made += 1;
-                let writer =
-                    RunWriter::new(storage, self.plan.block_bytes, self.compression, None)?;
+                let writer = RunWriter::new(storage, block_bytes, self.compression, None, memory)?;
                 let mut builder = RunBuilder::new(writer, (*self.order).clone());
-                let size = stream_size(&segments, &budget, room(), self.options.threads)?;
                 let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
-                let mut released = Released::new(group);
+                let mut released = Released::new(&group);
                 while let Some(window) = stream.next_window()? {
                     if progress.cancelled() {
                         return Err(Error::Cancelled);
@@ -507,24 +564,24 @@ impl<'a> Sorter<'a> {
                     progress.advance(window.len as u64);
                     // What a journal names must stay until it names what replaces it.
                     if self.journal.is_none() {
-                        released.release(group, &window.needed)?;
+                        released.release(&group, &window.needed)?;
                     }
                     stream.recycle(window.buffer);
                 }
-                released.finish(group)?;
+                released.finish(&group)?;
                 let run = builder.finish(&self.spec, view.is_some())?;
                 self.report.run_bytes += run.storage().size();
                 merged.push(Arc::new(run));
+                // Their fences go before the next group's come.
+                old.drain(..group.len());
             }
-            drop(old);
             if let Some(journal) = &mut self.journal {
                 journal.replace_runs(&merged)?;
             }
             if let Some(folder) = view {
                 // What was merged has a name there; only the new runs are part of the view.
-                let keep = made - merged.len();
-                for number in 0..keep {
-                    match folder.remove(&run_name(number)) {
+                for name in replaced {
+                    match folder.remove(&name) {
                         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                             return Err(Error::Io(e));
                         }
@@ -535,6 +592,38 @@ impl<'a> Sorter<'a> {
             self.runs = merged;
         }
         Ok(())
+    }
+
+    /// As many of `runs` as can be merged at once, at least two; the block size and the memory of
+    /// the index of what they become; the size of the windows that merge them.
+    fn merge_group(
+        &self,
+        runs: &[Arc<Run>],
+        key_bytes: f64,
+    ) -> Result<(Segments, u32, Reservation, StreamSize)> {
+        let budget = &self.options.budget;
+        let mut count = runs.len();
+        loop {
+            let segments = self.segments_of(&runs[..count]);
+            let expected =
+                |block_bytes| IndexMemory::expected(segments.data_bytes(), block_bytes, key_bytes);
+            let mut block_bytes = self.plan.block_bytes;
+            while expected(block_bytes).most() > budget.free_bytes() / FENCES_SHARE_MAX
+                && block_bytes < RunPlan::block_bytes_max(budget.limit_bytes())
+            {
+                block_bytes *= 2;
+            }
+            let sized = budget.reserve(expected(block_bytes).most(), FENCES).and_then(|memory| {
+                let threads = self.options.threads;
+                let size = stream_size(&segments, budget, merge_room(budget), threads)?;
+                Ok((memory, size))
+            });
+            match sized {
+                Ok((memory, size)) => return Ok((segments, block_bytes, memory, size)),
+                Err(Error::Memory { .. }) if count > 2 => count -= 1,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn make_view(
