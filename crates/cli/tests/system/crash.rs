@@ -8,8 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Chance, Folder, asked, merganser, merganser_itself, names, prints, small_memory, sorted_lines,
-    view_of,
+    Chance, Folder, asked, fails, merganser, merganser_itself, names, prints, small_memory,
+    sorted_lines, view_of,
 };
 
 fn crashes() -> u64 {
@@ -158,6 +158,62 @@ fn a_killed_materialize_continues() {
         assert_eq!(f.folder.names(), ["input", "out", "temp"], "the view is gone");
     }
     f.input_is_whole();
+}
+
+/// Killed again and again at the same input: what is left of it is not enough alone, but the same
+/// command goes on, and until it has ended nothing else may take what it holds.
+#[test]
+fn a_killed_sort_that_consumes_its_input_goes_on() {
+    let mut f = Fixture::new();
+    let memory = f.memory.clone();
+    let mut in_between = 0;
+    for result in ["--view", "-o"] {
+        let arguments = ["sort", &*memory, "--consume", "input", result, "out"];
+        let time = f.time_of(&arguments);
+        for _ in 0..crashes().div_ceil(2) {
+            remove(&f.folder.at("out"));
+            f.folder.write("input", &f.content);
+            let mut kills = 0;
+            // A later try may be given little time, so their number is bounded.
+            for share in [1, 2, 2, 3, 4] {
+                if f.disturb(&arguments, time / share, libc::SIGKILL).success() {
+                    break;
+                }
+                kills += 1;
+                let input = fs::read(f.folder.at("input")).unwrap_or_default();
+                if input != f.content && f.folder.at(".out.unfinished/manifest").exists()
+                    || f.folder.at(".out.unfinished/sort-journal").exists()
+                {
+                    in_between += 1;
+                    let other = ["sort", "temp/other", "--view", "out"];
+                    f.folder.write("temp/other", b"b\na\n");
+                    let sentence = fails(merganser(other).current_dir(f.folder.path()));
+                    let refused = ["interrupted sort --consume", "out: exists"];
+                    assert!(refused.iter().any(|why| sentence.contains(why)), "{sentence}");
+                    remove(&f.folder.at("temp/other"));
+                }
+            }
+            let left = f.folder.at(".out.unfinished");
+            let empty = left.exists() && names(&left).is_empty();
+            if !f.folder.at("input").exists() && f.folder.at("out").exists() && empty {
+                // Killed between the last two steps: the command has nothing to sort any more.
+                let sentence = fails(merganser(arguments).current_dir(f.folder.path()));
+                assert!(sentence.starts_with("input: No such file"), "{sentence}");
+            } else if f.folder.names() != ["out", "temp"] {
+                prints(merganser(arguments).current_dir(f.folder.path()));
+            }
+            assert_eq!(f.folder.names(), ["out", "temp"], "after {kills} kills");
+            let out = f.folder.at("out");
+            let read = match result {
+                "-o" => fs::read(out).expect("there"),
+                _ => prints(merganser(["cat"]).arg(out)),
+            };
+            assert!(read == f.sorted, "{result}: {} bytes after {kills} kills", read.len());
+        }
+        remove(&f.folder.at("out"));
+        f.folder.write("input", &f.content);
+    }
+    eprintln!("{in_between} kills left a journal");
 }
 
 /// A signal that can be handled takes the unfinished work with it.
