@@ -6,6 +6,7 @@
 //! - `view`: ranges of a view, judged by the sorted file
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
 //! - `crash`: killed at random moments, again and again
+//! - `sandbox`: where io_uring is refused, by a seccomp filter
 //! - `memory`: what a sort may take, enforced by a memory control group
 //! - `mount`: a mounted view, read by the programs that people use
 //!
@@ -21,4 +22,5 @@ mod formats;
 mod harness;
 mod memory;
 mod mount;
+mod sandbox;
 mod view;
