@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use sort::key::OrderSpec;
+use sort::key::{OrderSpec, column_of};
 use sort::record::Format;
 use sort::view::View;
 use storage::Storage;
@@ -131,7 +131,7 @@ fn record_with_key(
             let Some(first) = first else {
                 return Ok([typed, b"\n"].concat());
             };
-            let column = column_of_csv(first, header, separator)?;
+            let column = column_of(first, header, separator)?;
             let mut row = vec![separator; column];
             row.push(b'"');
             for byte in typed {
@@ -171,24 +171,12 @@ fn field_of_line(key: &str) -> Result<usize, String> {
     let start = key.split(',').next().unwrap_or_default();
     let digits = start.find(|c: char| !c.is_ascii_digit()).unwrap_or(start.len());
     let (number, rest) = start.split_at(digits);
-    if rest.starts_with('.') && !rest.starts_with(".1") {
+    let inside = rest.strip_prefix('.').is_some_and(|rest| {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..digits].parse() != Ok(1)
+    });
+    if inside {
         return Err(format!("the key {key} of this view begins inside a field"));
     }
     number.parse().map_err(|_| format!("the key {key} of this view has no field"))
-}
-
-/// The number, from 0, of the column that a key of csv names.
-fn column_of_csv(key: &str, header: Option<&[u8]>, separator: u8) -> Result<usize, String> {
-    let names: Vec<_> = key.match_indices(':').map(|(at, _)| &key[..at]).chain([key]).collect();
-    let columns: Vec<&[u8]> = match header {
-        Some(header) => header.trim_ascii_end().split(|byte| *byte == separator).collect(),
-        None => Vec::new(),
-    };
-    // The longest name that is one: options follow after a colon.
-    let named = names
-        .iter()
-        .rev()
-        .find_map(|name| columns.iter().position(|column| *column == name.as_bytes()));
-    let numbered = || names[0].parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-    named.or_else(numbered).ok_or_else(|| format!("the column of key {key} is not found"))
 }

@@ -74,6 +74,27 @@ fn keys_are_typed_as_they_stand_in_records() {
     assert_eq!(prints(dir.path(), &["cat", "rows.view"]), b"name,n\n\"x, y\",1\nb,2\na,3\n");
     assert_eq!(prints(dir.path(), &["cat", "rows.view", "--from-key", "b"]), b"b,2\na,3\n");
     assert_eq!(prints(dir.path(), &["cat", "rows.view", "--to-key", "b"]), b"\"x, y\",1\n");
+    // A column's name may itself be quoted, and hold what separates.
+    fs::write(dir.path().join("quoted"), "id,\"last, first\"\n1,b\n2,a\n3,c\n").expect("written");
+    let key = ["--key", "last, first:r", "quoted", "--view", "quoted.view"];
+    prints(dir.path(), &[&["sort", "--format", "csv", "--header"], &key[..]].concat());
+    assert_eq!(prints(dir.path(), &["cat", "quoted.view", "--from-key", "b"]), b"1,b\n2,a\n");
+}
+
+#[test]
+fn a_key_that_begins_inside_a_field_cannot_be_typed() {
+    let dir = folder();
+    fs::write(dir.path().join("input"), "x abcdefghijklmnop\n").expect("written");
+    for (key, inside) in [("2.1", false), ("2.01,2", false), ("2.2", true), ("2.15", true)] {
+        prints(dir.path(), &["sort", "-k", key, "input", "--view", "v.view"]);
+        if inside {
+            let error = fails(dir.path(), &["cat", "v.view", "--from-key", "o"]);
+            assert!(error.contains("begins inside a field"), "{error}");
+        } else {
+            prints(dir.path(), &["cat", "v.view", "--from-key", "o"]);
+        }
+        fs::remove_dir_all(dir.path().join("v.view")).expect("removed");
+    }
 }
 
 #[test]

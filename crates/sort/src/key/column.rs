@@ -54,6 +54,14 @@ impl ColumnKey {
     }
 }
 
+/// Number, from 0, of the column that the `--key` of csv rows `key` names in rows with this header.
+///
+/// # Errors
+/// Why there is none.
+pub fn column_of(key: &str, header: Option<&[u8]>, separator: u8) -> Result<usize, String> {
+    ColumnKey::parse(key).find(header, separator)
+}
+
 /// The option letters that `word` stands for: itself, or a WORD of GNU sort's `--sort=WORD`.
 fn letters(word: &str) -> Option<&str> {
     let is_letter = |letter: char| "dfghiMnRrV".contains(letter);

@@ -44,6 +44,7 @@ mod version;
 
 use std::cmp::Ordering;
 
+pub use column::column_of;
 pub use random::salt_from;
 pub use spec::{KeyError, OrderSpec, parse_separator};
 
