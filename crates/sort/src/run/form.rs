@@ -16,12 +16,13 @@ use storage::Buffer;
 
 use super::format::PIECE_BYTES;
 use super::input::Chunk;
-use super::tag::{Tag, Tagged, sort_tagged};
+use super::tag::{Tag, Tagged, sort_tagged, word_at};
+use super::word::{Alphabet, LEARN_BYTES};
 use super::writer::{Piece, WriteBehind};
-use crate::access::{KeyAccess, resort_bytes, with_access};
+use crate::access::resort_bytes;
 use crate::budget::Reservation;
 use crate::key::{Order, Place};
-use crate::record::Framing;
+use crate::record::{Framing, with_framing};
 use crate::{Budget, Error, Result};
 
 /// How many tags ahead the gather asks for records.
@@ -44,6 +45,8 @@ pub(crate) struct SortMemory {
     tags: Buffer,
     scratch: Buffer,
     keys: Buffer,
+    /// Of the chunk being sorted.
+    alphabet: Option<Alphabet>,
 }
 
 impl SortMemory {
@@ -51,7 +54,7 @@ impl SortMemory {
     /// A key that is longer than all of that takes its room from `budget`.
     pub(crate) fn new(tags: Buffer, scratch: Buffer, keys: Buffer, budget: &Budget) -> Self {
         assert_eq!(tags.len(), scratch.len());
-        SortMemory { budget: budget.clone(), grown: None, tags, scratch, keys }
+        SortMemory { budget: budget.clone(), grown: None, tags, scratch, keys, alphabet: None }
     }
 
     /// Makes room for the encoded key of `record`, which alone was too long.
@@ -97,6 +100,7 @@ struct ChunkView<'a> {
     bytes: &'a [u8],
     keys: &'a [u8],
     order: &'a Order,
+    alphabet: Option<&'a Alphabet>,
 }
 
 impl<'a> ChunkView<'a> {
@@ -156,6 +160,10 @@ impl Tagged for ChunkView<'_> {
         direct.is_some_and(|key| matches!(key.place, Place::Range { len, .. } if len <= 8))
     }
 
+    fn alphabet(&self) -> Option<&Alphabet> {
+        self.alphabet
+    }
+
     #[inline]
     fn prefetch(&self, tag: Tag, depth: usize) {
         match self.order.direct() {
@@ -179,13 +187,15 @@ pub(crate) fn sort_chunk<'a>(
     threads: usize,
     memory: &'a mut SortMemory,
 ) -> Result<Sorted<'a>> {
+    memory.alphabet = learn_alphabet(chunk, order);
     let mut extracting = threads;
     let (mut count, resume) = loop {
-        let SortMemory { tags, scratch, keys, .. } = &mut *memory;
+        let SortMemory { tags, scratch, keys, alphabet, .. } = &mut *memory;
+        let alphabet = alphabet.as_ref();
         let (tags, scratch) = (as_tags(tags), as_tags(scratch));
         let mut count = 0;
-        let resume = with_access!(order, framing, access => {
-            extract(chunk, from, framing, access, order, extracting, (scratch, keys), |part| {
+        let resume = with_framing!(order.format(), framing => {
+            extract(chunk, from, framing, order, alphabet, extracting, (scratch, keys), |part| {
                 tags[count..count + part.len()].copy_from_slice(part);
                 count += part.len();
             })
@@ -200,9 +210,9 @@ pub(crate) fn sort_chunk<'a>(
             memory.grow(order, &rest[..len])?;
         }
     };
-    let SortMemory { tags, scratch, keys, .. } = memory;
+    let SortMemory { tags, scratch, keys, alphabet, .. } = memory;
     let (tags, scratch) = (as_tags(tags), as_tags(scratch));
-    let view = ChunkView { bytes: chunk.bytes(), keys, order };
+    let view = ChunkView { bytes: chunk.bytes(), keys, order, alphabet: alphabet.as_ref() };
     sort_tagged(&mut tags[..count], &mut scratch[..count], &view, threads);
     if unique {
         let mut kept = usize::from(count > 0);
@@ -219,18 +229,53 @@ pub(crate) fn sort_chunk<'a>(
     Ok(Sorted { tags, view, order, pieces, bytes, resume })
 }
 
+/// How many keys an alphabet is learned from.
+const LEARN_KEYS: usize = 2048;
+/// And the longest record that is looked at.
+const LEARN_RECORD_BYTES: usize = 64 << 10;
+
+/// The alphabet of the keys of `chunk`, when words of it hold more than bytes do.
+fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
+    if order.direct().is_some_and(|key| matches!(key.place, Place::Range { len, .. } if len <= 8)) {
+        return None;
+    }
+    let each = LEARN_KEYS.div_ceil(chunk.spans.len().max(1));
+    let mut keys = Vec::new();
+    let mut ends = Vec::new();
+    for span in &chunk.spans {
+        let mut rest = &chunk.bytes()[span.clone()];
+        for _ in 0..each {
+            let Some(len) = order.format().record_len(rest) else { break };
+            // Memory for long keys is not set aside.
+            if len <= LEARN_RECORD_BYTES {
+                let start = keys.len();
+                match order.direct() {
+                    Some(direct) => keys.extend_from_slice(direct.place.of(&rest[..len])),
+                    None => order.encode(&rest[..len], &mut keys),
+                }
+                keys.truncate(start + LEARN_BYTES);
+                ends.push(keys.len());
+            }
+            rest = &rest[len..];
+        }
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &keys[start..*end]).collect();
+    Alphabet::learn(&keys)
+}
+
 /// One span's tags, in the slabs they were put in.
 type SpanTags<'s> = Vec<(&'s mut [Tag], usize)>;
 
 /// Makes the tags of all records from `from` on, as far as memory reaches, and hands them to
 /// `take` in input order.
 #[allow(clippy::too_many_arguments, reason = "the door of one hot loop")]
-fn extract<F: Framing, A: KeyAccess>(
+fn extract<F: Framing>(
     chunk: &Chunk,
     from: Option<Resume>,
     framing: F,
-    access: A,
     order: &Order,
+    alphabet: Option<&Alphabet>,
     threads: usize,
     (slabs, keys): (&mut [Tag], &mut Buffer),
     mut take: impl FnMut(&[Tag]),
@@ -243,7 +288,8 @@ fn extract<F: Framing, A: KeyAccess>(
         }
     };
     let bytes = chunk.bytes();
-    let encoded = order.direct().is_none();
+    let direct = order.direct();
+    let flip = if direct.is_some_and(|key| key.descending) { u64::MAX } else { 0 };
     let slabs = Mutex::new(slabs.chunks_mut(SLAB_TAGS));
     let arena = Mutex::new((0usize, &mut keys[..]));
     let next = AtomicUsize::new(first);
@@ -252,7 +298,6 @@ fn extract<F: Framing, A: KeyAccess>(
     let done: Mutex<Vec<(usize, SpanTags<'_>, Option<usize>)>> = Mutex::new(Vec::new());
 
     let work = || {
-        let mut kept = A::Kept::default();
         let mut key = Vec::new();
         let mut room: (usize, &mut [u8]) = (0, &mut []);
         loop {
@@ -279,17 +324,18 @@ fn extract<F: Framing, A: KeyAccess>(
                 while at < end && *n < slab.len() {
                     let len = framing.next(&bytes[at..end]).expect("spans hold whole records");
                     let record = &bytes[at..at + len];
-                    if encoded {
+                    slab[*n] = if let Some(direct) = direct {
+                        let word = word_at(alphabet, direct.place.of(record), 0);
+                        Tag::new(word ^ flip, at as u64, len)
+                    } else {
                         key.clear();
                         order.encode(record, &mut key);
                         let Some(place) = put_key(&key, at, &mut room, &arena) else {
                             out_of_keys = true;
                             break;
                         };
-                        slab[*n] = Tag::new(super::tag::prefix_at(&key, 0), place, len);
-                    } else {
-                        slab[*n] = Tag::new(access.load(record, &mut kept), at as u64, len);
-                    }
+                        Tag::new(word_at(alphabet, &key, 0), place, len)
+                    };
                     *n += 1;
                     at += len;
                 }

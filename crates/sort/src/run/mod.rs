@@ -4,7 +4,8 @@
 //!   format  the bytes of a run file: header, blocks, index, footer   (docs/formats.md)
 //!   writer  places finished blocks, then the index and footer, and syncs
 //!   reader  an open run: its fences in memory, verified block reads
-//!   tag     (key prefix, place, length) of a record, and the sort that moves only these
+//!   word    what of a key goes into eight bytes
+//!   tag     (key word, place, length) of a record, and the sort that moves only these
 //!   input   reads inputs into chunks that begin and end at record boundaries
 //!   form    chunk -> sorted tags -> records gathered into blocks
 //! ```
@@ -14,6 +15,7 @@ pub mod format;
 pub(crate) mod input;
 pub mod reader;
 pub mod tag;
+mod word;
 pub mod writer;
 
 pub use format::Compression;

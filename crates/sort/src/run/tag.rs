@@ -23,6 +23,8 @@
 use std::cmp::Ordering;
 use std::sync::Mutex;
 
+use super::word::{Alphabet, Equal};
+
 /// Prefix, place and length of a record; see the module's drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
@@ -267,6 +269,9 @@ pub(crate) trait Tagged: Sync {
     /// are equal keys.
     fn prefix_decides(&self) -> bool;
 
+    /// In which words tags hold keys; plain bytes without one.
+    fn alphabet(&self) -> Option<&Alphabet>;
+
     /// Asks for the memory of the key's bytes from `depth` on, which will be looked at soon.
     fn prefetch(&self, tag: Tag, depth: usize);
 
@@ -309,17 +314,34 @@ pub(crate) fn sort_tagged<T: Tagged>(
 
 /// Orders each group of equal prefixes in `tags`, which are sorted by prefix.
 fn settle<T: Tagged>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T) {
-    for_groups(tags, scratch, |group, scratch| settle_keys(group, scratch, tagged, 8));
+    for_groups(tags, scratch, tagged, 0, |group, scratch| {
+        settle_words(group, scratch, tagged, tagged.alphabet(), 0);
+    });
 }
 
-/// Calls `f` for each maximal stretch of two or more equal prefixes.
-fn for_groups(tags: &mut [Tag], scratch: &mut [Tag], mut f: impl FnMut(&mut [Tag], &mut [Tag])) {
-    let mut from = 0;
+/// Calls `f` for each maximal stretch of two or more equal prefixes, and asks for their keys from
+/// `depth` on before that.
+fn for_groups<T: Tagged + ?Sized>(
+    tags: &mut [Tag],
+    scratch: &mut [Tag],
+    tagged: &T,
+    depth: usize,
+    mut f: impl FnMut(&mut [Tag], &mut [Tag]),
+) {
+    let (mut from, mut asked) = (0, 0);
     while from + 1 < tags.len() {
         let prefix = tags[from].prefix();
         let mut to = from + 1;
         while to < tags.len() && tags[to].prefix() == prefix {
             to += 1;
+        }
+        asked = asked.max(from);
+        while asked + 1 < tags.len().min(to.min(from + AHEAD) + GROUPS_AHEAD) {
+            if tags[asked].prefix() == tags[asked + 1].prefix() {
+                tagged.prefetch(tags[asked], depth);
+                tagged.prefetch(tags[asked + 1], depth);
+            }
+            asked += 1;
         }
         if to - from > 1 {
             f(&mut tags[from..to], &mut scratch[from..to]);
@@ -332,24 +354,38 @@ fn for_groups(tags: &mut [Tag], scratch: &mut [Tag], mut f: impl FnMut(&mut [Tag
 const FEW: usize = 24;
 /// How many tags ahead keys are asked for.
 const AHEAD: usize = 16;
+/// How many tags ahead it is looked for groups, most tags being in none.
+const GROUPS_AHEAD: usize = 64;
 /// And so are groups whose keys agree this far: each level below costs stack, and comparing long
 /// equal beginnings is what `memcmp` does fastest.
 const DEEP: usize = 128;
 
+/// Orders tags whose keys have equal words of `alphabet` (or bytes) from `depth` on.
+fn settle_words<T: Tagged + ?Sized>(
+    tags: &mut [Tag],
+    scratch: &mut [Tag],
+    tagged: &T,
+    alphabet: Option<&Alphabet>,
+    depth: usize,
+) {
+    if tags.len() <= FEW || depth > DEEP {
+        return tags.sort_by(|a, b| full_order(*a, *b, tagged));
+    }
+    let Some(words) = alphabet else { return settle_bytes(tags, scratch, tagged, depth + 8) };
+    match words.equal(tagged.key(tags[0]), depth) {
+        Equal::Ended => settle_equal(tags, scratch, tagged),
+        Equal::Agree(len) => deepen(tags, scratch, tagged, alphabet, depth + len),
+        Equal::Unsure(len) => deepen(tags, scratch, tagged, None, depth + len),
+    }
+}
+
 /// Orders tags whose keys agree in their first `depth` bytes (padded with zeros).
-fn settle_keys<T: Tagged + ?Sized>(
+fn settle_bytes<T: Tagged + ?Sized>(
     tags: &mut [Tag],
     scratch: &mut [Tag],
     tagged: &T,
     depth: usize,
 ) {
-    if tags.len() <= FEW || depth > DEEP {
-        for tag in tags.iter().take(FEW) {
-            tagged.prefetch(*tag, depth);
-        }
-        tags.sort_by(|a, b| full_order(*a, *b, tagged));
-        return;
-    }
     let descending = tagged.descending();
     // A key that ended within the agreed bytes is a prefix of all that did not, and of the longer
     // ones that did: zero padding hides only trailing zeros. So how much of the last word a key
@@ -362,32 +398,49 @@ fn settle_keys<T: Tagged + ?Sized>(
             *tag = tag.with_prefix(if descending { 9 - rank } else { rank });
         }
         sort_one(tags, scratch, true);
-        for_groups(tags, scratch, |group, scratch| {
+        for_groups(tags, scratch, tagged, depth, |group, scratch| {
             if group[0].prefix() == if descending { 0 } else { 9 } {
-                deepen(group, scratch, tagged, depth);
+                deepen(group, scratch, tagged, None, depth);
             } else {
                 settle_equal(group, scratch, tagged);
             }
         });
     } else if first == 9 {
-        deepen(tags, scratch, tagged, depth);
+        deepen(tags, scratch, tagged, None, depth);
     } else {
         settle_equal(tags, scratch, tagged);
     }
 }
 
-/// Orders tags whose keys agree up to `depth` and all go on.
-fn deepen<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T, depth: usize) {
+/// Orders tags whose keys agree up to `depth` by their next words.
+fn deepen<T: Tagged + ?Sized>(
+    tags: &mut [Tag],
+    scratch: &mut [Tag],
+    tagged: &T,
+    alphabet: Option<&Alphabet>,
+    depth: usize,
+) {
     let flip = if tagged.descending() { u64::MAX } else { 0 };
     for i in 0..tags.len() {
         if let Some(ahead) = tags.get(i + AHEAD) {
             tagged.prefetch(*ahead, depth);
         }
         let tag = &mut tags[i];
-        *tag = tag.with_prefix(prefix_at(tagged.key(*tag), depth) ^ flip);
+        *tag = tag.with_prefix(word_at(alphabet, tagged.key(*tag), depth) ^ flip);
     }
     sort_one(tags, scratch, true);
-    for_groups(tags, scratch, |group, scratch| settle_keys(group, scratch, tagged, depth + 8));
+    for_groups(tags, scratch, tagged, depth, |group, scratch| {
+        settle_words(group, scratch, tagged, alphabet, depth);
+    });
+}
+
+/// The word of `key` from `depth` on: in `alphabet`'s codes, or its bytes.
+#[inline]
+pub(crate) fn word_at(alphabet: Option<&Alphabet>, key: &[u8], depth: usize) -> u64 {
+    match alphabet {
+        Some(alphabet) => alphabet.word(key, depth),
+        None => prefix_at(key, depth),
+    }
 }
 
 /// Orders tags with equal keys.
@@ -402,8 +455,8 @@ fn settle_equal<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagge
         *tag = tag.with_prefix(prefix_at(resort.key(*tag), 0) ^ flip);
     }
     sort_one(tags, scratch, true);
-    for_groups(tags, scratch, |group, scratch| {
-        settle_keys::<dyn Tagged>(group, scratch, &resort, 8);
+    for_groups(tags, scratch, tagged, 0, |group, scratch| {
+        settle_words::<dyn Tagged>(group, scratch, &resort, None, 0);
     });
 }
 
@@ -451,6 +504,10 @@ impl Tagged for Resort<'_> {
         false
     }
 
+    fn alphabet(&self) -> Option<&Alphabet> {
+        None
+    }
+
     fn prefetch(&self, _tag: Tag, _depth: usize) {}
 
     fn as_dyn(&self) -> &dyn Tagged {
@@ -479,6 +536,16 @@ mod tests {
         keys: Vec<Vec<u8>>,
         resort: Option<bool>,
         descending: bool,
+        alphabet: Option<Alphabet>,
+    }
+
+    impl Words {
+        /// Words whose alphabet, if any, is learned from some of them.
+        fn new(keys: Vec<Vec<u8>>, resort: Option<bool>, descending: bool, learned: usize) -> Self {
+            let some: Vec<&[u8]> = keys.iter().take(learned).map(|key| &key[..]).collect();
+            let alphabet = Alphabet::learn(&some);
+            Words { keys, resort, descending, alphabet }
+        }
     }
 
     impl Tagged for Words {
@@ -498,6 +565,9 @@ mod tests {
         fn prefix_decides(&self) -> bool {
             false
         }
+        fn alphabet(&self) -> Option<&Alphabet> {
+            self.alphabet.as_ref()
+        }
         fn prefetch(&self, _tag: Tag, _depth: usize) {}
         fn as_dyn(&self) -> &dyn Tagged {
             self
@@ -509,7 +579,7 @@ mod tests {
         let mut tags: Vec<Tag> = (0..words.keys.len() as u64)
             .map(|i| {
                 let tag = Tag::new(0, i, 1);
-                tag.with_prefix(prefix_at(words.key(tag), 0) ^ flip)
+                tag.with_prefix(word_at(words.alphabet(), words.key(tag), 0) ^ flip)
             })
             .collect();
         let mut expected = tags.clone();
@@ -524,7 +594,7 @@ mod tests {
     fn sorts_words_by_key_then_position() {
         let keys = ["pear", "fig", "apple", "fig", "applesauce with cinnamon", ""];
         let keys = keys.iter().map(|k| k.as_bytes().to_vec()).collect();
-        check(&Words { keys, resort: None, descending: false }, 1);
+        check(&Words::new(keys, None, false, 0), 1);
     }
 
     #[test]
@@ -533,7 +603,7 @@ mod tests {
         for n in 0..=4u32 {
             for code in 0..6usize.pow(n) {
                 let keys = (0..n).map(|i| alphabet[code / 6usize.pow(i) % 6].to_vec()).collect();
-                check(&Words { keys, resort: None, descending: code % 2 == 1 }, 1);
+                check(&Words::new(keys, None, code % 2 == 1, 4), 1);
             }
         }
     }
@@ -545,7 +615,7 @@ mod tests {
             key.extend_from_slice(&(i.wrapping_mul(2_654_435_761) % 1000).to_be_bytes());
             key
         });
-        check(&Words { keys: keys.collect(), resort: None, descending: false }, 2);
+        check(&Words::new(keys.collect(), None, false, 9), 2);
     }
 
     proptest! {
@@ -556,10 +626,11 @@ mod tests {
             repeat in 1usize..12,
             resort in prop::option::of(any::<bool>()),
             descending in any::<bool>(),
+            learned in 0usize..40,
             threads in 1usize..4,
         ) {
             let keys: Vec<_> = keys.iter().cycle().take(keys.len() * repeat).cloned().collect();
-            check(&Words { keys, resort, descending }, threads);
+            check(&Words::new(keys, resort, descending, learned), threads);
         }
 
         #[test]
