@@ -1,19 +1,20 @@
 //! Tags, and the sort that moves only them.
 //!
-//! A tag is 16 bytes: the first eight bytes of a record's key and where the record is. Sorting tags
+//! A tag is 16 bytes: a word of the front of a record's key and where the record is. Sorting tags
 //! instead of records moves a sixth of the bytes at 100-byte records (TritonSort 5.2; Nyberg et
 //! al., AlphaSort), and most comparisons never touch a record.
 //!
 //! ```text
 //!   127                     64 63              24 23          0
 //!   ┌─────────────────────────┬──────────────────┬────────────┐
-//!   │ key bytes 0..8, as u64  │ place (40 bits)  │ length     │   one u128; order = u128 order
+//!   │ key's first word (u64)  │ place (40 bits)  │ length     │   one u128; order = u128 order
 //!   └─────────────────────────┴──────────────────┴────────────┘
 //! ```
 //!
-//! A big-endian `u64` compares as its bytes do, so the `u128` order is the key order wherever the
+//! The word is the key's first eight bytes, big-endian, or about twelve in the codes of an
+//! [`Alphabet`]. It compares as the key does, so the `u128` order is the key order wherever the
 //! prefixes differ, and input order (place) where they are equal. Equal prefixes of longer keys are
-//! settled afterwards, eight bytes deeper at a time (`settle`).
+//! settled afterwards, a word deeper at a time (`settle`).
 //!
 //! The sort itself: most-significant-digit radix passes of 11 bits out of place, starting at the
 //! highest bit in which any two tags differ, until a bucket is small enough for the cache; then
@@ -352,13 +353,13 @@ fn for_groups<T: Tagged + ?Sized>(
 
 /// Groups up to this size are settled by comparing whole keys.
 const FEW: usize = 24;
-/// How many tags ahead keys are asked for.
-const AHEAD: usize = 16;
-/// How many tags ahead it is looked for groups, most tags being in none.
-const GROUPS_AHEAD: usize = 64;
 /// And so are groups whose keys agree this far: each level below costs stack, and comparing long
 /// equal beginnings is what `memcmp` does fastest.
 const DEEP: usize = 128;
+/// How many tags ahead keys are asked for.
+const AHEAD: usize = 16;
+/// How many tags ahead groups are looked for, as most tags are in none.
+const GROUPS_AHEAD: usize = 64;
 
 /// Orders tags whose keys have equal words of `alphabet` (or bytes) from `depth` on.
 fn settle_words<T: Tagged + ?Sized>(
