@@ -72,7 +72,7 @@ impl RunPlan {
         let fence_key_bytes = sample.fence_key_bytes;
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
-        let pieces = (memory_bytes / 16 / piece / threads).clamp(1, 8);
+        let pieces = (memory_bytes / 8 / piece / threads).clamp(1, 32);
         let fixed = pieces * threads * piece;
         let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + (1 << 20);
         if memory_bytes < least {

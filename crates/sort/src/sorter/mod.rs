@@ -149,6 +149,13 @@ struct Sorter<'a> {
     report: SortReport,
 }
 
+/// A run of which all is gathered, but not all written.
+struct Unfinished {
+    writer: RunWriter,
+    records: u64,
+    durable: bool,
+}
+
 /// What formed chunks become.
 enum Formed {
     /// All of them are runs.
@@ -300,6 +307,7 @@ impl<'a> Sorter<'a> {
                 }
             })?;
             let mut behinds: Vec<WriteBehind> = Vec::new();
+            let mut unfinished = None;
             let mut threshold: Option<Vec<u8>> = None;
             loop {
                 let (chunk, last, header) =
@@ -325,18 +333,25 @@ impl<'a> Sorter<'a> {
                             threshold = sorted.last_key().or(threshold);
                         }
                     }
-                    let only = last && self.runs.is_empty() && resume.is_none();
+                    let only =
+                        last && self.runs.is_empty() && unfinished.is_none() && resume.is_none();
                     if only && !matches!(output, SortOutput::View { .. }) {
                         self.emit(&sorted, output, &header, progress)?;
                         return Ok(Formed::Done);
                     }
                     if sorted.records() > 0 {
-                        self.spill(&sorted, output, &mut behinds)?;
+                        self.finish_run(&mut unfinished, &mut behinds)?;
+                        unfinished = Some(self.spill(&sorted, output, &mut behinds)?);
                     }
                     if resume.is_none() {
                         break;
                     }
                     from = resume;
+                }
+                // The last writes of a run go on while the next chunk is sorted, unless a journal is
+                // to name it now.
+                if last || self.journal.is_some() {
+                    self.finish_run(&mut unfinished, &mut behinds)?;
                 }
                 if let Some(journal) = &mut self.journal {
                     journal.record(&header, &self.runs, &chunk.taken)?;
@@ -350,13 +365,13 @@ impl<'a> Sorter<'a> {
         })
     }
 
-    /// Writes a sorted chunk as a run.
+    /// Gathers a sorted chunk into a run, whose last pieces are being written yet.
     fn spill(
         &mut self,
         sorted: &Sorted<'_>,
         output: &SortOutput<'_>,
         behinds: &mut Vec<WriteBehind>,
-    ) -> Result<()> {
+    ) -> Result<Unfinished> {
         let (storage, durable) = match output {
             SortOutput::View { folder, .. } => (folder.create(&run_name(self.runs.len()))?, true),
             _ => (self.temp_storage(sorted.bytes())?, false),
@@ -372,8 +387,20 @@ impl<'a> Sorter<'a> {
         self.prepare_behinds(&storage, behinds)?;
         let place = |number, piece, behind: &mut WriteBehind| writer.place(number, piece, behind);
         sorted.gather(block_bytes, true, behinds, &place)?;
+        Ok(Unfinished { writer, records: sorted.records(), durable })
+    }
+
+    /// Waits for the writes of the run that was gathered last, if any, and completes it.
+    fn finish_run(
+        &mut self,
+        unfinished: &mut Option<Unfinished>,
+        behinds: &mut [WriteBehind],
+    ) -> Result<()> {
+        let Some(Unfinished { writer, records, durable }) = unfinished.take() else {
+            return Ok(());
+        };
         behinds.iter_mut().try_for_each(WriteBehind::drain)?;
-        let run = writer.finish(&self.spec, sorted.records(), durable)?;
+        let run = writer.finish(&self.spec, records, durable)?;
         self.report.run_bytes += run.storage().size();
         self.runs.push(Arc::new(run));
         Ok(())
