@@ -42,17 +42,12 @@ impl Bound {
         self.count(run, number, range, false)
     }
 
-    /// As [`Bound::fences_left`], those that may be on the left counted too.
-    pub(crate) fn fences_maybe_left(
-        &self,
-        run: &Run,
-        number: usize,
-        range: std::ops::Range<usize>,
-    ) -> usize {
+    /// As [`Bound::fences_left`], of which there are `left`, with those that may be on the left.
+    pub(crate) fn fences_maybe_left(&self, run: &Run, number: usize, left: usize) -> usize {
         if run.has_cut_fences() {
-            return self.count(run, number, range, true);
+            return self.count(run, number, left..run.fences(), true);
         }
-        self.count(run, number, range, false)
+        left
     }
 
     fn count(

@@ -27,6 +27,8 @@ pub struct MergeCount {
     pub compares: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// The segment that does not hold whole records: the merge stopped at its broken one.
+    pub broken: Option<usize>,
 }
 
 /// One sorted input of a merge.
@@ -55,11 +57,13 @@ impl<'a, K: Default> Cursor<'a, K> {
     }
 
     #[inline]
-    fn load<F: Framing, A: KeyAccess<Kept = K>>(&mut self, framing: F, access: A) {
-        self.len = framing.next(self.rest).expect("segments hold whole records");
+    fn load<F: Framing, A: KeyAccess<Kept = K>>(&mut self, framing: F, access: A) -> bool {
+        let Some(len) = framing.next(self.rest) else { return false };
+        self.len = len;
         let record = &self.rest[..self.len];
         let prefix = access.load(record, &mut self.kept);
         self.prefix = access.widen(record, &self.kept, prefix);
+        true
     }
 }
 
@@ -120,7 +124,10 @@ fn merge_cursors<F: Framing, A: KeyAccess>(
         return copy_rest(&mut cursors[0].rest, out, count);
     }
     for cursor in &mut *cursors {
-        cursor.load(framing, access);
+        if !cursor.load(framing, access) {
+            count.broken = Some(cursor.number);
+            return;
+        }
     }
     let mut live = cursors.len();
     let (mut tree, mut winner) = build(access, cursors);
@@ -158,7 +165,10 @@ fn merge_cursors<F: Framing, A: KeyAccess>(
             winner.ended = 1;
             winner.prefix = u128::MAX;
         } else {
-            cursor.load(framing, access);
+            if !cursor.load(framing, access) {
+                count.broken = Some(cursor.number);
+                break;
+            }
             winner.prefix = cursor.prefix;
         }
         winner = replay(access, cursors, &mut tree, winner, &mut count.compares);

@@ -234,7 +234,7 @@ impl Shared {
                 }
                 continue;
             };
-            let merged = ready.and_then(|l| l.finish(&self.segments)).map(|window| {
+            let merged = ready.and_then(|l| l.finish(&self.segments)).and_then(|window| {
                 let bytes = window.bytes() as usize;
                 let mut state = self.lock();
                 while number >= state.next_out + self.ahead && !state.stop {
@@ -250,7 +250,7 @@ impl Shared {
                         (bytes.max(window_bytes as usize) + pad).next_multiple_of(ALIGNMENT),
                     ),
                 };
-                let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes]);
+                let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes])?;
                 if let Some(run) = self.segments.runs.first() {
                     let clock = run.storage().clock();
                     clock.charge(Work::Compares(count.compares));
@@ -265,7 +265,7 @@ impl Shared {
                     needed: window.needed.clone(),
                 };
                 memory.push(window.into_memory());
-                merged
+                Ok(merged)
             });
             let failed = merged.is_err();
             if failed {

@@ -24,6 +24,9 @@ use crate::{Error, Result};
 /// The largest single read, in bytes.
 const READ_BYTES: u64 = 1 << 20;
 
+/// Records a block from which on they are small.
+const SMALL_RECORDS: u64 = 32;
+
 /// Runs in tie order, and how to compare their records.
 #[derive(Clone)]
 pub(crate) struct Segments {
@@ -53,18 +56,41 @@ pub(crate) struct WindowPlan {
 impl WindowPlan {
     /// The blocks between two bounds. `None` stands for the start or the end of everything.
     pub(crate) fn between(segments: &Segments, lower: Option<Bound>, upper: Option<Bound>) -> Self {
+        Self::new(segments, lower, upper, false)
+    }
+
+    /// As [`WindowPlan::between`], but where the last block is there only for the rest of a small
+    /// record, it is left out: the window grows when that record turns out to be needed, once in as
+    /// many times as a block has records.
+    pub(crate) fn barely_between(
+        segments: &Segments,
+        lower: Option<Bound>,
+        upper: Option<Bound>,
+    ) -> Self {
+        Self::new(segments, lower, upper, true)
+    }
+
+    fn new(segments: &Segments, lower: Option<Bound>, upper: Option<Bound>, barely: bool) -> Self {
         let mut blocks = Vec::with_capacity(segments.runs.len());
         let mut from = Vec::with_capacity(segments.runs.len());
         for (number, run) in segments.runs.iter().enumerate() {
             let fences = run.fences();
             let low = lower.as_ref().map_or(0, |b| b.fences_left(run, number, 0..fences));
             let start = if low == 0 { 0 } else { run.fence_position(low - 1) };
+            from.push(start);
             // The first fence that may be on the right of the upper bound ends the range; when it
             // is a cut key that is not, the window grows on demand.
-            let end = upper.as_ref().map_or(run.data_bytes(), |b| {
-                run.fence_position(b.fences_left(run, number, 0..fences))
-            });
-            from.push(start);
+            let left = upper.as_ref().map_or(fences, |b| b.fences_left(run, number, 0..fences));
+            let mut end = run.fence_position(left);
+            // Where the bound is this run's own fence, the record before it is surely needed.
+            let own = upper.as_ref().is_some_and(|b| b.tie.is_some_and(|tie| tie.0 == number));
+            if barely && !own && (1..fences).contains(&left) {
+                let block_end =
+                    (run.block_of(run.fence_position(left - 1)) + 1) * run.block_bytes();
+                if run.records() >= SMALL_RECORDS * run.footer().blocks {
+                    end = end.min(block_end);
+                }
+            }
             blocks.push(if end > start {
                 run.block_of(start)..run.block_of(end - 1) + 1
             } else {
@@ -205,6 +231,10 @@ impl Loading {
                 Some(bound) => part.locate(bound, low, &segments.order)?,
                 None => run.data_bytes(),
             };
+            if high < low {
+                let detail = "its fences are not in the order of their keys";
+                return Err(contradiction(run, high, detail));
+            }
             output_offset += low;
             part.range = (low - part.start) as usize..(high - part.start) as usize;
             if high > low {
@@ -316,9 +346,8 @@ impl Part {
         }
         // Nearly all of the part lies on one side: leap over fences first. The next fence, if it is
         // surely on the right, ends the search: its record need not be in memory.
-        let fences = self.run.fences();
-        let left = bound.fences_left(&self.run, self.number, 0..fences);
-        let maybe_left = bound.fences_maybe_left(&self.run, self.number, 0..fences);
+        let left = bound.fences_left(&self.run, self.number, 0..self.run.fences());
+        let maybe_left = bound.fences_maybe_left(&self.run, self.number, left);
         let end =
             if left == maybe_left { self.run.fence_position(left) } else { self.run.data_bytes() };
         if end == 0 {
@@ -326,18 +355,13 @@ impl Part {
         }
         let mut at = from.max(if left == 0 { 0 } else { self.run.fence_position(left - 1) });
         let mut key = Vec::new();
-        loop {
-            if at >= end {
-                return Ok(at);
-            }
+        while at < end {
             let in_memory = (self.end() - self.start) as usize;
             let rest = &self.bytes()[((at - self.start) as usize).min(in_memory)..in_memory];
-            let found = with_framing!(order.format(), framing => {
+            let (passed, found) = with_framing!(order.format(), framing => {
                 let mut passed = 0;
                 loop {
-                    let Some(len) = framing.next(&rest[passed..]) else {
-                        break (passed, false);
-                    };
+                    let Some(len) = framing.next(&rest[passed..]) else { break (passed, false) };
                     key.clear();
                     order.encode_full(&rest[passed..passed + len], &mut key);
                     if !bound.is_after(&key, self.number, at + passed as u64) {
@@ -346,13 +370,32 @@ impl Part {
                     passed += len;
                 }
             });
-            at += found.0 as u64;
-            if found.1 || at >= end {
-                return Ok(at);
+            at += passed as u64;
+            if found {
+                break;
             }
-            self.grow()?;
+            if at < end {
+                if self.next_block >= self.run.footer().blocks {
+                    let detail = "the record that begins here does not end in the run";
+                    return Err(contradiction(&self.run, at, detail));
+                }
+                self.grow()?;
+            }
         }
+        if at > end {
+            let detail = "no record begins here, where a fence says so";
+            return Err(contradiction(&self.run, end, detail));
+        }
+        Ok(at)
     }
+}
+
+/// The error for records that are whole, block by block, but not what the run's index says.
+fn contradiction(run: &Run, position: u64, detail: &str) -> Error {
+    let (file, block) = (run.storage().name(), run.block_of(position));
+    let first = run.physical(block..(block + 1).min(run.footer().blocks)).start;
+    let offset = if run.packed() { first } else { first + position % run.block_bytes() };
+    corrupt(file, offset, format!("{detail}: records and index contradict each other"))
 }
 
 /// The number of records in `bytes`, which are whole ones.
@@ -401,15 +444,27 @@ impl Window {
     }
 
     /// Merges into `out`, until it is full or the window ends.
-    pub(crate) fn merge_into(&self, segments: &Segments, out: &mut [u8]) -> MergeCount {
+    pub(crate) fn merge_into(&self, segments: &Segments, out: &mut [u8]) -> Result<MergeCount> {
         fn slice(part: &Part) -> &[u8] {
             &part.bytes()[part.range.clone()]
         }
         let mut slices: Vec<_> =
             self.parts.iter().map(|p| Segment { bytes: slice(p), more: false }).collect();
-        with_access!(&segments.order, framing, access => {
+        let count = with_access!(&segments.order, framing, access => {
             merge(framing, access, &mut slices, segments.unique, out)
-        })
+        });
+        if let Some(number) = count.broken {
+            let part = &self.parts[number];
+            let at = part.start + (part.range.end - slices[number].bytes.len()) as u64;
+            let detail = "the record that begins here goes past the next fence";
+            return Err(contradiction(&part.run, at, detail));
+        }
+        Ok(count)
+    }
+
+    /// Whether the bytes of `range` of the output are in it.
+    pub(crate) fn encloses(&self, range: &Range<u64>) -> bool {
+        self.output_offset <= range.start && self.output_offset + self.bytes() >= range.end
     }
 
     /// Gives the memory back, for the next window.

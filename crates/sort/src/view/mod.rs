@@ -15,14 +15,14 @@ mod readers;
 pub(crate) mod select;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
 pub use manifest::{Bucket, MANIFEST_NAME, Manifest, Segment};
 use readers::Readers;
-use select::{Enclosure, Unit, enclose};
+use select::{Enclosure, Unit, enclose, enclose_nearly};
 
 use crate::budget::Reservation;
 use crate::key::Order;
@@ -35,7 +35,7 @@ use crate::run::format::corrupt;
 use crate::{Budget, Error, Result};
 
 /// The largest window, in bytes: beyond this, larger reads are no faster.
-const WINDOW_BYTES_MAX: u64 = 32 << 20;
+const WINDOW_BYTES_MAX: u64 = 8 << 20;
 /// What one random read merges at a time, in bytes of output.
 const RANDOM_BYTES: usize = 256 << 10;
 /// How long a random read waits for the memory of others.
@@ -52,7 +52,15 @@ pub struct View {
     size: StreamSize,
     clock: Arc<dyn Clock>,
     readers: Readers,
+    spare: Mutex<Option<Scratch>>,
     _fences: Reservation,
+}
+
+/// Memory of a random read.
+struct Scratch {
+    input: Buffer,
+    merged: Buffer,
+    memory: Reservation,
 }
 
 impl View {
@@ -85,10 +93,7 @@ impl View {
             let detail = format!("its order makes no sense: {e}");
             corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail)
         })?;
-        let mut runs = Vec::new();
-        for segment in &manifest.buckets[0].segments {
-            runs.push(Arc::new(segment.open(folder, writable)?));
-        }
+        let runs = open_runs(folder, &manifest.buckets[0].segments, writable, threads)?;
         Self::from_runs(
             folder.name().to_owned(),
             manifest,
@@ -125,6 +130,7 @@ impl View {
             size,
             clock,
             readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
+            spare: Mutex::new(None),
             _fences: fences,
         })
     }
@@ -187,7 +193,7 @@ impl View {
         } else {
             None
         };
-        Ok(ViewStream { head, merged, from, to })
+        Ok(ViewStream { view: self, head, merged, from, to })
     }
 
     /// Reads `out.len()` bytes from `offset` on, fewer only at the view's end, without starting a
@@ -220,25 +226,77 @@ impl View {
     fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation> {
         self.budget.reserve(bytes, owner).or_else(|_| {
             self.readers.give_up();
+            drop(self.spare.lock().expect("nothing panics with it").take());
             self.budget.reserve_within(PATIENCE, bytes, owner)
         })
     }
 
-    /// Merges the one window that encloses the bytes from `from` on.
+    /// Merges one window that encloses the bytes from `from` on. Bounds that nearly always enclose
+    /// them are tried first.
     fn read_window(&self, from: u64, out: &mut [u8]) -> Result<()> {
-        let to = from + out.len() as u64;
-        let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
-        let plan = WindowPlan::between(&self.segments, lower, upper);
-        let need = 2 * plan.memory_bytes(&self.segments) + out.len() as u64;
-        let _memory = self.reserve(need, "reading a view at random")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
-        assert!(window.output_offset <= from, "the lower bound encloses the read");
-        let skip = (from - window.output_offset) as usize;
-        let mut merged = vec![0; skip + out.len()];
-        let count = window.merge_into(&self.segments, &mut merged);
-        assert!(count.bytes as usize == merged.len(), "the upper bound encloses the read");
-        out.copy_from_slice(&merged[skip..]);
-        Ok(())
+        let range = from..from + out.len() as u64;
+        let near = enclose_nearly(&self.segments, Unit::Bytes, range.clone())?;
+        if self.read_between(near, &range, out)? {
+            return Ok(());
+        }
+        let sure = enclose(&self.segments, Unit::Bytes, range.clone())?;
+        if self.read_between(sure, &range, out)? {
+            return Ok(());
+        }
+        Err(self.contradiction(from))
+    }
+
+    /// Merges the window between two bounds; false when it does not enclose `range`.
+    fn read_between(&self, bounds: Enclosure, range: &Range<u64>, out: &mut [u8]) -> Result<bool> {
+        let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper);
+        let blocks = plan.memory_bytes(&self.segments);
+        let Scratch { input, mut merged, memory } = self.scratch(blocks, out.len() as u64)?;
+        let window = Loading::start(&self.segments, plan, input).finish(&self.segments)?;
+        let encloses = window.encloses(range);
+        if encloses {
+            let skip = (range.start - window.output_offset) as usize;
+            let wanted = skip..skip + out.len();
+            if merged.len() < wanted.end {
+                merged = Buffer::new(wanted.end.next_multiple_of(4096));
+            }
+            window.merge_into(&self.segments, &mut merged[..wanted.end])?;
+            out.copy_from_slice(&merged[wanted]);
+        }
+        self.keep(Scratch { input: window.into_memory(), merged, memory });
+        Ok(encloses)
+    }
+
+    /// Memory for a random read of `len` bytes out of blocks of `blocks` bytes: what an earlier one
+    /// left, if that will do.
+    fn scratch(&self, blocks: u64, len: u64) -> Result<Scratch> {
+        let packed = self.segments.runs.iter().any(|run| run.packed());
+        let need = |blocks: u64| blocks * (2 + u64::from(packed)) + len;
+        let spare = self.spare.lock().expect("nothing panics with it").take();
+        if let Some(spare) = spare.filter(|spare| spare.memory.bytes() >= need(blocks)) {
+            return Ok(spare);
+        }
+        // Half as much again, so that the next one finds enough, too.
+        let (owner, roomy) = ("reading a view at random", blocks + blocks / 2);
+        let (memory, blocks) = match self.budget.reserve(need(roomy), owner) {
+            Ok(memory) => (memory, roomy),
+            Err(_) => (self.reserve(need(blocks), owner)?, blocks),
+        };
+        let input = Buffer::new(blocks as usize);
+        Ok(Scratch { input, merged: Buffer::new((blocks + len) as usize), memory })
+    }
+
+    /// Leaves memory for the next random read, since fresh memory costs a page fault every 4 KiB; no
+    /// more than streams leave free.
+    fn keep(&self, scratch: Scratch) {
+        if scratch.memory.bytes() <= random_bytes(&self.segments) {
+            *self.spare.lock().expect("nothing panics with it") = Some(scratch);
+        }
+    }
+
+    /// What is left to say when bounds that surely enclose a place do not.
+    fn contradiction(&self, place: u64) -> Error {
+        let detail = "the records and indexes of its runs contradict each other".to_owned();
+        corrupt(&self.name, self.preamble_bytes() + place, detail)
     }
 
     /// Where record number `record` begins; the view's size for the number past the last.
@@ -260,15 +318,14 @@ impl View {
         let _memory = self.reserve(need, "finding a record of a view")?;
         let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         let mut merged = vec![0; window.bytes() as usize];
-        window.merge_into(&self.segments, &mut merged);
-        let mut skip = record - window.first_record(&self.segments);
-        let mut at = 0;
-        with_framing!(self.order().format(), framing => {
-            while skip > 0 {
-                at += framing.next(&merged[at..]).expect("the upper bound encloses the record");
-                skip -= 1;
-            }
+        window.merge_into(&self.segments, &mut merged)?;
+        let skip = record.checked_sub(window.first_record(&self.segments));
+        let at = skip.and_then(|skip| {
+            with_framing!(self.order().format(), framing => {
+                (0..skip).try_fold(0, |at, _| Some(at + framing.next(&merged[at..])?))
+            })
         });
+        let at = at.ok_or_else(|| self.contradiction(window.output_offset))?;
         Ok(preamble + window.output_offset + at as u64)
     }
 
@@ -292,6 +349,28 @@ impl View {
     pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
         self.segments.runs.iter().try_for_each(|run| run.verify_all(&mut progress))
     }
+}
+
+/// Opens the runs of a view: reading and checking their indexes is work for all threads.
+fn open_runs(
+    folder: &Arc<dyn Directory>,
+    segments: &[Segment],
+    writable: bool,
+    threads: usize,
+) -> Result<Vec<Arc<Run>>> {
+    let open = |segments: &[Segment]| -> Result<Vec<Arc<Run>>> {
+        segments.iter().map(|segment| Ok(Arc::new(segment.open(folder, writable)?))).collect()
+    };
+    let share = segments.len().div_ceil(threads.max(1)).max(1);
+    if share >= segments.len() {
+        return open(segments);
+    }
+    std::thread::scope(|scope| {
+        let shares = segments.chunks(share).map(|share| scope.spawn(move || open(share)));
+        let shares: Vec<_> = shares.collect();
+        let opened = shares.into_iter().map(|share| share.join().expect("opening does not panic"));
+        Ok(opened.collect::<Result<Vec<_>>>()?.concat())
+    })
 }
 
 /// What stays free whatever streams hold: one read at random must be possible.
@@ -322,7 +401,7 @@ pub(crate) fn stream_size(
         if share >= least || threads == 1 {
             let window_bytes = share
                 .saturating_sub(4096)
-                .min(WINDOW_BYTES_MAX.max(4 * least))
+                .min(WINDOW_BYTES_MAX.max(8 * least))
                 .min(biggest)
                 .max(least);
             let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
@@ -349,6 +428,7 @@ pub(crate) fn least_window_bytes(segments: &Segments) -> u64 {
 
 /// A stretch of a view, read in order.
 pub struct ViewStream<'a> {
+    view: &'a View,
     head: &'a [u8],
     merged: Option<Stream>,
     from: u64,
@@ -368,7 +448,7 @@ impl ViewStream<'_> {
         let Some(stream) = self.merged.as_mut().filter(|_| from < to) else { return Ok(None) };
         let (low, high, end) = loop {
             let Some((offset, len)) = stream.advance()? else {
-                unreachable!("the upper bound encloses the range")
+                return Err(self.view.contradiction(from));
             };
             let (start, end) = (offset.max(from), (offset + len as u64).min(to));
             if start < end {

@@ -3,7 +3,8 @@
 //! A bound's exact place in the output is known only after looking into one block of every run, but
 //! fences bracket it: in each run it lies between two neighbouring fences. Selection looks for the
 //! last fence whose place is surely not after the target, by bisecting all runs' fences at once
-//! (after Frederickson and Johnson 1982; Varman et al. 1991). No I/O, O(k log k log n) compares.
+//! (after Frederickson and Johnson 1982; Varman et al. 1991), with steps that aim at the target
+//! first. No I/O, O(k log k log n) compares.
 
 use std::ops::Range;
 
@@ -36,76 +37,185 @@ pub(crate) struct Enclosure {
     pub(crate) upper: Option<Bound>,
 }
 
+/// Where a fence lies in the output, as far as fences tell.
+struct Bracket {
+    /// The sums, over all runs, of the places of the fences around it.
+    low: u64,
+    high: u64,
+    /// Sum of the squares of what lies between those two.
+    gaps_squared: f64,
+}
+
+/// Standard deviations of a fence's place that [`enclose_nearly`] allows for: one read in a hundred
+/// has to be done again.
+const DEVIATIONS: f64 = 2.5;
+
+impl Bracket {
+    fn add(&mut self, low: u64, high: u64) {
+        self.low += low;
+        self.high += high;
+        self.gaps_squared += ((high - low) as f64).powi(2);
+    }
+
+    /// Where it most likely is, and how far it may well be from there. Where keys do not depend on
+    /// the run that they are in, the place in each run is spread evenly between its two fences
+    /// (variance: a twelfth of the square of their distance), and the runs' errors largely cancel.
+    fn likely(&self) -> (f64, f64) {
+        let middle = (self.low as f64 + self.high as f64) / 2.0;
+        (middle, DEVIATIONS * (self.gaps_squared / 12.0).sqrt())
+    }
+}
+
 /// The narrowest bounds at fences that surely enclose `range` of the output.
 pub(crate) fn enclose(segments: &Segments, unit: Unit, range: Range<u64>) -> Result<Enclosure> {
-    let lower = last_fence(segments, |_, high| high <= range.start, unit)?;
-    // The fence after the last one whose place may still be before the end.
-    let upper = first_fence(segments, |low, _| low >= range.end, unit)?;
-    Ok(Enclosure { lower, upper })
+    let Range { start, end } = range;
+    search(segments, unit, range, |fence| fence.high <= start, |fence| fence.low >= end)
 }
 
-/// The last fence in the total order for which `holds(low, high)`, a condition that once false
-/// stays false, on the sums of the places that bracket it.
-fn last_fence(
+/// Narrower bounds than [`enclose`]'s, which nearly always enclose `range`: whoever reads between
+/// them sees whether they did. With many runs sure bounds are mostly doubt, a block of each run.
+pub(crate) fn enclose_nearly(
     segments: &Segments,
-    holds: impl Fn(u64, u64) -> bool,
     unit: Unit,
-) -> Result<Option<Bound>> {
-    bisect(segments, holds, unit).map(|(last, _)| last)
+    range: Range<u64>,
+) -> Result<Enclosure> {
+    let Range { start, end } = range;
+    let before = |fence: &Bracket| {
+        let (middle, error) = fence.likely();
+        fence.high <= start || middle + error <= start as f64
+    };
+    let after = |fence: &Bracket| {
+        let (middle, error) = fence.likely();
+        fence.low >= end || middle - error >= end as f64
+    };
+    search(segments, unit, range, before, after)
 }
 
-/// The first fence for which `holds`, a condition that once true stays true.
-fn first_fence(
+/// The last fence in the total order that is `before`, and the first one that is `after`:
+/// conditions that once false, or true, stay so.
+fn search(
     segments: &Segments,
-    holds: impl Fn(u64, u64) -> bool,
     unit: Unit,
-) -> Result<Option<Bound>> {
-    bisect(segments, |low, high| !holds(low, high), unit).map(|(_, first)| first)
+    range: Range<u64>,
+    before: impl Fn(&Bracket) -> bool,
+    after: impl Fn(&Bracket) -> bool,
+) -> Result<Enclosure> {
+    let mut lower = Search::new(segments, unit, range.start);
+    let mut upper = Search::new(segments, unit, range.end);
+    // What is learned on the way to the one narrows down the other, too.
+    while let Some(pivot) = lower.pivot(segments)? {
+        let seen = pivot.look(segments, unit, &lower.ranges);
+        upper.narrow(&pivot, &seen, !after(&seen.place));
+        lower.narrow(&pivot, &seen, before(&seen.place));
+    }
+    while let Some(pivot) = upper.pivot(segments)? {
+        let seen = pivot.look(segments, unit, &upper.ranges);
+        upper.narrow(&pivot, &seen, !after(&seen.place));
+    }
+    Ok(Enclosure { lower: lower.last, upper: upper.first })
 }
 
-/// The last fence for which `left` holds, and the first for which it does not.
-fn bisect(
-    segments: &Segments,
-    left: impl Fn(u64, u64) -> bool,
-    unit: Unit,
-) -> Result<(Option<Bound>, Option<Bound>)> {
-    let mut ranges: Vec<Range<usize>> = segments.runs.iter().map(|r| 0..r.fences()).collect();
-    let (mut last, mut first) = (None, None);
-    loop {
-        let widest = (0..ranges.len()).max_by_key(|i| ranges[*i].len());
-        let Some(pivot_run) = widest.filter(|i| !ranges[*i].is_empty()) else {
-            return Ok((last, first));
-        };
-        let range = &ranges[pivot_run];
-        let pivot_fence = range.start + range.len() / 2;
-        let pivot = bound_at_fence(segments, pivot_run, pivot_fence)?;
-        let (mut low, mut high) = (0, 0);
+/// A fence that is compared with those of all runs.
+struct Pivot {
+    run: usize,
+    fence: usize,
+    bound: Bound,
+}
+
+/// What that comparison shows.
+struct Seen {
+    /// For each run, how many of its fences are surely on the pivot's left.
+    lefts: Vec<usize>,
+    place: Bracket,
+}
+
+impl Pivot {
+    fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> Seen {
+        let mut place = Bracket { low: 0, high: 0, gaps_squared: 0.0 };
         let mut lefts = Vec::with_capacity(ranges.len());
         for (number, run) in segments.runs.iter().enumerate() {
             // Outside its range a run's fences are known to be left or right of the pivot, but
             // for one at the edge that a cut key leaves undecided.
-            let n = pivot.fences_left(run, number, ranges[number].clone());
+            let n = self.bound.fences_left(run, number, ranges[number].clone());
             lefts.push(n);
-            if number == pivot_run {
-                let place = unit.of(run, pivot_fence);
-                (low, high) = (low + place, high + place);
+            if number == self.run {
+                let at = unit.of(run, self.fence);
+                place.add(at, at);
             } else {
-                low += if n == 0 { 0 } else { unit.of(run, n - 1) };
-                high += unit.of(run, pivot.fences_maybe_left(run, number, n..run.fences()));
+                let low = if n == 0 { 0 } else { unit.of(run, n - 1) };
+                place.add(low, unit.of(run, self.bound.fences_maybe_left(run, number, n)));
             }
         }
-        if left(low, high) {
-            for (range, n) in ranges.iter_mut().zip(lefts) {
-                range.start = n.max(range.start).min(range.end);
-            }
-            ranges[pivot_run].start = pivot_fence + 1;
-            last = Some(pivot);
+        Seen { lefts, place }
+    }
+}
+
+/// Steps that aim at the target before the search goes on by halves, which no data can slow down.
+const AIMED_STEPS: u32 = 6;
+/// Ranges up to so many fences are halved at once.
+const AIMED_FROM: usize = 32;
+
+/// A search for the border between fences that are left of something and those that are not.
+struct Search {
+    /// Of each run, the fences not known to be either.
+    ranges: Vec<Range<usize>>,
+    last: Option<Bound>,
+    first: Option<Bound>,
+    /// The place looked for, and those between which it is known to be.
+    target: f64,
+    places: Range<f64>,
+    steps: u32,
+}
+
+impl Search {
+    fn new(segments: &Segments, unit: Unit, target: u64) -> Self {
+        let all = segments.runs.iter().map(|run| unit.of(run, run.fences())).sum::<u64>();
+        Search {
+            ranges: segments.runs.iter().map(|run| 0..run.fences()).collect(),
+            last: None,
+            first: None,
+            target: target as f64,
+            places: 0.0..all as f64,
+            steps: 0,
+        }
+    }
+
+    /// The next fence to look at, in the run with the most candidates.
+    fn pivot(&mut self, segments: &Segments) -> Result<Option<Pivot>> {
+        let widest = (0..self.ranges.len()).max_by_key(|i| self.ranges[*i].len());
+        let Some(run) = widest.filter(|i| !self.ranges[*i].is_empty()) else { return Ok(None) };
+        let range = self.ranges[run].clone();
+        let mut ahead = range.len() / 2;
+        if range.len() > AIMED_FROM && self.steps < AIMED_STEPS {
+            // Runs are samples of the same keys, mostly, so the target is about as far into each.
+            // Aiming beside it, now here, now there, cuts off both sides.
+            let share = (self.target - self.places.start) / (self.places.end - self.places.start);
+            let beside = (range.len() as f64).sqrt();
+            let beside = if self.steps.is_multiple_of(2) { -beside } else { beside };
+            ahead = (range.len() as f64 * share + beside).max(0.0) as usize;
+        }
+        self.steps += 1;
+        let fence = range.start + ahead.min(range.len() - 1);
+        Ok(Some(Pivot { run, fence, bound: bound_at_fence(segments, run, fence)? }))
+    }
+
+    /// Takes what was `seen` of `pivot`, which is on the `left` of the border or is not.
+    fn narrow(&mut self, pivot: &Pivot, seen: &Seen, left: bool) {
+        if !self.ranges[pivot.run].contains(&pivot.fence) {
+            return;
+        }
+        let place = seen.place.likely().0;
+        let ranges = self.ranges.iter_mut().zip(&seen.lefts);
+        if left {
+            ranges.for_each(|(range, n)| range.start = (*n).clamp(range.start, range.end));
+            self.ranges[pivot.run].start = pivot.fence + 1;
+            self.places.start = place;
+            self.last = Some(pivot.bound.clone());
         } else {
-            for (range, n) in ranges.iter_mut().zip(lefts) {
-                range.end = n.min(range.end).max(range.start);
-            }
-            ranges[pivot_run].end = pivot_fence;
-            first = Some(pivot);
+            ranges.for_each(|(range, n)| range.end = (*n).clamp(range.start, range.end));
+            self.ranges[pivot.run].end = pivot.fence;
+            self.places.end = place;
+            self.first = Some(pivot.bound.clone());
         }
     }
 }
