@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// The smallest chunk that is worth its run, in bytes read.
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// The largest block that random reads still like, in bytes.
-const BLOCK_BYTES_LIKED: u64 = 32 << 10;
+const BLOCK_BYTES_LIKED: u64 = 8 << 10;
 
 /// The sizes of run formation.
 #[derive(Debug, Clone, Copy, PartialEq)]
