@@ -34,7 +34,7 @@ use crate::run::Run;
 use crate::run::format::corrupt;
 use crate::{Budget, Error, Result};
 
-/// The largest window, in bytes: beyond this, larger reads are no faster.
+/// The largest window, in bytes, of few runs: larger ones leave the caches before they are merged.
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 /// What one random read merges at a time, in bytes of output.
 const RANDOM_BYTES: usize = 256 << 10;
@@ -401,6 +401,7 @@ pub(crate) fn stream_size(
         if share >= least || threads == 1 {
             let window_bytes = share
                 .saturating_sub(4096)
+                // Of many runs, the blocks that two windows share must stay a small part.
                 .min(WINDOW_BYTES_MAX.max(8 * least))
                 .min(biggest)
                 .max(least);
