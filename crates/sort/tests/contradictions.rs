@@ -19,7 +19,8 @@ const BYTES: usize = 40_000;
 /// A run of `records`, in blocks of a page, with fences as `format` sees them.
 fn run(folder: &Arc<dyn Directory>, name: &str, format: Format, records: &[u8]) -> Segment {
     let storage = folder.create(name).expect("creates");
-    let writer = RunWriter::new(storage, 4096, Compression::Off, None).expect("begins");
+    let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
+    let writer = RunWriter::new(storage, 4096, Compression::Off, None, memory).expect("begins");
     let order = OrderSpec::new(format).compile(None).expect("an order");
     let mut builder = RunBuilder::new(writer, order);
     builder.append(records).expect("whole records");

@@ -22,7 +22,8 @@ fn view(runs: &[Vec<String>], compression: Compression) -> View {
     let spec = OrderSpec::new(LINES);
     let segments = runs.iter().enumerate().map(|(i, lines)| {
         let storage = folder.create(&format!("{i:06}.run")).expect("creates");
-        let writer = RunWriter::new(storage, 4096, compression, None).expect("begins");
+        let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
+        let writer = RunWriter::new(storage, 4096, compression, None, memory).expect("begins");
         let mut builder = RunBuilder::new(writer, spec.compile(None).expect("an order"));
         builder.append(lines.concat().as_bytes()).expect("whole lines");
         Segment::of(&builder.finish("{}", true).expect("ends"))
