@@ -86,11 +86,13 @@ impl RunPlan {
         // Each input begins at a page of its own, and its last record may need a terminator.
         let all = total_bytes.map(|total| (total + 8192 * inputs).next_multiple_of(4096));
         // Every run gives four blocks to the least window, of which a merge holds about ten; and
-        // the fences of all blocks take at most an eighth of the memory.
+        // the fences of all blocks take at most an eighth of the memory, or of unknown data what is
+        // left for them.
         let total = total_bytes.unwrap_or(memory_bytes * 64).max(1);
         let key = if total_bytes.is_some() { fence_key_bytes } else { UNKNOWN_KEY_BYTES };
         let fence = IndexMemory::expected(1, 1, key).open;
-        let for_fences = total.saturating_mul(fence * 8) / memory_bytes;
+        let share = if total_bytes.is_some() { 8 } else { UNKNOWN_FENCES_SHARE };
+        let for_fences = total.saturating_mul(fence * share) / memory_bytes;
         let block_bytes_max = Self::block_bytes_max(memory_bytes);
         let block_bytes = |chunk_bytes: u64| {
             let for_windows = memory_bytes / (96 * total.div_ceil(chunk_bytes));
