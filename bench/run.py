@@ -165,8 +165,10 @@ def main():
             say(f"{name:<14} {scenario.title}")
         return 0
 
-    # Ends as Ctrl-C does, so that loop devices and control groups are taken down.
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    # Both end it in an orderly way, so that loop devices and control groups are taken down; a shell's
+    # background jobs are started with SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     args.dir.mkdir(parents=True, exist_ok=True)
     args.dir = args.dir.resolve()
     described = machine.describe(args.dir)
