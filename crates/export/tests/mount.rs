@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, SystemTime};
 
-use export::{Error, ExportedFile, Mount, MountOptions};
+use export::Error;
+use export::fuse::{ExportedFile, Mount, MountOptions};
 use storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
 
 const SIZE: usize = 5_000_017;

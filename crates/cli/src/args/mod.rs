@@ -2,8 +2,8 @@
 //!
 //! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
 
-mod export;
 mod generate;
+mod mount;
 mod order;
 mod range;
 mod size;
@@ -13,8 +13,8 @@ mod view;
 
 use clap::{Args, Parser, Subcommand};
 
-pub use export::MountArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
+pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
 pub use size::{Count, Size};

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use export::{ExportedFile, Mount, MountOptions};
+use export::fuse::{ExportedFile, Mount, MountOptions};
 
 use crate::config::MountConfig;
 use crate::failure::Failure;

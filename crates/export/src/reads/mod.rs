@@ -1,4 +1,7 @@
-//! The workers that turn requests into reads of storages and reads into replies.
+//! The workers that turn requests into reads of storages and reads into replies: what both doors
+//! have in common.
+
+mod schedule;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,23 +9,19 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use storage::{Buffer, Completions, Operation, Storage};
 
-use crate::schedule::{Batch, Request, Schedule};
-use crate::{Error, OnError, READ_BYTES_MAX};
+use crate::{Error, READ_BYTES_MAX};
+use schedule::{Batch, Request, Schedule};
 
-/// How the answer to one request gets back to who asked.
+/// What is told about every failed read.
+pub type OnError = Box<dyn Fn(&Error) + Send + Sync>;
+
+/// How the answer to one request gets back to who asked. Called by a worker, so it must not wait
+/// for who asked.
 pub(crate) trait Reply: Send {
+    /// All the bytes of the request that there are.
     fn data(self, bytes: &[u8]);
-    fn io_error(self);
-}
-
-impl Reply for fuser::ReplyData {
-    fn data(self, bytes: &[u8]) {
-        fuser::ReplyData::data(self, bytes);
-    }
-
-    fn io_error(self) {
-        self.error(fuser::Errno::EIO);
-    }
+    /// The read failed; `why` is the sentence that [`OnError`] was told.
+    fn failed(self, why: &str);
 }
 
 /// A storage and the size it had when it was exported; it keeps that size.
@@ -31,8 +30,15 @@ pub(crate) struct Content {
     pub(crate) size: u64,
 }
 
-/// Everything the workers share. Requests come in by [`Server::read`], from one thread.
-pub(crate) struct Server<R> {
+impl Content {
+    pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
+        let size = storage.size();
+        Content { storage, size }
+    }
+}
+
+/// Everything the workers share. Requests come in by [`Reads::read`].
+pub(crate) struct Reads<R> {
     contents: Vec<Content>,
     state: Mutex<State<R>>,
     work: Condvar,
@@ -45,9 +51,9 @@ struct State<R> {
     closed: bool,
 }
 
-impl<R: Reply> Server<R> {
+impl<R: Reply> Reads<R> {
     pub(crate) fn new(contents: Vec<Content>, on_error: Option<OnError>) -> Self {
-        Server {
+        Reads {
             contents,
             state: Mutex::new(State { schedule: Schedule::new(), closed: false }),
             work: Condvar::new(),
@@ -81,7 +87,7 @@ impl<R: Reply> Server<R> {
         self.first_error.lock().expect("no holder panics").take()
     }
 
-    /// What one worker does until [`Server::close`].
+    /// What one worker does until [`Reads::close`].
     pub(crate) fn work(&self) {
         let mut buffer = Buffer::new(READ_BYTES_MAX);
         while let Some(batch) = self.next_batch() {
@@ -133,8 +139,11 @@ impl<R: Reply> Server<R> {
                 Err(source) => {
                     let name = content.storage.name().to_owned();
                     let (offset, len) = (request.offset, request.len);
-                    self.remember(Error::Read { name, offset, len, source });
-                    request.reply.io_error();
+                    let error = Error::Read { name, offset, len, source };
+                    let why = error.to_string();
+                    // Told first: who hears the answer may end everything.
+                    self.remember(error);
+                    request.reply.failed(&why);
                 }
             }
         }
@@ -244,28 +253,28 @@ mod tests {
             self.0.send(Some(bytes.to_vec())).expect("the test waits");
         }
 
-        fn io_error(self) {
+        fn failed(self, why: &str) {
+            assert!(why.starts_with("counted: reading "), "{why}");
             self.0.send(None).expect("the test waits");
         }
     }
 
     /// The answers to `reads` of a storage, with all of them queued before the worker starts.
-    fn answers(storage: Counted, reads: &[(u64, usize)]) -> (Vec<Option<Vec<u8>>>, Option<Error>) {
-        let size = storage.size;
-        let server = Server::new(vec![Content { storage: Arc::new(storage), size }], None);
-        let replies = reads.iter().map(|&(offset, len)| {
+    fn answers(storage: Counted, asked: &[(u64, usize)]) -> (Vec<Option<Vec<u8>>>, Option<Error>) {
+        let reads = Reads::new(vec![Content::new(Arc::new(storage))], None);
+        let replies = asked.iter().map(|&(offset, len)| {
             let (sender, receiver) = mpsc::channel();
-            server.read(0, offset, len, ToChannel(sender));
+            reads.read(0, offset, len, ToChannel(sender));
             receiver
         });
         let replies: Vec<_> = replies.collect();
         let answers = std::thread::scope(|scope| {
-            scope.spawn(|| server.work());
+            scope.spawn(|| reads.work());
             let answers = replies.iter().map(|r| r.recv().expect("answered")).collect();
-            server.close();
+            reads.close();
             answers
         });
-        (answers, server.take_first_error())
+        (answers, reads.take_first_error())
     }
 
     fn expected(offset: u64, end: u64) -> Option<Vec<u8>> {

@@ -10,10 +10,10 @@ use std::{fmt, io};
 
 use storage::Storage;
 
-use crate::filesystem::{Entry, Folder};
-use crate::mountpoint::{self, Unmounted};
-use crate::server::{Content, Server};
-use crate::{Error, READ_BYTES_MAX};
+use super::filesystem::{Entry, Folder};
+use super::mountpoint::{self, Unmounted};
+use crate::reads::{Content, Reads};
+use crate::{Error, OnError, READ_BYTES_MAX};
 
 /// One storage to be shown as a file.
 pub struct ExportedFile {
@@ -24,9 +24,6 @@ pub struct ExportedFile {
     /// Shown as the file's times.
     pub modified: SystemTime,
 }
-
-/// What is told about every failed read.
-pub type OnError = Box<dyn Fn(&Error) + Send + Sync>;
 
 /// What to mount where; [`MountOptions::new`] gives the usual choices.
 pub struct MountOptions {
@@ -66,7 +63,7 @@ impl MountOptions {
 /// [`Unmounter::unmount`], from outside (`umount`, `fusermount3 -u`), or by dropping this.
 pub struct Mount {
     at: Arc<At>,
-    server: Arc<Server<fuser::ReplyData>>,
+    reads: Arc<Reads<fuser::ReplyData>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -106,8 +103,8 @@ impl Mount {
         mountpoint::check_device()?;
 
         let (entries, contents) = options.files.into_iter().map(split).unzip();
-        let server = Arc::new(Server::new(contents, options.on_error));
-        let folder = Folder::new(entries, options.direct_io, Arc::clone(&server));
+        let reads = Arc::new(Reads::new(contents, options.on_error));
+        let folder = Folder::new(entries, options.direct_io, Arc::clone(&reads));
         let session = fuser::Session::new(folder, &path, &fuse_config(options.allow_other))
             .map_err(|e| mountpoint::explain_mount(&e, &options.mountpoint, options.allow_other))?;
 
@@ -122,7 +119,7 @@ impl Mount {
             changed: Condvar::new(),
             failed: Mutex::new(None),
         });
-        let mut mount = Mount { at, server, threads: Vec::new() };
+        let mut mount = Mount { at, reads, threads: Vec::new() };
         mount.start(session, options.threads.max(1))?;
         Ok(mount)
     }
@@ -144,7 +141,7 @@ impl Mount {
         if let Some(source) = self.at.failed.lock().expect("no holder panics").take() {
             return Err(Error::Serve { path: self.at.path.clone(), source });
         }
-        self.server.take_first_error().map_or(Ok(()), Err)
+        self.reads.take_first_error().map_or(Ok(()), Err)
     }
 
     fn start(&mut self, session: fuser::Session<Folder>, workers: usize) -> Result<(), Error> {
@@ -161,8 +158,8 @@ impl Mount {
         // Dropping the session, as a failed spawn does, unmounts.
         self.threads.push(named("export".into()).spawn(serve).map_err(failed)?);
         for worker in 0..workers {
-            let server = Arc::clone(&self.server);
-            let work = move || server.work();
+            let reads = Arc::clone(&self.reads);
+            let work = move || reads.work();
             let worker = named(format!("export-{worker}")).spawn(work).map_err(failed)?;
             self.threads.push(worker);
         }
@@ -263,8 +260,8 @@ fn check_names(files: &[ExportedFile]) -> Result<(), Error> {
 
 fn split(file: ExportedFile) -> (Entry, Content) {
     let ExportedFile { name, storage, modified } = file;
-    let size = storage.size();
-    (Entry { name, size, modified }, Content { storage, size })
+    let content = Content::new(storage);
+    (Entry { name, size: content.size, modified }, content)
 }
 
 fn fuse_config(allow_other: bool) -> fuser::Config {

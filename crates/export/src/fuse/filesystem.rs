@@ -12,7 +12,7 @@ use fuser::{
 };
 
 use crate::READ_BYTES_MAX;
-use crate::server::Server;
+use crate::reads::{Reads, Reply};
 
 /// How long the kernel may believe names and attributes: they never change while mounted.
 const FOREVER: Duration = Duration::from_secs(1 << 31);
@@ -27,33 +27,39 @@ const BLOCK_BYTES: u32 = 128 << 10;
 /// Inode numbers: the folder is 1, file `i` is `FIRST_FILE + i`.
 const FIRST_FILE: u64 = 2;
 
+impl Reply for ReplyData {
+    fn data(self, bytes: &[u8]) {
+        ReplyData::data(self, bytes);
+    }
+
+    fn failed(self, _: &str) {
+        self.error(Errno::EIO);
+    }
+}
+
 pub(crate) struct Entry {
     pub(crate) name: OsString,
     pub(crate) size: u64,
     pub(crate) modified: SystemTime,
 }
 
-/// The folder; reads go to `server`.
+/// The folder; reads go to `reads`.
 pub(crate) struct Folder {
     entries: Vec<(OsString, FileAttr)>,
     folder: FileAttr,
     direct_io: bool,
-    server: Arc<Server<ReplyData>>,
+    reads: Arc<Reads<ReplyData>>,
 }
 
 impl Folder {
-    pub(crate) fn new(
-        entries: Vec<Entry>,
-        direct_io: bool,
-        server: Arc<Server<ReplyData>>,
-    ) -> Self {
+    pub(crate) fn new(entries: Vec<Entry>, direct_io: bool, reads: Arc<Reads<ReplyData>>) -> Self {
         let newest = entries.iter().map(|e| e.modified).max().unwrap_or(SystemTime::UNIX_EPOCH);
         let folder = attributes(INodeNo::ROOT, FileType::Directory, 0, newest);
         let entries = entries.into_iter().zip(FIRST_FILE..).map(|(entry, ino)| {
             let Entry { name, size, modified } = entry;
             (name, attributes(INodeNo(ino), FileType::RegularFile, size, modified))
         });
-        Folder { entries: entries.collect(), folder, direct_io, server }
+        Folder { entries: entries.collect(), folder, direct_io, reads }
     }
 
     fn file(&self, ino: INodeNo) -> Option<(usize, &FileAttr)> {
@@ -103,7 +109,7 @@ impl Filesystem for Folder {
     }
 
     fn destroy(&mut self) {
-        self.server.close();
+        self.reads.close();
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -145,7 +151,7 @@ impl Filesystem for Folder {
         reply: ReplyData,
     ) {
         match self.file(ino) {
-            Some((file, _)) => self.server.read(file, offset, size as usize, reply),
+            Some((file, _)) => self.reads.read(file, offset, size as usize, reply),
             None => reply.error(Errno::ENOENT),
         }
     }
