@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a mount did not come about, or a read of it failed.
+/// Why a mount or server did not come about, or a read of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The mount point cannot carry a mount; `problem` says why and what to do.
@@ -17,13 +17,21 @@ pub enum Error {
     /// This process or machine cannot mount anything; the sentence says what is missing.
     #[error("{0}")]
     Unavailable(String),
-    /// A file cannot bear this name, or two would.
-    #[error("'{name}' cannot be the name of an exported file: {problem}")]
+    /// An export cannot bear this name, or two would.
+    #[error("'{name}' cannot be the name of an export: {problem}")]
     Name {
         /// The name that was asked for.
         name: String,
         /// The rest of the sentence.
         problem: &'static str,
+    },
+    /// A server cannot listen at its address, or serve there; `problem` says why.
+    #[error("{address}: {problem}")]
+    Listen {
+        /// As the caller gave it.
+        address: String,
+        /// The rest of the sentence.
+        problem: String,
     },
     /// The connection to the kernel broke, or a thread for it could not be started.
     #[error("{}: serving the mount failed: {source}", path.display())]

@@ -21,6 +21,7 @@
 
 mod error;
 pub mod fuse;
+pub mod nbd;
 
 mod reads;
 

@@ -1,0 +1,323 @@
+//! Where clients connect: a Unix socket or a TCP port, and what listening on one leaves behind.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::Error;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system, for the user who serves alone.
+    Unix(PathBuf),
+    /// `HOST:PORT`; port 0 stands for any that is free. Whoever can reach it can read.
+    Tcp(String),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// `HOST:PORT`, or a path: anything with a `/`, or without a colon.
+    fn from_str(typed: &str) -> Result<Self, String> {
+        match typed.rsplit_once(':') {
+            _ if typed.is_empty() => Err("name a socket or HOST:PORT".into()),
+            Some((host, port)) if !typed.contains('/') => {
+                if host.is_empty() {
+                    Err(format!("'{typed}' has no host; try localhost:{port}"))
+                } else if port.parse::<u16>().is_err() {
+                    Err(format!(
+                        "'{port}' is no port: give 0 to 65535, or ./{typed} for a socket of this name"
+                    ))
+                } else {
+                    Ok(Address::Tcp(typed.into()))
+                }
+            }
+            _ => Ok(Address::Unix(typed.into())),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => path.display().fmt(f),
+            Address::Tcp(at) => at.fmt(f),
+        }
+    }
+}
+
+/// A bound address, until it is closed or dropped.
+#[derive(Debug)]
+pub(super) struct Listener {
+    socket: Socket,
+    /// With the port that was chosen.
+    pub(super) address: Address,
+    /// Device and inode of the socket's file, until it is removed.
+    file: Mutex<Option<(u64, u64)>>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens. A socket's file gets mode 0600; one that a dead server left is replaced.
+    pub(super) fn bind(address: &Address) -> Result<Self, Error> {
+        let explain = |problem: String| Error::Listen { address: address.to_string(), problem };
+        match address {
+            Address::Unix(path) => {
+                let socket = bind_unix(path).map_err(explain)?;
+                let file = Mutex::new(identity(path));
+                Ok(Listener { socket: Socket::Unix(socket), address: address.clone(), file })
+            }
+            Address::Tcp(at) => {
+                let bound = TcpListener::bind(at)
+                    .and_then(|socket| Ok((socket.local_addr()?.to_string(), socket)));
+                let (at, socket) = bound.map_err(|e| explain(explain_tcp(&e)))?;
+                let address = Address::Tcp(at);
+                Ok(Listener { socket: Socket::Tcp(socket), address, file: Mutex::new(None) })
+            }
+        }
+    }
+
+    /// Waits for the next client.
+    pub(super) fn accept(&self) -> io::Result<Stream> {
+        match &self.socket {
+            Socket::Unix(socket) => Ok(Stream::Unix(socket.accept()?.0)),
+            Socket::Tcp(socket) => {
+                let stream = socket.accept()?.0;
+                // Without these a reply may wait for an acknowledgement, and a client that was
+                // switched off keeps its place for ever; with an error there, so be it.
+                let _ = stream.set_nodelay(true);
+                keep_alive(&stream);
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Makes [`Listener::accept`] fail, now and from now on, and removes the socket's file if it is
+    /// still this one.
+    pub(super) fn close(&self) {
+        let fd = match &self.socket {
+            Socket::Unix(socket) => socket.as_raw_fd(),
+            Socket::Tcp(socket) => socket.as_raw_fd(),
+        };
+        // SAFETY: a system call on a descriptor that is open as long as `self`.
+        unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+        let file = self.file.lock().expect("no holder panics").take();
+        if let Address::Unix(path) = &self.address
+            && file.is_some()
+            && identity(path) == file
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+fn bind_unix(path: &Path) -> Result<UnixListener, String> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = File::open(folder).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => "its folder does not exist; make it first".into(),
+        _ => e.to_string(),
+    })?;
+    // Two servers that start at once must not both find nobody listening. Where folders cannot be
+    // locked, one of them may lose its socket to the other.
+    let _ = folder.lock();
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err("is there already and is no socket; name another path".into());
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => return Err("a server listens there already; name another path".into()),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(|e| format!("left by a dead server: {e}"))?;
+            }
+            Err(e) => return Err(e.to_string()),
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e.to_string()),
+    }
+    // The file must never be open to others, not even before a later chmod.
+    // SAFETY: sets a number of this process; it is put back below.
+    let mask = unsafe { libc::umask(0o177) };
+    let bound = UnixListener::bind(path);
+    // SAFETY: as above.
+    unsafe { libc::umask(mask) };
+    bound.map_err(|e| match e.kind() {
+        io::ErrorKind::InvalidInput => "a socket's path has at most 107 bytes".into(),
+        _ => e.to_string(),
+    })
+}
+
+fn explain_tcp(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "another server has this port; name another, or 0".into(),
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address".into(),
+        io::ErrorKind::PermissionDenied => "ports below 1024 need root".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn keep_alive(stream: &TcpStream) {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open, and the value an int that lives during the call.
+    unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_KEEPALIVE,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        );
+    }
+}
+
+/// A connected client.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub(super) fn shut_down(&self, how: Shutdown) {
+        // It fails when the client is gone, which is as good.
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// The longest that one read or write may wait.
+    pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
+            }
+        }
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).read(out),
+            Stream::Tcp(stream) => (&mut &*stream).read(out),
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).write(bytes),
+            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).write_vectored(parts),
+            Stream::Tcp(stream) => (&mut &*stream).write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_a_socket_or_a_port() {
+        let parse = |typed: &str| typed.parse::<Address>();
+        for path in ["a.sock", "/run/a:1", "./a:10809", "dir/a"] {
+            assert_eq!(parse(path), Ok(Address::Unix(path.into())));
+        }
+        for at in ["localhost:0", "127.0.0.1:10809", "[::1]:65535"] {
+            assert_eq!(parse(at), Ok(Address::Tcp(at.into())));
+        }
+        for (typed, told) in
+            [("", "name a socket"), (":1", "no host"), ("a:b", "no port"), ("a:65536", "no port")]
+        {
+            assert!(parse(typed).expect_err(typed).contains(told), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_socket_is_private_and_goes_with_its_server() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let address = Address::Unix(path.clone());
+        let listener = Listener::bind(&address).expect("bound");
+        let mode = fs::symlink_metadata(&path).expect("there").mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        let second = Listener::bind(&address).expect_err("taken").to_string();
+        assert!(second.ends_with("a server listens there already; name another path"), "{second}");
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn only_what_a_dead_server_left_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let address = Address::Unix(path.clone());
+        // The standard library leaves the file behind.
+        drop(UnixListener::bind(&path).expect("bound"));
+        assert!(path.exists());
+        let replaced = Listener::bind(&address).expect("a dead server's is replaced");
+        fs::remove_file(&path).expect("removed");
+        fs::write(&path, "precious").expect("written");
+        drop(replaced);
+        let refused = Listener::bind(&address).expect_err("a file").to_string();
+        assert!(refused.contains("is no socket"), "{refused}");
+        assert_eq!(fs::read(&path).expect("kept"), b"precious");
+    }
+
+    #[test]
+    fn what_cannot_be_listened_on_is_told() {
+        let bind = |typed: &str| {
+            let address: Address = typed.parse().expect("an address");
+            Listener::bind(&address).expect_err(typed).to_string()
+        };
+        assert!(bind("/missing/s").contains("its folder does not exist"));
+        assert!(bind(&format!("/tmp/{}", "x".repeat(200))).contains("at most 107 bytes"));
+        let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let at = taken.local_addr().expect("known").to_string();
+        assert_eq!(bind(&at), format!("{at}: another server has this port; name another, or 0"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Storages as read-only exports of a network block device (NBD) server.
+//!
+//! Clients are `nbdcopy`, `qemu-img`, virtual machines, and the kernels of Linux and others; they
+//! reach a Unix socket or a TCP port. The protocol is public: "The NBD protocol", `doc/proto.md` of
+//! NetworkBlockDevice/nbd.
+//!
+//! ```text
+//!   client ──► handshake ──► transmission ──► reads (shared by all clients)
+//!     ▲          option         request           │ each read answers
+//!     │                                           ▼
+//!     └──────────── writer ◄──────────────────── outbox (bounded, one a client)
+//! ```
+//!
+//! Whatever a client does, it harms itself alone: what it may have asked for and not yet read is
+//! bounded, in requests and in bytes; a client that stalls holds its own two threads and that
+//! much memory; one that breaks the protocol is hung up on; and one that does not come to the point
+//! loses its place. A failed read is an error of that request, with the storage's own words where
+//! replies are structured.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use export::nbd::{Address, Export, Server, ServerOptions};
+//!
+//! fn serve(view: Arc<dyn storage::Storage>) -> Result<(), export::Error> {
+//!     let exports = vec![Export { name: "sorted".into(), storage: view }];
+//!     let address = Address::Unix("/run/sorted.sock".into());
+//!     let server = Server::new(ServerOptions::new(address, exports))?;
+//!     let stopper = server.stopper();
+//!     std::thread::spawn(move || {
+//!         // ... when a signal or a user says so:
+//!         stopper.stop()
+//!     });
+//!     server.run() // meanwhile: nbdcopy 'nbd+unix:///sorted?socket=/run/sorted.sock' sorted.txt
+//! }
+//! ```
+
+mod address;
+mod handshake;
+mod outbox;
+mod server;
+mod transmission;
+mod wire;
+
+pub use address::Address;
+pub use server::{Export, Server, ServerOptions, Stopper, serve_streams};
+
+/// Clients that may be connected at once; one more is hung up on.
+pub const CONNECTIONS_MAX: usize = 32;
+/// The longest read that a client may ask for, in bytes; the least that the protocol asks of
+/// servers.
+const REQUEST_BYTES_MAX: u32 = 32 << 20;
+/// The size from which aligned reads are efficient, as clients are told, in bytes. Any read is
+/// served, but clients make block sizes of this, and kernels know none above their page.
+const BLOCK_BYTES_PREFERRED: u32 = 4096;
+/// What a client may have asked for and not yet read: so many replies.
+const IN_FLIGHT_REQUESTS_MAX: usize = 32;
+/// The same, in bytes of content: enough to keep reading while replies are written.
+const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;

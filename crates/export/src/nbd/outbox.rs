@@ -1,0 +1,244 @@
+//! The replies of one connection on their way out, and the bound on how many there may be.
+//!
+//! A request is *admitted* before it is done, and counts until its reply has been written to the
+//! client. So what a client has asked for and not yet read is bounded, and a client that asks
+//! faster than it reads waits for itself: its next request stays in its socket.
+//!
+//! ```text
+//!   reader ── admit ──► Ticket ──► worker ── post ──► queue ──► writer ── socket
+//!     ▲                                                           │
+//!     └────────────── room again, when it is written ─────────────┘
+//! ```
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use super::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX};
+
+/// Messages that are written by one system call, at most.
+const MESSAGES_AT_ONCE: usize = 16;
+/// No further message is added to a call that has this many bytes of content: who waits for room
+/// is better told early.
+const BYTES_AT_ONCE: usize = 512 << 10;
+
+#[derive(Default)]
+pub(super) struct Outbox {
+    state: Mutex<State>,
+    /// There is room again, or the connection broke.
+    room: Condvar,
+    /// There is something to write, or the end has come.
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Message>,
+    /// Admitted and not yet written.
+    requests: usize,
+    /// Bytes of content that these may have.
+    bytes: usize,
+    /// The client asks for nothing more.
+    ended: bool,
+    /// Nothing more can or may be written.
+    broken: bool,
+}
+
+struct Message {
+    head: Vec<u8>,
+    content: Vec<u8>,
+    admitted_bytes: usize,
+}
+
+/// The right, and the duty, to post one message.
+pub(super) struct Ticket {
+    outbox: Arc<Outbox>,
+    bytes: usize,
+    posted: bool,
+}
+
+impl Outbox {
+    /// Waits for room for a message with `bytes` of content; `None` when the connection broke.
+    pub(super) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Ticket> {
+        let full = |state: &mut State| {
+            let too_many = state.requests >= IN_FLIGHT_REQUESTS_MAX;
+            let too_large = state.bytes > 0 && state.bytes + bytes > IN_FLIGHT_BYTES_MAX;
+            !state.broken && (too_many || too_large)
+        };
+        let mut state = self.room.wait_while(self.lock(), full).expect("no holder panics");
+        if state.broken {
+            return None;
+        }
+        state.requests += 1;
+        state.bytes += bytes;
+        Some(Ticket { outbox: Arc::clone(self), bytes, posted: false })
+    }
+
+    /// Waits until everything admitted has been written; false when the connection broke.
+    pub(super) fn drain(&self) -> bool {
+        let under_way = |state: &mut State| !state.broken && state.requests > 0;
+        let state = self.room.wait_while(self.lock(), under_way).expect("no holder panics");
+        !state.broken
+    }
+
+    /// Says that nothing more will be admitted: the writer ends with the last reply.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.work.notify_all();
+    }
+
+    /// Ends everything at once; what was not written is dropped.
+    pub(super) fn break_off(&self) {
+        let mut state = self.lock();
+        state.broken = true;
+        state.queue.clear();
+        drop(state);
+        self.room.notify_all();
+        self.work.notify_all();
+    }
+
+    /// Writes messages until [`Outbox::end`] and the last one, or until the connection breaks.
+    pub(super) fn write_to(&self, output: &mut impl Write) {
+        let mut messages = Vec::new();
+        while self.take(&mut messages) {
+            if write_messages(output, &messages).is_err() {
+                return self.break_off();
+            }
+            let mut state = self.lock();
+            for message in messages.drain(..) {
+                state.requests -= 1;
+                state.bytes -= message.admitted_bytes;
+            }
+            drop(state);
+            self.room.notify_all();
+        }
+    }
+
+    /// Takes the next messages, waiting for one; false at the end.
+    fn take(&self, messages: &mut Vec<Message>) -> bool {
+        let idle = |state: &mut State| {
+            let over = state.broken || (state.ended && state.requests == 0);
+            state.queue.is_empty() && !over
+        };
+        let mut state = self.work.wait_while(self.lock(), idle).expect("no holder panics");
+        let mut bytes = 0;
+        while bytes < BYTES_AT_ONCE
+            && messages.len() < MESSAGES_AT_ONCE
+            && let Some(message) = state.queue.pop_front()
+        {
+            bytes += message.content.len();
+            messages.push(message);
+        }
+        !messages.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+}
+
+impl Ticket {
+    /// Posts a message. `head` is made when its place in the order of messages is known.
+    pub(super) fn post(mut self, head: impl FnOnce() -> Vec<u8>, content: Vec<u8>) {
+        self.posted = true;
+        let mut state = self.outbox.lock();
+        if !state.broken {
+            let message = Message { head: head(), content, admitted_bytes: self.bytes };
+            state.queue.push_back(message);
+        }
+        drop(state);
+        self.outbox.work.notify_one();
+    }
+}
+
+impl Drop for Ticket {
+    /// A request that will never be answered leaves nothing to say but goodbye.
+    fn drop(&mut self) {
+        if !self.posted {
+            self.outbox.break_off();
+        }
+    }
+}
+
+fn write_messages(output: &mut impl Write, messages: &[Message]) -> io::Result<()> {
+    let parts = messages.iter().flat_map(|message| [&*message.head, &*message.content]);
+    let mut slices: Vec<_> = parts.map(IoSlice::new).collect();
+    let mut rest = &mut slices[..];
+    // Also skips empty slices at the front, of which nothing could be written.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match output.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut rest, count),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes one byte a call.
+    struct Drip(Vec<u8>);
+
+    impl Write for Drip {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.extend(bytes.first());
+            Ok(bytes.len().min(1))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn messages_leave_in_order_whole() {
+        let outbox = Arc::new(Outbox::default());
+        let tickets: Vec<_> = (0..20).map(|_| outbox.admit(3).expect("open")).collect();
+        for (i, ticket) in (0u8..).zip(tickets) {
+            ticket.post(|| vec![i], if i % 2 == 0 { Vec::new() } else { vec![i; 3] });
+        }
+        outbox.end();
+        let mut out = Drip(Vec::new());
+        outbox.write_to(&mut out);
+        let expected = (0..20u8).flat_map(|i| vec![i; if i % 2 == 0 { 1 } else { 4 }]);
+        assert_eq!(out.0, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_asks_for_too_much_waits_until_it_is_read() {
+        let outbox = Arc::new(Outbox::default());
+        let first = outbox.admit(IN_FLIGHT_BYTES_MAX).expect("open");
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| outbox.admit(1).expect("open").post(Vec::new, vec![2]));
+            scope.spawn(|| outbox.write_to(&mut io::sink()));
+            assert_eq!(outbox.lock().requests, 1, "the second is not admitted");
+            first.post(Vec::new, vec![1]);
+            second.join().expect("admitted");
+            assert!(outbox.drain());
+            outbox.end();
+        });
+    }
+
+    #[test]
+    fn even_one_larger_than_the_bound_is_admitted_alone() {
+        let outbox = Arc::new(Outbox::default());
+        assert!(outbox.admit(IN_FLIGHT_BYTES_MAX + 1).is_some());
+    }
+
+    #[test]
+    fn a_broken_connection_admits_nothing_and_keeps_nobody() {
+        let outbox = Arc::new(Outbox::default());
+        let whole: Vec<_> = (0..IN_FLIGHT_REQUESTS_MAX).map(|_| outbox.admit(0)).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(outbox.admit(0).is_none()));
+            scope.spawn(|| outbox.write_to(&mut io::sink()));
+            drop(whole);
+        });
+        assert!(!outbox.drain());
+    }
+}

@@ -1,0 +1,354 @@
+//! A server: what it exports, how long it lives, how it ends.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io::{self, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use storage::Storage;
+
+use super::address::{Address, Listener, Stream};
+use super::handshake::{self, Listed};
+use super::transmission::{self, Answer};
+use super::{CONNECTIONS_MAX, wire};
+use crate::reads::{Content, Reads};
+use crate::{Error, OnError};
+
+/// How long clients may take to read what they have asked for when the server is stopped.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pause after the system refused a connection, as it does when descriptors run out.
+const BREATHER: Duration = Duration::from_millis(50);
+/// Requests are small and come in bursts.
+const INPUT_BYTES: usize = 4096;
+
+/// One storage to be served.
+pub struct Export {
+    /// What clients call it. The first of a server's exports has the empty name, too.
+    pub name: String,
+    /// Its bytes. The size is asked once, when the server is made; size and bytes must not change.
+    pub storage: Arc<dyn Storage>,
+}
+
+/// What to serve where; [`ServerOptions::new`] gives the usual choices.
+pub struct ServerOptions {
+    /// Where to listen.
+    pub address: Address,
+    /// The exports, each with a name of its own.
+    pub exports: Vec<Export>,
+    /// How many reads run at once (at least one does). Each worker holds
+    /// [`crate::READ_BYTES_MAX`].
+    pub threads: usize,
+    /// How long a client may take to choose an export before it is hung up on.
+    pub handshake_timeout: Duration,
+    /// Told about every failed read, from the worker it happened in.
+    pub on_error: Option<OnError>,
+}
+
+impl ServerOptions {
+    /// `exports` at `address`, two reads at once, half a minute for the handshake, failures told
+    /// only by [`Server::run`].
+    #[must_use]
+    pub fn new(address: Address, exports: Vec<Export>) -> Self {
+        ServerOptions {
+            address,
+            exports,
+            threads: 2,
+            handshake_timeout: Duration::from_secs(30),
+            on_error: None,
+        }
+    }
+}
+
+/// A server that listens; [`Server::run`] serves.
+pub struct Server {
+    shared: Arc<Shared>,
+    exports: Vec<Listed>,
+    reads: Reads<Answer>,
+    threads: usize,
+    handshake_timeout: Duration,
+}
+
+/// Ends [`Server::run`] from another thread, for example the one that waits for signals. It
+/// locks, so it is nothing for a signal handler itself.
+#[derive(Clone)]
+pub struct Stopper {
+    shared: Arc<Shared>,
+}
+
+/// What a server and its stoppers share.
+struct Shared {
+    listener: Listener,
+    stopping: AtomicBool,
+    /// Connected clients.
+    clients: Mutex<HashMap<u64, Arc<Stream>>>,
+    gone: Condvar,
+}
+
+impl Server {
+    /// Checks the names and begins to listen.
+    ///
+    /// # Errors
+    /// A bad name, or an address that cannot be listened on.
+    pub fn new(options: ServerOptions) -> Result<Server, Error> {
+        check_names(&options.exports)?;
+        let listener = Listener::bind(&options.address)?;
+        let (exports, contents) = options.exports.into_iter().map(split).unzip();
+        Ok(Server {
+            shared: Arc::new(Shared {
+                listener,
+                stopping: AtomicBool::new(false),
+                clients: Mutex::default(),
+                gone: Condvar::new(),
+            }),
+            exports,
+            reads: Reads::new(contents, options.on_error),
+            threads: options.threads.max(1),
+            handshake_timeout: options.handshake_timeout,
+        })
+    }
+
+    /// Where it listens, with the port that was chosen.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.shared.listener.address
+    }
+
+    /// A handle that can end it from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Serves until [`Stopper::stop`]. Then clients still get what they have asked for, within
+    /// two seconds.
+    ///
+    /// # Errors
+    /// The first read that failed, or a thread that could not be started.
+    pub fn run(self) -> Result<(), Error> {
+        let served = thread::scope(|scope| {
+            let served = self.start_workers(scope).map(|()| self.accept(scope));
+            self.shared.listener.close();
+            self.shared.see_off();
+            self.reads.close();
+            served
+        });
+        served.map_err(|e| Error::Listen {
+            address: self.address().to_string(),
+            problem: format!("no thread to serve it: {e}"),
+        })?;
+        self.reads.take_first_error().map_or(Ok(()), Err)
+    }
+
+    fn start_workers<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> io::Result<()> {
+        for worker in 0..self.threads {
+            let name = format!("nbd-{worker}");
+            thread::Builder::new().name(name).spawn_scoped(scope, || self.reads.work())?;
+        }
+        Ok(())
+    }
+
+    /// Takes clients until the server is stopped.
+    fn accept<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        for id in 0.. {
+            let accepted = self.shared.listener.accept();
+            if self.shared.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            let Ok(stream) = accepted else {
+                // Clients that changed their mind, or no descriptors: both pass.
+                thread::sleep(BREATHER);
+                continue;
+            };
+            let stream = Arc::new(stream);
+            // One too many, or one just as the server stops, sees its connection closed.
+            if !self.shared.enter(id, &stream) {
+                continue;
+            }
+            let connection = move || {
+                // How it ended concerns the client alone; failed reads are told elsewhere.
+                let _ = self.serve(&stream);
+                stream.shut_down(Shutdown::Both);
+                self.shared.leave(id);
+            };
+            let thread = thread::Builder::new().name("nbd-client".into());
+            if thread.spawn_scoped(scope, connection).is_err() {
+                self.shared.leave(id);
+            }
+        }
+    }
+
+    fn serve(&self, stream: &Stream) -> io::Result<()> {
+        let until = Instant::now() + self.handshake_timeout;
+        let mut input = BufReader::with_capacity(INPUT_BYTES, Timed { stream, until: Some(until) });
+        let mut output = Timed { stream, until: Some(until) };
+        let Some(agreed) = handshake::negotiate(&mut input, &mut output, &self.exports)? else {
+            return Ok(());
+        };
+        // From here on a client may be as slow as it likes: it waits for itself.
+        stream.set_timeout(None)?;
+        input.get_mut().until = None;
+        output.until = None;
+        let hang_up = || stream.shut_down(Shutdown::Both);
+        transmission::serve(&mut input, &mut output, agreed, &self.reads, hang_up)
+    }
+}
+
+/// Serves one client over any two streams of bytes, for example those of a child process, in the
+/// calling thread and two others, until the client leaves, breaks the protocol, or a stream fails.
+/// There is no limit on its time.
+///
+/// # Errors
+/// A bad name, the first read that failed, or no thread.
+pub fn serve_streams(
+    exports: Vec<Export>,
+    input: impl Read,
+    mut output: impl Write + Send,
+) -> Result<(), Error> {
+    check_names(&exports)?;
+    let (listed, contents): (Vec<_>, _) = exports.into_iter().map(split).unzip();
+    let reads = Reads::new(contents, None);
+    let mut input = BufReader::with_capacity(INPUT_BYTES, input);
+    // A client that breaks the protocol is told so by the end of the conversation.
+    let Ok(Some(agreed)) = handshake::negotiate(&mut input, &mut output, &listed) else {
+        return Ok(());
+    };
+    let served = thread::scope(|scope| {
+        let worker = thread::Builder::new().name("nbd-0".into());
+        worker.spawn_scoped(scope, || reads.work())?;
+        let served = transmission::serve(&mut input, &mut output, agreed, &reads, || {});
+        reads.close();
+        served
+    });
+    served.map_err(|e| Error::Listen {
+        address: "the client".into(),
+        problem: format!("no thread to serve it: {e}"),
+    })?;
+    reads.take_first_error().map_or(Ok(()), Err)
+}
+
+impl Stopper {
+    /// Stops listening and taking requests. After this [`Server::run`] returns.
+    pub fn stop(&self) {
+        let clients = self.shared.lock();
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.listener.close();
+        for stream in clients.values() {
+            // Requests end here; replies go on.
+            stream.shut_down(Shutdown::Read);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Stream>>> {
+        self.clients.lock().expect("no holder panics")
+    }
+
+    /// Counts a client in; false when there is no place for it.
+    fn enter(&self, id: u64, stream: &Arc<Stream>) -> bool {
+        let mut clients = self.lock();
+        let room = clients.len() < CONNECTIONS_MAX && !self.stopping.load(Ordering::SeqCst);
+        if room {
+            clients.insert(id, Arc::clone(stream));
+        }
+        room
+    }
+
+    fn leave(&self, id: u64) {
+        self.lock().remove(&id);
+        self.gone.notify_all();
+    }
+
+    /// Waits until all clients are gone; not for long.
+    fn see_off(&self) {
+        let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
+        let waited = self.gone.wait_timeout_while(self.lock(), PATIENCE, some);
+        let (clients, _) = waited.expect("no holder panics");
+        for stream in clients.values() {
+            stream.shut_down(Shutdown::Both);
+        }
+        let clients = self.gone.wait_while(clients, some).expect("no holder panics");
+        drop(clients);
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", self.address()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = &self.shared.listener.address;
+        f.debug_struct("Stopper").field("address", address).finish_non_exhaustive()
+    }
+}
+
+/// A stream whose reads and writes end, together, at a point of time.
+struct Timed<'a> {
+    stream: &'a Stream,
+    until: Option<Instant>,
+}
+
+impl Timed<'_> {
+    fn arm(&self) -> io::Result<()> {
+        let Some(until) = self.until else { return Ok(()) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_timeout(Some(left))
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.arm()?;
+        self.stream.read(out)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.arm()?;
+        self.stream.write(bytes)
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.arm()?;
+        self.stream.write_vectored(parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn check_names(exports: &[Export]) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    for Export { name, .. } in exports {
+        let problem = if name.is_empty() {
+            "an export needs a name"
+        } else if name.contains('\0') {
+            "a name has no NUL"
+        } else if name.len() > wire::STRING_BYTES_MAX {
+            "a name has at most 4096 bytes"
+        } else if !seen.insert(name) {
+            "two exports would bear it"
+        } else {
+            continue;
+        };
+        return Err(Error::Name { name: name.clone(), problem });
+    }
+    Ok(())
+}
+
+fn split(export: Export) -> (Listed, Content) {
+    let content = Content::new(export.storage);
+    (Listed { name: export.name, size: content.size }, content)
+}

@@ -1,0 +1,287 @@
+//! The second phase of a connection: requests and replies.
+//!
+//! One thread reads requests and hands the reads to the workers that all connections share; one
+//! thread writes replies as they come, in any order.
+//!
+//! | request | reply |
+//! |---|---|
+//! | READ, structured | a chunk for each [`READ_BYTES_MAX`], each when its bytes are there |
+//! | READ, structured, don't fragment | one chunk; EOVERFLOW beyond [`READ_BYTES_MAX`] |
+//! | READ, simple | one reply; beyond [`READ_BYTES_MAX`] part by part, with nothing else under way, and a failure after the first part ends the connection, as the protocol asks |
+//! | BLOCK_STATUS | one extent: all of it is data |
+//! | FLUSH | done: nothing is ever written |
+//! | WRITE, TRIM, WRITE_ZEROES | EPERM |
+//! | DISC, or the end of the stream | what is under way is answered, then the end |
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use super::REQUEST_BYTES_MAX;
+use super::handshake::Agreed;
+use super::outbox::{Outbox, Ticket};
+use super::wire::{self, Request, command, command_flag, errno};
+use crate::READ_BYTES_MAX;
+use crate::reads::{Reads, Reply};
+
+/// Serves a client that has chosen an export, until it leaves or breaks the protocol. `hang_up`
+/// ends blocked reads of `input` and writes to `output`.
+///
+/// # Errors
+/// When there is no thread for it.
+pub(super) fn serve(
+    input: &mut impl Read,
+    output: &mut (impl Write + Send),
+    agreed: Agreed,
+    reads: &Reads<Answer>,
+    hang_up: impl Fn() + Sync,
+) -> io::Result<()> {
+    let outbox = Arc::new(Outbox::default());
+    thread::scope(|scope| {
+        let writer = || {
+            outbox.write_to(output);
+            hang_up();
+        };
+        thread::Builder::new().name("nbd-writer".into()).spawn_scoped(scope, writer)?;
+        let requests = Requests { agreed, reads, outbox: Arc::clone(&outbox) };
+        match requests.serve(input) {
+            End::Left => outbox.end(),
+            End::Broken => {
+                outbox.break_off();
+                hang_up();
+            }
+        }
+        Ok(())
+    })
+}
+
+/// How the requests of a client ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// What is under way is still to be answered.
+    Left,
+    Broken,
+}
+
+struct Requests<'a> {
+    agreed: Agreed,
+    reads: &'a Reads<Answer>,
+    outbox: Arc<Outbox>,
+}
+
+impl Requests<'_> {
+    fn serve(&self, input: &mut impl Read) -> End {
+        loop {
+            let mut bytes = [0; Request::BYTES];
+            if input.read_exact(&mut bytes).is_err() {
+                return End::Left;
+            }
+            let Some(request) = Request::decode(&bytes) else { return End::Broken };
+            if let Err(end) = self.answer(request, input) {
+                return end;
+            }
+        }
+    }
+
+    fn answer(&self, request: Request, input: &mut impl Read) -> Result<(), End> {
+        let Request { flags, command, cookie, len, .. } = request;
+        match command {
+            command::READ => self.read(request),
+            command::DISC => Err(End::Left),
+            command::FLUSH if flags == 0 => self.done(cookie),
+            command::BLOCK_STATUS => self.block_status(request),
+            command::WRITE => {
+                // More than this is no mistake.
+                if len > REQUEST_BYTES_MAX {
+                    return Err(End::Broken);
+                }
+                skip(input, len)?;
+                self.refuse(cookie, errno::PERM, "this export is read-only")
+            }
+            command::TRIM | command::WRITE_ZEROES => {
+                self.refuse(cookie, errno::PERM, "this export is read-only")
+            }
+            command::FLUSH => self.refuse(cookie, errno::INVAL, "unknown flags"),
+            _ => self.refuse(cookie, errno::INVAL, "unknown command"),
+        }
+    }
+
+    fn read(&self, request: Request) -> Result<(), End> {
+        let Request { flags, cookie, offset, len, .. } = request;
+        let structured = self.agreed.structured;
+        let allowed = if structured { command_flag::DF } else { 0 };
+        if flags & !allowed != 0 {
+            return self.refuse(cookie, errno::INVAL, "unknown flags");
+        }
+        if !self.is_inside(offset, len) {
+            return self.refuse(cookie, errno::INVAL, "the read passes the end of the export");
+        }
+        if len > REQUEST_BYTES_MAX {
+            let error = if structured { errno::OVERFLOW } else { errno::INVAL };
+            return self.refuse(cookie, error, "the read is longer than 32 MiB");
+        }
+        let pieces = || (0..len as usize).step_by(READ_BYTES_MAX);
+        let piece = |from: usize| (offset + from as u64, READ_BYTES_MAX.min(len as usize - from));
+        if len == 0 {
+            return self.done(cookie);
+        }
+        if !structured {
+            if len as usize > READ_BYTES_MAX {
+                return self.read_in_parts(cookie, pieces().map(piece));
+            }
+            let ticket = self.admit(len as usize)?;
+            self.submit(offset, len as usize, ticket, cookie, How::Simple);
+            return Ok(());
+        }
+        if flags & command_flag::DF != 0 && len as usize > READ_BYTES_MAX {
+            let why = "reads of more than 1 MiB are fragmented";
+            return self.refuse(cookie, errno::OVERFLOW, why);
+        }
+        let left = Arc::new(AtomicUsize::new(pieces().len()));
+        for (offset, len) in pieces().map(piece) {
+            let ticket = self.admit(len)?;
+            self.submit(offset, len, ticket, cookie, How::Chunk { left: Arc::clone(&left) });
+        }
+        Ok(())
+    }
+
+    /// A long simple read: its parts in order, nothing between them.
+    fn read_in_parts(
+        &self,
+        cookie: u64,
+        parts: impl Iterator<Item = (u64, usize)>,
+    ) -> Result<(), End> {
+        if !self.outbox.drain() {
+            return Err(End::Broken);
+        }
+        for (i, (offset, len)) in parts.enumerate() {
+            let ticket = self.admit(len)?;
+            let (posted, heard) = mpsc::channel();
+            self.submit(offset, len, ticket, cookie, How::Part { is_first: i == 0, posted });
+            match heard.recv() {
+                Ok(true) => {}
+                Ok(false) if i == 0 => return Ok(()),
+                _ => return Err(End::Broken),
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&self, offset: u64, len: usize, ticket: Ticket, cookie: u64, how: How) {
+        let answer = Answer { ticket, cookie, offset, how };
+        self.reads.read(self.agreed.export, offset, len, answer);
+    }
+
+    fn block_status(&self, request: Request) -> Result<(), End> {
+        let Request { flags, cookie, offset, len, .. } = request;
+        let problem = if !self.agreed.block_status {
+            "no metadata context was selected for this export"
+        } else if flags & !command_flag::REQ_ONE != 0 {
+            "unknown flags"
+        } else if len == 0 || !self.is_inside(offset, len) {
+            "the range is empty or passes the end of the export"
+        } else {
+            self.admit(0)?.post(|| wire::status_chunk(cookie, len), Vec::new());
+            return Ok(());
+        };
+        self.refuse(cookie, errno::INVAL, problem)
+    }
+
+    fn is_inside(&self, offset: u64, len: u32) -> bool {
+        offset.checked_add(u64::from(len)).is_some_and(|end| end <= self.agreed.size)
+    }
+
+    fn done(&self, cookie: u64) -> Result<(), End> {
+        let structured = self.agreed.structured;
+        let head =
+            || if structured { wire::done_chunk(cookie) } else { wire::simple_reply(cookie, 0) };
+        self.admit(0)?.post(head, Vec::new());
+        Ok(())
+    }
+
+    fn refuse(&self, cookie: u64, error: u32, why: &str) -> Result<(), End> {
+        let structured = self.agreed.structured;
+        let head = || match structured {
+            true => wire::error_chunk(cookie, error, why),
+            false => wire::simple_reply(cookie, error),
+        };
+        self.admit(0)?.post(head, Vec::new());
+        Ok(())
+    }
+
+    fn admit(&self, bytes: usize) -> Result<Ticket, End> {
+        self.outbox.admit(bytes).ok_or(End::Broken)
+    }
+}
+
+/// Reads what a write would have brought.
+fn skip(input: &mut impl Read, len: u32) -> Result<(), End> {
+    match io::copy(&mut input.take(u64::from(len)), &mut io::sink()) {
+        Ok(count) if count == u64::from(len) => Ok(()),
+        _ => Err(End::Left),
+    }
+}
+
+/// How the bytes of a read, or of a piece of one, become a reply.
+pub(super) struct Answer {
+    ticket: Ticket,
+    cookie: u64,
+    offset: u64,
+    how: How,
+}
+
+enum How {
+    /// A simple reply of all bytes.
+    Simple,
+    /// A part of a simple reply; `posted` is told whether it could be read.
+    Part { is_first: bool, posted: mpsc::Sender<bool> },
+    /// A chunk of a structured reply, `left` of which are still to come.
+    Chunk { left: Arc<AtomicUsize> },
+}
+
+/// Whether this chunk is the last of its reply; asked while its place in the order is held.
+fn is_last(left: &AtomicUsize) -> bool {
+    left.fetch_sub(1, Ordering::Relaxed) == 1
+}
+
+impl Reply for Answer {
+    fn data(self, bytes: &[u8]) {
+        let Answer { ticket, cookie, offset, how } = self;
+        let content = bytes.to_vec();
+        match how {
+            How::Simple => ticket.post(|| wire::simple_reply(cookie, 0), content),
+            How::Part { is_first, posted } => {
+                let head = || if is_first { wire::simple_reply(cookie, 0) } else { Vec::new() };
+                ticket.post(head, content);
+                // Nobody listens when the connection broke meanwhile.
+                let _ = posted.send(true);
+            }
+            How::Chunk { left } => {
+                let head = || wire::data_chunk(cookie, is_last(&left), offset, bytes.len());
+                ticket.post(head, content);
+            }
+        }
+    }
+
+    fn failed(self, why: &str) {
+        let Answer { ticket, cookie, offset, how } = self;
+        match how {
+            How::Simple => ticket.post(|| wire::simple_reply(cookie, errno::IO), Vec::new()),
+            How::Part { is_first, posted } => {
+                if is_first {
+                    ticket.post(|| wire::simple_reply(cookie, errno::IO), Vec::new());
+                } else {
+                    // Too late for an error: the client was promised all bytes.
+                    drop(ticket);
+                }
+                let _ = posted.send(false);
+            }
+            How::Chunk { left } => {
+                let head =
+                    || wire::error_offset_chunk(cookie, is_last(&left), errno::IO, why, offset);
+                ticket.post(head, Vec::new());
+            }
+        }
+    }
+}
