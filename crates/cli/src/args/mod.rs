@@ -2,6 +2,7 @@
 //!
 //! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
 
+mod export;
 mod generate;
 mod mount;
 mod order;
@@ -13,6 +14,7 @@ mod view;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
@@ -52,6 +54,7 @@ pub enum Command {
     Sort(SortArgs),
     Cat(CatArgs),
     Mount(MountArgs),
+    Export(ExportArgs),
     Materialize(MaterializeArgs),
     Info(InfoArgs),
     Verify(VerifyArgs),

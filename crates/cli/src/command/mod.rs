@@ -1,6 +1,7 @@
 //! One file a subcommand: what it means (from [`crate::config`]) in, what happened out.
 
 mod cat;
+mod export;
 mod generate;
 mod info;
 mod manual;
@@ -31,6 +32,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Sort(typed) => sort::run(&typed.try_into()?, cancel),
         Command::Cat(typed) => cat::run(&typed.try_into()?, cancel),
         Command::Mount(typed) => mount::run(typed.try_into()?, cancel),
+        Command::Export(typed) => export::run(typed.try_into()?, cancel),
         Command::Materialize(typed) => materialize::run(&typed.try_into()?, cancel),
         Command::Info(typed) => info::run(&typed),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),

@@ -3,6 +3,7 @@
 //! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every
 //! refusal names the flag. The types here have no options left that contradict one another.
 
+mod export;
 mod generate;
 mod memory;
 mod order;
@@ -12,6 +13,7 @@ mod view;
 
 use std::path::PathBuf;
 
+pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use sort::{Destination, SortConfig, Sorting, Task};
 pub use verify::{Subject, VerifyConfig};
@@ -74,6 +76,7 @@ mod tests {
             Command::Sort(typed) => SortConfig::try_from(typed).err(),
             Command::Cat(typed) => CatConfig::try_from(typed).err(),
             Command::Mount(typed) => MountConfig::try_from(typed).err(),
+            Command::Export(typed) => ExportConfig::try_from(typed).err(),
             Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),

@@ -4,8 +4,18 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 9] =
-    ["sort", "cat", "mount", "materialize", "info", "verify", "generate", "completions", "man"];
+const COMMANDS: [&str; 10] = [
+    "sort",
+    "cat",
+    "mount",
+    "export",
+    "materialize",
+    "info",
+    "verify",
+    "generate",
+    "completions",
+    "man",
+];
 
 /// Compares with `tests/command/golden/NAME`, or rewrites it.
 fn golden(name: &str, found: &[u8]) {

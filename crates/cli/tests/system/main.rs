@@ -9,6 +9,7 @@
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
 //! - `memory`: what a sort may take, enforced by a memory control group
 //! - `mount`: a mounted view, read by the programs that people use
+//! - `export`: views served to NBD clients
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
 //! `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
@@ -17,6 +18,7 @@
 
 mod crash;
 mod differential;
+mod export;
 mod faults;
 mod formats;
 mod harness;

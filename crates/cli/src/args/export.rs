@@ -1,0 +1,35 @@
+//! `merganser export`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Size;
+
+/// Serve views to NBD clients
+///
+/// Each view becomes a read-only network block device of the exact size of the sorted data, called
+/// by the view's name without .view; the first is the default export, too. nbdcopy, qemu-img,
+/// virtual machines and nbd-client read them, at most 32 clients at once. The command runs until it
+/// is interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser export big.view --nbd big.sock &
+  nbdcopy 'nbd+unix:///?socket=big.sock' sorted.txt
+  qemu-img convert -O qcow2 'nbd+unix:///?socket=big.sock' sorted.qcow2
+  merganser export a.view b.view --nbd 0.0.0.0:10809   as nbd://this-host/a and nbd://this-host/b")]
+pub struct ExportArgs {
+    /// The views, each with a name of its own
+    #[arg(required = true, value_name = "VIEW")]
+    pub views: Vec<PathBuf>,
+
+    /// Where to listen: a socket in the file system, that only this user can open, or a TCP port
+    /// for everybody who can reach it. Port 0 is a free one; the address is printed
+    #[arg(long, value_name = "SOCKET|HOST:PORT")]
+    pub nbd: String,
+
+    /// Use at most this much memory, shared by the views [default: a quarter of what is available]
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+}

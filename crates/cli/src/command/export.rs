@@ -1,0 +1,38 @@
+//! `merganser export`.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use export::nbd::{Address, Export, Server, ServerOptions};
+
+use crate::config::ExportConfig;
+use crate::failure::{Failure, notice};
+use crate::signals::Cancel;
+
+/// Serves views until a signal ends it.
+pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let mut exports = Vec::new();
+    for (view, name) in config.views {
+        let view = super::open_view(&view, config.view_memory_bytes, config.threads)?;
+        exports.push(Export { name, storage: Arc::new(view) });
+    }
+    let port_is_chosen = matches!(&config.address, Address::Tcp(at) if at.ends_with(":0"));
+    let server = Server::new(ServerOptions {
+        threads: config.threads,
+        on_error: Some(Box::new(|error| notice(&error.to_string()))),
+        ..ServerOptions::new(config.address, exports)
+    })?;
+    if port_is_chosen {
+        let mut out = io::stdout();
+        writeln!(out, "{}", server.address())
+            .and_then(|()| out.flush())
+            .map_err(|e| Failure::on_stdout(&e))?;
+    }
+    let stopper = server.stopper();
+    let cancel = cancel.clone();
+    std::thread::spawn(move || {
+        cancel.wait();
+        stopper.stop();
+    });
+    Ok(server.run()?)
+}

@@ -1,0 +1,79 @@
+//! What `merganser export` was asked to serve.
+
+use std::path::PathBuf;
+
+use export::nbd::Address;
+
+use super::{memory_bytes, threads, view_name};
+use crate::args::ExportArgs;
+use crate::failure::Failure;
+
+/// What `merganser export` is to serve.
+#[derive(Debug)]
+pub struct ExportConfig {
+    /// The views, and what clients call them.
+    pub views: Vec<(PathBuf, String)>,
+    /// Where to listen.
+    pub address: Address,
+    /// How many threads read.
+    pub threads: usize,
+    /// The memory budget of each view: an equal share.
+    pub view_memory_bytes: u64,
+}
+
+impl TryFrom<ExportArgs> for ExportConfig {
+    type Error = Failure;
+
+    fn try_from(typed: ExportArgs) -> Result<Self, Failure> {
+        let address = typed.nbd.parse().map_err(|why| format!("--nbd: {why}"))?;
+        let mut views: Vec<(PathBuf, String)> = Vec::new();
+        for view in typed.views {
+            // `x.view/.` and `.` have a name, too, once resolved.
+            let resolved = view.canonicalize().map_err(|e| Failure::on(&view, &e))?;
+            let name = view_name(&resolved);
+            if let Some((other, _)) = views.iter().find(|(_, taken)| *taken == name) {
+                let (view, other) = (view.display(), other.display());
+                let why = format!("{other} and {view} would both be called '{name}'; rename one");
+                return Err(why.into());
+            }
+            views.push((view, name));
+        }
+        Ok(ExportConfig {
+            address,
+            threads: threads(None)?,
+            view_memory_bytes: memory_bytes(typed.memory)? / views.len() as u64,
+            views,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, refusal};
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn views_share_the_memory_and_have_names_of_their_own() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let view = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(&path).expect("made");
+            path.to_str().expect("text").to_owned()
+        };
+        let (a, b, other_a) = (view("a.view"), view("b.view"), view("other/a.view"));
+        let words = ["export", &a, &format!("{b}/."), "--nbd", "localhost:0", "-S", "100M"];
+        let Command::Export(typed) = config(&words) else { unreachable!() };
+        let meant = ExportConfig::try_from(typed)
+            .unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
+        let names: Vec<_> = meant.views.iter().map(|(_, name)| &**name).collect();
+        assert_eq!((names, meant.view_memory_bytes), (vec!["a", "b"], 50 << 20));
+
+        let sentence = refusal(&["export", &a, &other_a, "--nbd", "s"]);
+        assert!(sentence.ends_with("would both be called 'a'; rename one"), "{sentence}");
+        let sentence = refusal(&["export", &a, "--nbd", "host:port"]);
+        assert!(sentence.starts_with("--nbd: 'port' is no port"), "{sentence}");
+        let sentence = refusal(&["export", "/missing.view", "--nbd", "s"]);
+        assert_eq!(sentence, "/missing.view: No such file or directory");
+    }
+}

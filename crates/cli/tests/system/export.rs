@@ -1,0 +1,201 @@
+//! Views served to NBD clients that know nothing of views.
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::{
+    Chance, Folder, fails, merganser, merganser_itself, names, prints, small_memory, sorted_lines,
+    stderr, view_of,
+};
+
+/// A view that is served on the socket `s`, and its bytes.
+struct Exported {
+    folder: Folder,
+    server: Child,
+    sorted: Vec<u8>,
+}
+
+impl Exported {
+    fn new() -> Self {
+        let memory = small_memory();
+        let content = Chance::new().lines((memory * 2) as usize);
+        let sorted = sorted_lines(&content);
+        let folder = Folder::new();
+        let input = folder.write("input", &content);
+        let options = format!("--memory={memory}");
+        fs::rename(view_of(&folder, &input, &[&options]), folder.at("big.view")).expect("renamed");
+        let small = folder.write("small", b"b\na\n");
+        fs::rename(view_of(&folder, &small, &[]), folder.at("small.view")).expect("renamed");
+        Self::serve(folder, sorted)
+    }
+
+    fn serve(folder: Folder, sorted: Vec<u8>) -> Self {
+        let mut server = merganser_itself(["export"])
+            .args([folder.at("big.view"), folder.at("small.view")])
+            .arg("--nbd")
+            .arg(folder.at("s"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let start = Instant::now();
+        while std::os::unix::net::UnixStream::connect(folder.at("s")).is_err() {
+            if server.try_wait().expect("asked").is_some() || start.elapsed().as_secs() > 30 {
+                let _ = server.kill();
+                let output = server.wait_with_output().expect("it ends");
+                panic!("not served: {}: {}", output.status, stderr(&output));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Exported { folder, server, sorted }
+    }
+
+    fn uri(&self, export: &str) -> String {
+        format!("nbd+unix:///{export}?socket={}", self.folder.at("s").display())
+    }
+
+    fn copy(&self) -> PathBuf {
+        self.folder.at("copy")
+    }
+
+    /// Ends the server with `signal`; gives its status and what it said.
+    fn end(&mut self, signal: libc::c_int) -> (Option<i32>, String) {
+        kill(&self.server, signal);
+        let status = self.server.wait().expect("it ends");
+        let mut said = String::new();
+        self.server.stderr.as_mut().expect("piped").read_to_string(&mut said).expect("read");
+        (status.code(), said)
+    }
+}
+
+impl Drop for Exported {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn kill(child: &Child, signal: libc::c_int) {
+    let pid = libc::pid_t::try_from(child.id()).expect("a pid");
+    // SAFETY: a signal to a child that has not been waited for, so the pid is its own.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// True, with a line said, when a client is not installed.
+fn skipped(program: &str) -> bool {
+    let started = Command::new(program).arg("--version").output();
+    let missing = started.is_err_and(|e| e.kind() == ErrorKind::NotFound);
+    if missing {
+        eprintln!("skipped: {program} is not installed");
+    }
+    missing
+}
+
+#[test]
+fn clients_read_the_sorted_file() {
+    let e = Exported::new();
+    if !skipped("nbdcopy") {
+        prints(Command::new("nbdcopy").arg(e.uri("")).arg(e.copy()));
+        assert!(fs::read(e.copy()).expect("copied") == e.sorted);
+        let small = prints(Command::new("nbdcopy").arg(e.uri("small")).arg("-"));
+        assert_eq!(small, b"a\nb\n");
+    }
+    if !skipped("qemu-img") {
+        let convert = ["convert", "-f", "raw", "-O", "raw"];
+        prints(Command::new("qemu-img").args(convert).arg(e.uri("big")).arg(e.copy()));
+        let copy = fs::read(e.copy()).expect("converted");
+        assert!(copy.starts_with(&e.sorted) && copy.len() < e.sorted.len() + 512);
+    }
+}
+
+#[test]
+fn signals_end_it_and_remove_the_socket() {
+    let mut e = Exported::new();
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let (status, said) = e.end(signal);
+        assert_eq!((status, &*said), (Some(0), ""), "signal {signal}");
+        assert!(!e.folder.at("s").exists());
+        let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
+        e = Exported::serve(folder, sorted);
+    }
+    // What a killed server leaves is replaced; a living one's is not.
+    let view = e.folder.at("small.view");
+    let second = merganser(["export"]).arg(&view).arg("--nbd").arg(e.folder.at("s")).output();
+    let said = stderr(&second.expect("it starts"));
+    assert!(said.contains("a server listens there already"), "{said}");
+    e.end(libc::SIGKILL);
+    assert!(e.folder.at("s").exists());
+    let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
+    e = Exported::serve(folder, sorted);
+    assert_eq!(e.end(libc::SIGTERM).0, Some(0));
+    assert!(!e.folder.names().contains(&"s".to_owned()));
+}
+
+#[test]
+fn a_free_port_is_printed() {
+    let folder = Folder::new();
+    let input = folder.write("input", b"b\na\n");
+    let view = view_of(&folder, &input, &[]);
+    let mut server = merganser_itself(["export"])
+        .arg(view)
+        .args(["--nbd", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut said = String::new();
+    let mut stdout = BufReader::new(server.stdout.take().expect("piped"));
+    stdout.read_line(&mut said).expect("a line");
+    let at = said.trim_end();
+    assert!(at.starts_with("127.0.0.1:") && !at.ends_with(":0"), "{said}");
+    if !skipped("nbdcopy") {
+        let copied = prints(Command::new("nbdcopy").arg(format!("nbd://{at}/made")).arg("-"));
+        assert_eq!(copied, b"a\nb\n");
+    }
+    kill(&server, libc::SIGTERM);
+    assert!(server.wait().expect("it ends").success());
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let folder = Folder::new();
+    let input = folder.write("input", b"b\na\n");
+    let view = view_of(&folder, &input, &[]);
+    let export =
+        |view: &PathBuf, nbd: &str| fails(merganser(["export"]).arg(view).args(["--nbd", nbd]));
+    let path = input.to_str().expect("text");
+    assert!(export(&view, path).contains("is no socket"));
+    assert_eq!(fs::read(&input).expect("kept"), b"b\na\n");
+    assert!(export(&view, "/missing/s").contains("its folder does not exist"));
+    assert!(export(&view, "host:port").starts_with("--nbd: 'port' is no port"));
+    assert!(export(&input, "127.0.0.1:0").contains("input"));
+}
+
+/// A damaged view is an error to who reads the damaged part, never other bytes.
+#[test]
+fn damage_is_an_error_of_the_read() {
+    if skipped("nbdcopy") {
+        return;
+    }
+    let mut e = Exported::new();
+    e.end(libc::SIGINT);
+    let view = e.folder.at("big.view");
+    let largest = names(&view)
+        .into_iter()
+        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
+        .expect("a run");
+    let mut bytes = fs::read(view.join(&largest)).expect("there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(view.join(&largest), bytes).expect("written");
+
+    let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
+    let mut e = Exported::serve(folder, sorted);
+    let output = Command::new("nbdcopy").arg(e.uri("big")).arg("-").output().expect("it starts");
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("Input/output error"), "{}", stderr(&output));
+    let (status, said) = e.end(libc::SIGINT);
+    assert_ne!(status, Some(0), "{said}");
+    assert!(said.contains(&largest), "{said}");
+}
