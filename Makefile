@@ -29,7 +29,7 @@ test-bench:
 	@$(PYTHON) -m unittest discover -s bench/tests -t bench
 
 test-rust:
-	@.ci/setup base rust fuse
+	@.ci/setup base rust fuse nbd
 	@$(CARGO) test --workspace --locked
 
 # The tests come last, so that their summary is the end of the output.
