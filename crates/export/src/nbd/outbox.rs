@@ -36,7 +36,9 @@ struct State {
     queue: VecDeque<Message>,
     /// Admitted and not yet written.
     requests: usize,
-    /// Bytes of content that these may have.
+    /// Of these, those whose message has not been posted.
+    unanswered: usize,
+    /// Bytes of content that all of them may have.
     bytes: usize,
     /// The client asks for nothing more.
     ended: bool,
@@ -70,6 +72,7 @@ impl Outbox {
             return None;
         }
         state.requests += 1;
+        state.unanswered += 1;
         state.bytes += bytes;
         Some(Ticket { outbox: Arc::clone(self), bytes, posted: false })
     }
@@ -79,6 +82,13 @@ impl Outbox {
         let under_way = |state: &mut State| !state.broken && state.requests > 0;
         let state = self.room.wait_while(self.lock(), under_way).expect("no holder panics");
         !state.broken
+    }
+
+    /// Waits until every ticket is posted or dropped, even when nobody hears the answers: until
+    /// then workers have something to do for this client.
+    pub(super) fn settle(&self) {
+        let under_way = |state: &mut State| state.unanswered > 0;
+        drop(self.room.wait_while(self.lock(), under_way).expect("no holder panics"));
     }
 
     /// Says that nothing more will be admitted: the writer ends with the last reply.
@@ -142,7 +152,10 @@ impl Ticket {
     pub(super) fn post(mut self, head: impl FnOnce() -> Vec<u8>, content: Vec<u8>) {
         self.posted = true;
         let mut state = self.outbox.lock();
-        if !state.broken {
+        state.unanswered -= 1;
+        if state.broken {
+            self.outbox.room.notify_all();
+        } else {
             let message = Message { head: head(), content, admitted_bytes: self.bytes };
             state.queue.push_back(message);
         }
@@ -155,6 +168,7 @@ impl Drop for Ticket {
     /// A request that will never be answered leaves nothing to say but goodbye.
     fn drop(&mut self) {
         if !self.posted {
+            self.outbox.lock().unanswered -= 1;
             self.outbox.break_off();
         }
     }

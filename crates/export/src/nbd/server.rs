@@ -218,9 +218,10 @@ pub fn serve_streams(
     };
     let served = thread::scope(|scope| {
         let worker = thread::Builder::new().name("nbd-0".into());
-        worker.spawn_scoped(scope, || reads.work())?;
+        let worker = worker.spawn_scoped(scope, || reads.work())?;
         let served = transmission::serve(&mut input, &mut output, agreed, &reads, || {});
         reads.close();
+        worker.join().map_err(|_| io::Error::other("the worker panicked"))?;
         served
     });
     served.map_err(|e| Error::Listen {

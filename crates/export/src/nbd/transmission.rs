@@ -43,7 +43,8 @@ pub(super) fn serve(
             outbox.write_to(output);
             hang_up();
         };
-        thread::Builder::new().name("nbd-writer".into()).spawn_scoped(scope, writer)?;
+        let writer =
+            thread::Builder::new().name("nbd-writer".into()).spawn_scoped(scope, writer)?;
         let requests = Requests { agreed, reads, outbox: Arc::clone(&outbox) };
         match requests.serve(input) {
             End::Left => outbox.end(),
@@ -52,7 +53,9 @@ pub(super) fn serve(
                 hang_up();
             }
         }
-        Ok(())
+        // Or clients that ask and leave, again and again, would pile up work.
+        outbox.settle();
+        writer.join().map_err(|_| io::Error::other("the writer panicked"))
     })
 }
 
