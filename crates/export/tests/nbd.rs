@@ -950,7 +950,14 @@ fn fio_verifies_what_it_reads() {
     let folder = tempfile::tempdir().expect("a folder");
     let pattern = folder.path().join("pattern");
     let pattern = pattern.to_str().expect("text");
-    let verify = ["--verify=pattern", "--verify_pattern=%o", "--verify_fatal=1", "--size=8m"];
+    // Else it leaves a file in the current folder.
+    let verify = [
+        "--verify_state_save=0",
+        "--verify=pattern",
+        "--verify_pattern=%o",
+        "--verify_fatal=1",
+        "--size=8m",
+    ];
     let lay_out =
         [&["--name=l", "--rw=write", "--bs=64k", "--filename", pattern], &verify[..]].concat();
     let Some(_) = program("fio", &[&lay_out[..], &["--do_verify=0"]].concat()) else { return };
