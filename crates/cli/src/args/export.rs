@@ -16,7 +16,7 @@ use super::Size;
 #[command(after_help = "\
 Examples:
   merganser export big.view --nbd big.sock &
-  nbdcopy 'nbd+unix:///?socket=big.sock' sorted.txt
+  nbdcopy --connections=1 'nbd+unix:///?socket=big.sock' sorted.txt
   qemu-img convert -O qcow2 'nbd+unix:///?socket=big.sock' sorted.qcow2
   merganser export a.view b.view --nbd 0.0.0.0:10809   as nbd://this-host/a and nbd://this-host/b")]
 pub struct ExportArgs {
