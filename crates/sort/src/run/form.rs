@@ -553,18 +553,27 @@ impl FirstError for Result<()> {
 
 #[inline]
 fn prefetch(bytes: &[u8], at: usize) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(byte) = bytes.get(at) {
+        prefetch_at(byte);
+    }
+}
+
+/// Asks for the memory at `address`, whatever is there.
+#[inline]
+pub(super) fn prefetch_at(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of x86-64, and prefetching has no effect that a program could see.
-        unsafe { _mm_prefetch(std::ptr::from_ref(byte).cast(), _MM_HINT_T0) };
+        // SAFETY: SSE is part of x86-64, and prefetching has no effect that a program could see, at
+        // any address.
+        unsafe { _mm_prefetch(address.cast(), _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    let _ = address;
 }
 
 /// A buffer as tags.
-fn as_tags(buffer: &mut Buffer) -> &mut [Tag] {
+pub(super) fn as_tags(buffer: &mut Buffer) -> &mut [Tag] {
     let bytes: &mut [u8] = buffer;
     // SAFETY: `Tag` is a transparent `u128`, for which every bit pattern is valid; `align_to_mut`
     // takes care of alignment and length.

@@ -8,11 +8,15 @@
 //!   tag     (key word, place, length) of a record, and the sort that moves only these
 //!   input   reads inputs into chunks that begin and end at record boundaries
 //!   form    chunk -> sorted tags -> records gathered into blocks
+//!   buffer_sort  a buffer of fixed-length records, sorted where it lies or into a second one
+//!   permute      moves the records of a buffer to their places by following cycles
 //! ```
 
+pub mod buffer_sort;
 pub(crate) mod form;
 pub mod format;
 pub(crate) mod input;
+pub mod permute;
 pub mod reader;
 pub mod tag;
 mod word;

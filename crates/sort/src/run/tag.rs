@@ -90,9 +90,9 @@ pub fn prefix_at(key: &[u8], depth: usize) -> u64 {
 }
 
 /// Buckets up to this size are sorted by comparing: their 64 KiB lie in the second-level cache.
-const SMALL: usize = 4096;
+pub(super) const SMALL: usize = 4096;
 const DIGIT_BITS: u32 = 11;
-const DIGITS: usize = 1 << DIGIT_BITS;
+pub(super) const DIGITS: usize = 1 << DIGIT_BITS;
 
 /// Sorts `tags` by all their bits; `scratch` is as long. Runs on `threads` threads.
 pub fn sort(tags: &mut [Tag], scratch: &mut [Tag], threads: usize) {
@@ -127,7 +127,7 @@ pub fn sort(tags: &mut [Tag], scratch: &mut [Tag], threads: usize) {
 }
 
 /// Does each job once, on whichever of `threads` threads is free.
-fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) + Sync) {
+pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) + Sync) {
     let jobs = Mutex::new(jobs.into_iter());
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -190,14 +190,14 @@ fn sort_one(tags: &mut [Tag], other: &mut [Tag], in_place: bool) {
 }
 
 /// Lowest bit of the 11-bit digit that begins at the highest bit in which prefixes differ.
-fn digit_shift(tags: &[Tag]) -> Option<u32> {
+pub(super) fn digit_shift(tags: &[Tag]) -> Option<u32> {
     let first = tags[0].prefix();
     let differing = tags.iter().fold(0, |all, tag| all | (tag.prefix() ^ first));
     (differing != 0).then(|| (64 - differing.leading_zeros()).saturating_sub(DIGIT_BITS))
 }
 
 #[inline]
-fn digit(tag: Tag, shift: u32) -> usize {
+pub(super) fn digit(tag: Tag, shift: u32) -> usize {
     (tag.prefix() >> shift) as usize & (DIGITS - 1)
 }
 

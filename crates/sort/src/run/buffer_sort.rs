@@ -1,0 +1,453 @@
+//! Sorts a buffer of fixed-length records: where it lies, or into a second one (TritonSort 5.2).
+//!
+//! ```text
+//!   records ──► count ──► scatter ──► tags in buckets ──► flag passes, sort, settle ──┬─► permute   in place
+//!   n bytes     keys read twice       16 a record         16 a record and pass        └─► gather    into a second buffer
+//! ```
+//!
+//! The first radix pass needs no scratch, because it is the extraction itself: a first walk over the
+//! records counts the tags of each bucket, a second one writes every tag into its own. Buckets that
+//! are still larger than the cache are parted further by in-place passes (American flag: McIlroy,
+//! Bostic, McIlroy, *Engineering Radix Sort*, 1993), small ones by the standard library's sort. Both
+//! are unstable, which does not matter: a tag's low bits are its record's number, so no two tags are
+//! equal, and equal keys keep their input order.
+//!
+//! In place, the tags are then cut down to record numbers, in their own memory, and [`permute()`]
+//! follows them. In all that takes 1 + 16 / n times the records' bytes: 1.16 for 100-byte records,
+//! where the paper's two sets of tags take 1.32 and a second buffer 2.16. Which one is faster when is
+//! in docs/benchmarks.md.
+//!
+//! Records of varying length cannot change places, since no two places are alike. They are gathered
+//! into pieces (`form`), which need not hold more than what is being written.
+
+use std::ops::Range;
+
+use storage::Buffer;
+
+use super::form::as_tags;
+use super::permute::{self, permute, prefetch_record};
+use super::tag::{DIGITS, SMALL, Tag, digit, digit_shift, on_threads, prefix_at};
+use crate::key::Order;
+use crate::record::Format;
+
+/// Most records of a buffer.
+pub const RECORDS_MAX: usize = permute::RECORDS_MAX;
+
+/// Bytes of memory that sorting takes beside the buffer itself, for every record.
+pub const TAG_BYTES: usize = size_of::<Tag>();
+
+/// How many tags ahead the gather asks for records.
+const AHEAD: usize = 24;
+/// How many records tell the range of the keys.
+const SAMPLE: usize = 4096;
+/// Buckets of the first pass: at most, and with how many tags where fewer do.
+const BUCKET_BITS_MAX: u32 = 13;
+const BUCKET_TAGS: usize = SMALL / 2;
+
+/// Sorts `records` by the keys of `order` with `threads` threads; equal keys keep their order. All
+/// records stay, even if `order` is [`Order::unique`].
+///
+/// `tags` is memory for [`TAG_BYTES`] a record, whose content is of no use before and after.
+///
+/// # Panics
+/// When `order` is not of [`Format::Fixed`], when `records` ends within a record or has more than
+/// [`RECORDS_MAX`], or when `tags` is too small.
+pub fn sort_in_place(records: &mut [u8], order: &Order, tags: &mut Buffer, threads: usize) {
+    let Some(keys) = Keys::new(records, order) else { return };
+    let (bytes, tags) = (keys.record_bytes, &mut as_tags(tags)[..keys.count()]);
+    sort_tags(&keys, tags, threads);
+    permute(records, bytes, sources(tags), threads);
+}
+
+/// As [`sort_in_place`], but leaves the sorted records in `sorted` and `records` as they are.
+///
+/// # Panics
+/// As [`sort_in_place`], and when `sorted` is not as long as `records`.
+pub fn sort_into(
+    records: &[u8],
+    order: &Order,
+    tags: &mut Buffer,
+    sorted: &mut [u8],
+    threads: usize,
+) {
+    assert_eq!(records.len(), sorted.len());
+    let Some(keys) = Keys::new(records, order) else { return sorted.copy_from_slice(records) };
+    let (bytes, tags) = (keys.record_bytes, &mut as_tags(tags)[..keys.count()]);
+    sort_tags(&keys, tags, threads);
+    let part = tags.len().div_ceil(threads.max(1));
+    let jobs = tags.chunks(part).zip(sorted.chunks_mut(part * bytes)).collect();
+    on_threads(threads, jobs, |(tags, sorted): (&[Tag], &mut [u8])| {
+        for (i, place) in sorted.chunks_exact_mut(bytes).enumerate() {
+            if let Some(tag) = tags.get(i + AHEAD) {
+                prefetch_record(records[tag.place() as usize * bytes..].as_ptr(), bytes);
+            }
+            place.copy_from_slice(&records[tags[i].place() as usize * bytes..][..bytes]);
+        }
+    });
+}
+
+/// The records, by number.
+struct Keys<'a> {
+    records: &'a [u8],
+    record_bytes: usize,
+    order: &'a Order,
+    /// Bytes of every key: those of fixed-length records are all of one length.
+    key_bytes: usize,
+}
+
+impl<'a> Keys<'a> {
+    /// None when fewer than two records leave nothing to sort.
+    fn new(records: &'a [u8], order: &'a Order) -> Option<Self> {
+        let Format::Fixed { bytes: record_bytes } = order.format() else {
+            panic!("records of varying length cannot change places");
+        };
+        assert_eq!(records.len() % record_bytes, 0, "whole records");
+        let count = records.len() / record_bytes;
+        assert!(count <= RECORDS_MAX, "{count} records are too many");
+        let mut key = Vec::new();
+        order.encode(records.get(..record_bytes)?, &mut key);
+        (count > 1).then_some(Keys { records, record_bytes, order, key_bytes: key.len() })
+    }
+
+    fn count(&self) -> usize {
+        self.records.len() / self.record_bytes
+    }
+
+    /// Calls `f` with the number and the key's first eight bytes of each of `numbers`.
+    #[inline(always)]
+    fn for_each(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+        depth: usize,
+        mut f: impl FnMut(usize, u64),
+    ) {
+        let record = |at: usize| &self.records[at * self.record_bytes..][..self.record_bytes];
+        if let Some(direct) = self.order.direct() {
+            let flip = if direct.descending { u64::MAX } else { 0 };
+            numbers.for_each(|at| f(at, prefix_at(direct.place.of(record(at)), depth) ^ flip));
+        } else {
+            let mut key = Vec::with_capacity(self.key_bytes);
+            numbers.for_each(|at| {
+                key.clear();
+                self.order.encode(record(at), &mut key);
+                f(at, prefix_at(&key, depth));
+            });
+        }
+    }
+}
+
+/// Makes the tags of all records, in order.
+fn sort_tags(keys: &Keys<'_>, tags: &mut [Tag], threads: usize) {
+    let buckets = Buckets::sample(keys);
+    let mut parts: Vec<Part<'_>> = (0..threads.max(1))
+        .map(|part| {
+            keys.count() * part / threads.max(1)..keys.count() * (part + 1) / threads.max(1)
+        })
+        .map(|numbers| Part { numbers, counts: vec![0; buckets.count], room: Vec::new() })
+        .collect();
+    on_threads(threads, parts.iter_mut().collect(), |part: &mut Part<'_>| {
+        let Part { numbers, counts, .. } = part;
+        keys.for_each(numbers.clone(), 0, |_, prefix| counts[buckets.of(prefix)] += 1);
+    });
+    // Every part gets its own stretch of every bucket, in the order of the parts.
+    let mut ends = Vec::with_capacity(buckets.count);
+    let (mut rest, mut end) = (&mut *tags, 0);
+    for bucket in 0..buckets.count {
+        for part in &mut parts {
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(part.counts[bucket]);
+            part.room.push(own.iter_mut());
+            end += part.counts[bucket];
+            rest = others;
+        }
+        ends.push(end);
+    }
+    on_threads(threads, parts, |Part { numbers, mut room, .. }| {
+        keys.for_each(numbers, 0, |number, prefix| {
+            let next = room[buckets.of(prefix)].next().expect("counted before");
+            *next = Tag::new(prefix, number as u64, 0);
+        });
+    });
+    let mut rest = tags;
+    let mut start = 0;
+    let mut jobs = Vec::with_capacity(buckets.count);
+    for end in ends {
+        let (bucket, others) = rest.split_at_mut(end - start);
+        jobs.push(bucket);
+        (rest, start) = (others, end);
+    }
+    on_threads(threads, jobs, |bucket: &mut [Tag]| {
+        sort_bucket(bucket);
+        settle(keys, bucket);
+    });
+}
+
+/// What one thread extracts.
+struct Part<'t> {
+    numbers: Range<usize>,
+    /// Tags of each bucket.
+    counts: Vec<usize>,
+    /// Where they go.
+    room: Vec<std::slice::IterMut<'t, Tag>>,
+}
+
+/// Equal ranges of prefixes, as a sample suggests them: they cover all prefixes in ascending order,
+/// so what the sample missed costs time and nothing else.
+struct Buckets {
+    least: u64,
+    greatest: u64,
+    shift: u32,
+    count: usize,
+}
+
+impl Buckets {
+    fn sample(keys: &Keys<'_>) -> Self {
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        let step = (keys.count() / SAMPLE).max(1);
+        keys.for_each((0..keys.count()).step_by(step), 0, |_, prefix| {
+            least = least.min(prefix);
+            greatest = greatest.max(prefix);
+        });
+        let wanted = (keys.count() / BUCKET_TAGS).max(1).ilog2().min(BUCKET_BITS_MAX);
+        let shift = (64 - (greatest - least).leading_zeros()).saturating_sub(wanted);
+        let count = ((greatest - least) >> shift.min(63)) as usize + 1;
+        Buckets { least, greatest, shift: shift.min(63), count }
+    }
+
+    #[inline]
+    fn of(&self, prefix: u64) -> usize {
+        ((prefix.clamp(self.least, self.greatest) - self.least) >> self.shift) as usize
+    }
+}
+
+/// Sorts tags by all their bits, where they lie.
+fn sort_bucket(tags: &mut [Tag]) {
+    if tags.len() <= SMALL || tags.is_sorted() {
+        return tags.sort_unstable();
+    }
+    let Some(shift) = digit_shift(tags) else {
+        return tags.sort_unstable();
+    };
+    let mut ends = [0usize; DIGITS];
+    for tag in &*tags {
+        ends[digit(*tag, shift)] += 1;
+    }
+    let mut heads = [0usize; DIGITS];
+    let mut sum = 0;
+    for (head, end) in heads.iter_mut().zip(&mut ends) {
+        *head = sum;
+        sum += *end;
+        *end = sum;
+    }
+    let starts = heads;
+    for d in 0..DIGITS {
+        while heads[d] < ends[d] {
+            // The tag that lies here goes to its bucket, the one that lay there to its own, and so
+            // on, until one belongs here.
+            let mut tag = tags[heads[d]];
+            loop {
+                let to = digit(tag, shift);
+                if to == d {
+                    break;
+                }
+                std::mem::swap(&mut tag, &mut tags[heads[to]]);
+                heads[to] += 1;
+            }
+            tags[heads[d]] = tag;
+            heads[d] += 1;
+        }
+    }
+    for (start, end) in starts.into_iter().zip(ends) {
+        if end - start > 1 {
+            sort_bucket(&mut tags[start..end]);
+        }
+    }
+}
+
+/// Orders each group of equal prefixes in `tags`, which are sorted, eight bytes deeper at a time.
+/// The tags' prefixes end up as whatever was compared last.
+fn settle(keys: &Keys<'_>, tags: &mut [Tag]) {
+    // Groups to be settled from a depth on. Mostly empty; a list because keys may be long and
+    // alike, and the stack is short.
+    let mut groups = Vec::new();
+    find_groups(keys, tags, 0..tags.len(), 8, &mut groups);
+    while let Some((group, depth)) = groups.pop() {
+        let own = &mut tags[group.clone()];
+        let numbers: Vec<usize> = own.iter().map(|tag| tag.place() as usize).collect();
+        let mut next = own.iter_mut();
+        keys.for_each(numbers.into_iter(), depth, |number, prefix| {
+            *next.next().expect("as many") = Tag::new(prefix, number as u64, 0);
+        });
+        sort_bucket(own);
+        find_groups(keys, tags, group, depth + 8, &mut groups);
+    }
+}
+
+/// Adds to `groups` each stretch of `range` with equal prefixes whose keys go on at `depth`. Where
+/// they don't, keys are equal, and the tags are in input order already.
+fn find_groups(
+    keys: &Keys<'_>,
+    tags: &[Tag],
+    range: Range<usize>,
+    depth: usize,
+    groups: &mut Vec<(Range<usize>, usize)>,
+) {
+    if depth >= keys.key_bytes {
+        return;
+    }
+    let mut start = range.start;
+    for group in tags[range].chunk_by(|a, b| a.prefix() == b.prefix()) {
+        if group.len() > 1 {
+            groups.push((start..start + group.len(), depth));
+        }
+        start += group.len();
+    }
+}
+
+/// Cuts tags down to the numbers of their records, in place.
+fn sources(tags: &mut [Tag]) -> &mut [u32] {
+    let (from, to) = (tags.as_ptr(), tags.as_mut_ptr().cast::<u32>());
+    for i in 0..tags.len() {
+        // SAFETY: tag `i` lies at byte 16 i and its number goes to byte 4 i, which belongs to this
+        // tag or to one that was read before. Both are in `tags`, for which any bytes are valid.
+        unsafe { to.add(i).write((*from.add(i)).place() as u32) };
+    }
+    // SAFETY: the loop has initialised them; they lie in `tags`, whose borrow is passed on.
+    unsafe { std::slice::from_raw_parts_mut(to, tags.len()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::key::OrderSpec;
+
+    fn order(record_bytes: usize, keys: &[&str]) -> Order {
+        let mut spec = OrderSpec::new(Format::Fixed { bytes: record_bytes });
+        spec.keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        spec.compile(None).expect("an order")
+    }
+
+    fn sorted(records: &[u8], order: &Order, threads: usize) -> Vec<u8> {
+        let Format::Fixed { bytes } = order.format() else { unreachable!() };
+        let mut tags = Buffer::new(records.len() / bytes * TAG_BYTES);
+        let mut records = records.to_vec();
+        sort_in_place(&mut records, order, &mut tags, threads);
+        records
+    }
+
+    /// Compares with the standard library's stable sort of the records' keys.
+    fn check(records: &[u8], order: &Order, threads: usize) {
+        let Format::Fixed { bytes } = order.format() else { unreachable!() };
+        let mut expected: Vec<&[u8]> = records.chunks(bytes).collect();
+        expected.sort_by_cached_key(|record| {
+            let mut key = Vec::new();
+            order.encode(record, &mut key);
+            key
+        });
+        let expected = expected.concat();
+        assert!(sorted(records, order, threads) == expected, "in place: {}", order.spec());
+        let mut tags = Buffer::new(expected.len() / bytes * TAG_BYTES);
+        let mut sorted = vec![0; expected.len()];
+        sort_into(records, order, &mut tags, &mut sorted, threads);
+        assert!(sorted == expected, "into a second buffer: {}", order.spec());
+    }
+
+    /// Bytes from a seed, of which each takes one of `values` values.
+    fn random(len: usize, seed: u64, values: u64) -> Vec<u8> {
+        let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            ((x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 40) % values) as u8
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn sorts_records_by_their_key_and_keeps_the_order_of_equal_ones() {
+        let sorted = sorted(b"pear 1fig  2fig  1plum 3fig  0", &order(6, &["0:5"]), 1);
+        assert_eq!(sorted, b"fig  2fig  1fig  0pear 1plum 3");
+    }
+
+    #[test]
+    fn every_tiny_input() {
+        let order = order(2, &["0:1"]);
+        for count in 0..=5u32 {
+            for code in 0..4usize.pow(count) {
+                let records: Vec<u8> = (0..count)
+                    .flat_map(|i| [[0, 1, 127, 255][code / 4usize.pow(i) % 4], i as u8])
+                    .collect();
+                check(&records, &order, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn every_record_length() {
+        for bytes in 1..=300usize {
+            let key = format!("{}:{}", bytes / 3, bytes.div_ceil(2));
+            check(&random(bytes * 150, bytes as u64, 3), &order(bytes, &[&key]), 1);
+        }
+    }
+
+    #[test]
+    fn equal_sorted_and_reversed_keys_and_those_that_differ_late() {
+        let count = 20_000u32;
+        let order = order(28, &["0:24"]);
+        let records = |key: &dyn Fn(u32) -> u32, at: usize| -> Vec<u8> {
+            let mut records = vec![b'x'; count as usize * 28];
+            for (i, record) in (0..count).zip(records.chunks_mut(28)) {
+                record[at..at + 4].copy_from_slice(&key(i).to_be_bytes());
+                record[24..].copy_from_slice(&i.to_be_bytes());
+            }
+            records
+        };
+        for at in [0, 6, 20] {
+            for threads in [1, 3] {
+                check(&records(&|_| 7, at), &order, threads);
+                check(&records(&|i| i, at), &order, threads);
+                check(&records(&|i| count - i, at), &order, threads);
+                check(&records(&|i| i.wrapping_mul(2_654_435_761) % 100, at), &order, threads);
+                check(&records(&|i| i.wrapping_mul(2_654_435_761), at), &order, threads);
+                // One key far from all others, which a sample may miss: a huge bucket is left.
+                check(
+                    &records(&|i| if i == 3 { u32::MAX } else { i * 7 % 5001 }, at),
+                    &order,
+                    threads,
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_any_kind() {
+        for keys in [
+            &["4:8:u64le"] as &[_],
+            &["0:4:i32be:r", "8:2"],
+            &["3:8:f64le", "0:1:u8:r"],
+            &["0:20:r"],
+            &["17:3", "0:17"],
+            &[],
+        ] {
+            for values in [2, 256] {
+                check(&random(20 * 5000, 3, values), &order(20, keys), 2);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn agrees_with_the_standard_stable_sort(
+            seed in any::<u64>(), count in 0usize..20_000, bytes in 1usize..40, offset in 0usize..40,
+            len in 1usize..40, values in 2u64..256, descending in any::<bool>(), threads in 1usize..4,
+        ) {
+            let offset = offset % bytes;
+            let len = len.min(bytes - offset);
+            let key = format!("{offset}:{len}{}", if descending { ":bytes:r" } else { "" });
+            check(&random(count * bytes, seed, values), &order(bytes, &[&key]), threads);
+        }
+    }
+}
