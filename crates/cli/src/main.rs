@@ -15,6 +15,7 @@ mod generate;
 mod input;
 mod output;
 mod progress;
+mod reproduce;
 mod signals;
 
 use std::io::{self, Write};

@@ -42,7 +42,7 @@ fn main() {
                 .push(seconds(|| sort_into(&unsorted, &order, &mut tags, &mut second, threads)));
             assert!(records[..] == second[..], "both sort alike");
             times[2].push(seconds(|| {
-                with_scratch(&unsorted, bytes, [&mut tags, &mut scratch], &mut second, threads)
+                with_scratch(&unsorted, bytes, [&mut tags, &mut scratch], &mut second, threads);
             }));
             assert!(records[..] == second[..], "all sort alike");
         }

@@ -7,6 +7,7 @@ mod generate;
 mod mount;
 mod order;
 mod range;
+mod reproduce;
 mod size;
 mod sort;
 mod verify;
@@ -19,6 +20,7 @@ pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
+pub use reproduce::{ExperimentName, ReproduceArgs};
 pub use size::{Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use verify::VerifyArgs;
@@ -59,6 +61,7 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Generate(GenerateArgs),
+    Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

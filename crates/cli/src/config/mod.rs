@@ -7,6 +7,7 @@ mod export;
 mod generate;
 mod memory;
 mod order;
+mod reproduce;
 mod sort;
 mod verify;
 mod view;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
+pub use reproduce::{ReproduceConfig, Setup};
 pub use sort::{Destination, SortConfig, Sorting, Task};
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, MaterializeConfig, MountConfig, Part, view_name};
@@ -80,6 +82,7 @@ mod tests {
             Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
+            Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Info(_) | Command::Completions(_) | Command::Man(_) => None,
         };
         refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "sort",
     "cat",
     "mount",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 10] = [
     "info",
     "verify",
     "generate",
+    "reproduce",
     "completions",
     "man",
 ];

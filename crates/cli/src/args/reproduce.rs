@@ -1,0 +1,96 @@
+//! `merganser reproduce`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::Size;
+
+/// Run an experiment of the papers on this machine, beside the paper's own figures
+///
+/// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
+/// paper's machine. Nothing is cached and nothing is remembered: each call measures anew.
+///
+/// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
+/// with `merganser sort` as processes of their own, timed from start to end with the result synced,
+/// and check it with `merganser verify`. The data goes into a folder in --dir that is removed.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
+)]
+#[command(after_help = "\
+Examples:
+  # which experiments there are
+  merganser reproduce --list
+  # Tables 8 and 9, all sizes, with a plot
+  merganser reproduce triton-internal-sort --plot sort.svg
+  # one size, three rounds
+  merganser reproduce triton-internal-sort --size 800MB --rounds 3
+  # 100 GB on another disk, in 16 GiB
+  merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
+  # how much is sorted in a minute, 50 GB at most
+  merganser reproduce minute-sort --size 50GB --rounds 15")]
+pub struct ReproduceArgs {
+    /// The experiment
+    #[arg(value_enum, required_unless_present = "list")]
+    pub name: Option<ExperimentName>,
+
+    /// List the experiments
+    #[arg(long, conflicts_with = "name")]
+    pub list: bool,
+
+    /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
+    /// data set, or of the largest one to try (minute-sort) [default: 1GB]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+
+    /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
+    /// as the paper and the benchmark do) [default: 5, whole sorts 1]
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+
+    /// How long minute-sort's minute is, in seconds
+    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    pub seconds: f64,
+
+    /// What this machine costs, in dollars, for triton-efficiency's bytes/s/$
+    #[arg(long, value_name = "USD")]
+    pub cost: Option<f64>,
+
+    /// Put the data of whole sorts here
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+
+    /// Let sorts use at most this much memory [default: a quarter of what is available]
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+
+    /// Let sorts use this many threads [default: one a processor; triton-internal-sort always 1]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// Write all figures to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Draw them into FILE, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What follows `reproduce`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExperimentName {
+    /// Radix tag sort against quicksort in memory.
+    TritonInternalSort,
+    /// Throughput per node, core, disk and dollar.
+    TritonEfficiency,
+    /// The most data sorted in a minute.
+    MinuteSort,
+    /// TB sorted a minute.
+    GraySort,
+}

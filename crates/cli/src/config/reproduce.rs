@@ -1,0 +1,108 @@
+//! What `merganser reproduce` was asked to run.
+
+use std::path::PathBuf;
+
+use super::{memory_bytes, threads};
+use crate::args::{ExperimentName, ReproduceArgs};
+use crate::failure::Failure;
+
+/// One experiment, and where its figures go.
+#[derive(Debug)]
+pub struct ReproduceConfig {
+    /// Which one; `None` lists them.
+    pub name: Option<ExperimentName>,
+    /// How it is run.
+    pub setup: Setup,
+    /// Where the figures go.
+    pub json: Option<PathBuf>,
+    /// Where the plot goes.
+    pub plot: Option<PathBuf>,
+    /// No progress.
+    pub quiet: bool,
+}
+
+/// How an experiment is run; each looks at what concerns it.
+#[derive(Debug)]
+pub struct Setup {
+    /// Bytes of data, or at most; `None` is the experiment's own default.
+    pub size_bytes: Option<u64>,
+    /// How often.
+    pub rounds: Option<usize>,
+    /// The limit of minute-sort.
+    pub limit_seconds: f64,
+    /// What the machine costs, in USD.
+    pub cost_dollars: Option<f64>,
+    /// Where data goes.
+    pub dir: PathBuf,
+    /// The memory of a whole sort.
+    pub memory_bytes: u64,
+    /// The threads of a whole sort.
+    pub threads: usize,
+}
+
+impl TryFrom<ReproduceArgs> for ReproduceConfig {
+    type Error = Failure;
+
+    fn try_from(typed: ReproduceArgs) -> Result<Self, Failure> {
+        if typed.size.is_some_and(|size| size.0 < LEAST_BYTES) {
+            return Err(format!("--size: at least {LEAST_BYTES} bytes").into());
+        }
+        if typed.rounds == Some(0) {
+            return Err("--rounds: at least 1".to_owned().into());
+        }
+        if !(typed.seconds.is_finite() && typed.seconds > 0.) {
+            return Err(format!("--seconds: {} is no time limit", typed.seconds).into());
+        }
+        if typed.cost.is_some_and(|cost| !(cost.is_finite() && cost > 0.)) {
+            return Err("--cost: more than 0 dollars".to_owned().into());
+        }
+        if let Some(plot) = &typed.plot
+            && plot.extension().is_none_or(|extension| extension != "svg")
+        {
+            let plot = plot.display();
+            return Err(
+                format!("--plot: '{plot}' does not end in .svg, the one kind of plot").into()
+            );
+        }
+        Ok(ReproduceConfig {
+            name: typed.name,
+            setup: Setup {
+                size_bytes: typed.size.map(|size| size.0),
+                rounds: typed.rounds,
+                limit_seconds: typed.seconds,
+                cost_dollars: typed.cost,
+                dir: typed.dir,
+                memory_bytes: memory_bytes(typed.memory)?,
+                threads: threads(typed.threads)?,
+            },
+            json: typed.json,
+            plot: typed.plot,
+            quiet: typed.quiet,
+        })
+    }
+}
+
+/// Ten records of the Sort Benchmark.
+const LEAST_BYTES: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::refusal;
+
+    #[test]
+    fn what_cannot_be_measured_is_named() {
+        let table: &[(&[&str], &str)] = &[
+            (&["--size", "999"], "--size: at least 1000 bytes"),
+            (&["--rounds", "0"], "--rounds: at least 1"),
+            (&["--seconds", "0"], "--seconds: 0 is no time limit"),
+            (&["--seconds", "NaN"], "--seconds: NaN is no time limit"),
+            (&["--cost", "0"], "--cost: more than 0 dollars"),
+            (&["--threads", "0"], "--threads: at least 1"),
+            (&["--plot", "x.png"], "--plot: 'x.png' does not end in .svg, the one kind of plot"),
+        ];
+        for (options, sentence) in table {
+            let typed = [&["reproduce", "gray-sort"], *options].concat();
+            assert_eq!(refusal(&typed), *sentence, "{options:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Experiments of the papers, repeated here: what the paper says, what we measure, and the ratio.
+//!
+//! ```text
+//!   experiment ──► Outcome ──► table   for people: paper / ours / ratio, and what differs
+//!   (one file)                ├► json   for programs
+//!                             └► plot   SVG
+//! ```
+//!
+//! An experiment is a file with a function `run` that takes a [`Lab`] and gives an [`Outcome`], and
+//! a line in [`EXPERIMENTS`]. Figures of a paper stand in the experiment's file, with their table.
+
+mod disk;
+mod efficiency;
+mod gray_sort;
+mod internal_sort;
+mod machine;
+mod minute_sort;
+mod outcome;
+mod plot;
+mod quicksort;
+mod systems;
+mod whole_sort;
+
+use sort::Progress;
+
+pub use machine::Machine;
+pub use outcome::{Outcome, Section};
+pub use plot::Plot;
+
+use crate::args::ExperimentName;
+use crate::config::Setup;
+use crate::failure::Failure;
+use crate::signals::Cancel;
+
+/// An experiment, by name.
+pub struct Experiment {
+    /// As it is typed.
+    pub typed: ExperimentName,
+    /// The same, as text.
+    pub name: &'static str,
+    /// What it measures, in a line.
+    pub about: &'static str,
+    /// Where the paper's figures are from.
+    pub source: &'static str,
+    /// Runs it.
+    pub run: fn(&Lab<'_>) -> Result<Outcome, Failure>,
+}
+
+/// All experiments.
+pub const EXPERIMENTS: [Experiment; 4] = [
+    Experiment {
+        typed: ExperimentName::TritonInternalSort,
+        name: "triton-internal-sort",
+        about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
+        source: "TritonSort, Tables 8 and 9",
+        run: internal_sort::run,
+    },
+    Experiment {
+        typed: ExperimentName::TritonEfficiency,
+        name: "triton-efficiency",
+        about: "throughput per node, core, disk and dollar of large sorts, and of a sort here",
+        source: "TritonSort, Tables 12 to 18",
+        run: efficiency::run,
+    },
+    Experiment {
+        typed: ExperimentName::MinuteSort,
+        name: "minute-sort",
+        about: "the most data that is sorted in a minute, from file to file",
+        source: "TritonSort, Tables 17 and 18; Sort Benchmark, MinuteSort Indy",
+        run: minute_sort::run,
+    },
+    Experiment {
+        typed: ExperimentName::GraySort,
+        name: "gray-sort",
+        about: "TB sorted a minute, from file to file",
+        source: "TritonSort, Tables 15 and 16; Sort Benchmark, GraySort Indy",
+        run: gray_sort::run,
+    },
+];
+
+/// What an experiment works with.
+pub struct Lab<'a> {
+    /// How it was asked to run.
+    pub setup: &'a Setup,
+    /// Where it runs.
+    pub machine: &'a Machine,
+    /// Who is told how far it is.
+    pub progress: &'a dyn Progress,
+    /// Whether it is to end.
+    pub cancel: &'a Cancel,
+}
+
+impl Lab<'_> {
+    /// Fails once the end was asked for.
+    fn go_on(&self) -> Result<(), Failure> {
+        if self.cancel.is_set() { Err(Failure::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// The middle one; the lower of the two middle ones.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[(figures.len() - 1) / 2]
+}
+
+/// The arithmetic mean.
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len() as f64
+}

@@ -1,0 +1,86 @@
+//! Experiments of the papers, so small that they say nothing but that they run.
+
+use serde_json::Value;
+
+use crate::{fails, folder, merganser, names, prints};
+
+const EXPERIMENTS: [(&str, &[&str]); 4] = [
+    ("triton-internal-sort", &["--rounds", "1"]),
+    ("triton-efficiency", &["--cost", "2000"]),
+    ("minute-sort", &["--memory", "64M"]),
+    ("gray-sort", &["--memory", "64M"]),
+];
+
+#[test]
+fn the_list_names_every_experiment() {
+    let dir = folder();
+    let list = String::from_utf8(prints(dir.path(), &["reproduce", "--list"])).expect("UTF-8");
+    let listed: Vec<&str> =
+        list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(listed, EXPERIMENTS.map(|(name, _)| name));
+}
+
+#[test]
+fn every_experiment_prints_its_figures_and_leaves_only_what_was_asked_for() {
+    for (name, more) in EXPERIMENTS {
+        let dir = folder();
+        let words = ["reproduce", name, "--size", "1MB", "--json", "j", "--plot", "p.svg"];
+        let table = String::from_utf8(prints(dir.path(), &[&words[..], more].concat()));
+        let table = table.expect("UTF-8");
+        assert!(table.starts_with(&format!("{name}: ")), "{table}");
+        assert!(table.contains("paper        ours    ratio"), "{table}");
+        assert_eq!(names(dir.path()), ["j", "p.svg"]);
+
+        let json = std::fs::read(dir.path().join("j")).expect("written");
+        let json: Value = serde_json::from_slice(&json).expect("JSON");
+        assert_eq!(json["experiment"], name);
+        assert!(!json["differs"].as_array().expect("sentences").is_empty());
+        let rows = json["sections"].as_array().expect("sections").iter();
+        let rows: Vec<&Value> =
+            rows.flat_map(|section| section["rows"].as_array().expect("rows")).collect();
+        let ours = rows.iter().filter_map(|row| row["ours"].as_f64());
+        assert!(ours.clone().count() > 3 && ours.clone().all(f64::is_finite), "{json}");
+        let compared = rows.iter().find(|row| row["ratio"].is_f64()).expect("a comparison");
+        let part = |name| compared[name].as_f64().expect("a figure");
+        assert!((part("ratio") - part("ours") / part("paper")).abs() < 1e-9);
+
+        let plot = std::fs::read_to_string(dir.path().join("p.svg")).expect("written");
+        assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>\n") && !plot.contains("NaN"));
+    }
+}
+
+#[test]
+fn what_an_experiment_cannot_do_is_one_sentence() {
+    let dir = folder();
+    let unknown = fails(dir.path(), &["reproduce", "triton-magic"]);
+    assert!(unknown.contains("triton-internal-sort"), "{unknown}");
+    fails(dir.path(), &["reproduce"]);
+    let missing = fails(dir.path(), &["reproduce", "gray-sort", "--dir", "missing"]);
+    assert!(missing.starts_with("missing/.merganser-reproduce-"), "{missing}");
+    let space = fails(dir.path(), &["reproduce", "gray-sort", "--size", "1000TB"]);
+    assert!(space.contains("bytes are free") || space.contains("are free; give"), "{space}");
+    let memory = fails(dir.path(), &["reproduce", "triton-internal-sort", "--size", "1000TB"]);
+    assert!(memory.starts_with("--size: comparing sorts"), "{memory}");
+    let sort = ["reproduce", "gray-sort", "--size", "1MB", "--memory", "1K"];
+    assert!(fails(dir.path(), &sort).starts_with("merganser sort: "));
+    let time = ["reproduce", "minute-sort", "--size", "1MB", "--seconds", "0.000001"];
+    assert!(fails(dir.path(), &time).starts_with("--seconds: even"));
+    assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+#[test]
+fn an_interrupted_experiment_ends_its_sort_and_leaves_nothing() {
+    let dir = folder();
+    let words = ["reproduce", "gray-sort", "--size", "400MB", "--memory", "64M"];
+    let mut child = merganser(dir.path(), &words).spawn().expect("it starts");
+    // Until its folder is there, which its own name tells.
+    let begun = || !names(dir.path()).is_empty();
+    let started = std::time::Instant::now();
+    while !begun() && started.elapsed().as_secs() < 60 {
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").arg(&id).status().expect("kill").success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+}
