@@ -44,8 +44,8 @@ const RIGHT: f64 = 20.;
 const TOP: f64 = 50.;
 const BOTTOM: f64 = 60.;
 /// Tell apart for most eyes (Okabe and Ito).
-const COLOURS: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#000000", "#999999"];
 const PAPER: &str = "#999999";
 const OURS: &str = "#0072b2";
 

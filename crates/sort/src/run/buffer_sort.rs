@@ -263,44 +263,55 @@ fn sort_bucket(tags: &mut [Tag]) {
     }
 }
 
+/// Tags that get their next prefix at once.
+const FEW: usize = 64;
+
 /// Orders each group of equal prefixes in `tags`, which are sorted, eight bytes deeper at a time.
-/// The tags' prefixes end up as whatever was compared last.
+/// Where keys end, they are equal, and their tags in input order already. The tags' prefixes end up
+/// as whatever was compared last.
 fn settle(keys: &Keys<'_>, tags: &mut [Tag]) {
-    // Groups to be settled from a depth on. Mostly empty; a list because keys may be long and
-    // alike, and the stack is short.
-    let mut groups = Vec::new();
-    find_groups(keys, tags, 0..tags.len(), 8, &mut groups);
-    while let Some((group, depth)) = groups.pop() {
-        let own = &mut tags[group.clone()];
-        let numbers: Vec<usize> = own.iter().map(|tag| tag.place() as usize).collect();
-        let mut next = own.iter_mut();
-        keys.for_each(numbers.into_iter(), depth, |number, prefix| {
-            *next.next().expect("as many") = Tag::new(prefix, number as u64, 0);
-        });
-        sort_bucket(own);
-        find_groups(keys, tags, group, depth + 8, &mut groups);
+    if keys.key_bytes <= 8 {
+        return;
+    }
+    // What is still to be looked through for groups, and the depth to which these agree. A list, a
+    // frame a depth, because keys may be long and alike, and the stack is short.
+    let mut frames = vec![(0..tags.len(), 8)];
+    while let Some((rest, depth)) = frames.last_mut() {
+        let Some(group) = next_group(tags, rest) else {
+            frames.pop();
+            continue;
+        };
+        let depth = *depth;
+        for few in tags[group.clone()].chunks_mut(FEW) {
+            let mut numbers = [0; FEW];
+            for (number, tag) in numbers.iter_mut().zip(&*few) {
+                *number = tag.place() as usize;
+            }
+            let mut deeper = few.iter_mut();
+            let numbers = numbers[..deeper.len()].iter().copied();
+            keys.for_each(numbers, depth, |number, prefix| {
+                *deeper.next().expect("as many") = Tag::new(prefix, number as u64, 0);
+            });
+        }
+        sort_bucket(&mut tags[group.clone()]);
+        if depth + 8 < keys.key_bytes {
+            frames.push((group, depth + 8));
+        }
     }
 }
 
-/// Adds to `groups` each stretch of `range` with equal prefixes whose keys go on at `depth`. Where
-/// they don't, keys are equal, and the tags are in input order already.
-fn find_groups(
-    keys: &Keys<'_>,
-    tags: &[Tag],
-    range: Range<usize>,
-    depth: usize,
-    groups: &mut Vec<(Range<usize>, usize)>,
-) {
-    if depth >= keys.key_bytes {
-        return;
-    }
-    let mut start = range.start;
-    for group in tags[range].chunk_by(|a, b| a.prefix() == b.prefix()) {
-        if group.len() > 1 {
-            groups.push((start..start + group.len(), depth));
+/// The first stretch of two or more equal prefixes in `rest`, which goes on behind it.
+fn next_group(tags: &[Tag], rest: &mut Range<usize>) -> Option<Range<usize>> {
+    while rest.len() > 1 {
+        let start = rest.start;
+        let prefix = tags[start].prefix();
+        let others = tags[start + 1..rest.end].iter();
+        rest.start += 1 + others.take_while(|tag| tag.prefix() == prefix).count();
+        if rest.start - start > 1 {
+            return Some(start..rest.start);
         }
-        start += group.len();
     }
+    None
 }
 
 /// Cuts tags down to the numbers of their records, in place.
