@@ -257,7 +257,7 @@ fn outcome(measured: &[Measured]) -> Outcome {
         sections: vec![time, throughput, speed_up, memory],
         differs: vec![
             "Theirs: one core of a 2010 Xeon server; ours: one thread of the machine above.".into(),
-            "Theirs is an LSD radix sort of 8 bits over ten key bytes; ours parts tags by up to 13 \
+            "Theirs is an LSD radix sort of 8 bits over ten key bytes; ours parts tags by up to 14 \
              bits while it extracts them, and sorts parts of cache size by comparing."
                 .into(),
             "The paper says \"a default C implementation of Quicksort\", not whether it moves records \
