@@ -3,6 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use crate::Error;
 
 /// The memory that a sort or the readers of a view may use, shared by clones. Everything whose
@@ -24,6 +26,35 @@ struct Shared {
 struct State {
     used_bytes: u64,
     peak_bytes: u64,
+    /// Few: one a place in the code that reserves.
+    owners: Vec<OwnerUse>,
+}
+
+#[derive(Debug)]
+struct OwnerUse {
+    owner: &'static str,
+    used_bytes: u64,
+    peak_bytes: u64,
+}
+
+impl State {
+    fn owner(&mut self, owner: &'static str) -> &mut OwnerUse {
+        let at = self.owners.iter().position(|known| known.owner == owner).unwrap_or_else(|| {
+            self.owners.push(OwnerUse { owner, used_bytes: 0, peak_bytes: 0 });
+            self.owners.len() - 1
+        });
+        &mut self.owners[at]
+    }
+}
+
+/// The most that one owner had reserved at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OwnerPeak {
+    /// Who: the noun it reserved under.
+    pub owner: &'static str,
+    /// How much, in bytes. Owners peak at different moments: together these may be more than
+    /// [`Budget::peak_bytes`].
+    pub peak_bytes: u64,
 }
 
 impl Shared {
@@ -36,6 +67,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Reservation {
     shared: Arc<Shared>,
+    owner: &'static str,
     bytes: u64,
 }
 
@@ -68,6 +100,15 @@ impl Budget {
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.shared.lock().peak_bytes
+    }
+
+    /// The most that each owner had at once, in the order in which they first came.
+    #[must_use]
+    pub fn owner_peaks(&self) -> Vec<OwnerPeak> {
+        let state = self.shared.lock();
+        let peak =
+            |known: &OwnerUse| OwnerPeak { owner: known.owner, peak_bytes: known.peak_bytes };
+        state.owners.iter().map(peak).collect()
     }
 
     /// Takes `bytes` for `owner` (a noun for the error message).
@@ -114,7 +155,10 @@ impl Budget {
         }
         state.used_bytes = wanted;
         state.peak_bytes = state.peak_bytes.max(wanted);
-        Ok(Reservation { shared: Arc::clone(&self.shared), bytes })
+        let of_owner = state.owner(owner);
+        of_owner.used_bytes += bytes;
+        of_owner.peak_bytes = of_owner.peak_bytes.max(of_owner.used_bytes);
+        Ok(Reservation { shared: Arc::clone(&self.shared), owner, bytes })
     }
 }
 
@@ -151,7 +195,10 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shared.lock().used_bytes -= self.bytes;
+        let mut state = self.shared.lock();
+        state.used_bytes -= self.bytes;
+        state.owner(self.owner).used_bytes -= self.bytes;
+        drop(state);
         self.shared.freed.notify_all();
     }
 }
@@ -159,6 +206,20 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_owner_has_its_own_peak() {
+        let budget = Budget::new(100);
+        let tags = budget.reserve(30, "tags").expect("fits");
+        let more = budget.reserve(10, "tags").expect("fits");
+        drop(tags);
+        let _keys = budget.reserve(60, "keys").expect("fits");
+        drop(more);
+        let _less = budget.reserve(20, "tags").expect("fits");
+        let peaks = budget.owner_peaks();
+        let peaks: Vec<_> = peaks.iter().map(|peak| (peak.owner, peak.peak_bytes)).collect();
+        assert_eq!((peaks, budget.peak_bytes()), (vec![("tags", 40), ("keys", 60)], 80));
+    }
 
     #[test]
     fn reservations_come_back_and_the_error_names_what_would_do() {

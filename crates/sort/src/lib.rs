@@ -35,6 +35,7 @@
 //! ```
 
 mod access;
+pub mod activity;
 pub mod budget;
 pub mod error;
 pub mod key;
@@ -48,6 +49,7 @@ mod sorter;
 pub mod verify;
 pub mod view;
 
+pub use activity::Activity;
 pub use budget::Budget;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};

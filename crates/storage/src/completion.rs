@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::metered::{Meter, Transfer};
 use crate::{Buffer, Clock};
 
 /// One finished operation.
@@ -22,6 +23,15 @@ pub struct Completion {
 #[derive(Clone, Default)]
 pub struct Completions {
     shared: Arc<Shared>,
+    /// Told of what is posted through this handle.
+    watch: Option<Arc<Watch>>,
+}
+
+struct Watch {
+    meter: Arc<dyn Meter>,
+    transfer: Transfer,
+    /// The watch of the handle that this one was made of.
+    outer: Option<Arc<Watch>>,
 }
 
 #[derive(Default)]
@@ -39,8 +49,19 @@ impl Completions {
 
     /// Adds a finished operation; called by storages.
     pub fn post(&self, completion: Completion) {
+        let mut watch = self.watch.as_deref();
+        while let Some(Watch { meter, transfer, outer }) = watch {
+            meter.ended(*transfer, *completion.result.as_ref().unwrap_or(&0) as u64);
+            watch = outer.as_deref();
+        }
         self.shared.done.lock().expect("no poster panics").push_back(completion);
         self.shared.arrived.notify_one();
+    }
+
+    /// A handle of the same queue that tells `meter` when what it was given for has ended.
+    pub(crate) fn watched(&self, meter: Arc<dyn Meter>, transfer: Transfer) -> Self {
+        let watch = Watch { meter, transfer, outer: self.watch.clone() };
+        Completions { shared: Arc::clone(&self.shared), watch: Some(Arc::new(watch)) }
     }
 
     /// The next completion if there is one.

@@ -20,6 +20,7 @@ mod completion;
 mod directory;
 pub mod file;
 pub mod memory;
+pub mod metered;
 mod operation;
 
 pub use buffer::{ALIGNMENT, Buffer};
