@@ -61,6 +61,14 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it holds the budget")
     }
+
+    fn give_back(&self, bytes: u64, owner: &'static str) {
+        let mut state = self.lock();
+        state.used_bytes -= bytes;
+        state.owner(owner).used_bytes -= bytes;
+        drop(state);
+        self.freed.notify_all();
+    }
 }
 
 /// A part of the budget; goes back when dropped.
@@ -116,7 +124,25 @@ impl Budget {
     /// # Errors
     /// [`Error::Memory`] with the least limit that would do.
     pub fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation, Error> {
-        self.take(self.shared.lock(), bytes, owner)
+        self.take(&mut self.shared.lock(), bytes, owner)
+    }
+
+    /// Takes what each of `parts` (owner, bytes) is to have, for `whole`; all or nothing.
+    ///
+    /// # Errors
+    /// As [`Budget::reserve`].
+    pub fn reserve_parts(
+        &self,
+        parts: &[(&'static str, u64)],
+        whole: &'static str,
+    ) -> Result<Vec<Reservation>, Error> {
+        let mut state = self.shared.lock();
+        let least_bytes = state.used_bytes + parts.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let limit_bytes = self.shared.limit_bytes;
+        if least_bytes > limit_bytes {
+            return Err(Error::Memory { owner: whole, least_bytes, limit_bytes });
+        }
+        parts.iter().map(|(owner, bytes)| self.take(&mut state, *bytes, owner)).collect()
     }
 
     /// As [`Budget::reserve`], but waits up to `patience` for others to give back.
@@ -139,12 +165,12 @@ impl Budget {
             let freed = &self.shared.freed;
             state = freed.wait_timeout(state, left).expect("no panic while held").0;
         }
-        self.take(state, bytes, owner)
+        self.take(&mut state, bytes, owner)
     }
 
     fn take(
         &self,
-        mut state: MutexGuard<'_, State>,
+        state: &mut State,
         bytes: u64,
         owner: &'static str,
     ) -> Result<Reservation, Error> {
@@ -173,12 +199,12 @@ impl Reservation {
     ///
     /// # Errors
     /// [`Error::Memory`]; it then holds what it held.
-    pub(crate) fn grow_to(&mut self, bytes: u64, owner: &'static str) -> Result<(), Error> {
+    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
             let budget = Budget { shared: Arc::clone(&self.shared) };
             // The two parts become one.
-            let mut part = budget.reserve(more, owner)?;
+            let mut part = budget.reserve(more, self.owner)?;
             self.bytes += std::mem::take(&mut part.bytes);
         }
         Ok(())
@@ -188,18 +214,13 @@ impl Reservation {
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
-        self.shared.lock().used_bytes -= less;
-        self.shared.freed.notify_all();
+        self.shared.give_back(less, self.owner);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.used_bytes -= self.bytes;
-        state.owner(self.owner).used_bytes -= self.bytes;
-        drop(state);
-        self.shared.freed.notify_all();
+        self.shared.give_back(self.bytes, self.owner);
     }
 }
 
@@ -222,6 +243,16 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_taken_together_or_not_at_all() {
+        let budget = Budget::new(100);
+        let parts = budget.reserve_parts(&[("tags", 30), ("keys", 60)], "sorting").expect("fits");
+        assert_eq!((parts.len(), budget.free_bytes()), (2, 10));
+        let refused = budget.reserve_parts(&[("tags", 5), ("keys", 6)], "sorting");
+        assert!(matches!(refused, Err(Error::Memory { owner: "sorting", least_bytes: 101, .. })));
+        assert_eq!(budget.free_bytes(), 10);
+    }
+
+    #[test]
     fn reservations_come_back_and_the_error_names_what_would_do() {
         let budget = Budget::new(100);
         let a = budget.reserve(60, "a chunk").expect("fits");
@@ -239,13 +270,13 @@ mod tests {
     fn a_reservation_grows_and_shrinks_within_the_limit() {
         let budget = Budget::new(100);
         let mut a = budget.reserve(10, "fences").expect("fits");
-        a.grow_to(90, "fences").expect("fits");
+        a.grow_to(90).expect("fits");
         assert!(matches!(
-            a.grow_to(101, "fences"),
+            a.grow_to(101),
             Err(Error::Memory { least_bytes: 101, limit_bytes: 100, .. })
         ));
         assert_eq!((a.bytes(), budget.free_bytes()), (90, 10));
-        a.grow_to(20, "fences").expect("holds more");
+        a.grow_to(20).expect("holds more");
         a.shrink_to(30);
         a.shrink_to(40);
         assert_eq!((a.bytes(), budget.free_bytes()), (30, 70));

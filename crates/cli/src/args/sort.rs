@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Count, OrderArgs, Size};
+use super::{Count, OrderArgs, ReportArgs, Size};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
@@ -138,9 +138,8 @@ pub struct SortArgs {
     #[arg(long, help_heading = "Resources")]
     pub consume: bool,
 
-    /// Write what was done (seconds, bytes read and written, runs, passes) to FILE.json
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Show no progress bar
     #[arg(long)]

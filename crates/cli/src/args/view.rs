@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Count, Size, Span};
+use super::{Count, ReportArgs, Size, Span};
 
 /// Write a view, or a part of it, to standard output
 ///
@@ -87,9 +87,8 @@ pub struct MaterializeArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 
-    /// Write what was done to FILE.json
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Show no progress bar
     #[arg(long)]

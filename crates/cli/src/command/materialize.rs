@@ -1,12 +1,12 @@
 //! `merganser materialize`.
 
 use std::path::{self, Path};
-use std::sync::Arc;
 
 use serde_json::json;
-use sort::Budget;
+use sort::activity::Activity;
+use sort::budget::OwnerPeak;
 use sort::output::{Materialize, materialize};
-use storage::Directory;
+use sort::{Budget, Progress};
 
 use super::{open_folder, report};
 use crate::config::MaterializeConfig;
@@ -16,7 +16,11 @@ use crate::signals::Cancel;
 
 /// Copies a view out.
 pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let watch = report::Watch::start();
+    let watch = report::Watch::start(config.report.as_ref(), || {
+        vec![config.view.clone(), config.output.clone()]
+    });
+    let activity = watch.activity();
+    let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);
     let copy = Copy {
         view: &config.view,
@@ -25,12 +29,20 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
         memory_bytes: config.memory_bytes,
         threads: config.threads,
     };
-    let bytes = copy.run(&*progress)?;
+    let phases = activity.phases(&*progress);
+    let (bytes, memory) = copy.run(&phases)?;
+    drop(phases);
     drop(progress);
-    match &config.report {
-        Some(path) => watch.write(path, "materialize", &json!({ "output_bytes": bytes })),
-        None => Ok(()),
-    }
+    watch.finish(|| report::Done {
+        command: "materialize",
+        inputs: vec![config.view.display().to_string()],
+        output: config.output.display().to_string(),
+        output_bytes: Some(bytes),
+        memory_limit_bytes: config.memory_bytes,
+        memory,
+        detail: json!({ "output_bytes": bytes }),
+        ..report::Done::default()
+    })
 }
 
 /// A view to be copied out to a file.
@@ -48,8 +60,8 @@ pub struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies; returns the bytes of the file.
-    pub fn run(&self, progress: &dyn sort::Progress) -> Result<u64, Failure> {
+    /// Copies; returns the bytes of the file, and what took how much memory.
+    pub fn run(&self, progress: &dyn Progress) -> Result<(u64, Vec<OwnerPeak>), Failure> {
         let target =
             path::absolute(self.output).map_err(|error| Failure::on(self.output, &error))?;
         let no_name = || Failure::Error(format!("-o: '{}' is no file name", self.output.display()));
@@ -58,15 +70,18 @@ impl Copy<'_> {
             let output = self.output.display();
             return Err(format!("{output}: is a directory; -o takes a file").into());
         }
-        let output: Arc<dyn Directory> = open_folder(target.parent().unwrap_or(Path::new("/")))?;
-        let folder: Arc<dyn Directory> = open_folder(self.view)?;
+        let activity = Activity::here();
+        let output = open_folder(target.parent().unwrap_or(Path::new("/")))?;
+        let output = activity.directory(output);
+        let folder = activity.directory(open_folder(self.view)?);
+        let budget = Budget::new(self.memory_bytes);
         let what = Materialize {
             folder: &folder,
             output: &output,
             name,
             shown: &target.display().to_string(),
             consume: self.consume,
-            budget: &Budget::new(self.memory_bytes),
+            budget: &budget,
             threads: self.threads,
             checkpoint_bytes: None,
         };
@@ -74,7 +89,7 @@ impl Copy<'_> {
         if self.consume {
             std::fs::remove_dir(self.view).map_err(|error| Failure::on(self.view, &error))?;
         }
-        Ok(bytes)
+        Ok((bytes, budget.owner_peaks()))
     }
 }
 

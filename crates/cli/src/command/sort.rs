@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sort::activity::{Activity, State, wait};
 use sort::output::consumed_into;
 use sort::run::Compression;
 use sort::view::MANIFEST_NAME;
@@ -38,36 +39,47 @@ pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
 
 /// Opens everything, sorts, makes the result visible, and reports.
 fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
-    let watch = report::Watch::start();
+    let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting));
+    let activity = watch.activity();
+    let _worker = activity.enroll("sort");
     let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));
     let temp = temp.collect::<Result<Vec<_>, _>>()?;
     let options = options(config, sorting, &temp);
+    let told = |done: report::Done| report::Done {
+        inputs: config.inputs.iter().map(ToString::to_string).collect(),
+        output: sorting.destination.to_string(),
+        memory_limit_bytes: config.memory_bytes,
+        memory: options.budget.owner_peaks(),
+        ..done
+    };
     if sorting.consume {
         let done = consume(config, sorting, &options, cancel)?;
-        return match &sorting.report {
-            Some(path) => watch.write(path, "sort", &done),
-            None => Ok(()),
-        };
+        return watch.finish(|| told(of_sort(&done, Vec::new())));
     }
     if sorting.merge && !matches!(sorting.destination, Destination::View(_)) {
         let records = merge(config, sorting, &options, cancel)?;
-        return match &sorting.report {
-            Some(path) => watch.write(path, "merge", &serde_json::json!({ "records": records })),
-            None => Ok(()),
-        };
+        return watch.finish(|| {
+            told(report::Done {
+                command: "merge",
+                input_bytes: size_of(&config.inputs),
+                records: Some(records),
+                detail: serde_json::json!({ "records": records }),
+                ..report::Done::default()
+            })
+        });
     }
-    let inputs = config.inputs.iter().map(|input| input.open_for_sort(sorting.consume, cancel));
-    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let inputs = open_inputs(config, cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
-    let run = |output: SortOutput<'_>| sort::sort(inputs, output, &options, &*progress);
+    let phases = activity.phases(&*progress);
+    let run = |output: SortOutput<'_>| sort::sort(inputs, output, &options, &phases);
     let mut io: Vec<(&str, String)> = Vec::new();
     let done: SortReport = match &sorting.destination {
         Destination::View(path) => {
             let unfinished = UnfinishedView::create(path)?;
             let folder = open_folder(&unfinished.path)?;
-            let runs = Arc::clone(&folder);
-            let done = run(SortOutput::View { folder, name: view_name(path) })?;
-            io.push(("runs", runs.mode().to_string()));
+            let recorded = activity.directory(Arc::clone(&folder) as Arc<dyn Directory>);
+            let done = run(SortOutput::View { folder: recorded, name: view_name(path) })?;
+            io.push(("runs", folder.mode().to_string()));
             unfinished.publish()?;
             done
         }
@@ -79,7 +91,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
             let mut output = Output::open(path)?;
             let done = match output.storage() {
                 Some(storage) => {
-                    let target = Arc::clone(&storage) as Arc<dyn Storage>;
+                    let target = activity.storage(Arc::clone(&storage) as Arc<dyn Storage>);
                     let done = run(SortOutput::Storage(target))?;
                     io.push(("output", storage.mode().to_string()));
                     done
@@ -87,15 +99,64 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
                 None => run(SortOutput::Writer(&mut output))?,
             };
             io.extend(temp.iter().map(|folder| ("runs", folder.mode().to_string())));
+            let _waiting = wait(State::Writing);
             output.finish()?;
             done
         }
     };
+    drop(phases);
     drop(progress);
-    match &sorting.report {
-        Some(path) => watch.write_with_io(path, "sort", &done, &io),
-        None => Ok(()),
+    watch.finish(|| told(of_sort(&done, io)))
+}
+
+/// What a sort says of itself.
+fn of_sort(done: &SortReport, io: Vec<(&'static str, String)>) -> report::Done {
+    report::Done {
+        command: "sort",
+        // A sort that went on where another had ended has read nothing.
+        input_bytes: Some(done.input_bytes).filter(|bytes| *bytes > 0),
+        output_bytes: Some(done.output_bytes),
+        records: Some(done.records),
+        io,
+        detail: serde_json::to_value(done).expect("plain data"),
+        ..report::Done::default()
     }
+}
+
+/// The files and folders whose devices do the work.
+fn files(config: &SortConfig, sorting: &Sorting) -> Vec<PathBuf> {
+    let inputs = config.inputs.iter().map(|input| match input {
+        Input::Stdin => PathBuf::from("/dev/stdin"),
+        Input::File(path) => path.clone(),
+    });
+    let output = match &sorting.destination {
+        Destination::File(path) | Destination::View(path) => path.clone(),
+        Destination::Stdout => PathBuf::from("/dev/stdout"),
+    };
+    inputs.chain(sorting.temp_dirs.iter().cloned()).chain([output]).collect()
+}
+
+/// Bytes of all inputs, where all are files.
+fn size_of(inputs: &[Input]) -> Option<u64> {
+    let size = |input: &Input| match input {
+        Input::Stdin => None,
+        Input::File(path) => fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|m| m.len()),
+    };
+    inputs.iter().map(size).sum()
+}
+
+/// All inputs, for the engine.
+fn open_inputs(config: &SortConfig, cancel: &Cancel) -> Result<Vec<sort::run::Input>, Failure> {
+    let activity = Activity::here();
+    let open = |input: &Input| {
+        Ok(match input.open_for_sort(false, cancel)? {
+            sort::run::Input::Storage(storage) => {
+                sort::run::Input::Storage(activity.storage(storage))
+            }
+            stream => stream,
+        })
+    };
+    config.inputs.iter().map(open).collect()
 }
 
 /// Merges inputs that are sorted already.
@@ -105,8 +166,7 @@ fn merge(
     options: &SortOptions,
     cancel: &Cancel,
 ) -> Result<u64, Failure> {
-    let inputs = config.inputs.iter().map(|input| input.open_for_sort(false, cancel));
-    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let inputs = open_inputs(config, cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let path = match &sorting.destination {
         Destination::File(path) => Some(&**path),
@@ -164,17 +224,19 @@ fn consume(
             return Err(why.to_owned().into());
         }
     };
+    let activity = Activity::here();
     let progress = progress::on_stderr(config.quiet, cancel);
+    let phases = activity.phases(&*progress);
     let is_view = matches!(sorting.destination, Destination::View(_));
     let work = UnfinishedView::resume(target, is_view)?;
-    let folder: Arc<dyn Directory> = open_folder(&work.path)?;
+    let folder = activity.directory(open_folder(&work.path)?);
     let mut done = SortReport::default();
     // The marker is the last to go, after the resume point.
     let marked = consumed_into(&folder)?.is_some();
     let copying = !is_view && (marked || materialize::is_interrupted(target));
     if !copying && !work.path.join(MANIFEST_NAME).exists() {
         let open = |input: &Input| match input.open_for_sort(true, cancel)? {
-            ::sort::run::Input::Storage(storage) => Ok(storage),
+            ::sort::run::Input::Storage(storage) => Ok(activity.storage(storage)),
             ::sort::run::Input::Stream { name, .. } => {
                 Err(Failure::Error(format!("--consume: {name} is no regular file")))
             }
@@ -182,7 +244,7 @@ fn consume(
         let inputs = config.inputs.iter().map(open).collect::<Result<Vec<_>, Failure>>();
         // Where nothing was begun, or all has ended, an input that is not there leaves no folder.
         let inputs = inputs.inspect_err(|_| drop(fs::remove_dir(&work.path)))?;
-        done = ::sort::sort_consuming(&inputs, &folder, view_name(target), options, &*progress)?;
+        done = ::sort::sort_consuming(&inputs, &folder, view_name(target), options, &phases)?;
     }
     // The view is durable and has every record: what is left of the inputs is empty shells.
     for input in &config.inputs {
@@ -205,7 +267,7 @@ fn consume(
             memory_bytes: config.memory_bytes,
             threads: config.threads,
         };
-        copy.run(&*progress)?;
+        copy.run(&phases)?;
     }
     Ok(done)
 }
@@ -215,7 +277,10 @@ fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<FileDirectory>]) 
         order: config.order.clone(),
         budget: Budget::new(config.memory_bytes),
         threads: config.threads,
-        temp: temp.iter().map(|folder| Arc::clone(folder) as Arc<dyn Directory>).collect(),
+        temp: temp
+            .iter()
+            .map(|folder| Activity::here().directory(Arc::clone(folder) as Arc<dyn Directory>))
+            .collect(),
         temp_limit_bytes: sorting.temp_limit_bytes,
         compression: match sorting.compression {
             CompressionName::Off => CompressionChoice::Fixed(Compression::Off),

@@ -7,15 +7,15 @@ mod export;
 mod generate;
 mod memory;
 mod order;
+mod report;
 mod reproduce;
 mod sort;
 mod verify;
 mod view;
 
-use std::path::PathBuf;
-
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
+pub use report::{ReportConfig, ReportForm};
 pub use reproduce::{ReproduceConfig, Setup};
 pub use sort::{Destination, SortConfig, Sorting, Task};
 pub use verify::{Subject, VerifyConfig};
@@ -37,17 +37,6 @@ fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
 /// The memory budget of a command that only looks at a view.
 pub fn view_memory_bytes() -> u64 {
     memory::default_bytes()
-}
-
-/// Where the report goes; JSON is the one kind there is.
-fn report(typed: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
-    match typed {
-        Some(path) if path.extension().is_none_or(|extension| extension != "json") => {
-            let path = path.display();
-            Err(format!("--report: '{path}' does not end in .json, the one kind of report").into())
-        }
-        path => Ok(path),
-    }
 }
 
 /// The number of threads: what was asked, or one a processor.

@@ -1,6 +1,7 @@
 //! What `merganser sort` was asked to do.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -8,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use sort::key::OrderSpec;
 
-use super::{memory_bytes, order, report, threads};
+use super::{ReportConfig, memory_bytes, order, threads};
 use crate::args::{CheckHow, CompressionName, SortArgs, StrategyName};
 use crate::failure::Failure;
 use crate::input::Input;
 
 /// Inputs, their order, and what to do with them.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct SortConfig {
     /// What to read, in this order; at least one.
     pub inputs: Vec<Input>,
@@ -31,7 +32,7 @@ pub struct SortConfig {
 }
 
 /// What to do.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Task {
     /// Look whether the one input is sorted.
     Check {
@@ -43,7 +44,7 @@ pub enum Task {
 }
 
 /// How to sort, and where to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Sorting {
     /// Where the result goes.
     pub destination: Destination,
@@ -59,8 +60,8 @@ pub struct Sorting {
     pub compression: CompressionName,
     /// Whether the inputs' space is given back.
     pub consume: bool,
-    /// Where to tell what was done.
-    pub report: Option<PathBuf>,
+    /// What to tell of it, and where.
+    pub report: Option<ReportConfig>,
 }
 
 /// Where the result of a sort goes.
@@ -72,6 +73,15 @@ pub enum Destination {
     File(PathBuf),
     /// A new view.
     View(PathBuf),
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::Stdout => f.write_str("standard output"),
+            Destination::File(path) | Destination::View(path) => path.display().fmt(f),
+        }
+    }
 }
 
 impl TryFrom<SortArgs> for SortConfig {
@@ -158,7 +168,7 @@ fn refuse_with_check(typed: &SortArgs, inputs: &[Input]) -> Result<(), Failure> 
         (typed.view.is_some(), "--view"),
         (typed.top.is_some(), "--top"),
         (typed.consume, "--consume"),
-        (typed.report.is_some(), "--report"),
+        (typed.report.report.is_some(), "--report"),
     ];
     match makes.into_iter().find(|(given, _)| *given) {
         Some((_, flag)) => Err(format!("-c: only checks; leave out {flag}").into()),
@@ -198,7 +208,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
         temp_limit_bytes: typed.temp_limit.map(|size| size.0),
         compression: typed.compress,
         consume: typed.consume,
-        report: report(typed.report)?,
+        report: ReportConfig::new(typed.report)?,
     })
 }
 
@@ -321,8 +331,14 @@ mod tests {
             ),
             (&["--consume"], "--consume: standard input has no space to give back; name a file"),
             (
-                &["--report", "a.html"],
-                "--report: 'a.html' does not end in .json, the one kind of report",
+                &["--report", "a.txt"],
+                "--report: 'a.txt' ends neither in .html, for a page, nor in .json, for data",
+            ),
+            (&["--price", "900"], "--price: is for a report; add --report FILE.html"),
+            (&["--report", "a.html", "--power", "0"], "--power: a number of watts above 0"),
+            (
+                &["--report", "a.html", "--endurance", "600"],
+                "--endurance: less than any drive endures; give its TBW with a unit, such as 600TB",
             ),
             (&["--threads", "0"], "--threads: at least 1"),
             (&["--memory", "0"], "--memory: at least 1 byte"),

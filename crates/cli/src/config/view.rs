@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::{memory_bytes, report, threads};
+use super::{ReportConfig, memory_bytes, threads};
 use crate::args::{CatArgs, MaterializeArgs, MountArgs, Span};
 use crate::failure::Failure;
 
@@ -68,8 +68,8 @@ pub struct MaterializeConfig {
     pub memory_bytes: u64,
     /// How many threads.
     pub threads: usize,
-    /// Where to tell what was done.
-    pub report: Option<PathBuf>,
+    /// What to tell of it, and where.
+    pub report: Option<ReportConfig>,
     /// No bar.
     pub quiet: bool,
 }
@@ -84,7 +84,7 @@ impl TryFrom<MaterializeArgs> for MaterializeConfig {
             consume: typed.consume,
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
-            report: report(typed.report)?,
+            report: ReportConfig::new(typed.report)?,
             quiet: typed.quiet,
         })
     }

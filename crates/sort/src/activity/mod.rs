@@ -278,7 +278,7 @@ impl Activity {
         }
         let bins = transfers.iter().map(|t| t.bins.shift());
         shift = timelines.iter().map(|(_, bins)| bins.shift()).chain(bins).fold(shift, u32::max);
-        let len = (end_ns.max(1) - 1 >> shift) as usize + 1;
+        let len = ((end_ns.max(1) - 1) >> shift) as usize + 1;
         let workers = timelines.iter_mut().enumerate().map(|(at, (role, bins))| {
             bins.widen(shift);
             let number = 1 + rows[..at].iter().filter(|row| row.role == *role).count();
@@ -315,8 +315,31 @@ pub fn enter(role: &'static str) -> Enrolled {
     Activity::here().enroll(role)
 }
 
-/// The calling thread leaves its row to one of those that it will now wait for, until the guard is
-/// dropped.
+/// Whom helpers join that a worker starts for its own work.
+#[derive(Clone, Default)]
+pub struct Team(Option<(Activity, &'static str)>);
+
+impl Team {
+    /// That of the calling thread: its record and its role.
+    #[must_use]
+    pub fn here() -> Self {
+        Team(HERE.with_borrow(|here| {
+            let here = here.as_ref()?;
+            Some((Activity(Some(Arc::clone(&here.recorder))), here.row.role))
+        }))
+    }
+
+    /// The calling thread works with the team until the guard is dropped.
+    pub fn join(&self) -> Enrolled {
+        match &self.0 {
+            Some((activity, role)) => activity.enroll(role),
+            None => Activity::off().enroll(""),
+        }
+    }
+}
+
+/// The calling thread leaves its row to the first of its helpers, for all of whom it will wait,
+/// until the guard is dropped.
 pub fn leave() -> Enrolled {
     if HERE.with_borrow(Option::is_some) {
         Enrolled::replace(None)

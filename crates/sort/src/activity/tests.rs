@@ -81,20 +81,19 @@ fn a_worker_is_busy_unless_it_says_what_it_waits_for() {
 fn who_comes_later_takes_the_first_row_that_is_free() {
     let (clock, activity) = recorded();
     let main = activity.enroll("sort");
+    let team = &Team::here();
     std::thread::scope(|scope| {
-        let here = Activity::here();
         let clock = &clock;
         for _ in 0..3 {
-            let here = here.clone();
             let helper = scope.spawn(move || {
-                let _helper = here.enroll("sort");
+                let _helper = team.join();
                 clock.pass(7);
             });
             helper.join().expect("no panic");
         }
         let nobody = leave();
         let first = scope.spawn(move || {
-            let _helper = here.enroll("sort");
+            let _helper = team.join();
             clock.pass(100);
         });
         first.join().expect("no panic");
@@ -142,6 +141,7 @@ fn without_a_record_nothing_happens() {
     let _waiting = wait(State::Input);
     let _other = enter("write");
     let _nobody = leave();
+    let _helper = Team::here().join();
     assert!(Activity::here().report().is_none());
 }
 

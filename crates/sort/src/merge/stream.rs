@@ -17,6 +17,7 @@ use storage::{ALIGNMENT, Buffer, Work};
 use super::bound::Bound;
 use super::plan::Planner;
 use super::window::{Loading, Segments, WindowPlan};
+use crate::activity::{self, Activity, wait};
 use crate::budget::Reservation;
 use crate::{Budget, Error, Result};
 
@@ -131,7 +132,11 @@ impl Stream {
         let workers = (0..threads)
             .map(|_| {
                 let shared = Arc::clone(&shared);
-                let work = move || shared.work(window_bytes);
+                let here = Activity::here();
+                let work = move || {
+                    let _worker = here.enroll("merge");
+                    shared.work(window_bytes);
+                };
                 std::thread::Builder::new().name("merge".to_owned()).spawn(work)
             })
             .collect::<std::io::Result<_>>()?;
@@ -152,6 +157,7 @@ impl Stream {
             if state.planned_all && number >= state.next_plan {
                 return Ok(None);
             }
+            let _waiting = wait(activity::State::Input);
             state = self.shared.changed.wait(state).expect("workers do not panic");
         }
     }
@@ -238,6 +244,7 @@ impl Shared {
                 let bytes = window.bytes() as usize;
                 let mut state = self.lock();
                 while number >= state.next_out + self.ahead && !state.stop {
+                    let _waiting = wait(activity::State::Output);
                     state = self.changed.wait(state).expect("workers do not panic");
                 }
                 let free = state.free.pop();

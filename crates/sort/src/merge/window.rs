@@ -15,6 +15,7 @@ use storage::{Buffer, Completions};
 use super::bound::Bound;
 use super::kernel::{MergeCount, Segment, merge};
 use crate::access::with_access;
+use crate::activity::{State, wait};
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::run::Run;
@@ -188,7 +189,10 @@ impl Loading {
             }
         };
         while self.in_flight > 0 {
-            let done = self.completions.wait(&*clock);
+            let done = {
+                let _waiting = wait(State::Reading);
+                self.completions.wait(&*clock)
+            };
             self.in_flight -= 1;
             let (number, i) = ((done.token >> 32) as usize, (done.token & 0xffff_ffff) as usize);
             match (done.result, done.buffer) {

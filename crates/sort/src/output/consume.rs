@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use storage::{ALIGNMENT, Directory, Storage, StorageExt};
 
 use super::file::{FileSink, Released};
+use crate::activity::{State, wait};
 use crate::merge::bound::Bound;
 use crate::merge::stream::Stream;
 use crate::run::format::corrupt;
@@ -237,7 +238,10 @@ fn copy(
         }
         if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
             sink.flush()?;
-            partial.sync()?;
+            {
+                let _waiting = wait(State::Writing);
+                partial.sync()?;
+            }
             let at = Resume {
                 view: view_id,
                 written: sink.offset(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
 
+use crate::activity::{State, wait};
 use crate::merge::stream::{Merged, Stream};
 use crate::run::Run;
 use crate::run::format::HEADER_BYTES;
@@ -66,6 +67,7 @@ impl FileSink {
         if end > self.allocated {
             let to = (end + ALLOCATE_BYTES).min(self.total.unwrap_or(u64::MAX)).max(end);
             let (offset, len) = (self.allocated, to - self.allocated);
+            let _waiting = wait(State::Writing);
             self.storage.run(Operation::Allocate { offset, len })?;
             self.allocated = to;
         }
@@ -127,7 +129,10 @@ impl FileSink {
     }
 
     fn reap(&mut self) -> Result<Buffer> {
-        let done = self.completions.wait(&*self.storage.clock());
+        let done = {
+            let _waiting = wait(State::Writing);
+            self.completions.wait(&*self.storage.clock())
+        };
         let (rest, len) = self.flying.remove(&done.token).expect("in flight");
         let written = done.result?;
         if written != len {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::{Condvar, Mutex};
 
+use crate::activity::{State, wait};
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::{Error, Result};
@@ -20,15 +21,23 @@ impl<'a, 'b> Turn<'a, 'b> {
 
     /// Writes piece `number` when all before it are written.
     pub(crate) fn write(&self, number: u64, bytes: &[u8]) -> Result<()> {
-        let mut state = self.state.lock().expect("writers do not panic");
+        let mut state = {
+            // Who writes holds the lock.
+            let _waiting = wait(State::Turn);
+            self.state.lock().expect("writers do not panic")
+        };
         while state.0 != number {
             if state.1.is_none() {
                 return Err(Error::Cancelled);
             }
+            let _waiting = wait(State::Turn);
             state = self.changed.wait(state).expect("writers do not panic");
         }
         let Some(writer) = state.1.as_mut() else { return Err(Error::Cancelled) };
-        let written = writer.write_all(bytes);
+        let written = {
+            let _waiting = wait(State::Writing);
+            writer.write_all(bytes)
+        };
         state.0 += 1;
         if written.is_err() {
             state.1 = None;

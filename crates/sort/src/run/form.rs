@@ -20,6 +20,7 @@ use super::tag::{Tag, Tagged, sort_tagged, word_at};
 use super::word::{Alphabet, LEARN_BYTES};
 use super::writer::{Piece, WriteBehind};
 use crate::access::resort_bytes;
+use crate::activity::{Team, leave};
 use crate::budget::Reservation;
 use crate::key::{Order, Place};
 use crate::record::{Framing, with_framing};
@@ -353,9 +354,13 @@ fn extract<F: Framing>(
     if threads <= 1 || chunk.spans.len() - first < 2 {
         work();
     } else {
+        let (team, _left) = (Team::here(), leave());
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(work);
+                scope.spawn(|| {
+                    let _member = team.join();
+                    work();
+                });
             }
         });
     }
@@ -490,10 +495,14 @@ impl Sorted<'_> {
         if others.is_empty() || self.pieces.len() < 2 {
             work(first);
         } else {
+            let team = &Team::here();
             std::thread::scope(|scope| {
                 for behind in others {
                     let work = &work;
-                    scope.spawn(move || work(behind));
+                    scope.spawn(move || {
+                        let _member = team.join();
+                        work(behind);
+                    });
                 }
                 work(first);
             });

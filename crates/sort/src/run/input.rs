@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use storage::{Buffer, Completions, Operation, Storage};
 
+use crate::activity::{State, wait};
 use crate::record::{Format, Tail};
 use crate::{Error, Progress, Result};
 
@@ -266,7 +267,10 @@ impl ChunkReader {
             if submitted == joined {
                 break;
             }
-            let done = completions.wait(&*clock);
+            let done = {
+                let _waiting = wait(State::Reading);
+                completions.wait(&*clock)
+            };
             let n = done.result?;
             arrived.insert(done.token, (done.buffer.expect("a read returns its buffer"), n));
             while let Some((buffer, n)) = arrived.remove(&joined) {
@@ -310,7 +314,11 @@ impl ChunkReader {
                 return Err(Error::Cancelled);
             }
             let to = limit.min(fill.end + READ_BYTES);
-            let n = match reader.read(&mut chunk.buffer[fill.end..to]) {
+            let read = {
+                let _waiting = wait(State::Input);
+                reader.read(&mut chunk.buffer[fill.end..to])
+            };
+            let n = match read {
                 Ok(n) => n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(e) => {

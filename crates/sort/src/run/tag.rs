@@ -25,6 +25,7 @@ use std::cmp::Ordering;
 use std::sync::Mutex;
 
 use super::word::{Alphabet, Equal};
+use crate::activity::{Team, leave};
 
 /// Prefix, place and length of a record; see the module's drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,9 +130,11 @@ pub fn sort(tags: &mut [Tag], scratch: &mut [Tag], threads: usize) {
 /// Does each job once, on whichever of `threads` threads is free.
 pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) + Sync) {
     let jobs = Mutex::new(jobs.into_iter());
+    let (team, _left) = (Team::here(), leave());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
+                let _member = team.join();
                 loop {
                     // The lock goes before the work begins.
                     let Some(job) = jobs.lock().expect("held for a moment only").next() else {
@@ -208,11 +211,13 @@ fn scatter_parallel(tags: &[Tag], out: &mut [Tag], shift: u32, threads: usize) -
     unsafe impl Sync for Target {}
 
     let parts: Vec<&[Tag]> = tags.chunks(tags.len().div_ceil(threads)).collect();
+    let (team, _left) = (&Team::here(), leave());
     let mut counts: Vec<Vec<usize>> = std::thread::scope(|scope| {
         let workers: Vec<_> = parts
             .iter()
             .map(|part| {
                 scope.spawn(move || {
+                    let _member = team.join();
                     let mut counts = vec![0usize; DIGITS];
                     for tag in *part {
                         counts[digit(*tag, shift)] += 1;
@@ -238,6 +243,7 @@ fn scatter_parallel(tags: &[Tag], out: &mut [Tag], shift: u32, threads: usize) -
         for (part, mut at) in parts.into_iter().zip(counts) {
             let target = &target;
             scope.spawn(move || {
+                let _member = team.join();
                 for tag in part {
                     let place = &mut at[digit(*tag, shift)];
                     // SAFETY: the prefix sums above give every (part, digit) its own stretch of

@@ -12,6 +12,7 @@ use super::format::{
     FOOTER_BYTES, Footer, HEADER_BYTES, NO_START, PIECE_BYTES,
 };
 use super::reader::{Index, Run, index_bytes};
+use crate::activity::{State, wait};
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
@@ -240,7 +241,7 @@ impl RunWriter {
         let index = PieceIndex::new(&blocks, fences, filled);
         let mut placed = self.placed.lock().expect("no writer panics");
         let bytes = placed.bytes + index.entries.len() as u64 + PIECE_INDEX_BYTES;
-        placed.memory.grow_to(bytes, FENCES)?;
+        placed.memory.grow_to(bytes)?;
         placed.bytes = bytes;
         placed.pieces.insert(number, index);
         Ok(())
@@ -297,7 +298,7 @@ impl RunWriter {
         footer.index_offset = physical_end.next_multiple_of(4096);
         let packed = compression != Compression::Off;
         let open = index_bytes(footer.blocks, fences as u64, key_bytes as u64, packed);
-        memory.grow_to(bytes + open, FENCES)?;
+        memory.grow_to(bytes + open)?;
         let mut index = Index::with_room(footer.blocks as usize, fences, key_bytes, packed);
         storage.write_at(0, &format::encode_header(block_bytes))?;
         let mut out = Vec::new();
@@ -439,7 +440,10 @@ impl WriteBehind {
 
     fn reap(&mut self) -> Result<()> {
         assert!(self.in_flight > 0, "waiting for a buffer that nobody holds");
-        let done = self.completions.wait(&*self.storage.clock());
+        let done = {
+            let _waiting = wait(State::Writing);
+            self.completions.wait(&*self.storage.clock())
+        };
         self.in_flight -= 1;
         let slot = usize::try_from(done.token).expect("a slot number");
         let (rest, len) = self.flying[slot].take().expect("in flight");

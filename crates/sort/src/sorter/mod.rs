@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 
+use crate::activity::{self, Activity, State, wait};
 use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
 use crate::merge::stream::{Stream, StreamSize, windows_held};
@@ -266,13 +267,13 @@ impl<'a> Sorter<'a> {
         let plan = self.plan;
         let budget = &self.options.budget;
         let chunk_memory = Chunk::memory_bytes(plan.chunk_bytes as usize);
-        let _reserved = budget.reserve(
-            plan.chunks * chunk_memory as u64
-                + 2 * plan.tag_bytes
-                + plan.key_bytes
-                + plan.pieces * (self.options.threads * PIECE_BYTES) as u64,
-            "sorting",
-        )?;
+        let parts = [
+            ("chunks", plan.chunks * chunk_memory as u64),
+            ("tags", 2 * plan.tag_bytes),
+            ("keys", plan.key_bytes),
+            ("write buffers", plan.pieces * (self.options.threads * PIECE_BYTES) as u64),
+        ];
+        let _reserved = budget.reserve_parts(&parts, "sorting")?;
         let mut memory = SortMemory::new(
             Buffer::new(plan.tag_bytes as usize),
             Buffer::new(plan.tag_bytes as usize),
@@ -295,11 +296,18 @@ impl<'a> Sorter<'a> {
             // Both ends close with this scope's body, or the reader would wait for ever when it
             // fails.
             let (empty_to, full_from) = (empty_to, full_from);
+            let here = Activity::here();
             std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, move || {
-                while let Ok(mut chunk) = empty_from.recv() {
+                let _worker = here.enroll("read");
+                let empty = || {
+                    let _waiting = wait(State::Memory);
+                    empty_from.recv()
+                };
+                while let Ok(mut chunk) = empty() {
                     let filled = reader.fill(&mut chunk, progress);
                     let last = filled.is_err() || reader.finished();
                     let header = reader.header().unwrap_or_default().to_vec();
+                    let _waiting = wait(State::Output);
                     // The other side hangs up when it fails, and says why itself.
                     if full_to.send(filled.map(|()| (chunk, last, header))).is_err() || last {
                         return;
@@ -310,8 +318,12 @@ impl<'a> Sorter<'a> {
             let mut unfinished = None;
             let mut threshold: Option<Vec<u8>> = None;
             loop {
+                let filled = {
+                    let _waiting = wait(State::Input);
+                    full_from.recv()
+                };
                 let (chunk, last, header) =
-                    full_from.recv().expect("the reader sends until the last chunk")?;
+                    filled.expect("the reader sends until the last chunk")?;
                 self.report.input_bytes += chunk.data_bytes() as u64;
                 let mut from = None;
                 let order = Arc::clone(&self.order);
@@ -400,6 +412,7 @@ impl<'a> Sorter<'a> {
             return Ok(());
         };
         behinds.iter_mut().try_for_each(WriteBehind::drain)?;
+        let _waiting = wait(State::Writing);
         let run = writer.finish(&self.spec, records, durable)?;
         self.report.run_bytes += run.storage().size();
         self.runs.push(Arc::new(run));
@@ -486,6 +499,7 @@ impl<'a> Sorter<'a> {
         match output {
             SortOutput::Storage(storage) => {
                 if total > 0 {
+                    let _waiting = wait(State::Writing);
                     storage.run(Operation::Allocate { offset: 0, len: total })?;
                 }
                 storage.write_at(0, header)?;
@@ -566,6 +580,7 @@ impl<'a> Sorter<'a> {
             self.report.extra_passes += 1;
             let bytes = self.segments().data_bytes();
             progress.phase("merging runs", Some(bytes));
+            let _worker = activity::enter("write");
             let key_bytes = self.fence_key_bytes();
             let mut old = std::mem::take(&mut self.runs);
             let replaced: Vec<_> = old.iter().map(|run| Segment::of(run).run).collect();
@@ -675,6 +690,7 @@ impl<'a> Sorter<'a> {
         header: &[u8],
         progress: &dyn Progress,
     ) -> Result<()> {
+        let _worker = activity::enter("write");
         let segments = self.segments();
         let base = header.len() as u64;
         // Removed duplicates move what follows, so windows cannot be aligned beforehand; and a sort
@@ -725,6 +741,7 @@ impl<'a> Sorter<'a> {
         header: &[u8],
         progress: &dyn Progress,
     ) -> Result<()> {
+        let _worker = activity::enter("write");
         let segments = self.segments();
         progress.phase("merging", Some(header.len() as u64 + segments.data_bytes()));
         writer.write_all(header)?;
@@ -744,7 +761,10 @@ impl<'a> Sorter<'a> {
             released.release(&segments.runs, &window.needed)?;
             progress.advance(window.len as u64);
             let (bytes, more) = top.take(&self.order, window.bytes());
-            writer.write_all(bytes)?;
+            {
+                let _waiting = wait(State::Writing);
+                writer.write_all(bytes)?;
+            }
             written += bytes.len() as u64;
             stream.recycle(window.buffer);
             if !more {

@@ -1,0 +1,218 @@
+//! What a command did: a page for people or data for programs, of one and the same [`Report`].
+//!
+//! ```text
+//!   Watch::start ─► system: counters ─┐
+//!                   activity: on      │      the work      ┌─► efficiency: per core, disk, dollar, joule
+//!   Watch::finish ◄───────────────────┴─► Report (docs/report.md) ─┬─► data: JSON
+//!                                                                  └─► page: HTML
+//! ```
+
+mod data;
+mod efficiency;
+mod page;
+mod system;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use sort::activity::{Activity, ActivityReport};
+use sort::budget::OwnerPeak;
+use storage::RealClock;
+
+use crate::config::{ReportConfig, ReportForm};
+use crate::failure::Failure;
+use efficiency::{Efficiency, Machine};
+use system::{DiskUse, ProcessBytes, System};
+
+/// Version of the report's content; changed when something that was there means something else.
+const REPORT_VERSION: u32 = 1;
+
+/// Watches this process while it works, if a report is wanted.
+pub struct Watch<'a>(Option<Watching<'a>>);
+
+struct Watching<'a> {
+    config: &'a ReportConfig,
+    started: Instant,
+    system: System,
+    activity: Activity,
+}
+
+/// What the command itself says of its work.
+#[derive(Default)]
+pub struct Done {
+    /// The command.
+    pub command: &'static str,
+    /// What it read, as named.
+    pub inputs: Vec<String>,
+    /// What it made, as named.
+    pub output: String,
+    /// Bytes of the inputs, if known.
+    pub input_bytes: Option<u64>,
+    /// Bytes of the output, or of what a view reads like, if known.
+    pub output_bytes: Option<u64>,
+    /// Records of the output, if known.
+    pub records: Option<u64>,
+    /// The memory budget.
+    pub memory_limit_bytes: u64,
+    /// The most of it that each owner had.
+    pub memory: Vec<OwnerPeak>,
+    /// How the files in question were reached: directly or through the page cache, by which engine,
+    /// and why not the best.
+    pub io: Vec<(&'static str, String)>,
+    /// What else it counted.
+    pub detail: serde_json::Value,
+}
+
+/// All that is reported.
+#[derive(Serialize)]
+struct Report {
+    report_version: u32,
+    merganser: &'static str,
+    command: &'static str,
+    inputs: Vec<String>,
+    output: String,
+    seconds: f64,
+    input_bytes: Option<u64>,
+    output_bytes: Option<u64>,
+    records: Option<u64>,
+    /// Who counted the next two: `disk` or `process`.
+    device_bytes_counted_by: &'static str,
+    device_read_bytes: u64,
+    device_written_bytes: u64,
+    /// Bytes written to devices for each byte of input: write amplification.
+    written_per_input_byte: Option<f64>,
+    disks: Vec<DiskUse>,
+    process: ProcessBytes,
+    cpu_seconds: f64,
+    cores: Cores,
+    efficiency: Efficiency,
+    ssd_life: Option<SsdLife>,
+    memory_limit_bytes: u64,
+    peak_rss_bytes: u64,
+    memory: Vec<OwnerPeak>,
+    io: BTreeMap<&'static str, String>,
+    /// Under the command's name.
+    #[serde(flatten)]
+    detail: BTreeMap<&'static str, serde_json::Value>,
+    activity: ActivityReport,
+}
+
+/// The processor's cores.
+#[derive(Serialize)]
+struct Cores {
+    /// Two threads of one core count once; 0 where the system does not tell.
+    physical: usize,
+    /// Threads that can run at once.
+    usable: usize,
+    /// How much of what those could do was used, 0 to 1.
+    used_share: f64,
+}
+
+/// How much of an SSD's life a command took.
+#[derive(Serialize)]
+struct SsdLife {
+    endurance_bytes: u64,
+    written_bytes: u64,
+    /// 0 to 1.
+    spent_share: f64,
+}
+
+impl<'a> Watch<'a> {
+    /// Counts from now on, if `config` asks for it, the devices under `files` too.
+    pub fn start(config: Option<&'a ReportConfig>, files: impl FnOnce() -> Vec<PathBuf>) -> Self {
+        Watch(config.map(|config| Watching {
+            config,
+            system: System::look(&files()),
+            started: Instant::now(),
+            activity: Activity::new(Arc::new(RealClock::new())),
+        }))
+    }
+
+    /// Where the work records what its threads do.
+    pub fn activity(&self) -> Activity {
+        self.0.as_ref().map(|watching| watching.activity.clone()).unwrap_or_default()
+    }
+
+    /// Writes the report, if one is wanted.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn finish(self, done: impl FnOnce() -> Done) -> Result<(), Failure> {
+        let Watch(Some(watching)) = self else { return Ok(()) };
+        let report = watching.report(done());
+        let text = match watching.config.form {
+            ReportForm::Html => page::page(&report),
+            ReportForm::Json => data::data(&report),
+        };
+        let path = &watching.config.path;
+        fs::write(path, text).map_err(|error| Failure::on(path, &error))
+    }
+}
+
+impl Watching<'_> {
+    fn report(&self, done: Done) -> Report {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let used = self.system.look_again(seconds);
+        let (counted_by, read_bytes, written_bytes) = match &used.disks[..] {
+            [] => ("process", used.process.read_bytes, used.process.written_bytes),
+            disks => (
+                "disk",
+                disks.iter().map(|disk| disk.read_bytes).sum(),
+                disks.iter().map(|disk| disk.written_bytes).sum(),
+            ),
+        };
+        let usable = std::thread::available_parallelism().map_or(1, usize::from);
+        let physical = system::physical_cores();
+        let machine = Machine {
+            cores: if physical > 0 { physical } else { usable },
+            disks: used.disks.len(),
+            price_dollars: self.config.price_dollars,
+            power_watts: self.config.power_watts,
+            processor_joules: used.processor_joules,
+        };
+        let sorted_bytes = done.input_bytes.or(done.output_bytes);
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        Report {
+            report_version: REPORT_VERSION,
+            merganser: env!("CARGO_PKG_VERSION"),
+            command: done.command,
+            inputs: done.inputs,
+            output: done.output,
+            seconds,
+            input_bytes: done.input_bytes,
+            output_bytes: done.output_bytes,
+            records: done.records,
+            device_bytes_counted_by: counted_by,
+            device_read_bytes: read_bytes,
+            device_written_bytes: written_bytes,
+            written_per_input_byte: sorted_bytes.and_then(|bytes| share(written_bytes, bytes)),
+            disks: used.disks,
+            process: used.process,
+            cpu_seconds: used.cpu_seconds,
+            cores: Cores {
+                physical,
+                usable,
+                used_share: used.cpu_seconds / (seconds * usable as f64),
+            },
+            efficiency: Efficiency::of(sorted_bytes.unwrap_or(0), done.records, seconds, &machine),
+            ssd_life: self.config.endurance_bytes.map(|endurance_bytes| SsdLife {
+                endurance_bytes,
+                written_bytes,
+                spent_share: written_bytes as f64 / endurance_bytes as f64,
+            }),
+            memory_limit_bytes: done.memory_limit_bytes,
+            peak_rss_bytes: used.peak_rss_bytes,
+            memory: done.memory,
+            io: done.io.into_iter().collect(),
+            detail: BTreeMap::from([(done.command, done.detail)]),
+            activity: self.activity.report().expect("a watch records"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

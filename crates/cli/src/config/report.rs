@@ -1,0 +1,82 @@
+//! What is to be reported, and where to.
+
+use std::path::PathBuf;
+
+use crate::args::{ReportArgs, Size};
+use crate::failure::Failure;
+
+/// A report that was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportConfig {
+    /// The file to write.
+    pub path: PathBuf,
+    /// What kind of file.
+    pub form: ReportForm,
+    /// The machine's price, in dollars.
+    pub price_dollars: Option<f64>,
+    /// The machine's power, in watts.
+    pub power_watts: Option<f64>,
+    /// What may be written to the SSD in its life, in bytes.
+    pub endurance_bytes: Option<u64>,
+}
+
+/// The kinds of report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportForm {
+    /// A page for people.
+    Html,
+    /// Data for programs.
+    Json,
+}
+
+/// Less than any drive endures: a unit was forgotten.
+const ENDURANCE_BYTES_MIN: u64 = 1 << 30;
+
+impl ReportConfig {
+    /// What was typed means; nothing, when no report is asked for.
+    pub fn new(typed: ReportArgs) -> Result<Option<Self>, Failure> {
+        let ReportArgs { report, price, power, endurance } = typed;
+        let figures = [
+            (price.is_some(), "--price"),
+            (power.is_some(), "--power"),
+            (endurance.is_some(), "--endurance"),
+        ];
+        let Some(path) = report else {
+            return match figures.into_iter().find(|(given, _)| *given) {
+                Some((_, flag)) => {
+                    Err(format!("{flag}: is for a report; add --report FILE.html").into())
+                }
+                None => Ok(None),
+            };
+        };
+        let form = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("html") => ReportForm::Html,
+            Some("json") => ReportForm::Json,
+            _ => {
+                let path = path.display();
+                return Err(format!(
+                    "--report: '{path}' ends neither in .html, for a page, nor in .json, for data"
+                )
+                .into());
+            }
+        };
+        for (figure, flag, what) in [(price, "--price", "dollars"), (power, "--power", "watts")] {
+            if figure.is_some_and(|figure| !figure.is_finite() || figure <= 0.0) {
+                return Err(format!("{flag}: a number of {what} above 0").into());
+            }
+        }
+        let endurance_bytes = endurance.map(|Size(bytes)| bytes);
+        if endurance_bytes.is_some_and(|bytes| bytes < ENDURANCE_BYTES_MIN) {
+            let why =
+                "--endurance: less than any drive endures; give its TBW with a unit, such as 600TB";
+            return Err(why.to_owned().into());
+        }
+        Ok(Some(ReportConfig {
+            path,
+            form,
+            price_dollars: price,
+            power_watts: power,
+            endurance_bytes,
+        }))
+    }
+}
