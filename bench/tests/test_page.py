@@ -19,10 +19,10 @@ MERGANSER = Path(os.environ.get("MERGANSER") or REPOSITORY / "target/release/mer
 # A name that would run, if names were not text.
 EVIL = "<script>document.title='evil'<!--&amp;'\">.txt"
 
-# Elements that stick out of the page to the right, but for those in a box of their own scroll bar.
+# Elements that stick out of the page to the right.
 STICKING_OUT = """
 [...document.querySelectorAll('body *')]
-  .filter(e => !e.closest('.wide') && e.getBoundingClientRect().right > innerWidth + 1)
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
   .map(e => e.outerHTML.slice(0, 100))
 """
 # Drawings that nobody could see.

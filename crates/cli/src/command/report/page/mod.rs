@@ -16,6 +16,8 @@ use text::Escaped;
 const STYLE: &str = include_str!("style.css");
 /// Input names shown; there may be thousands.
 const NAMES: usize = 3;
+/// Workers' roles in the order in which a record meets them.
+const ROLES: [&str; 5] = ["read", "distribute", "sort", "merge", "write"];
 /// From this share of its capacity on, something counts as the limit.
 const LIMIT_SHARE: f64 = 0.8;
 
@@ -68,7 +70,7 @@ fn head(report: &Report) -> String {
         (None, None) => "data".to_owned(),
     };
     let written = report.written_per_input_byte.map_or(String::new(), |bytes| {
-        format!(" For each byte of input the disk was written {} bytes.", text::significant(bytes))
+        format!(" {} bytes were written to disk for each byte of input.", text::significant(bytes))
     });
     let mut figures = vec![
         ("Time", seconds.clone()),
@@ -144,7 +146,7 @@ fn words(state: State) -> &'static str {
         State::Reading => "waiting for reads",
         State::Writing => "writing",
         State::Input => "waiting for input",
-        State::Output => "waiting for who takes its output",
+        State::Output => "waiting for its output to be taken",
         State::Memory => "waiting for memory",
         State::Turn => "waiting for its turn",
     }
@@ -163,7 +165,14 @@ fn workers(report: &Report, columns: &Columns) -> String {
     }
     part.push_str("</ul>\n");
     part.push_str(&phases(report));
-    for worker in &activity.workers {
+    // Along the way of a record, as far as roles are known.
+    let rank = |worker: &&WorkerReport| {
+        let role = worker.name.split(' ').next().unwrap_or_default();
+        ROLES.iter().position(|known| *known == role).unwrap_or(ROLES.len())
+    };
+    let mut workers: Vec<&WorkerReport> = activity.workers.iter().collect();
+    workers.sort_by_key(rank);
+    for worker in &workers {
         let label = shares(worker);
         let drawn = chart::timeline(columns, worker, &format!("{}: {label}", worker.name));
         let (all, busy) = (total_ns(worker), worker.total_ns(State::Busy));
@@ -179,7 +188,7 @@ fn workers(report: &Report, columns: &Columns) -> String {
     part.push_str(&axis(report));
     part.push_str("<details><summary>The same in numbers</summary>\n<table>\n");
     part.push_str("<thead><tr><th>Worker</th><th>Seconds</th></tr></thead>\n<tbody>\n");
-    for worker in &activity.workers {
+    for worker in &workers {
         writeln!(part, "<tr><th>{}</th><td>{}</td></tr>", worker.name, shares(worker))
             .expect("a string");
     }
@@ -250,13 +259,8 @@ fn transfers(report: &Report, columns: &Columns) -> String {
         <li><i class=\"reading\"></i>reads</li><li><i class=\"writing\"></i>writes</li></ul>\n"
         .to_owned();
     let curves = [
-        ("Throughput", &rates, &rate_words, text::rate(rates.top)),
-        (
-            "Queue depth",
-            &depths,
-            &depth_words,
-            format!("{} requests", text::significant(depths.top)),
-        ),
+        ("Throughput", &rates, &rate_words, format!("{} MB/s", text::short(rates.top / 1e6))),
+        ("Queue depth", &depths, &depth_words, format!("{} requests", text::short(depths.top))),
     ];
     for (name, curves, words, top) in curves {
         let drawn = curves.draw(columns, &format!("{name} over time: {words}"));

@@ -87,7 +87,8 @@ pub fn significant(number: f64) -> String {
         n if n >= 99.95 => format!("{number:.0}"),
         n if n >= 9.995 => format!("{number:.1}"),
         n if n >= 0.01 || n == 0.0 => format!("{number:.2}"),
-        _ => format!("{number:.1e}"),
+        // Two digits after the zeros.
+        n => format!("{number:.*}", (1.0 - n.log10().floor()) as usize),
     }
 }
 
@@ -97,9 +98,13 @@ fn scaled(number: f64, base: f64, units: &[&str]) -> String {
         number /= base;
         unit += 1;
     }
+    format!("{} {}", short(number), units[unit])
+}
+
+/// As [`significant`], but a whole number without a point.
+pub fn short(number: f64) -> String {
     let text = significant(number);
-    let whole = text.strip_suffix(".00").or(text.strip_suffix(".0")).unwrap_or(&text);
-    format!("{whole} {}", units[unit])
+    text.strip_suffix(".00").or(text.strip_suffix(".0")).unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
@@ -117,6 +122,10 @@ mod tests {
         );
         assert_eq!([seconds(7260.0), rate(1.5e9)], ["2 h 1 min", "1,500 MB/s"]);
         assert_eq!([percent(0.0), percent(0.004), percent(0.996)], ["0 %", "under 1 %", "100 %"]);
+        assert_eq!(
+            [significant(0.000_014_2), significant(0.0), short(50.0)],
+            ["0.000014", "0.00", "50"]
+        );
         assert_eq!([count(999), count(1000), count(12_345_678)], ["999", "1,000", "12,345,678"]);
     }
 
