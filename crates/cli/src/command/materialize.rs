@@ -18,7 +18,7 @@ use crate::signals::Cancel;
 pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let watch = report::Watch::start(config.report.as_ref(), || {
         vec![config.view.clone(), config.output.clone()]
-    });
+    })?;
     let activity = watch.activity();
     let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);

@@ -39,7 +39,7 @@ pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
 
 /// Opens everything, sorts, makes the result visible, and reports.
 fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
-    let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting));
+    let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
     let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));

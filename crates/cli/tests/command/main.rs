@@ -3,12 +3,14 @@
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `generate`: test data, judged by `sha256sum`
 //! - `reproduce`: each experiment of the papers, tiny
+//! - `reports`: what is reported of every command that reports
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, beside GNU sort
 //! - `views`: views made, read in parts, verified, copied out
 
 mod generate;
 mod help;
+mod reports;
 mod reproduce;
 mod usage;
 mod verify;

@@ -217,21 +217,6 @@ fn a_view_can_be_made_of_what_a_program_prints() {
 }
 
 #[test]
-fn a_report_tells_what_was_done() {
-    let dir = folder();
-    numbers(dir.path());
-    prints(dir.path(), &["sort", "input", "-o", "out", "--report", "report.json"]);
-    let text = fs::read(dir.path().join("report.json")).expect("there");
-    let report: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
-    assert_eq!(
-        (&report["sort"]["records"], &report["sort"]["input_bytes"]),
-        (&20_000.into(), &280_000.into())
-    );
-    assert!(report["seconds"].as_f64().expect("a number") > 0.0);
-    assert!(report["peak_rss_bytes"].as_u64().expect("a number") > 1 << 20);
-}
-
-#[test]
 fn an_interrupted_sort_leaves_nothing() {
     let dir = folder();
     for output in [&["-o", "out"][..], &["--view", "out.view"]] {

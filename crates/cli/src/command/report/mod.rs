@@ -14,7 +14,7 @@ mod system;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -123,13 +123,28 @@ struct SsdLife {
 
 impl<'a> Watch<'a> {
     /// Counts from now on, if `config` asks for it, the devices under `files` too.
-    pub fn start(config: Option<&'a ReportConfig>, files: impl FnOnce() -> Vec<PathBuf>) -> Self {
-        Watch(config.map(|config| Watching {
+    ///
+    /// # Errors
+    /// When there is no folder for the report: better now than after the work.
+    pub fn start(
+        config: Option<&'a ReportConfig>,
+        files: impl FnOnce() -> Vec<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let Some(config) = config else { return Ok(Watch(None)) };
+        let folder = config.path.parent().filter(|folder| *folder != Path::new(""));
+        if folder.is_some_and(|folder| !folder.is_dir()) || config.path.is_dir() {
+            let path = config.path.display();
+            return Err(format!(
+                "{path}: not in an existing folder, or one itself; --report takes a file"
+            )
+            .into());
+        }
+        Ok(Watch(Some(Watching {
             config,
             system: System::look(&files()),
             started: Instant::now(),
             activity: Activity::new(Arc::new(RealClock::new())),
-        }))
+        })))
     }
 
     /// Where the work records what its threads do.

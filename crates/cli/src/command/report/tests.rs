@@ -10,7 +10,7 @@ fn report(name: &str) -> Report {
         power_watts: None,
         endurance_bytes: Some(600_000_000_000_000),
     };
-    let watch = Watch::start(Some(&config), || vec![".".into()]);
+    let watch = Watch::start(Some(&config), || vec![".".into()]).expect("a folder");
     {
         let activity = watch.activity();
         let _worker = activity.enroll("sort");
@@ -94,7 +94,7 @@ fn data_has_the_fields_that_are_documented() {
 
 #[test]
 fn nothing_is_watched_or_written_when_nobody_asks() {
-    let watch = Watch::start(None, || panic!("nobody asked"));
+    let watch = Watch::start(None, || panic!("nobody asked")).expect("nothing to refuse");
     assert!(watch.activity().report().is_none());
     assert!(watch.finish(|| panic!("nobody asked")).is_ok());
 }

@@ -1,0 +1,101 @@
+//! Reports, as data and as pages.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{fails, folder, names, prints};
+
+/// A folder with more lines than fit into the least memory at once.
+fn with_lines() -> TempDir {
+    let dir = folder();
+    let make = ["generate", "--format", "lines", "--records", "400K", "-o", "input"];
+    prints(dir.path(), &make);
+    dir
+}
+
+/// Runs a command with `--report`; gives the report.
+fn reported(dir: &Path, arguments: &[&str]) -> Value {
+    prints(dir, &[arguments, &["--report", "report.json"]].concat());
+    serde_json::from_slice(&fs::read(dir.join("report.json")).expect("there")).expect("JSON")
+}
+
+fn sum(list: &Value) -> u64 {
+    let numbers = list.as_array().expect("a list").iter();
+    numbers.map(|number| number.as_u64().expect("a whole number")).sum()
+}
+
+#[test]
+fn a_sort_tells_what_it_did_and_who_did_it() {
+    let dir = with_lines();
+    let bytes = fs::metadata(dir.path().join("input")).expect("there").len();
+    let sort = ["sort", "input", "-o", "out", "--memory", "16M", "--threads", "2"];
+    let report = reported(dir.path(), &sort);
+    let told = ["input_bytes", "output_bytes", "records", "inputs", "output"].map(|f| &report[f]);
+    let expected: [Value; 5] =
+        [bytes.into(), bytes.into(), 400_000.into(), ["input"][..].into(), "out".into()];
+    assert_eq!(told, expected.each_ref());
+    assert!(report["seconds"].as_f64().expect("a number") > 0.0);
+    assert!(report["peak_rss_bytes"].as_u64().expect("a number") > 1 << 20);
+    assert!(report["sort"]["runs"].as_u64().expect("a number") > 1);
+    let activity = &report["activity"];
+    let workers = activity["workers"].as_array().expect("a list");
+    let names: Vec<_> = workers.iter().map(|w| w["name"].as_str().expect("a name")).collect();
+    for name in ["read", "sort 1", "sort 2", "merge 1", "merge 2", "write"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    // The input is sampled and read, and each run is read and written with its index.
+    let runs = report["sort"]["run_bytes"].as_u64().expect("a number");
+    assert!(sum(&activity["reads"]["bytes"]) >= bytes + runs / 2, "{activity}");
+    assert!(sum(&activity["writes"]["bytes"]) >= 2 * bytes, "{activity}");
+    let owners = report["memory"].as_array().expect("a list").iter();
+    let owners: Vec<_> = owners.map(|peak| peak["owner"].as_str().expect("a name")).collect();
+    assert!(owners.contains(&"tags") && owners.contains(&"merging"), "{owners:?}");
+}
+
+#[test]
+fn every_way_to_a_result_is_reported() {
+    let dir = with_lines();
+    let view = reported(dir.path(), &["sort", "input", "--view", "v.view"]);
+    assert_eq!((&view["command"], &view["output"]), (&"sort".into(), &"v.view".into()));
+    let copy = reported(dir.path(), &["materialize", "v.view", "-o", "out"]);
+    assert_eq!(
+        (&copy["command"], &copy["output_bytes"]),
+        (&"materialize".into(), &view["output_bytes"])
+    );
+    assert!(
+        sum(&copy["activity"]["writes"]["bytes"]) >= copy["output_bytes"].as_u64().expect("known")
+    );
+    let merged = reported(dir.path(), &["sort", "-m", "out", "out", "-o", "twice"]);
+    assert_eq!((&merged["command"], &merged["records"]), (&"merge".into(), &800_000.into()));
+    let consumed = reported(dir.path(), &["sort", "--consume", "input", "-o", "again"]);
+    assert_eq!(&consumed["output_bytes"], &view["output_bytes"]);
+    let read = |name: &str| fs::read(dir.path().join(name)).expect("there");
+    assert!(read("again") == read("out"), "a report changes nothing");
+}
+
+#[test]
+fn a_page_shows_names_as_text() {
+    let dir = with_lines();
+    let name = "<script>alert(1)<!--";
+    fs::rename(dir.path().join("input"), dir.path().join(name)).expect("renamed");
+    let more = ["--price", "900", "--power", "45", "--endurance", "600TB"];
+    let sort = ["sort", name, "-o", "out", "--report", "page.html"];
+    prints(dir.path(), &[&sort[..], &more].concat());
+    let page = fs::read_to_string(dir.path().join("page.html")).expect("there");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(1)&lt;!--"));
+    for words in ["Sorted per dollar", "Sorted per joule", "SSD life spent", "sort 1"] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_that_names_it() {
+    let dir = with_lines();
+    let error = fails(dir.path(), &["sort", "input", "-o", "out", "--report", "no/such.html"]);
+    assert!(error.starts_with("no/such.html: "), "{error}");
+    assert_eq!(names(dir.path()), ["input"], "found before the work");
+}
