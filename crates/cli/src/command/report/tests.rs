@@ -36,13 +36,13 @@ fn assert_well_formed(page: &str) {
     let body = page.strip_prefix("<!DOCTYPE html>\n").expect("a document type");
     for part in body.split('<').skip(1) {
         let (tag, after) = part.split_once('>').unwrap_or_else(|| panic!("not ended: <{part}"));
-        assert!(!after.contains('>') || open.last() == Some(&"style"), "a stray >: {after}");
         assert!(tag.matches('"').count() % 2 == 0, "quotes: <{tag}>");
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name), "closed in its turn: <{tag}>");
         } else if !tag.ends_with(" /") {
             open.push(tag.split(' ').next().expect("a name"));
         }
+        assert!(!after.contains('>') || open.last() == Some(&"style"), "a stray >: {after}");
     }
     assert!(open.is_empty(), "never closed: {open:?}");
 }
