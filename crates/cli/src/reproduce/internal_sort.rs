@@ -179,7 +179,7 @@ fn timed(work: impl FnOnce()) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// The ten bytes of the key as a number, in two loads: comparing these is faster than `memcmp`.
+/// The ten bytes of the key as a number, in two loads.
 #[inline]
 fn key(record: &[u8]) -> u128 {
     let high = u64::from_be_bytes(*record.first_chunk().expect("100 bytes"));
@@ -262,8 +262,8 @@ fn outcome(measured: &[Measured]) -> Outcome {
                 .into(),
             "The paper says \"a default C implementation of Quicksort\", not whether it moves records \
              or pointers nor how it compares. Its figures stand beside a textbook quicksort of \
-             pointers by memcmp. Two integers instead of memcmp make it faster: that quotient is \
-             held against the paper's too."
+             pointers by memcmp; the quotient of one that compares two integers is held against the \
+             paper's too."
                 .into(),
             "A pointer sort's time ends when the pointers are in order, the radix sorts' when the \
              records are."

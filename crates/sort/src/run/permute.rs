@@ -44,8 +44,8 @@ const LIFTED: u32 = 1 << 31;
 const BUSY: u32 = u32::MAX - 1;
 const DONE: u32 = u32::MAX;
 
-/// Walkers of a thread: some cache misses in flight at once. From 4 to 32 make no difference that could
-/// be measured.
+/// Walkers of a thread: some cache misses in flight at once. With one, a whole sort of 400 MB takes 1.7
+/// times as long; from 4 to 32 make no difference that could be measured.
 const WALKERS: usize = 16;
 /// The start of a record that is asked for; the processor sees for itself how a long one goes on.
 const PREFETCH_BYTES: usize = 512;
