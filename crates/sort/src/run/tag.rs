@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The word is the key's first eight bytes, big-endian, or about twelve in the codes of an
-//! [`Alphabet`]. It compares as the key does, so the `u128` order is the key order wherever the
+//! alphabet (`run/word.rs`). It compares as the key does, so the `u128` order is the key order wherever the
 //! prefixes differ, and input order (place) where they are equal. Equal prefixes of longer keys are
 //! settled afterwards, a word deeper at a time (`settle`).
 //!
