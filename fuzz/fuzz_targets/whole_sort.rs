@@ -10,7 +10,7 @@ use sort::key::OrderSpec;
 use sort::record::{Format, Tail};
 use sort::run::{Compression, Input};
 use sort::view::View;
-use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, sort};
+use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort};
 use storage::memory::MemoryDirectory;
 use storage::{Directory, Storage, StorageExt};
 
@@ -47,6 +47,7 @@ fn options(order: OrderSpec, packed: bool, memory_bytes: u64) -> SortOptions {
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(compression),
         top: None,
+        strategy: Strategy::Auto,
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) trait KeyAccess: Copy + Send + Sync {
     /// Reads the key of `record` into `kept`; returns its prefix, ascending in key order.
     fn load(self, record: &[u8], kept: &mut Self::Kept) -> u64;
 
+    /// Bytes of the encoded key that is kept; 0 when the key lies in the record.
+    fn kept_bytes(kept: &Self::Kept) -> usize;
+
     /// The first sixteen bytes of a loaded record's key, ascending in key order. `prefix` is what
     /// [`KeyAccess::load`] returned.
     fn widen(self, record: &[u8], kept: &Self::Kept, prefix: u64) -> u128;
@@ -32,6 +35,11 @@ pub(crate) struct DirectAccess(pub(crate) DirectKey);
 
 impl KeyAccess for DirectAccess {
     type Kept = ();
+
+    #[inline]
+    fn kept_bytes(_kept: &()) -> usize {
+        0
+    }
 
     #[inline]
     fn load(self, record: &[u8], _kept: &mut ()) -> u64 {
@@ -63,6 +71,11 @@ pub(crate) struct EncodedAccess<'a>(pub(crate) &'a Order);
 
 impl KeyAccess for EncodedAccess<'_> {
     type Kept = Vec<u8>;
+
+    #[inline]
+    fn kept_bytes(kept: &Vec<u8>) -> usize {
+        kept.len()
+    }
 
     #[inline]
     fn load(self, record: &[u8], kept: &mut Vec<u8>) -> u64 {

@@ -15,7 +15,7 @@
 //! use sort::key::OrderSpec;
 //! use sort::record::Format;
 //! use sort::run::Input;
-//! use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, sort};
+//! use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 //! use storage::memory::{MemoryDirectory, MemoryStorage};
 //!
 //! let input = MemoryStorage::from_bytes("fruit", b"pear\nfig\napple\n");
@@ -27,6 +27,7 @@
 //!     temp_limit_bytes: None,
 //!     compression: CompressionChoice::Auto,
 //!     top: None,
+//!     strategy: Strategy::Auto,
 //! };
 //! let mut sorted = Vec::new();
 //! sort(vec![Input::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
@@ -37,6 +38,7 @@
 mod access;
 pub mod activity;
 pub mod budget;
+mod distribute;
 pub mod error;
 pub mod key;
 pub mod merge;
@@ -51,9 +53,11 @@ pub mod view;
 
 pub use activity::Activity;
 pub use budget::Budget;
+#[doc(hidden)]
+pub use distribute::{StoreTimes, StoreTrial, WritePolicy};
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{
-    CompressionChoice, SortOptions, SortOutput, SortReport, end_consuming, is_interrupted_sort,
-    sort, sort_consuming,
+    CompressionChoice, SortOptions, SortOutput, SortReport, Strategy, end_consuming,
+    is_interrupted_sort, sort, sort_consuming,
 };

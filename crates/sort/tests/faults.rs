@@ -11,7 +11,8 @@ use sort::record::Format;
 use sort::run::{Compression, Input};
 use sort::view::View;
 use sort::{
-    Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport, sort,
+    Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
+    Strategy, sort,
 };
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Clock, Completions, Directory, Storage, StorageExt};
@@ -40,6 +41,7 @@ fn options(order: OrderSpec, budget: &Budget, temp: Arc<dyn Directory>) -> SortO
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
+        strategy: Strategy::Auto,
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use sort::key::OrderSpec;
 use sort::record::Format;
 use sort::run::writer::RunBuilder;
-use sort::run::{Compression, Run, RunWriter};
+use sort::run::{Compression, Input, Run, RunWriter};
 use sort::view::{MANIFEST_NAME, Manifest, Segment, View};
-use sort::{Budget, Error};
+use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Directory, Operation, Storage, StorageExt};
 use testkit::Random;
@@ -49,6 +49,7 @@ fn segment(name: &str, run: &Run) -> Segment {
         bytes: run.data_bytes(),
         records: run.records(),
         index_crc: run.footer().index_crc,
+        bucket: None,
     }
 }
 
@@ -71,6 +72,139 @@ fn small_view() -> (Arc<dyn Directory>, Vec<u8>) {
         Manifest::new("sorted".to_owned(), OrderSpec::new(LINES), Vec::new(), 7, segments);
     manifest.write(&folder).expect("writes");
     (folder, all.concat())
+}
+
+/// A view of buckets, one of them of one key.
+fn small_bucket_view() -> (Arc<dyn Directory>, Vec<u8>) {
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    let mut records: Vec<Vec<u8>> = (0..60)
+        .map(|i| format!("{:02} {}\n", i * 37 % 60, "x".repeat(i * 40)).into_bytes())
+        .collect();
+    records.extend((0..40).map(|_| [&[b'3'; 300][..], b"\n"].concat()));
+    let options = SortOptions {
+        order: OrderSpec::new(LINES),
+        budget: Budget::new(4 << 20),
+        threads: 1,
+        temp: Vec::new(),
+        temp_limit_bytes: None,
+        compression: CompressionChoice::Fixed(Compression::Off),
+        top: None,
+        strategy: Strategy::Distribute { uniform: false },
+    };
+    let input = Input::Storage(MemoryStorage::from_bytes("in", &records.concat()));
+    let output = SortOutput::View { folder: Arc::clone(&folder), name: "sorted".to_owned() };
+    sort::sort(vec![input], output, &options, &Silent).expect("sorts");
+    records.sort();
+    (folder, records.concat())
+}
+
+/// A bucket file, read by the drawing in docs/formats.md and by nothing else.
+fn dump_buckets(bytes: &[u8]) -> String {
+    let mut dump = Dump::new(bytes);
+    let footer = bytes.len() - FOOTER;
+    let index = u64_of(&bytes[footer..footer + 8]) as usize;
+    let buckets = u64_of(&bytes[footer + 16..footer + 24]);
+    let block_bytes = u64::from(u32_of(&bytes[footer + 44..footer + 48]));
+    dump.part("header");
+    dump.field(8, |b| format!("magic '{}'", b.escape_ascii()));
+    dump.u32("version");
+    dump.u32("block bytes");
+    dump.zeros(PAGE - 4);
+    dump.crc("CRC32C of the header before it");
+
+    let mut extents = Vec::new();
+    let mut at = index + 4 + u32_of(&bytes[index..index + 4]) as usize;
+    for bucket in 0..buckets {
+        let count = u32_of(&bytes[at + 24..at + 28]);
+        let blocks = u64_of(&bytes[at..at + 8]).div_ceil(block_bytes);
+        at += 28;
+        for sequence in 0..count {
+            let (place, len) = (u64_of(&bytes[at..at + 8]), u64_of(&bytes[at + 8..at + 16]));
+            extents.push((place as usize, len as usize, bucket, sequence));
+            at += 16;
+        }
+        at += blocks as usize * 4;
+    }
+    extents.sort_unstable();
+    dump.part("data");
+    for (place, len, bucket, sequence) in extents {
+        dump.zeros(place);
+        dump.bulk(len, &format!("bucket {bucket}, extent {sequence}"));
+    }
+    dump.zeros(index);
+
+    dump.part("index");
+    let len = dump.u32("specification bytes") as usize;
+    dump.field(len, |b| String::from_utf8_lossy(b).into_owned());
+    for bucket in 0..buckets {
+        dump.part(&format!("index, bucket {bucket}"));
+        let blocks = dump.u64("bytes").div_ceil(block_bytes);
+        dump.u64("records");
+        dump.u64("bytes of encoded keys");
+        for _ in 0..dump.u32("extents") {
+            dump.u64("place");
+            dump.u64("bytes");
+        }
+        for _ in 0..blocks {
+            dump.crc("CRC32C of a block");
+        }
+    }
+    dump.part("footer");
+    assert_eq!(dump.at, footer);
+    dump.u64("index offset");
+    dump.u64("index bytes");
+    dump.u64("buckets");
+    dump.u64("records");
+    dump.u64("data bytes");
+    dump.crc("CRC32C of the index");
+    dump.u32("block bytes");
+    dump.u32("zero");
+    dump.crc("CRC32C of the footer before it");
+    dump.field(8, |b| format!("magic '{}'", b.escape_ascii()));
+    assert_eq!(dump.at, bytes.len());
+    dump.out
+}
+
+#[test]
+fn a_bucket_file_is_these_bytes() {
+    let (folder, _) = small_bucket_view();
+    let file = folder.open("000000.buckets", false).expect("opens");
+    check_golden("plain.buckets.txt", &dump_buckets(&bytes_of(&file)));
+    let manifest = Manifest::read(&folder).expect("reads");
+    let text = serde_json::to_string_pretty(&manifest.buckets).expect("plain data");
+    check_golden("buckets.txt", &format!("{text}\n"));
+}
+
+#[test]
+fn numbers_of_bucket_files_that_cannot_be_are_errors() {
+    let (folder, expected) = small_bucket_view();
+    let file = folder.open("000000.buckets", true).expect("opens");
+    let manifest = Manifest::read(&folder).expect("reads");
+    let whole = bytes_of(&file);
+    let footer = whole.len() - FOOTER;
+    let index = u64_of(&whole[footer..footer + 8]) as usize;
+    let mut refused = 0;
+    for at in (index..footer + 52).step_by(4) {
+        for value in [0, 1, 4095, 4096, 1 << 20, 1 << 31, u32::MAX - 1, u32::MAX] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+            seal(&mut bytes);
+            file.write_at(0, &bytes).expect("writes");
+            // Whoever forges an index forges the manifest too.
+            let mut forged = manifest.clone();
+            let crc = u32_of(&bytes[footer + 40..footer + 44]);
+            let segments = forged.buckets.iter_mut().flat_map(|bucket| &mut bucket.segments);
+            segments.for_each(|segment| segment.index_crc = crc);
+            folder.remove(MANIFEST_NAME).expect("removes");
+            forged.write(&folder).expect("writes");
+            match read_all(&folder) {
+                Err(Error::Corrupt { .. } | Error::Memory { .. }) => refused += 1,
+                Err(other) => panic!("{value} at {at}: {other:?}"),
+                Ok(read) => assert!(read == expected, "{value} at {at}"),
+            }
+        }
+    }
+    assert!(refused > 200, "{refused} were refused");
 }
 
 fn read_all(folder: &Arc<dyn Directory>) -> Result<Vec<u8>, Error> {
@@ -271,8 +405,13 @@ fn a_manifest_is_these_bytes() {
         keys: vec!["name:r".to_owned()],
         ..OrderSpec::new(Format::Csv { separator: b';', header: true })
     };
-    let segment =
-        |run: &str, bytes| Segment { run: run.to_owned(), bytes, records: 3, index_crc: 9 };
+    let segment = |run: &str, bytes| Segment {
+        run: run.to_owned(),
+        bytes,
+        records: 3,
+        index_crc: 9,
+        bucket: None,
+    };
     let segments = vec![segment("000000.run", 40), segment("000001.run", 50)];
     let made = 1_700_000_000_123_456_789;
     let manifest = Manifest::new(
@@ -309,19 +448,20 @@ fn places(name: &str, bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn no_flipped_bit_is_read_as_data() {
-    let (folder, expected) = small_view();
-    assert!(read_all(&folder).expect("reads") == expected);
-    for name in folder.list().expect("lists") {
-        let file = folder.open(&name, true).expect("opens");
-        let bytes = bytes_of(&file);
-        for at in places(&name, &bytes) {
-            let flipped = bytes[at] ^ 1 << (at % 8);
-            file.write_at(at as u64, &[flipped]).expect("writes");
-            check_damaged(&format!("{name}: bit flipped at {at}"), &folder, &expected);
-            file.write_at(at as u64, &bytes[at..=at]).expect("writes");
+    for (folder, expected) in [small_view(), small_bucket_view()] {
+        assert!(read_all(&folder).expect("reads") == expected);
+        for name in folder.list().expect("lists") {
+            let file = folder.open(&name, true).expect("opens");
+            let bytes = bytes_of(&file);
+            for at in places(&name, &bytes) {
+                let flipped = bytes[at] ^ 1 << (at % 8);
+                file.write_at(at as u64, &[flipped]).expect("writes");
+                check_damaged(&format!("{name}: bit flipped at {at}"), &folder, &expected);
+                file.write_at(at as u64, &bytes[at..=at]).expect("writes");
+            }
         }
+        assert!(read_all(&folder).expect("reads") == expected);
     }
-    assert!(read_all(&folder).expect("reads") == expected);
 }
 
 #[test]
@@ -374,20 +514,21 @@ fn verifying_finds_the_damaged_block_and_names_it() {
 
 #[test]
 fn no_truncated_file_is_read_as_data() {
-    let (folder, expected) = small_view();
-    for name in folder.list().expect("lists") {
-        let file = folder.open(&name, true).expect("opens");
-        let bytes = bytes_of(&file);
-        let sampled = (0..bytes.len()).step_by(131);
-        for len in sampled.chain(bytes.len().saturating_sub(150)..bytes.len()) {
-            file.run(Operation::SetSize { size: len as u64 }).expect("cuts");
-            let what = format!("{name}: cut to {len} of {} bytes", bytes.len());
-            let read = read_all(&folder);
-            assert!(matches!(read, Err(Error::Corrupt { .. })), "{what}: {:?}", read.err());
-            file.write_at(0, &bytes).expect("writes");
+    for (folder, expected) in [small_view(), small_bucket_view()] {
+        for name in folder.list().expect("lists") {
+            let file = folder.open(&name, true).expect("opens");
+            let bytes = bytes_of(&file);
+            let sampled = (0..bytes.len()).step_by(131);
+            for len in sampled.chain(bytes.len().saturating_sub(150)..bytes.len()) {
+                file.run(Operation::SetSize { size: len as u64 }).expect("cuts");
+                let what = format!("{name}: cut to {len} of {} bytes", bytes.len());
+                let read = read_all(&folder);
+                assert!(matches!(read, Err(Error::Corrupt { .. })), "{what}: {:?}", read.err());
+                file.write_at(0, &bytes).expect("writes");
+            }
         }
+        assert!(read_all(&folder).expect("reads") == expected);
     }
-    assert!(read_all(&folder).expect("reads") == expected);
 }
 
 #[test]
@@ -409,11 +550,11 @@ fn later_versions_are_refused_by_name() {
     let manifest = folder.open(MANIFEST_NAME, true).expect("opens");
     let text = String::from_utf8(bytes_of(&manifest)).expect("text");
     let body = text.rsplit_once("crc32c").expect("a checksum").0;
-    let body = body.replacen("\"version\": 1", "\"version\": 2", 1);
+    let body = body.replacen("\"version\": 1", "\"version\": 3", 1);
     let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
     manifest.write_at(0, sealed.as_bytes()).expect("writes");
-    let Err(Error::Unsupported(refusal)) = read_all(&folder) else { panic!("version 2 was read") };
-    assert!(refusal.contains("version 2"), "{refusal}");
+    let Err(Error::Unsupported(refusal)) = read_all(&folder) else { panic!("version 3 was read") };
+    assert!(refusal.contains("version 3"), "{refusal}");
 
     let run = folder.open("000000.run", true).expect("opens");
     let mut header = run.read_vec(0, PAGE).expect("reads");

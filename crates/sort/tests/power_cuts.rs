@@ -11,7 +11,7 @@ use sort::run::{Compression, Input};
 use sort::view::View;
 use sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
-    end_consuming, is_interrupted_sort, sort, sort_consuming,
+    Strategy, end_consuming, is_interrupted_sort, sort, sort_consuming,
 };
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Directory, StorageExt};
@@ -45,6 +45,7 @@ fn make_view(folder: &Arc<dyn Directory>, compression: Compression) -> sort::Res
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(compression),
         top: None,
+        strategy: Strategy::Auto,
     };
     let inputs = vec![Input::Storage(MemoryStorage::from_bytes("input", &records()))];
     let target = SortOutput::View { folder: Arc::clone(folder), name: "x".to_owned() };
@@ -241,6 +242,7 @@ fn sort_away_as(
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
+        strategy: Strategy::Auto,
     };
     let inputs = [disk.open("a", true)?, disk.open("b", true)?];
     let report = sort_consuming(&inputs, folder, "x".to_owned(), &options, &Silent)?;

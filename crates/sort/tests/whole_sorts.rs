@@ -8,7 +8,9 @@ use sort::key::OrderSpec;
 use sort::record::Format;
 use sort::run::{Compression, Input};
 use sort::view::View;
-use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, SortReport, sort};
+use sort::{
+    Budget, CompressionChoice, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
+};
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Directory, Storage, StorageExt};
 
@@ -36,6 +38,7 @@ impl Case {
             temp_limit_bytes: None,
             compression: CompressionChoice::Fixed(self.compression),
             top: self.top,
+            strategy: Strategy::Merge,
         }
     }
 

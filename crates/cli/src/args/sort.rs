@@ -130,6 +130,11 @@ pub struct SortArgs {
     )]
     pub strategy: StrategyName,
 
+    /// Trust that the leading bits of the key are uniform, as random data's are: distribute without
+    /// looking at the data first
+    #[arg(long, help_heading = "Resources")]
+    pub uniform: bool,
+
     /// Use this many threads [default: one a processor]
     #[arg(long, alias = "parallel", value_name = "N", help_heading = "Resources")]
     pub threads: Option<usize>,

@@ -28,7 +28,7 @@ fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
     if typed.verify {
         view.verify_all(|_| {})?;
     }
-    let run_bytes: u64 = view.runs().iter().map(|run| run.storage().size()).sum();
+    let run_bytes: u64 = view.storages().iter().map(|storage| storage.size()).sum();
     Ok(facts([
         ("kind", json!("view")),
         ("name", json!(manifest.name)),
@@ -36,7 +36,8 @@ fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
         ("order", json!(manifest.order.to_string())),
         ("records", json!(manifest.records)),
         ("bytes", json!(manifest.size_bytes)),
-        ("runs", json!(view.runs().len())),
+        ("runs", json!(view.storages().len())),
+        ("buckets", json!(view.buckets().unwrap_or(1))),
         ("run_bytes", json!(run_bytes)),
         ("made_unix_ns", json!(manifest.made_unix_ns)),
         ("verified", json!(typed.verify)),

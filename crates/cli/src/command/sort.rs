@@ -289,6 +289,7 @@ fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<FileDirectory>]) 
             CompressionName::Auto => CompressionChoice::Auto,
         },
         top: sorting.top,
+        strategy: sorting.strategy,
     }
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use sort::Strategy;
 use sort::key::OrderSpec;
 
 use super::{ReportConfig, memory_bytes, order, threads};
@@ -58,6 +59,8 @@ pub struct Sorting {
     pub temp_limit_bytes: Option<u64>,
     /// Whether runs are compressed.
     pub compression: CompressionName,
+    /// Runs or buckets.
+    pub strategy: Strategy,
     /// Whether the inputs' space is given back.
     pub consume: bool,
     /// What to tell of it, and where.
@@ -177,8 +180,10 @@ fn refuse_with_check(typed: &SortArgs, inputs: &[Input]) -> Result<(), Failure> 
 }
 
 fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
-    if typed.strategy == StrategyName::Distribute {
-        return Err("--strategy distribute: not built yet; use merge or auto".to_owned().into());
+    if typed.uniform && typed.strategy != StrategyName::Distribute {
+        return Err("--uniform: says how to distribute; add --strategy distribute"
+            .to_owned()
+            .into());
     }
     if typed.consume && inputs.contains(&Input::Stdin) {
         return Err("--consume: standard input has no space to give back; name a file"
@@ -207,6 +212,11 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
         temp_dirs,
         temp_limit_bytes: typed.temp_limit.map(|size| size.0),
         compression: typed.compress,
+        strategy: match typed.strategy {
+            StrategyName::Auto => Strategy::Auto,
+            StrategyName::Merge => Strategy::Merge,
+            StrategyName::Distribute => Strategy::Distribute { uniform: typed.uniform },
+        },
         consume: typed.consume,
         report: ReportConfig::new(typed.report)?,
     })
@@ -325,10 +335,7 @@ mod tests {
             (&["-c", "a", "b"], "-c: checks one input; leave out 'b'"),
             (&["-c", "-o", "a"], "-c: only checks; leave out -o"),
             (&["-C", "--view", "a"], "-c: only checks; leave out --view"),
-            (
-                &["--strategy", "distribute"],
-                "--strategy distribute: not built yet; use merge or auto",
-            ),
+            (&["--uniform"], "--uniform: says how to distribute; add --strategy distribute"),
             (&["--consume"], "--consume: standard input has no space to give back; name a file"),
             (
                 &["--report", "a.txt"],

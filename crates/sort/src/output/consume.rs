@@ -114,6 +114,12 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         return Ok(output.open(name, false)?.size());
     }
     let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
+    if consume && view.bucket_view().is_some() {
+        return Err(Error::Unsupported(format!(
+            "{}: a view of buckets cannot be consumed yet; leave out --consume and remove the view afterwards",
+            folder.name()
+        )));
+    }
     let view_id = crc32c::crc32c(&view.manifest().encode());
     let total = view.size();
     let consumed = consumed_into(folder)?.is_some();
@@ -226,6 +232,16 @@ fn copy(
         sink.push_bytes(preamble)?;
     }
     progress.advance(offset);
+    if let Some(buckets) = view.bucket_view() {
+        // A copy of buckets that was interrupted begins again.
+        if total > base {
+            buckets.stream(0..total - base, Some(base))?.write(sink, progress)?;
+        } else {
+            sink.finish()?;
+        }
+        partial.sync()?;
+        return write_complete(what.output, resume_name, view_id, total);
+    }
     let segments = view.segments();
     let size = view.stream_size();
     let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
@@ -263,8 +279,18 @@ fn copy(
     assert_eq!(sink.offset(), total, "a view's size is exact");
     sink.finish()?;
     partial.sync()?;
-    let done = Resume { view: view_id, written: total, key: Vec::new(), tie: None, complete: true };
-    write_resume(what.output, resume_name, &done)
+    write_complete(what.output, resume_name, view_id, total)
+}
+
+/// Remembers that all of the output is written.
+fn write_complete(
+    output: &Arc<dyn Directory>,
+    resume_name: &str,
+    view: u32,
+    total: u64,
+) -> Result<()> {
+    let done = Resume { view, written: total, key: Vec::new(), tie: None, complete: true };
+    write_resume(output, resume_name, &done)
 }
 
 /// Publishes a complete output and removes what is left of its view: the manifest first, and last

@@ -27,7 +27,8 @@ const ALLOCATE_BYTES: u64 = 64 << 20;
 pub(crate) struct FileSink {
     storage: Arc<dyn Storage>,
     completions: Completions,
-    flying: BTreeMap<u64, (Buffer, usize)>,
+    /// By token: what a buffer holds beyond what is written, how much is written, and its ticket.
+    flying: BTreeMap<u64, (Buffer, usize, u64)>,
     next_token: u64,
     /// Where the next byte goes; the bytes of its page before it are in `tail`.
     offset: u64,
@@ -76,25 +77,37 @@ impl FileSink {
 
     /// Writes a window that was merged with the pad this sink needs; its buffer goes back to
     /// `stream` once written.
-    pub(crate) fn push_window(&mut self, mut merged: Merged, stream: &mut Stream) -> Result<()> {
-        assert_eq!(merged.pad, self.tail.len(), "windows come in order");
-        merged.buffer[..merged.pad].copy_from_slice(&self.tail);
-        let end = merged.pad + merged.len;
+    pub(crate) fn push_window(&mut self, merged: Merged, stream: &mut Stream) -> Result<()> {
+        let Merged { buffer, pad, len, .. } = merged;
+        self.push_padded((buffer, pad, len), 0, &mut |buffer, _| stream.recycle(buffer))
+    }
+
+    /// Writes `len` bytes of a buffer from `pad` on, the pad that this sink needs. The buffer goes
+    /// back to `recycle` once written, with its `ticket`.
+    pub(crate) fn push_padded(
+        &mut self,
+        (mut buffer, pad, len): (Buffer, usize, usize),
+        ticket: u64,
+        recycle: &mut dyn FnMut(Buffer, u64),
+    ) -> Result<()> {
+        assert_eq!(pad, self.tail.len(), "windows come in order");
+        buffer[..pad].copy_from_slice(&self.tail);
+        let end = pad + len;
         let whole = end / ALIGNMENT * ALIGNMENT;
         self.tail.clear();
-        self.tail.extend_from_slice(&merged.buffer[whole..end]);
-        let at = self.offset - merged.pad as u64;
-        self.offset += merged.len as u64;
+        self.tail.extend_from_slice(&buffer[whole..end]);
+        let at = self.offset - pad as u64;
+        self.offset += len as u64;
         if whole == 0 {
-            stream.recycle(merged.buffer);
+            recycle(buffer, ticket);
             return Ok(());
         }
         self.allocate(at + whole as u64)?;
         while self.flying.len() >= WRITES {
-            let buffer = self.reap()?;
-            stream.recycle(buffer);
+            let (buffer, ticket) = self.reap()?;
+            recycle(buffer, ticket);
         }
-        self.submit(at, merged.buffer, whole);
+        self.submit(at, buffer, whole, ticket);
         Ok(())
     }
 
@@ -111,29 +124,29 @@ impl FileSink {
             if whole > 0 {
                 self.allocate(at + whole as u64)?;
                 let mut buffer =
-                    if self.flying.len() < WRITES { Buffer::new(1 << 20) } else { self.reap()? };
+                    if self.flying.len() < WRITES { Buffer::new(1 << 20) } else { self.reap()?.0 };
                 buffer[..whole].copy_from_slice(&self.tail[..whole]);
                 self.tail.drain(..whole);
-                self.submit(at, buffer, whole);
+                self.submit(at, buffer, whole, 0);
             }
         }
         Ok(())
     }
 
-    fn submit(&mut self, offset: u64, mut buffer: Buffer, len: usize) {
+    fn submit(&mut self, offset: u64, mut buffer: Buffer, len: usize, ticket: u64) {
         let rest = buffer.split_off(len);
         let token = self.next_token;
         self.next_token += 1;
-        self.flying.insert(token, (rest, len));
+        self.flying.insert(token, (rest, len, ticket));
         self.storage.submit(token, Operation::Write { offset, buffer }, &self.completions);
     }
 
-    fn reap(&mut self) -> Result<Buffer> {
+    fn reap(&mut self) -> Result<(Buffer, u64)> {
         let done = {
             let _waiting = wait(State::Writing);
             self.completions.wait(&*self.storage.clock())
         };
-        let (rest, len) = self.flying.remove(&done.token).expect("in flight");
+        let (rest, len, ticket) = self.flying.remove(&done.token).expect("in flight");
         let written = done.result?;
         if written != len {
             let text = format!("{}: {written} of {len} bytes written", self.storage.name());
@@ -141,7 +154,12 @@ impl FileSink {
         }
         let mut buffer = done.buffer.expect("a write returns its buffer");
         buffer.unsplit(rest).expect("what was split off");
-        Ok(buffer)
+        Ok((buffer, ticket))
+    }
+
+    /// Waits for a write, and gives its buffer and ticket back; `None` when none is in flight.
+    pub(crate) fn written(&mut self) -> Result<Option<(Buffer, u64)>> {
+        if self.flying.is_empty() { Ok(None) } else { self.reap().map(Some) }
     }
 
     /// Waits for all writes, the last bytes included.

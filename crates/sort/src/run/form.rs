@@ -33,7 +33,7 @@ pub(crate) const SLAB_TAGS: usize = 64;
 /// Bytes of encoded keys that a thread takes at a time.
 const SLAB_BYTES: usize = 64 << 10;
 /// Before each encoded key: the record's place and length, and the key's length.
-const ENTRY_HEAD_BYTES: usize = 12;
+pub(crate) const ENTRY_HEAD_BYTES: usize = 12;
 
 /// Bytes of one tag.
 pub(crate) const TAG_BYTES: usize = size_of::<Tag>();
@@ -508,6 +508,45 @@ impl Sorted<'_> {
             });
         }
         failed.into_inner().expect("no panic here")
+    }
+
+    /// Gathers all records into `out`, which is as long as they are, on `threads` threads.
+    pub(crate) fn gather_into(&self, out: &mut [u8], threads: usize) {
+        assert_eq!(out.len() as u64, self.bytes, "all records are gathered");
+        let parts = Mutex::new(out.chunks_mut(PIECE_BYTES).enumerate());
+        let work = || {
+            loop {
+                let Some((number, part)) = parts.lock().expect("no panic here").next() else {
+                    return;
+                };
+                let PieceStart { tag, mut skip } = self.pieces[number];
+                let mut filled = 0;
+                for i in tag..self.tags.len() {
+                    self.prefetch(i);
+                    let bytes = &self.view.record(self.tags[i])[skip..];
+                    skip = 0;
+                    let n = bytes.len().min(part.len() - filled);
+                    part[filled..filled + n].copy_from_slice(&bytes[..n]);
+                    filled += n;
+                    if filled == part.len() {
+                        break;
+                    }
+                }
+            }
+        };
+        if threads <= 1 || self.pieces.len() < 2 {
+            return work();
+        }
+        let team = Team::here();
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| {
+                    let _member = team.join();
+                    work();
+                });
+            }
+            work();
+        });
     }
 
     fn fill(&self, number: usize, fences: bool, piece: &mut Piece) {

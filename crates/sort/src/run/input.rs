@@ -84,6 +84,15 @@ impl Chunk {
         Chunk { buffer, spans: Vec::new(), taken: Vec::new() }
     }
 
+    /// Memory that holds whole records in `spans` already.
+    pub(crate) fn of(buffer: Buffer, spans: Vec<Range<usize>>) -> Self {
+        Chunk { buffer, spans, taken: Vec::new() }
+    }
+
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer
     }

@@ -7,6 +7,7 @@
 //! ```
 
 mod consume;
+mod distribute;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -40,6 +41,21 @@ pub enum CompressionChoice {
     Auto,
 }
 
+/// How a sort works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// What is likely to be faster.
+    #[default]
+    Auto,
+    /// Sorted runs, merged.
+    Merge,
+    /// Buckets by key range, each sorted when it is wanted.
+    Distribute {
+        /// Trust that the leading bits of keys are uniform, and take no sample.
+        uniform: bool,
+    },
+}
+
 /// What a sort is asked for, besides its inputs and its output.
 #[derive(Clone)]
 pub struct SortOptions {
@@ -57,6 +73,8 @@ pub struct SortOptions {
     pub compression: CompressionChoice,
     /// Only this many records, from the front, are wanted.
     pub top: Option<u64>,
+    /// Runs and a merge, or buckets.
+    pub strategy: Strategy,
 }
 
 /// What a sort did.
@@ -70,6 +88,10 @@ pub struct SortReport {
     pub output_bytes: u64,
     /// Runs that were formed.
     pub runs: u64,
+    /// Buckets that records were parted into; 0 when runs were merged.
+    pub buckets: u64,
+    /// Buckets that did not fit into memory and were parted again.
+    pub buckets_parted_again: u64,
     /// Bytes written to runs, by intermediate merges too.
     pub run_bytes: u64,
     /// Merge passes before the last.
@@ -143,6 +165,7 @@ struct Sorter<'a> {
     inputs: Vec<Input>,
     total_bytes: Option<u64>,
     plan: RunPlan,
+    sample: Sample,
     compression: Compression,
     runs: Vec<Arc<Run>>,
     /// The journal of a sort that consumes its inputs.
@@ -189,11 +212,12 @@ impl<'a> Sorter<'a> {
         let total_bytes =
             inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
         let (free_bytes, limit_bytes) = (options.budget.free_bytes(), options.budget.limit_bytes());
+        let sample = Sample::of(&order, &sampled);
         let plan = RunPlan::new(
             free_bytes,
             total_bytes,
             inputs.len() as u64,
-            Sample::of(&order, &sampled),
+            sample,
             order.direct().is_none(),
             options.threads,
         )
@@ -225,6 +249,7 @@ impl<'a> Sorter<'a> {
             inputs,
             total_bytes,
             plan,
+            sample,
             compression,
             runs: Vec::new(),
             journal: None,
@@ -238,6 +263,9 @@ impl<'a> Sorter<'a> {
         started: Instant,
         progress: &dyn Progress,
     ) -> Result<SortReport> {
+        if let Some(uniform) = distribute::wanted(self, &output)? {
+            return self.distribute(uniform, output, started, progress);
+        }
         let formed = self.form(&mut output, progress)?;
         self.report.form_seconds = started.elapsed().as_secs_f64();
         if let Formed::Runs { header } = formed {

@@ -21,7 +21,10 @@ pub const MANIFEST_NAME: &str = "manifest";
 /// Name under which it is written before it is renamed.
 const UNFINISHED_NAME: &str = "manifest.unfinished";
 const FORMAT_NAME: &str = "merganser-view";
-const VERSION: u32 = 1;
+/// Version of a manifest of sorted runs.
+const MERGED_VERSION: u32 = 1;
+/// Version of a manifest of buckets, which are sorted when they are read.
+const BUCKETS_VERSION: u32 = 2;
 /// No manifest is larger.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -52,9 +55,20 @@ pub struct Manifest {
 pub struct Bucket {
     /// In tie order: among equal keys, records of earlier segments come first.
     pub segments: Vec<Segment>,
+    /// Of a bucket that is sorted when it is read: no full key in it is below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<KeyBytes>,
+    /// Whether all of its full keys are `from`: then it needs no sort.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_key: bool,
 }
 
-/// A stretch of a run; in this version always a whole, sorted run.
+/// A full normalised key, as hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeyBytes(#[serde(with = "hex")] pub Vec<u8>);
+
+/// A stretch of a run: all of a sorted run, or one bucket of a bucket file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// File name of the run in the view's folder.
@@ -65,6 +79,9 @@ pub struct Segment {
     pub records: u64,
     /// CRC32C of the run's index: pins which run this is.
     pub index_crc: u32,
+    /// Number of the bucket in a bucket file; none for a sorted run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<u32>,
 }
 
 impl Segment {
@@ -76,6 +93,7 @@ impl Segment {
             bytes: run.data_bytes(),
             records: run.records(),
             index_crc: run.footer().index_crc,
+            bucket: None,
         }
     }
 
@@ -95,7 +113,7 @@ impl Segment {
 }
 
 impl Manifest {
-    /// A manifest of one bucket.
+    /// A manifest of one bucket of sorted runs.
     #[must_use]
     pub fn new(
         name: String,
@@ -104,18 +122,49 @@ impl Manifest {
         made_unix_ns: u64,
         segments: Vec<Segment>,
     ) -> Self {
-        let bytes: u64 = segments.iter().map(|s| s.bytes).sum();
+        let buckets = vec![Bucket { segments, from: None, one_key: false }];
+        Self::assemble(MERGED_VERSION, name, order, preamble, made_unix_ns, buckets)
+    }
+
+    /// A manifest of buckets that are sorted when they are read.
+    #[must_use]
+    pub fn of_buckets(
+        name: String,
+        order: OrderSpec,
+        preamble: Vec<u8>,
+        made_unix_ns: u64,
+        buckets: Vec<Bucket>,
+    ) -> Self {
+        Self::assemble(BUCKETS_VERSION, name, order, preamble, made_unix_ns, buckets)
+    }
+
+    fn assemble(
+        version: u32,
+        name: String,
+        order: OrderSpec,
+        preamble: Vec<u8>,
+        made_unix_ns: u64,
+        buckets: Vec<Bucket>,
+    ) -> Self {
+        let segments = || buckets.iter().flat_map(|bucket| &bucket.segments);
+        let bytes: u64 = segments().map(|s| s.bytes).sum();
         Manifest {
             format: FORMAT_NAME.to_owned(),
-            version: VERSION,
+            version,
             name,
             order,
             size_bytes: preamble.len() as u64 + bytes,
             preamble,
-            records: segments.iter().map(|s| s.records).sum(),
+            records: segments().map(|s| s.records).sum(),
             made_unix_ns,
-            buckets: vec![Bucket { segments }],
+            buckets,
         }
+    }
+
+    /// Whether its buckets are sorted when they are read, instead of merged from sorted runs.
+    #[must_use]
+    pub fn is_of_buckets(&self) -> bool {
+        self.version == BUCKETS_VERSION
     }
 
     /// The bytes of the manifest file.
@@ -150,9 +199,11 @@ impl Manifest {
         }
         let manifest: Manifest = serde_json::from_slice(body)
             .map_err(|e| corrupt(file, 0, format!("not a manifest: {e}")))?;
-        if manifest.format != FORMAT_NAME || manifest.version != VERSION {
+        if manifest.format != FORMAT_NAME
+            || ![MERGED_VERSION, BUCKETS_VERSION].contains(&manifest.version)
+        {
             return Err(Error::Unsupported(format!(
-                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {VERSION}",
+                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {MERGED_VERSION} and {BUCKETS_VERSION}",
                 manifest.format, manifest.version
             )));
         }
@@ -162,7 +213,8 @@ impl Manifest {
         let size = sum.and_then(|sum| sum.checked_add(manifest.preamble.len() as u64));
         if size != Some(manifest.size_bytes)
             || records != Some(manifest.records)
-            || manifest.buckets.len() != 1
+            || !manifest.is_of_buckets() && manifest.buckets.len() != 1
+            || manifest.buckets.iter().any(|b| b.from.is_some() != manifest.is_of_buckets())
             || segments.clone().any(|s| s.run.contains('/') || s.run.is_empty())
         {
             return Err(corrupt(file, 0, "its sums or names contradict each other".to_owned()));

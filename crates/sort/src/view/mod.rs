@@ -20,11 +20,12 @@ use std::time::Duration;
 
 use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
-pub use manifest::{Bucket, MANIFEST_NAME, Manifest, Segment};
+pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
 use readers::Readers;
 use select::{Enclosure, Unit, enclose, enclose_nearly};
 
 use crate::budget::Reservation;
+use crate::distribute::{BucketStream, BucketView};
 use crate::key::Order;
 use crate::merge::bound::Bound;
 use crate::merge::stream::{Stream, StreamSize};
@@ -53,6 +54,8 @@ pub struct View {
     clock: Arc<dyn Clock>,
     readers: Readers,
     spare: Mutex<Option<Scratch>>,
+    /// Of a view of buckets: all that is read. It has no runs.
+    buckets: Option<BucketView>,
     _fences: Reservation,
 }
 
@@ -93,8 +96,15 @@ impl View {
             let detail = format!("its order makes no sense: {e}");
             corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail)
         })?;
-        let runs = open_runs(folder, &manifest.buckets[0].segments, writable, threads)?;
-        Self::from_runs(
+        let mut runs = Vec::new();
+        let mut buckets = None;
+        if manifest.is_of_buckets() {
+            let order = Arc::new(order.clone());
+            buckets = Some(BucketView::open(folder, &manifest, order, budget, threads)?);
+        } else {
+            runs = open_runs(folder, &manifest.buckets[0].segments, writable, threads)?;
+        }
+        let view = Self::from_runs(
             folder.name().to_owned(),
             manifest,
             runs,
@@ -102,7 +112,8 @@ impl View {
             budget,
             threads,
             folder.clock(),
-        )
+        )?;
+        Ok(View { buckets, ..view })
     }
 
     pub(crate) fn from_runs(
@@ -131,6 +142,7 @@ impl View {
             clock,
             readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
             spare: Mutex::new(None),
+            buckets: None,
             _fences: fences,
         })
     }
@@ -147,7 +159,26 @@ impl View {
         &self.segments.order
     }
 
-    /// Its runs, in tie order.
+    /// Of a view of buckets, how many there are.
+    #[must_use]
+    pub fn buckets(&self) -> Option<usize> {
+        self.buckets.as_ref().map(BucketView::buckets)
+    }
+
+    /// The storages that its records lie in.
+    #[must_use]
+    pub fn storages(&self) -> Vec<Arc<dyn Storage>> {
+        match &self.buckets {
+            Some(buckets) => buckets.files().to_vec(),
+            None => self.runs().iter().map(|run| Arc::clone(run.storage())).collect(),
+        }
+    }
+
+    pub(crate) fn bucket_view(&self) -> Option<&BucketView> {
+        self.buckets.as_ref()
+    }
+
+    /// Its runs, in tie order; a view of buckets has none.
     #[must_use]
     pub fn runs(&self) -> &[Arc<Run>] {
         &self.segments.runs
@@ -186,10 +217,13 @@ impl View {
         let head =
             &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
         let (from, to) = (start.max(preamble) - preamble, end.max(preamble) - preamble);
-        let merged = if to > from {
+        let merged = if let (Some(buckets), true) = (&self.buckets, to > from) {
+            Some(Source::Buckets(buckets.stream(from..to, None)?))
+        } else if to > from {
             let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
             let segments = self.segments.clone();
-            Some(Stream::new(segments, lower, upper, None, self.size, &self.budget)?)
+            let stream = Stream::new(segments, lower, upper, None, self.size, &self.budget)?;
+            Some(Source::Merge(stream))
         } else {
             None
         };
@@ -212,6 +246,10 @@ impl View {
             out[..in_head].copy_from_slice(&self.manifest.preamble[from..from + in_head]);
         }
         let mut done = in_head;
+        if let Some(buckets) = self.buckets.as_ref().filter(|_| done < len) {
+            buckets.read_at(offset + done as u64 - preamble, &mut out[done..])?;
+            done = len;
+        }
         while done < len {
             let n = (len - done).min(RANDOM_BYTES);
             let from = offset + done as u64 - preamble;
@@ -311,6 +349,9 @@ impl View {
         if let Format::Fixed { bytes } = self.order().format() {
             return Ok(preamble + record * bytes as u64);
         }
+        if let Some(buckets) = &self.buckets {
+            return Ok(preamble + buckets.place_of_record(record)?);
+        }
         let Enclosure { lower, upper } =
             enclose(&self.segments, Unit::Records, record..record + 1)?;
         let plan = WindowPlan::between(&self.segments, lower, upper);
@@ -335,6 +376,9 @@ impl View {
     /// # Errors
     /// Damage found, the storage's own, [`Error::Memory`].
     pub fn offset_of_key(&self, key: &[u8]) -> Result<u64> {
+        if let Some(buckets) = &self.buckets {
+            return Ok(self.preamble_bytes() + buckets.place_of_key(key)?);
+        }
         let bound = Bound::before_key(key.to_vec());
         let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
         let _memory = self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
@@ -347,6 +391,9 @@ impl View {
     /// # Errors
     /// The first damage found.
     pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
+        if let Some(buckets) = &self.buckets {
+            return buckets.verify_all(progress);
+        }
         self.segments.runs.iter().try_for_each(|run| run.verify_all(&mut progress))
     }
 }
@@ -427,11 +474,33 @@ pub(crate) fn least_window_bytes(segments: &Segments) -> u64 {
     segments.runs.iter().map(|run| 4 * run.block_bytes()).sum::<u64>().max(4096)
 }
 
+/// Where the ordered bytes of a view come from.
+enum Source {
+    Merge(Stream),
+    Buckets(BucketStream),
+}
+
+impl Source {
+    fn advance(&mut self) -> Result<Option<(u64, usize)>> {
+        match self {
+            Source::Merge(stream) => stream.advance(),
+            Source::Buckets(stream) => stream.advance(),
+        }
+    }
+
+    fn current(&self) -> &[u8] {
+        match self {
+            Source::Merge(stream) => stream.current(),
+            Source::Buckets(stream) => stream.current(),
+        }
+    }
+}
+
 /// A stretch of a view, read in order.
 pub struct ViewStream<'a> {
     view: &'a View,
     head: &'a [u8],
-    merged: Option<Stream>,
+    merged: Option<Source>,
     from: u64,
     to: u64,
 }
@@ -471,8 +540,8 @@ impl Storage for View {
     }
 
     fn geometry(&self) -> Geometry {
-        let runs = self.segments.runs.first();
-        runs.map_or_else(Geometry::default, |run| run.storage().geometry())
+        let storages = self.storages();
+        storages.first().map_or_else(Geometry::default, |storage| storage.geometry())
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

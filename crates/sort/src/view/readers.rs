@@ -64,6 +64,10 @@ impl View {
             return self.read_random(offset, out);
         }
         let place = offset - preamble;
+        if let Some(buckets) = self.bucket_view() {
+            buckets.read_on(place, &mut out[..len])?;
+            return Ok(len);
+        }
         let slot = {
             let mut state = self.readers.state.lock().expect("readers do not panic");
             let near = state

@@ -1,0 +1,393 @@
+//! A bucket on disk, read back and sorted: the second half of the distribution sort.
+//!
+//! ```text
+//!   extents ──all reads in flight──► input ──check blocks──► tags ─► radix sort ─► gather ─► output
+//! ```
+//!
+//! What is read, sorted and handed out at once is a *piece*: a whole bucket, or a slice of a bucket
+//! that has only one key, which needs no sort and may have any size.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use storage::{Buffer, Completions, Operation, Storage};
+
+use crate::activity::{State, wait};
+use crate::key::Order;
+use crate::record::{Framing, with_framing};
+use crate::run::form::{SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
+use crate::run::format::corrupt;
+use crate::run::input::{Chunk, SPAN_BYTES};
+use crate::{Budget, Error, Result};
+
+/// Bytes of one read.
+const READ_BYTES: u64 = 1 << 20;
+/// A bucket of one key is handed out in slices of at most about this.
+const SLICE_BYTES_MAX: u64 = 4 << 20;
+/// Room for encoded keys that each thread may leave unused at the end of its last stretch.
+const KEY_SLACK_BYTES: u64 = 64 << 10;
+
+/// A stretch of a bucket that lies at one place of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Number of the file.
+    pub(super) file: u32,
+    /// Where in the file it begins; a multiple of 4096.
+    pub(super) physical: u64,
+    /// Whole blocks, but for the last extent of a bucket.
+    pub(super) bytes: u64,
+}
+
+/// Records whose keys lie between two splitters, in input order.
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
+    /// No full key in it is below.
+    pub(super) lower: Vec<u8>,
+    /// Whether all of its keys are `lower`.
+    pub(super) one_key: bool,
+    pub(super) bytes: u64,
+    pub(super) records: u64,
+    /// Bytes that encoded keys take while sorting, with their heads; 0 for direct keys.
+    pub(super) key_bytes: u64,
+    /// Of its files.
+    pub(super) block_bytes: u32,
+    /// In order of the records.
+    pub(super) extents: Vec<Extent>,
+    /// Of each block, in order.
+    pub(super) crcs: Vec<u32>,
+}
+
+impl Bucket {
+    /// Bytes of memory that the description holds.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let extents = self.extents.len() * size_of::<Extent>();
+        (size_of::<Self>() + self.lower.len() + extents + self.crcs.len() * 4) as u64
+    }
+}
+
+/// Buckets in order, and the files that they lie in.
+pub(super) struct BucketSet {
+    pub(super) files: Vec<Arc<dyn Storage>>,
+    pub(super) buckets: Vec<Bucket>,
+    pub(super) order: Arc<Order>,
+    pub(super) unique: bool,
+    /// No record is longer: how much of a bucket of one key is looked at for its first.
+    pub(super) record_bytes_max: u64,
+    /// In what slices a bucket of one key is handed out, about.
+    pub(super) slice_bytes: u64,
+}
+
+/// The slices of buckets of one key that suit a budget, in bytes.
+pub(super) fn slice_bytes(budget: &Budget) -> u64 {
+    (budget.limit_bytes() / 32).clamp(4096, SLICE_BYTES_MAX)
+}
+
+/// What is sorted and handed out at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) bucket: usize,
+    /// Where in the bucket it begins.
+    pub(super) from: u64,
+    pub(super) bytes: u64,
+    /// Where in the output its bucket's piece begins, were no duplicates removed.
+    pub(super) output: u64,
+    /// Whether it is a slice of a bucket of one key.
+    pub(super) slice: bool,
+}
+
+/// Memory that a piece takes from its first read to its last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PieceMemory {
+    /// Records as they were read.
+    pub(super) input: u64,
+    /// One of the two arrays of tags.
+    pub(super) tags: u64,
+    /// Encoded keys.
+    pub(super) keys: u64,
+    /// Records in order.
+    pub(super) output: u64,
+}
+
+impl PieceMemory {
+    /// Of a bucket of `bytes` bytes.
+    pub(super) fn of(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
+        let spans = bytes / SPAN_BYTES as u64 + threads as u64 + 2;
+        let tags = (records + spans * SLAB_TAGS as u64) * TAG_BYTES as u64;
+        // A stretch of keys ends where the next one does not fit: less than that one is lost.
+        let keys = if key_bytes > 0 { 2 * key_bytes + threads as u64 * KEY_SLACK_BYTES } else { 0 };
+        PieceMemory {
+            input: bytes.next_multiple_of(4096),
+            tags: tags.next_multiple_of(4096),
+            keys: keys.next_multiple_of(4096),
+            output: bytes.next_multiple_of(4096) + 4096,
+        }
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.input + 2 * self.tags + self.keys + self.output
+    }
+}
+
+impl BucketSet {
+    /// All pieces, in output order.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = Vec::with_capacity(self.buckets.len());
+        let mut output = 0;
+        for (number, bucket) in self.buckets.iter().enumerate() {
+            let block_bytes = u64::from(bucket.block_bytes);
+            let (step, end) = match (bucket.one_key, self.unique) {
+                (false, _) => (bucket.bytes, bucket.bytes),
+                (true, false) => (self.slice_bytes.next_multiple_of(block_bytes), bucket.bytes),
+                // Only the first of duplicates is asked for.
+                (true, true) => {
+                    let first = self.record_bytes_max.next_multiple_of(block_bytes);
+                    (first, first.min(bucket.bytes))
+                }
+            };
+            let mut from = 0;
+            while from < end {
+                let bytes = step.min(end - from);
+                let (slice, output) = (bucket.one_key, output + from);
+                pieces.push(Piece { bucket: number, from, bytes, output, slice });
+                from += bytes;
+            }
+            output += bucket.bytes;
+        }
+        pieces
+    }
+
+    /// Memory for `piece`, sorted by `threads` threads.
+    pub(super) fn memory(&self, piece: &Piece, threads: usize) -> PieceMemory {
+        let bucket = &self.buckets[piece.bucket];
+        if piece.slice {
+            let mut memory = PieceMemory::of(piece.bytes, 0, 0, threads);
+            memory.tags = 0;
+            return memory;
+        }
+        PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads)
+    }
+
+    /// Starts all reads of `piece` into `memory`, which is at least as long.
+    pub(super) fn load(&self, piece: Piece, memory: Buffer) -> Loading<'_> {
+        let bucket = &self.buckets[piece.bucket];
+        let wanted = piece.from..piece.from + piece.bytes;
+        let mut loading = Loading {
+            set: self,
+            piece,
+            memory: Some(memory),
+            reads: Vec::new(),
+            arrived: Vec::new(),
+            in_flight: 0,
+            completions: Completions::new(),
+        };
+        let mut start = 0;
+        for extent in &bucket.extents {
+            let end = start + extent.bytes;
+            let mut at = start.max(wanted.start);
+            let to = end.min(wanted.end);
+            while at < to {
+                let len = (to - at).min(READ_BYTES);
+                loading.submit(extent.file, extent.physical + (at - start), len as usize);
+                at += len;
+            }
+            start = end;
+        }
+        loading
+    }
+
+    /// Gives back the space of `bucket`, which will not be read again. What a file system cannot
+    /// give back costs space alone.
+    pub(super) fn discard(&self, bucket: usize, completions: &Completions) -> usize {
+        for extent in &self.buckets[bucket].extents {
+            let len = extent.bytes.next_multiple_of(4096);
+            let operation = Operation::Discard { offset: extent.physical, len };
+            self.files[extent.file as usize].submit(0, operation, completions);
+        }
+        self.buckets[bucket].extents.len()
+    }
+}
+
+/// A piece whose reads are under way.
+pub(super) struct Loading<'a> {
+    set: &'a BucketSet,
+    pub(super) piece: Piece,
+    /// What no read has taken.
+    memory: Option<Buffer>,
+    /// File, place and length of each read.
+    reads: Vec<(u32, u64, usize)>,
+    arrived: Vec<Option<Buffer>>,
+    in_flight: usize,
+    completions: Completions,
+}
+
+impl Loading<'_> {
+    fn submit(&mut self, file: u32, offset: u64, len: usize) {
+        let mut buffer = self.memory.take().expect("there until the end");
+        self.memory = Some(buffer.split_off(len.next_multiple_of(4096)));
+        let token = self.reads.len() as u64;
+        self.reads.push((file, offset, len));
+        self.arrived.push(None);
+        self.in_flight += 1;
+        let operation = Operation::Read { offset, buffer };
+        self.set.files[file as usize].submit(token, operation, &self.completions);
+    }
+
+    /// Waits for all reads and checks every block. The bytes are at the front of the buffer.
+    pub(super) fn finish(mut self) -> Result<Buffer> {
+        let mut failed = Ok(());
+        while self.in_flight > 0 {
+            let clock = self.set.files[0].clock();
+            let done = {
+                let _waiting = wait(State::Reading);
+                self.completions.wait(&*clock)
+            };
+            self.in_flight -= 1;
+            let read = done.token as usize;
+            let (file, offset, len) = self.reads[read];
+            match (done.result, done.buffer) {
+                (Ok(n), _) if n < len => {
+                    let name = self.set.files[file as usize].name();
+                    let text = format!("{} bytes are missing at the end", len - n);
+                    failed = failed.and(Err(corrupt(name, offset + n as u64, text)));
+                }
+                (Ok(_), buffer) => self.arrived[read] = buffer,
+                (Err(e), _) => failed = failed.and(Err(Error::Io(e))),
+            }
+        }
+        failed?;
+        let mut parts = self.arrived.drain(..).map(|part| part.expect("all reads have arrived"));
+        let rest = self.memory.take().expect("there until the end");
+        let mut whole = match parts.next() {
+            Some(mut first) => {
+                for part in parts {
+                    first.unsplit(part).expect("parts were split off in this order");
+                }
+                first
+            }
+            None => return Ok(rest),
+        };
+        whole.unsplit(rest).expect("the rest follows the parts");
+        self.check(&whole)?;
+        Ok(whole)
+    }
+
+    fn check(&self, bytes: &[u8]) -> Result<()> {
+        let bucket = &self.set.buckets[self.piece.bucket];
+        let block_bytes = u64::from(bucket.block_bytes);
+        let first = (self.piece.from / block_bytes) as usize;
+        let blocks = bytes[..self.piece.bytes as usize].chunks(block_bytes as usize);
+        for (number, block) in blocks.enumerate() {
+            let (found, expected) = (crc32c::crc32c(block), bucket.crcs[first + number]);
+            if found != expected {
+                let at = self.piece.from + number as u64 * block_bytes;
+                let (file, offset) = self.place_of(at);
+                let detail = format!("block CRC {found:08x} found, {expected:08x} expected");
+                return Err(corrupt(file, offset, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// File and place of byte `at` of the bucket.
+    fn place_of(&self, mut at: u64) -> (&str, u64) {
+        for extent in &self.set.buckets[self.piece.bucket].extents {
+            if at < extent.bytes {
+                return (self.set.files[extent.file as usize].name(), extent.physical + at);
+            }
+            at -= extent.bytes;
+        }
+        ("bucket", at)
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        // Buffers in flight belong to the kernel until they come back.
+        while self.in_flight > 0 {
+            let _ = self.completions.wait(&*self.set.files[0].clock());
+            self.in_flight -= 1;
+        }
+    }
+}
+
+/// What sorts pieces, one after the other, and keeps its memory between them.
+pub(super) struct PieceSorter {
+    budget: Budget,
+    threads: usize,
+    memory: Option<(PieceMemory, SortMemory)>,
+}
+
+impl PieceSorter {
+    /// Sorts with `threads` threads. Memory is reserved by the caller, who asks
+    /// [`BucketSet::memory`] how much a piece takes.
+    pub(super) fn new(budget: &Budget, threads: usize) -> Self {
+        PieceSorter { budget: budget.clone(), threads, memory: None }
+    }
+
+    /// Tags and keys for `need`, those of the piece before where they will do.
+    fn memory(&mut self, need: PieceMemory) -> &mut SortMemory {
+        let fits = |have: &PieceMemory| {
+            let enough = have.tags >= need.tags && have.keys >= need.keys;
+            enough && have.tags + have.keys <= 2 * (need.tags + need.keys) + (1 << 20)
+        };
+        if !self.memory.as_ref().is_some_and(|(have, _)| fits(have)) {
+            self.memory = None;
+            let tags = || Buffer::new(need.tags as usize);
+            let keys = Buffer::new(need.keys as usize);
+            self.memory = Some((need, SortMemory::new(tags(), tags(), keys, &self.budget)));
+        }
+        &mut self.memory.as_mut().expect("just made").1
+    }
+
+    /// Sorts the loaded `input` of `piece` into `output` from `pad` on. Returns the bytes written
+    /// there and the records, and gives the input's memory back.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the bytes are not the records that were counted.
+    pub(super) fn sort(
+        &mut self,
+        set: &BucketSet,
+        piece: Piece,
+        input: Buffer,
+        output: &mut Buffer,
+        pad: usize,
+    ) -> Result<(usize, Buffer)> {
+        let len = piece.bytes as usize;
+        if piece.slice {
+            let mut len = len;
+            if set.unique {
+                let framed =
+                    with_framing!(set.order.format(), framing => framing.next(&input[..len]));
+                len = framed.expect("the first record was parted whole");
+            }
+            output[pad..pad + len].copy_from_slice(&input[..len]);
+            return Ok((len, input));
+        }
+        let bucket = &set.buckets[piece.bucket];
+        let mut cuts = Vec::new();
+        let format = set.order.format();
+        format.cut(&input[..len], SPAN_BYTES, &mut cuts);
+        let malformed = |detail: &str| {
+            let first = bucket.extents.first();
+            let name = first.map_or("bucket", |e| set.files[e.file as usize].name());
+            corrupt(name, first.map_or(0, |e| e.physical), detail.to_owned())
+        };
+        if cuts.last().copied().unwrap_or(0) != len {
+            return Err(malformed("a bucket does not end with a record"));
+        }
+        let starts = std::iter::once(0).chain(cuts.iter().copied());
+        let spans: Vec<Range<usize>> =
+            starts.zip(cuts.iter().copied()).map(|(a, b)| a..b).collect();
+        let threads = self.threads;
+        let need = PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads);
+        let memory = self.memory(need);
+        let chunk = Chunk::of(input, spans);
+        let sorted = sort_chunk(&chunk, None, &set.order, set.unique, threads, memory)?;
+        if sorted.resume.is_some() || !set.unique && sorted.records() != bucket.records {
+            return Err(malformed("a bucket has not the records that were counted"));
+        }
+        let bytes = sorted.bytes() as usize;
+        sorted.gather_into(&mut output[pad..pad + bytes], threads);
+        Ok((bytes, chunk.into_buffer()))
+    }
+}

@@ -1,0 +1,632 @@
+//! The distribution sort: records are parted by key range first, each range is sorted later.
+//!
+//! ```text
+//!   inputs ──► chunks ──► batches ──► store ──► extents on disk   ──►   one bucket after the other:
+//!     read      (spans)    part         pool      one writer a disk       read, sort, hand out
+//! ```
+//!
+//! A merge sort sorts first and compares later; here the first pass only looks for a bucket (a
+//! search over a few thousand bytes) and the second sorts what fits into memory, so the work a byte
+//! takes does not grow with the number of runs, nor much as records get small. After TritonSort;
+//! what differs is said in `store` (one pool for all disks) and `partition` (splitters are sampled).
+//!
+//! Equal keys keep input order: batches are parted in parallel and appended in turn. A bucket that
+//! does not fit into memory, whatever the sample promised, is parted again by a sample of itself; one
+//! that has only one key needs no sort and streams as it is.
+
+mod batch;
+mod bucket;
+mod format;
+mod partition;
+mod plan;
+mod sampling;
+mod store;
+mod stream;
+mod trial;
+mod view;
+
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use storage::{Buffer, Completions, Storage};
+
+use batch::Batch;
+use bucket::{Bucket, BucketSet, Piece, slice_bytes};
+use partition::{Partition, SampleKey};
+pub(crate) use plan::DistributePlan;
+pub use store::WritePolicy;
+use store::{Received, Store, StorePlan};
+use stream::{PieceStream, StreamOptions, least_memory_bytes};
+pub use trial::{StoreTimes, StoreTrial};
+pub(crate) use view::{BucketStream, BucketView};
+
+use crate::access::with_access;
+use crate::activity::{self, Activity, State, wait};
+use crate::budget::Reservation;
+use crate::key::Order;
+use crate::merge::window::count_records;
+use crate::output::FileSink;
+use crate::plan::Sample;
+use crate::record::Format;
+use crate::run::Input;
+use crate::run::input::{Chunk, ChunkReader};
+use crate::view::Segment;
+use crate::{Budget, Error, Progress, Result};
+
+/// A bucket that did not get smaller so many times is given up.
+const STUCK_MAX: u32 = 8;
+
+/// What a distribution works with.
+pub(crate) struct Distributor<'a> {
+    pub(crate) order: Arc<Order>,
+    pub(crate) budget: Budget,
+    pub(crate) threads: usize,
+    pub(crate) sample: Sample,
+    /// Trust the leading bits of keys.
+    pub(crate) uniform: bool,
+    pub(crate) limit_bytes: Option<u64>,
+    /// Makes the files of one pass, one a disk.
+    pub(crate) create: &'a (dyn Fn(usize) -> Result<Vec<Arc<dyn Storage>>> + Sync),
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// Records parted into buckets that each fit into memory.
+pub(crate) struct Distributed {
+    set: Arc<BucketSet>,
+    /// The header row of csv.
+    pub(crate) header: Vec<u8>,
+    pub(crate) input_bytes: u64,
+    /// Bytes written, those of buckets that were parted again counted twice.
+    pub(crate) written_bytes: u64,
+    /// Buckets that were too large.
+    pub(crate) parted_again: u64,
+    _lists: Vec<Reservation>,
+}
+
+/// What one pass over some records gave.
+struct Pass {
+    received: Vec<Received>,
+    lists: Reservation,
+    partition: Partition,
+    plan: DistributePlan,
+    header: Vec<u8>,
+    input_bytes: u64,
+}
+
+/// A span of a chunk, to be parted and appended in turn.
+struct Job {
+    chunk: Arc<Chunk>,
+    span: usize,
+    turn: u64,
+}
+
+impl Distributor<'_> {
+    /// Parts all records of `inputs`; buckets that memory does not hold again, until all are held.
+    ///
+    /// # Errors
+    /// Bad input, a full disk, too little memory, cancellation, the storage's own.
+    pub(crate) fn distribute(&self, inputs: Vec<Input>) -> Result<Distributed> {
+        let total = inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+        let plan = DistributePlan::new(self.budget.free_bytes(), total, self.sample, self.threads)?;
+        let partition = if self.uniform {
+            Some(Partition::uniform(&self.order, plan.buckets as usize)?)
+        } else {
+            let (record_bytes, buckets) = (self.sample.record_bytes, plan.buckets);
+            sampling::at_random_places(&inputs, &self.order, record_bytes, buckets)?
+                .map(|mut sample| Partition::choose(&mut sample, plan.buckets as usize))
+        };
+        let files = (self.create)(0)?;
+        let reader = ChunkReader::new(inputs, self.order.format(), plan.chunk_bytes as usize);
+        let pass = self.pass(reader, plan, partition, total, &files, self.limit_bytes)?;
+        let mut done = Distributed {
+            set: Arc::new(BucketSet {
+                files,
+                buckets: Vec::new(),
+                order: Arc::clone(&self.order),
+                unique: self.order.unique(),
+                record_bytes_max: plan.chunk_bytes,
+                slice_bytes: slice_bytes(&self.budget),
+            }),
+            header: pass.header.clone(),
+            input_bytes: pass.input_bytes,
+            written_bytes: 0,
+            parted_again: 0,
+            _lists: Vec::new(),
+        };
+        self.keep(&mut done, pass, 0, 0)?;
+        Ok(done)
+    }
+
+    /// Appends the buckets of a pass to `done`, those that are too large parted again. Its files
+    /// are those from number `first` on.
+    fn keep(&self, done: &mut Distributed, pass: Pass, first: usize, stuck: u32) -> Result<()> {
+        let Pass { received, lists, partition, plan, .. } = pass;
+        // From here on what each bucket takes is known.
+        drop(lists);
+        done.written_bytes += received.iter().map(|r| r.bytes).sum::<u64>();
+        for (number, mut received) in received.into_iter().enumerate() {
+            if received.bytes == 0 {
+                continue;
+            }
+            let (lower, one_key) = partition.lower(number);
+            received.extents.iter_mut().for_each(|extent| extent.file += first as u32);
+            let bucket = Bucket {
+                lower: lower.to_vec(),
+                one_key,
+                bytes: received.bytes,
+                records: received.records,
+                key_bytes: received.key_bytes,
+                block_bytes: plan.block_bytes as u32,
+                extents: received.extents,
+                crcs: received.crcs,
+            };
+            if self.fits(&done.set, &bucket) {
+                let list = self.budget.reserve(bucket.memory_bytes(), "the list of buckets")?;
+                done._lists.push(list);
+                Arc::get_mut(&mut done.set).expect("not shared yet").buckets.push(bucket);
+            } else {
+                self.part_again(done, bucket, received.sample, stuck)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one bucket can be sorted in memory.
+    fn fits(&self, set: &BucketSet, bucket: &Bucket) -> bool {
+        let alone = BucketSet {
+            files: set.files.clone(),
+            buckets: vec![bucket.clone()],
+            order: Arc::clone(&set.order),
+            unique: set.unique,
+            record_bytes_max: set.record_bytes_max,
+            slice_bytes: set.slice_bytes,
+        };
+        least_memory_bytes(&alone, &alone.pieces()) <= stream_room(&self.budget)
+    }
+
+    fn part_again(
+        &self,
+        done: &mut Distributed,
+        bucket: Bucket,
+        mut sample: Vec<SampleKey>,
+        stuck: u32,
+    ) -> Result<()> {
+        let (bytes, lower) = (bucket.bytes, bucket.lower.clone());
+        if stuck > STUCK_MAX {
+            return Err(Error::Unsupported(
+                "a key range could not be parted into pieces that fit into --memory; give more or use --strategy merge".to_owned(),
+            ));
+        }
+        done.parted_again += 1;
+        let plan =
+            DistributePlan::new(self.budget.free_bytes(), Some(bytes), self.sample, self.threads)?;
+        // Samples of itself that are too small are worse than those of the records' first chunk.
+        let buckets = ((plan.buckets as usize) << stuck).min(plan.blocks as usize / 2);
+        let partition = (sample.len() >= 2).then(|| Partition::choose(&mut sample, buckets));
+        let files = (self.create)(done.set.files.len())?;
+        let alone = Arc::new(BucketSet {
+            files: done.set.files.clone(),
+            buckets: vec![bucket],
+            order: Arc::clone(&self.order),
+            unique: false,
+            record_bytes_max: plan.chunk_bytes,
+            slice_bytes: slice_bytes(&self.budget),
+        });
+        // The header row was taken off already.
+        let format = match self.order.format() {
+            Format::Csv { separator, .. } => Format::Csv { separator, header: false },
+            other => other,
+        };
+        let reader = Box::new(BucketReader::new(Arc::clone(&alone)));
+        let input = Input::Stream { name: "a bucket".to_owned(), reader };
+        let reader = ChunkReader::new(vec![input], format, plan.chunk_bytes as usize);
+        let left = self.limit_bytes.map(|limit| limit.saturating_sub(done.written_bytes));
+        let pass = self.pass(reader, plan, partition, Some(bytes), &files, left)?;
+        let completions = Completions::new();
+        for _ in 0..alone.discard(0, &completions) {
+            // What a file system can't give back costs space, not correctness.
+            let _ = completions.wait(&*alone.files[0].clock());
+        }
+        drop(alone);
+        let first = done.set.files.len();
+        Arc::get_mut(&mut done.set).expect("not shared yet").files.extend(files);
+        let smaller = pass.received.iter().all(|received| received.bytes < bytes);
+        let at = done.set.buckets.len();
+        self.keep(done, pass, first, if smaller { 0 } else { stuck + 1 })?;
+        // The parted bucket's own bound is lower than its first splitter's.
+        let set = Arc::get_mut(&mut done.set).expect("not shared yet");
+        if let Some(bucket) = set.buckets.get_mut(at).filter(|bucket| bucket.lower < lower) {
+            bucket.lower = lower;
+        }
+        Ok(())
+    }
+
+    /// Reads all records of `reader` and writes them to `files` by bucket.
+    fn pass(
+        &self,
+        mut reader: ChunkReader,
+        plan: DistributePlan,
+        partition: Option<Partition>,
+        total_bytes: Option<u64>,
+        files: &[Arc<dyn Storage>],
+        limit_bytes: Option<u64>,
+    ) -> Result<Pass> {
+        let _memory = self.budget.reserve(plan.memory_bytes(self.threads), "distributing")?;
+        let known = OnceLock::new();
+        if let Some(partition) = partition {
+            let _ = known.set(partition);
+        }
+        let buckets = known.get().map_or(plan.buckets as usize, Partition::buckets);
+        let splitters = known.get().map_or(0, Partition::memory_bytes);
+        let _splitters = self.budget.reserve(splitters, "the bounds of buckets")?;
+        let store_plan = StorePlan {
+            buckets,
+            block_bytes: plan.block_bytes as usize,
+            blocks: plan.blocks as usize,
+            policy: WritePolicy::Demand,
+            total_bytes: total_bytes.map(|total| total / files.len() as u64),
+            limit_bytes,
+        };
+        let lists = self.budget.reserve(0, "the list of extents")?;
+        let store = Store::new(store_plan, files.to_vec(), lists);
+        let (empty_to, empty_from) = channel::<Chunk>();
+        let (job_to, job_from) = channel::<Job>();
+        for _ in 0..plan::CHUNKS {
+            empty_to.send(Chunk::new(plan.chunk_bytes as usize)).expect("not closed");
+        }
+        let jobs = Arc::new(Mutex::new(job_from));
+        let read = || -> Result<u64> {
+            let (mut turn, mut input_bytes) = (0, 0);
+            let mut spare = None;
+            // Workers hang up when they fail, and say why themselves.
+            let empty = || {
+                let _waiting = wait(State::Memory);
+                empty_from.recv().ok()
+            };
+            while let Some(mut chunk) = spare.take().or_else(empty) {
+                reader.fill(&mut chunk, self.progress)?;
+                input_bytes += chunk.data_bytes() as u64;
+                known.get_or_init(|| {
+                    let mut sample = sampling::of_chunk(&chunk, &self.order, plan.buckets);
+                    Partition::choose(&mut sample, plan.buckets as usize)
+                });
+                let chunk = Arc::new(chunk);
+                for span in 0..chunk.spans.len() {
+                    let job = Job { chunk: Arc::clone(&chunk), span, turn };
+                    turn += 1;
+                    if job_to.send(job).is_err() {
+                        return Ok(input_bytes);
+                    }
+                }
+                // Whoever lets go of it last has it.
+                spare = Arc::into_inner(chunk);
+                if reader.finished() {
+                    break;
+                }
+            }
+            drop(job_to);
+            Ok(input_bytes)
+        };
+        let input_bytes = std::thread::scope(|scope| {
+            let (store, known) = (&store, &known);
+            let started = || -> Result<_> {
+                let mut workers = Vec::new();
+                for disk in 0..files.len() {
+                    spawn(scope, store, "write", move || store.write(disk))?;
+                }
+                for _ in 0..self.threads {
+                    let (jobs, empty_to) = (Arc::clone(&jobs), empty_to.clone());
+                    let work = move || self.part(&jobs, &empty_to, known, &plan, buckets, store);
+                    workers.push(spawn(scope, store, "part", work)?);
+                }
+                Ok(workers)
+            };
+            let workers = started().inspect_err(|_| store.fail(Error::Cancelled))?;
+            // The workers' own are the last.
+            drop((empty_to, jobs));
+            let read = {
+                let _worker = activity::enter("read");
+                read().map_err(|error| store.fail(error))
+            };
+            for worker in workers {
+                // A worker that panicked has stopped the others, and the scope goes on with it.
+                let _ = worker.join();
+            }
+            store.close();
+            Ok::<u64, Error>(read.unwrap_or(0))
+        })?;
+        let header = reader.header().unwrap_or_default().to_vec();
+        let (received, lists) = store.finish()?;
+        let partition = known.into_inner().expect("set with the first chunk");
+        Ok(Pass { received, lists, partition, plan, header, input_bytes })
+    }
+
+    /// Parts jobs until there are no more.
+    fn part(
+        &self,
+        jobs: &Mutex<Receiver<Job>>,
+        empty_to: &Sender<Chunk>,
+        known: &OnceLock<Partition>,
+        plan: &DistributePlan,
+        buckets: usize,
+        store: &Store,
+    ) -> Result<()> {
+        let mut batch = Batch::new(plan.batch_bytes as usize, buckets);
+        loop {
+            let next = {
+                let _waiting = wait(State::Input);
+                jobs.lock().expect("no panic here").recv()
+            };
+            let Ok(Job { chunk, span, turn: number }) = next else { return Ok(()) };
+            if self.progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let partition = known.get().expect("set before the first job");
+            let mut rest = &chunk.bytes()[chunk.spans[span].clone()];
+            let mut turn = None;
+            with_access!(&*self.order, framing, access => {
+                while !rest.is_empty() {
+                    let n = batch.fill(framing, access, &self.order, partition, rest);
+                    let turn = match &mut turn {
+                        Some(turn) => turn,
+                        none => none.insert(store.turn(number)?),
+                    };
+                    batch.append(turn, rest)?;
+                    rest = &rest[n..];
+                }
+            });
+            drop(turn);
+            if let Some(chunk) = Arc::into_inner(chunk) {
+                // The reader may have read its last chunk already.
+                let _ = empty_to.send(chunk);
+            }
+        }
+    }
+}
+
+/// Starts a thread whose failure stops all that work on `store`.
+fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    store: &'scope Store,
+    name: &'static str,
+    work: impl FnOnce() -> Result<()> + Send + 'scope,
+) -> std::io::Result<ScopedJoinHandle<'scope, ()>> {
+    let here = Activity::here();
+    let watched = move || {
+        let _worker = here.enroll(name);
+        let _alarm = Alarm(store);
+        if let Err(error) = work() {
+            store.fail(error);
+        }
+    };
+    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, watched)
+}
+
+/// Stops everybody when a thread panics.
+struct Alarm<'a>(&'a Store);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Error::Cancelled);
+        }
+    }
+}
+
+/// What of a budget sorted buckets may take; the rest is for keys that turn out long.
+fn stream_room(budget: &Budget) -> u64 {
+    budget.free_bytes() / 10 * 9
+}
+
+/// Writes all of `stream`, whose pieces lie as `sink` needs them. Returns the bytes of the file.
+fn write_pieces(
+    stream: &mut PieceStream,
+    mut sink: FileSink,
+    progress: &dyn Progress,
+) -> Result<u64> {
+    loop {
+        // What is being written may be what the next piece waits for.
+        while !stream.is_ready()
+            && let Some((buffer, claimed)) = sink.written()?
+        {
+            stream.recycle(buffer, claimed);
+        }
+        let Some(piece) = stream.next()? else { break };
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        progress.advance(piece.len as u64);
+        let (pad, len) = (piece.pad, piece.len);
+        let (buffer, claimed) = piece.into_parts();
+        let recycle = &mut |buffer, claimed| stream.recycle(buffer, claimed);
+        sink.push_padded((buffer, pad, len), claimed, recycle)?;
+    }
+    let bytes = sink.offset();
+    sink.finish()?;
+    Ok(bytes)
+}
+
+/// A bucket's records, in input order, as a stream.
+struct BucketReader {
+    set: Arc<BucketSet>,
+    at: u64,
+    slice: Buffer,
+    rest: Range<usize>,
+}
+
+/// Bytes that a [`BucketReader`] reads at a time, at least.
+const SLICE_BYTES: u64 = 1 << 20;
+
+impl BucketReader {
+    /// Reads the only bucket of `set`.
+    fn new(set: Arc<BucketSet>) -> Self {
+        BucketReader { set, at: 0, slice: Buffer::new(0), rest: 0..0 }
+    }
+}
+
+impl Read for BucketReader {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let bucket = &self.set.buckets[0];
+        if self.rest.is_empty() && self.at < bucket.bytes {
+            let len = SLICE_BYTES.max(u64::from(bucket.block_bytes)).min(bucket.bytes - self.at);
+            let piece = Piece { bucket: 0, from: self.at, bytes: len, output: 0, slice: true };
+            let mut memory = std::mem::replace(&mut self.slice, Buffer::new(0));
+            if memory.is_empty() {
+                memory = Buffer::new(len.next_multiple_of(4096) as usize);
+            }
+            let loaded = self.set.load(piece, memory).finish();
+            self.slice = loaded.map_err(|e| std::io::Error::from(&e))?;
+            self.at += len;
+            self.rest = 0..len as usize;
+        }
+        let n = out.len().min(self.rest.len());
+        out[..n].copy_from_slice(&self.slice[self.rest.start..self.rest.start + n]);
+        self.rest.start += n;
+        Ok(n)
+    }
+}
+
+impl Distributed {
+    /// Number of files.
+    pub(crate) fn files(&self) -> usize {
+        self.set.files.len()
+    }
+
+    /// Number of buckets.
+    pub(crate) fn buckets(&self) -> usize {
+        self.set.buckets.len()
+    }
+
+    /// Ends the files, of which the first is `names[0]`, durably, and says what a manifest has to.
+    /// Files without a bucket are not named.
+    ///
+    /// # Errors
+    /// The storage's own.
+    pub(crate) fn seal(&self, spec: &str, names: &[String]) -> Result<Vec<crate::view::Bucket>> {
+        let mut listed = vec![(0, 0); self.set.buckets.len()];
+        for (file, storage) in self.set.files.iter().enumerate() {
+            let lies_here = |bucket: &Bucket| bucket.extents[0].file as usize == file;
+            let here: Vec<usize> =
+                (0..listed.len()).filter(|i| lies_here(&self.set.buckets[*i])).collect();
+            let buckets: Vec<&Bucket> = here.iter().map(|i| &self.set.buckets[*i]).collect();
+            let Some(first) = buckets.first() else { continue };
+            let crc = format::seal(&**storage, spec, first.block_bytes, &buckets)?;
+            for (number, i) in here.into_iter().enumerate() {
+                listed[i] = (number as u32, crc);
+            }
+        }
+        let listed = self.set.buckets.iter().zip(listed);
+        Ok(listed
+            .map(|(bucket, (number, index_crc))| crate::view::Bucket {
+                segments: vec![Segment {
+                    run: names[bucket.extents[0].file as usize].clone(),
+                    bytes: bucket.bytes,
+                    records: bucket.records,
+                    index_crc,
+                    bucket: Some(number),
+                }],
+                from: Some(crate::view::KeyBytes(bucket.lower.clone())),
+                one_key: bucket.one_key,
+            })
+            .collect())
+    }
+
+    /// Bytes of all records.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.set.buckets.iter().map(|bucket| bucket.bytes).sum()
+    }
+
+    /// Number of all records.
+    pub(crate) fn records(&self) -> u64 {
+        self.set.buckets.iter().map(|bucket| bucket.records).sum()
+    }
+
+    fn stream(&self, base: Option<u64>, budget: &Budget, threads: usize) -> Result<PieceStream> {
+        let pieces = self.set.pieces().len();
+        let options = StreamOptions { threads, align: base, discard: true };
+        let room = stream_room(budget);
+        PieceStream::new(Arc::clone(&self.set), 0..pieces, room, options, budget)
+    }
+
+    /// Sorts bucket after bucket into `storage`; space on temporary disks is given back on the
+    /// way. Returns bytes and records written.
+    ///
+    /// # Errors
+    /// Damage found, a full disk, cancellation, the storage's own.
+    pub(crate) fn write_to_storage(
+        self,
+        storage: &Arc<dyn Storage>,
+        budget: &Budget,
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<(u64, u64)> {
+        let (base, total, all) = (self.header.len() as u64, self.data_bytes(), self.records());
+        let order = Arc::clone(&self.set.order);
+        let exact = !self.set.unique;
+        let _worker = activity::enter("write");
+        progress.phase("sorting buckets", Some(base + total));
+        let known = exact.then_some(base + total);
+        let mut sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), known);
+        sink.push_bytes(&self.header)?;
+        let mut stream = self.stream(exact.then_some(base), budget, threads)?;
+        if exact {
+            return Ok((write_pieces(&mut stream, sink, progress)?, all));
+        }
+        let mut records = 0;
+        while let Some(piece) = stream.next()? {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            progress.advance(piece.len as u64);
+            records += count_records(&order, piece.bytes());
+            sink.push_bytes(piece.bytes())?;
+            let (buffer, claimed) = piece.into_parts();
+            stream.recycle(buffer, claimed);
+        }
+        let bytes = sink.offset();
+        sink.finish()?;
+        Ok((bytes, records))
+    }
+
+    /// As [`Distributed::write_to_storage`], to a stream.
+    ///
+    /// # Errors
+    /// As there, and the writer's own.
+    pub(crate) fn write_to(
+        self,
+        writer: &mut (dyn Write + Send),
+        budget: &Budget,
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<(u64, u64)> {
+        let (base, total, all) = (self.header.len() as u64, self.data_bytes(), self.records());
+        let order = Arc::clone(&self.set.order);
+        let exact = !self.set.unique;
+        let _worker = activity::enter("write");
+        progress.phase("sorting buckets", Some(base + total));
+        writer.write_all(&self.header)?;
+        let mut stream = self.stream(None, budget, threads)?;
+        let (mut bytes, mut records) = (base, 0);
+        while let Some(piece) = stream.next()? {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            progress.advance(piece.len as u64);
+            if !exact {
+                records += count_records(&order, piece.bytes());
+            }
+            {
+                let _waiting = wait(State::Writing);
+                writer.write_all(piece.bytes())?;
+            }
+            bytes += piece.len as u64;
+            let (buffer, claimed) = piece.into_parts();
+            stream.recycle(buffer, claimed);
+        }
+        writer.flush()?;
+        Ok((bytes, if exact { all } else { records }))
+    }
+}

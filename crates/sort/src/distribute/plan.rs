@@ -1,0 +1,117 @@
+//! All sizes of a distribution, decided once.
+//!
+//! ```text
+//!   memory ├ 3 chunks being read and parted ┼ batches ┼ pool of blocks ────────────┼ lists ┤
+//!   later  ├ pieces being read ┼ pieces being sorted, with tags ┼ pieces in order ────┤
+//! ```
+//!
+//! A bucket is as large as lets every thread sort one and read the next at the same time, but not
+//! larger than [`BUCKET_BYTES_MAX`]: a smaller one sorts faster, and is what a random read waits for.
+//! More buckets make shorter extents, about twice the pool over the number of buckets.
+
+use super::bucket::PieceMemory;
+use super::partition::BUCKETS_MAX;
+use crate::plan::Sample;
+use crate::run::input::{Chunk, SPAN_BYTES};
+use crate::{Error, Result};
+
+/// Chunks: one is being read, others are being parted.
+pub(super) const CHUNKS: usize = 3;
+/// The largest chunk, in bytes read.
+const CHUNK_BYTES_MAX: u64 = 16 << 20;
+const CHUNK_BYTES_MIN: u64 = 64 << 10;
+/// What a thread parts at a time, in bytes: a span and a record more.
+const BATCH_BYTES_MAX: u64 = SPAN_BYTES as u64 + (64 << 10);
+const BATCH_BYTES_MIN: u64 = 32 << 10;
+/// The largest bucket that is aimed at, in bytes.
+const BUCKET_BYTES_MAX: u64 = 16 << 20;
+const BUCKET_BYTES_MIN: u64 = 64 << 10;
+const BLOCK_BYTES_MAX: u64 = 256 << 10;
+const BLOCK_BYTES_MIN: u64 = 4096;
+/// Blocks of the pool for each bucket: one is its tail, the others wait to be written.
+const BLOCKS_A_BUCKET: u64 = 4;
+/// Inputs of unknown size are taken to be so many times the memory.
+const UNKNOWN_TIMES: u64 = 16;
+
+/// The sizes of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DistributePlan {
+    /// Bytes that are read into a chunk.
+    pub(crate) chunk_bytes: u64,
+    /// Bytes that a thread parts at a time.
+    pub(crate) batch_bytes: u64,
+    /// Buckets at most.
+    pub(crate) buckets: u64,
+    /// Bytes of a block of the pool, and of a bucket on disk.
+    pub(crate) block_bytes: u64,
+    /// Blocks of the pool.
+    pub(crate) blocks: u64,
+}
+
+impl DistributePlan {
+    /// Sizes for `memory_bytes` and `total_bytes` of input (when known).
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with the least that works.
+    pub(crate) fn new(
+        memory_bytes: u64,
+        total_bytes: Option<u64>,
+        sample: Sample,
+        threads: usize,
+    ) -> Result<Self> {
+        // The rest is for lists of extents and samples.
+        let room = memory_bytes / 16 * 15;
+        let chunk_bytes = (room / 20).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / 4096 * 4096;
+        let batch_bytes =
+            (room / 64 / threads as u64).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX) / 4096 * 4096;
+        let fixed = Self::fixed_bytes(chunk_bytes, batch_bytes, threads);
+        let least = fixed + 4 * BLOCKS_A_BUCKET * BLOCK_BYTES_MIN;
+        if room < least {
+            return Err(Error::Memory {
+                owner: "distributing",
+                least_bytes: least / 15 * 16 + 16,
+                limit_bytes: memory_bytes,
+            });
+        }
+        let pool = room - fixed;
+        let target = Self::bucket_bytes(memory_bytes, sample, threads);
+        let total = total_bytes.unwrap_or(memory_bytes * UNKNOWN_TIMES);
+        let most = (pool / (BLOCKS_A_BUCKET * BLOCK_BYTES_MIN)).min(BUCKETS_MAX as u64);
+        let buckets = total.div_ceil(target).clamp(4, most);
+        let block_bytes = (pool / (BLOCKS_A_BUCKET * buckets)).max(1);
+        let block_bytes = (1 << block_bytes.ilog2()).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
+        Ok(DistributePlan {
+            chunk_bytes,
+            batch_bytes,
+            buckets,
+            block_bytes,
+            blocks: pool / block_bytes,
+        })
+    }
+
+    /// Chunks, and for each thread a batch and the list of its records.
+    fn fixed_bytes(chunk_bytes: u64, batch_bytes: u64, threads: usize) -> u64 {
+        let chunks = CHUNKS as u64 * Chunk::memory_bytes(chunk_bytes as usize) as u64;
+        chunks + threads as u64 * 2 * batch_bytes
+    }
+
+    /// The bucket that is aimed at, in bytes.
+    fn bucket_bytes(memory_bytes: u64, sample: Sample, threads: usize) -> u64 {
+        // A bucket of a million bytes, as a yardstick.
+        const YARD: u64 = 1 << 20;
+        let records = (YARD as f64 / sample.record_bytes) as u64;
+        let keys =
+            if sample.key_bytes > 0.0 { records as f64 * (12.0 + sample.key_bytes) } else { 0.0 };
+        let one = PieceMemory::of(YARD, records, keys as u64, 1);
+        let held = 2 * threads as u64 * one.total() + 3 * one.output;
+        // Buckets differ by a third where splitters come from a sample.
+        let most = (memory_bytes / 10 * 9) as f64 / (held as f64 / YARD as f64) * 0.7;
+        (most as u64).clamp(BUCKET_BYTES_MIN, BUCKET_BYTES_MAX)
+    }
+
+    /// All memory that it takes, in bytes.
+    pub(crate) fn memory_bytes(&self, threads: usize) -> u64 {
+        Self::fixed_bytes(self.chunk_bytes, self.batch_bytes, threads)
+            + self.blocks * self.block_bytes
+    }
+}

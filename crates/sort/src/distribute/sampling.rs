@@ -1,0 +1,167 @@
+//! Keys drawn at random places of inputs, to part them by.
+
+use std::sync::Arc;
+
+use storage::{Buffer, Completions, Operation, Storage};
+
+use super::partition::SampleKey;
+use crate::Result;
+use crate::access::with_access;
+use crate::key::Order;
+use crate::record::{Format, Framing};
+use crate::run::Input;
+use crate::run::input::Chunk;
+
+/// Places looked at for each bucket.
+const PLACES_A_BUCKET: u64 = 24;
+/// Most places looked at.
+const PLACES_MAX: u64 = 8192;
+/// Most bytes read for a sample.
+const READ_BYTES_MAX: u64 = 64 << 20;
+/// Bytes read at one place.
+const WINDOW_BYTES: std::ops::RangeInclusive<u64> = 4096..=(1 << 20);
+/// Records taken at one place: neighbours tell less than strangers.
+const RECORDS_A_PLACE: usize = 4;
+/// Reads in flight.
+const DEPTH: usize = 32;
+/// All keys of a sample take at most this, in bytes.
+const KEY_BYTES_MAX: usize = 2 << 20;
+
+/// A small random generator (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z ^ (z >> 31)) * u128::from(end)) >> 64) as u64
+    }
+}
+
+/// Keys at random places of `inputs`; `None` where records cannot be found from the middle of an
+/// input: a stream, or records whose beginnings nothing marks.
+pub(super) fn at_random_places(
+    inputs: &[Input],
+    order: &Order,
+    record_bytes: f64,
+    buckets: u64,
+) -> Result<Option<Vec<SampleKey>>> {
+    if order.format() == Format::Keyed {
+        return Ok(None);
+    }
+    let mut storages: Vec<(u64, &Arc<dyn Storage>)> = Vec::new();
+    let mut total = 0;
+    for input in inputs {
+        let Input::Storage(storage) = input else { return Ok(None) };
+        storages.push((total, storage));
+        total += storage.size();
+    }
+    let mut sample = Vec::new();
+    if total == 0 {
+        return Ok(Some(sample));
+    }
+    let window = (2.0 * record_bytes) as u64 + 512;
+    let window = window.clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end()).next_multiple_of(4096);
+    let places = (PLACES_A_BUCKET * buckets).min(PLACES_MAX).min(READ_BYTES_MAX / window).max(16);
+    let mut random = Random(total);
+    let completions = Completions::new();
+    let clock = storages[0].1.clock();
+    let mut places: Vec<(usize, u64)> = (0..places)
+        .map(|_| {
+            let at = random.below(total);
+            let number = storages.partition_point(|(start, _)| *start <= at) - 1;
+            (number, at - storages[number].0)
+        })
+        .collect();
+    let mut wanted: Vec<(usize, u64)> = Vec::new();
+    let mut in_flight = 0;
+    let (mut key_bytes, mut failed) = (0, Ok(()));
+    while in_flight > 0 || !places.is_empty() {
+        if in_flight < DEPTH
+            && failed.is_ok()
+            && let Some((number, at)) = places.pop()
+        {
+            let from = match order.format() {
+                Format::Fixed { bytes } => at / bytes as u64 * bytes as u64,
+                _ => at,
+            };
+            let token = wanted.len() as u64;
+            wanted.push((number, from));
+            let operation = Operation::Read {
+                offset: from / 4096 * 4096,
+                buffer: Buffer::new(window as usize),
+            };
+            storages[number].1.submit(token, operation, &completions);
+            in_flight += 1;
+            continue;
+        }
+        if in_flight == 0 {
+            break;
+        }
+        let done = completions.wait(&*clock);
+        in_flight -= 1;
+        match done.result {
+            Err(e) => failed = Err(e.into()),
+            Ok(n) if key_bytes < KEY_BYTES_MAX => {
+                let buffer = done.buffer.expect("a read returns its buffer");
+                let from = (wanted[done.token as usize].1 % 4096) as usize;
+                let bytes = &buffer[from.min(n)..n];
+                key_bytes += keys_in(bytes, order, &mut sample);
+            }
+            Ok(_) => places.clear(),
+        }
+    }
+    failed.map(|()| Some(sample))
+}
+
+/// Takes the keys of some whole records of `bytes`, which begins anywhere unless records are of
+/// fixed length. Returns the bytes of the keys.
+fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
+    let start = match order.format() {
+        Format::Fixed { .. } => 0,
+        Format::Lines { delimiter } => after(bytes, delimiter),
+        // Inside quotes it is no end of a row; then a key is wrong, and buckets are less even.
+        _ => after(bytes, b'\n'),
+    };
+    let first = sample.len();
+    let mut rest = &bytes[start..];
+    with_access!(order, framing, access => {
+        for _ in 0..RECORDS_A_PLACE {
+            let Some(len) = framing.next(rest) else { break };
+            sample.push(SampleKey::of(access, order, &rest[..len]));
+            rest = &rest[len..];
+        }
+    });
+    sample[first..].iter().map(|key| key.key.len() + size_of::<SampleKey>()).sum()
+}
+
+fn after(bytes: &[u8], delimiter: u8) -> usize {
+    memchr::memchr(delimiter, bytes).map_or(bytes.len(), |at| at + 1)
+}
+
+/// Keys of records all over a chunk.
+pub(super) fn of_chunk(chunk: &Chunk, order: &Order, buckets: u64) -> Vec<SampleKey> {
+    let mut sample = Vec::new();
+    let wanted = (PLACES_A_BUCKET * buckets).min(PLACES_MAX);
+    let step = (chunk.data_bytes() as u64 / wanted.max(1)).max(1) as usize;
+    let mut key_bytes = 0;
+    with_access!(order, framing, access => {
+        let mut until = 0;
+        for span in &chunk.spans {
+            let mut rest = &chunk.bytes()[span.clone()];
+            while let Some(len) = framing.next(rest) {
+                if until < len && key_bytes < KEY_BYTES_MAX {
+                    let key = SampleKey::of(access, order, &rest[..len]);
+                    key_bytes += key.key.len() + size_of::<SampleKey>();
+                    sample.push(key);
+                    until += step;
+                }
+                until = until.saturating_sub(len);
+                rest = &rest[len..];
+            }
+        }
+    });
+    sample
+}

@@ -1,0 +1,582 @@
+//! Where distributed records wait until they are on disk (TritonSort 5.1).
+//!
+//! ```text
+//!   batches ──in turn──► tail of each bucket ──full──► pending blocks ──► writer of a disk ──► extent
+//!                            ▲   one block a bucket       │ the fullest bucket, all it has
+//!                            └──── free blocks ◄──────────┘ once written
+//! ```
+//!
+//! Memory is one pool of blocks that buckets take when they fill and give back when they are
+//! written: a bucket that gets much holds much. A writer, whenever it is free, takes the bucket that
+//! has most and writes that at one place: with `b` buckets and `m` bytes of pool, extents of about
+//! `2m/b`. Receivers wait only when every block of the pool is full.
+//!
+//! The seed has a pool a disk, each with its own buckets. Here disks share the pool and any disk
+//! takes any bucket, so that a slow disk gets fewer extents and nobody waits for it; a bucket is then
+//! spread over disks, and is read back from all of them at once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use storage::{Buffer, Completions, Operation, Storage, StorageExt};
+
+use super::bucket::Extent;
+use super::partition::SampleKey;
+use crate::activity::{self, wait};
+use crate::budget::Reservation;
+use crate::run::format::HEADER_BYTES;
+use crate::{Error, Result};
+
+/// The most that is written at one place.
+const EXTENT_BYTES_MAX: usize = 8 << 20;
+/// Bytes in flight to one disk at most, beyond one extent.
+const FLIGHT_BYTES: usize = 8 << 20;
+/// Space on disk is reserved in steps of at most this.
+const ALLOCATE_BYTES_MAX: u64 = 64 << 20;
+/// Memory for extents and checksums is reserved in steps of this.
+const INDEX_STEP_BYTES: u64 = 64 << 10;
+/// Keys of the sample that buckets keep of themselves; then every second one goes.
+const SAMPLE_KEYS_MAX: usize = 16 << 10;
+/// Bytes of all of them.
+const SAMPLE_BYTES_MAX: usize = 1 << 20;
+
+/// Which bucket a free writer takes. The engine knows one; the others are there to be measured
+/// against (`examples/store_writers.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WritePolicy {
+    /// The one with most pending.
+    #[default]
+    Demand,
+    /// The next one, in turn, that has anything pending.
+    RoundRobin,
+    /// Two buffers a bucket, of equal size for all: one fills while the other is written, and who
+    /// appends to a bucket whose buffers are both full waits.
+    Double,
+}
+
+/// What a store is to be.
+pub(super) struct StorePlan {
+    /// Buckets at most.
+    pub(super) buckets: usize,
+    /// Bytes of a block, a power of two from 4096 on.
+    pub(super) block_bytes: usize,
+    /// Blocks of the pool; more than buckets.
+    pub(super) blocks: usize,
+    pub(super) policy: WritePolicy,
+    /// What will be written, in bytes, when known.
+    pub(super) total_bytes: Option<u64>,
+    /// The most that may be written, in bytes.
+    pub(super) limit_bytes: Option<u64>,
+}
+
+impl StorePlan {
+    /// Blocks of one of the two buffers of a bucket, where each has its own.
+    fn buffer_blocks(&self) -> usize {
+        ((self.blocks / self.buckets).saturating_sub(1) / 2).max(1)
+    }
+
+    /// Space on disk is reserved in steps of this: few of them, and little too much at the end.
+    fn step_bytes(&self) -> u64 {
+        let step = self.total_bytes.map_or(ALLOCATE_BYTES_MAX, |total| total / 16);
+        step.next_multiple_of(4096).clamp(256 << 10, ALLOCATE_BYTES_MAX)
+    }
+}
+
+/// What one bucket has received.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    pub(super) bytes: u64,
+    pub(super) records: u64,
+    /// Bytes of encoded keys with their heads.
+    pub(super) key_bytes: u64,
+    /// In order of the records.
+    pub(super) extents: Vec<Extent>,
+    /// Of each block of `block_bytes` and the shorter last one.
+    pub(super) crcs: Vec<u32>,
+    /// Keys of it, drawn at even distances of bytes.
+    pub(super) sample: Vec<SampleKey>,
+}
+
+/// Counts of one bucket's part of a batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    pub(super) bytes: u32,
+    pub(super) records: u32,
+    pub(super) key_bytes: u32,
+}
+
+pub(super) struct Store {
+    plan: StorePlan,
+    disks: Vec<Arc<dyn Storage>>,
+    tails: Mutex<Tails>,
+    turn_over: Condvar,
+    state: Mutex<State>,
+    /// A block came free, or everything failed.
+    freed: Condvar,
+    /// Blocks are pending, the last batch was appended, or everything failed.
+    filled: Condvar,
+}
+
+/// What whoever has the turn owns: no writer looks at it.
+struct Tails {
+    next_turn: u64,
+    tails: Vec<Tail>,
+    sampled: usize,
+    sampled_bytes: usize,
+    /// Of the keys offered, every so many-th is kept.
+    sample_every: u64,
+    offered: u64,
+}
+
+#[derive(Default)]
+struct Tail {
+    block: Option<Buffer>,
+    filled: usize,
+    bytes: u64,
+    records: u64,
+    key_bytes: u64,
+    sample: Vec<SampleKey>,
+}
+
+struct State {
+    free: Vec<Buffer>,
+    pending: Vec<VecDeque<(Buffer, usize)>>,
+    pending_blocks: usize,
+    /// Blocks of each bucket that are pending or being written.
+    held: Vec<usize>,
+    /// Where round-robin goes on.
+    next_bucket: usize,
+    extents: Vec<Vec<Extent>>,
+    crcs: Vec<Vec<u32>>,
+    written_bytes: u64,
+    index_bytes: u64,
+    lists: Reservation,
+    closed: bool,
+    failed: Option<Error>,
+    stopped: bool,
+}
+
+impl Store {
+    /// A store that writes to `disks`, which are empty. The pool is reserved by the caller; what the
+    /// list of extents takes is added to `lists` as it grows.
+    pub(super) fn new(plan: StorePlan, disks: Vec<Arc<dyn Storage>>, lists: Reservation) -> Self {
+        assert!(plan.blocks > plan.buckets, "a block for each tail and one to write");
+        let mut pool = Buffer::new(plan.blocks * plan.block_bytes);
+        let mut free = Vec::with_capacity(plan.blocks);
+        while pool.len() > plan.block_bytes {
+            free.push(pool.split_off(pool.len() - plan.block_bytes));
+        }
+        free.push(pool);
+        let buckets = plan.buckets;
+        let state = State {
+            free,
+            pending: (0..buckets).map(|_| VecDeque::new()).collect(),
+            pending_blocks: 0,
+            held: vec![0; buckets],
+            next_bucket: 0,
+            extents: vec![Vec::new(); buckets],
+            crcs: vec![Vec::new(); buckets],
+            written_bytes: 0,
+            index_bytes: 0,
+            lists,
+            closed: false,
+            failed: None,
+            stopped: false,
+        };
+        let tails = Tails {
+            next_turn: 0,
+            tails: (0..buckets).map(|_| Tail::default()).collect(),
+            sampled: 0,
+            sampled_bytes: 0,
+            sample_every: 1,
+            offered: 0,
+        };
+        Store {
+            plan,
+            disks,
+            tails: Mutex::new(tails),
+            turn_over: Condvar::new(),
+            state: Mutex::new(state),
+            freed: Condvar::new(),
+            filled: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn tails(&self) -> MutexGuard<'_, Tails> {
+        self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Ends everything with `error`, unless something failed before. Not while holding a [`Turn`].
+    pub(super) fn fail(&self, error: Error) {
+        let mut state = self.state();
+        // That others gave up is no reason.
+        if matches!(state.failed, None | Some(Error::Cancelled)) {
+            state.failed = Some(error);
+        }
+        state.stopped = true;
+        drop(state);
+        self.freed.notify_all();
+        self.filled.notify_all();
+        drop(self.tails());
+        self.turn_over.notify_all();
+    }
+
+    /// Whether something failed.
+    pub(super) fn stopped(&self) -> bool {
+        self.state().stopped
+    }
+
+    /// Waits for turn number `number`; each number is taken once.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when something failed meanwhile.
+    pub(super) fn turn(&self, number: u64) -> Result<Turn<'_>> {
+        let mut tails = self.tails();
+        while tails.next_turn != number {
+            if self.stopped() {
+                return Err(Error::Cancelled);
+            }
+            let _waiting = wait(activity::State::Turn);
+            let waited = self.turn_over.wait(tails);
+            tails = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        Ok(Turn { store: self, tails })
+    }
+
+    /// Everything was appended: hands what is left in the tails to the writers.
+    pub(super) fn close(&self) {
+        let mut tails = self.tails();
+        let mut state = self.state();
+        for (bucket, tail) in tails.tails.iter_mut().enumerate() {
+            if let Some(block) = tail.block.take() {
+                state.pending[bucket].push_back((block, tail.filled));
+                state.pending_blocks += 1;
+            }
+        }
+        state.closed = true;
+        drop(state);
+        self.filled.notify_all();
+    }
+
+    /// What was received. All writers have returned.
+    ///
+    /// # Errors
+    /// What [`Store::fail`] was told first.
+    pub(super) fn finish(self) -> Result<(Vec<Received>, Reservation)> {
+        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
+        assert!(state.closed && state.pending_blocks == 0, "writers end when all is written");
+        let tails = self.tails.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lists = state.extents.into_iter().zip(state.crcs);
+        let received = tails.tails.into_iter().zip(lists).map(|(tail, (extents, crcs))| Received {
+            bytes: tail.bytes,
+            records: tail.records,
+            key_bytes: tail.key_bytes,
+            extents,
+            crcs,
+            sample: tail.sample,
+        });
+        Ok((received.collect(), state.lists))
+    }
+
+    /// Writes to disk number `disk` until all is written. One thread a disk.
+    ///
+    /// # Errors
+    /// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
+    /// [`Store::fail`].
+    pub(super) fn write(&self, disk: usize) -> Result<()> {
+        let mut writer = Writer {
+            store: self,
+            disk,
+            storage: &self.disks[disk],
+            completions: Completions::new(),
+            flying: Vec::new(),
+            in_flight: 0,
+            next: HEADER_BYTES as u64,
+            allocated: 0,
+        };
+        writer.run()
+    }
+}
+
+/// The right to append: batches are appended in input order.
+pub(super) struct Turn<'a> {
+    store: &'a Store,
+    tails: MutexGuard<'a, Tails>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.tails.next_turn += 1;
+        self.store.turn_over.notify_all();
+    }
+}
+
+impl Turn<'_> {
+    /// Appends whole records to a bucket; waits when the pool is empty.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when something failed meanwhile.
+    pub(super) fn append(&mut self, bucket: usize, mut bytes: &[u8], part: Part) -> Result<()> {
+        let block_bytes = self.store.plan.block_bytes;
+        let tail = &mut self.tails.tails[bucket];
+        tail.bytes += bytes.len() as u64;
+        tail.records += u64::from(part.records);
+        tail.key_bytes += u64::from(part.key_bytes);
+        while !bytes.is_empty() {
+            let full = match tail.block.take() {
+                Some(block) if tail.filled < block_bytes => {
+                    tail.block = Some(block);
+                    None
+                }
+                full => full,
+            };
+            if tail.block.is_none() {
+                tail.block = Some(self.store.exchange(bucket, full, block_bytes)?);
+                tail.filled = 0;
+            }
+            let block = tail.block.as_mut().expect("just taken");
+            let n = bytes.len().min(block_bytes - tail.filled);
+            block[tail.filled..tail.filled + n].copy_from_slice(&bytes[..n]);
+            tail.filled += n;
+            bytes = &bytes[n..];
+        }
+        Ok(())
+    }
+
+    /// Offers a key of `bucket` for the sample that it keeps of itself.
+    pub(super) fn sample(&mut self, bucket: usize, key: SampleKey) {
+        let tails = &mut *self.tails;
+        tails.offered += 1;
+        if !tails.offered.is_multiple_of(tails.sample_every) {
+            return;
+        }
+        tails.sampled += 1;
+        tails.sampled_bytes += key.key.len();
+        tails.tails[bucket].sample.push(key);
+        while tails.sampled > SAMPLE_KEYS_MAX || tails.sampled_bytes > SAMPLE_BYTES_MAX {
+            tails.sample_every *= 2;
+            (tails.sampled, tails.sampled_bytes) = (0, 0);
+            for tail in &mut tails.tails {
+                let mut odd = false;
+                tail.sample.retain(|_| {
+                    odd = !odd;
+                    odd && tails.sample_every < 1 << 40
+                });
+                tails.sampled += tail.sample.len();
+                tails.sampled_bytes += tail.sample.iter().map(|key| key.key.len()).sum::<usize>();
+            }
+            if tails.sampled <= tails.tails.len() {
+                // One key a bucket, and they are long.
+                tails.tails.iter_mut().for_each(|tail| tail.sample.clear());
+                (tails.sampled, tails.sampled_bytes) = (0, 0);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Hands a full block over and takes an empty one.
+    fn exchange(&self, bucket: usize, full: Option<Buffer>, len: usize) -> Result<Buffer> {
+        let mut state = self.state();
+        if let Some(block) = full {
+            state.pending[bucket].push_back((block, len));
+            state.pending_blocks += 1;
+            state.held[bucket] += 1;
+            self.filled.notify_one();
+        }
+        let own = match self.plan.policy {
+            WritePolicy::Double => 2 * self.plan.buffer_blocks(),
+            WritePolicy::Demand | WritePolicy::RoundRobin => usize::MAX,
+        };
+        loop {
+            if state.stopped {
+                return Err(Error::Cancelled);
+            }
+            if state.held[bucket] < own
+                && let Some(block) = state.free.pop()
+            {
+                return Ok(block);
+            }
+            let _waiting = wait(activity::State::Memory);
+            let waited = self.freed.wait(state);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+}
+
+impl State {
+    /// The bucket to write next.
+    fn choose(&mut self, plan: &StorePlan) -> Option<usize> {
+        if self.pending_blocks == 0 {
+            return None;
+        }
+        let bucket = match plan.policy {
+            WritePolicy::Demand => {
+                let fullest = (0..self.pending.len()).max_by_key(|b| self.pending[*b].len())?;
+                // A short extent only when memory is needed or nothing more comes.
+                let enough = self.pending[fullest].len() * plan.block_bytes >= EXTENT_BYTES_MAX;
+                let short = self.free.len() < plan.blocks / 2;
+                (enough || short || self.closed).then_some(fullest)?
+            }
+            WritePolicy::RoundRobin => {
+                let all = self.pending.len();
+                let next = (0..all).map(|i| (self.next_bucket + i) % all);
+                let bucket = next.into_iter().find(|b| !self.pending[*b].is_empty())?;
+                self.next_bucket = bucket + 1;
+                bucket
+            }
+            WritePolicy::Double => {
+                let enough = if self.closed { 1 } else { plan.buffer_blocks() };
+                self.pending.iter().position(|pending| pending.len() >= enough)?
+            }
+        };
+        Some(bucket)
+    }
+}
+
+/// The blocks of an extent, and where it goes.
+struct Taken {
+    bucket: usize,
+    blocks: Vec<(Buffer, usize)>,
+    at: u64,
+}
+
+struct Writer<'a> {
+    store: &'a Store,
+    disk: usize,
+    storage: &'a Arc<dyn Storage>,
+    completions: Completions,
+    /// Lengths asked for and buckets, by token.
+    flying: Vec<(usize, usize)>,
+    in_flight: usize,
+    /// Where the next extent goes.
+    next: u64,
+    allocated: u64,
+}
+
+impl Writer<'_> {
+    fn run(&mut self) -> Result<()> {
+        loop {
+            let full = self.in_flight * self.store.plan.block_bytes >= FLIGHT_BYTES;
+            let taken = if full { None } else { self.take()? };
+            match taken {
+                Some(taken) => self.submit(taken)?,
+                None if self.in_flight > 0 => self.reap()?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The next extent's blocks and its place. `None` when there is none now and something is in
+    /// flight, or there will be none any more.
+    fn take(&mut self) -> Result<Option<Taken>> {
+        let plan = &self.store.plan;
+        let mut state = self.store.state();
+        let bucket = loop {
+            if state.stopped {
+                return Err(Error::Cancelled);
+            }
+            if let Some(bucket) = state.choose(plan) {
+                break bucket;
+            }
+            if self.in_flight > 0 || state.closed {
+                return Ok(None);
+            }
+            let _waiting = wait(activity::State::Input);
+            let waited = self.store.filled.wait(state);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        };
+        let n = state.pending[bucket].len().min((EXTENT_BYTES_MAX / plan.block_bytes).max(1));
+        let blocks: Vec<_> = state.pending[bucket].drain(..n).collect();
+        state.pending_blocks -= n;
+        let bytes: u64 = blocks.iter().map(|(_, len)| *len as u64).sum();
+        let place = self.next;
+        self.next += bytes.next_multiple_of(4096);
+        state.written_bytes += bytes;
+        if let Some(limit_bytes) = plan.limit_bytes.filter(|l| state.written_bytes > *l) {
+            return Err(Error::TempLimit { limit_bytes });
+        }
+        let extent = Extent { file: self.disk as u32, physical: place, bytes };
+        state.extents[bucket].push(extent);
+        let grown = (size_of::<Extent>() + 4 * n) as u64;
+        state.index_bytes += grown;
+        // Vectors grow by doubling.
+        let lists = (2 * state.index_bytes).next_multiple_of(INDEX_STEP_BYTES);
+        state.lists.grow_to(lists)?;
+        // The order of checksums is that of extents: decided here, computed without the lock.
+        let first = state.crcs[bucket].len();
+        state.crcs[bucket].resize(first + n, 0);
+        drop(state);
+        let crcs: Vec<u32> =
+            blocks.iter().map(|(block, len)| crc32c::crc32c(&block[..*len])).collect();
+        self.store.state().crcs[bucket][first..first + n].copy_from_slice(&crcs);
+        Ok(Some(Taken { bucket, blocks, at: place }))
+    }
+
+    fn submit(&mut self, Taken { bucket, blocks, mut at }: Taken) -> Result<()> {
+        if self.next > self.allocated {
+            let len = (self.next - self.allocated).next_multiple_of(self.store.plan.step_bytes());
+            self.storage.run(Operation::Allocate { offset: self.allocated, len })?;
+            self.allocated += len;
+        }
+        for (mut block, len) in blocks {
+            let whole = len.next_multiple_of(4096);
+            block[len..whole].fill(0);
+            // Only the last block of a bucket is short; the rest of its memory is not needed again.
+            drop(block.split_off(whole));
+            let token = self.flying.len() as u64;
+            self.flying.push((whole, bucket));
+            self.in_flight += 1;
+            self.storage.submit(
+                token,
+                Operation::Write { offset: at, buffer: block },
+                &self.completions,
+            );
+            at += whole as u64;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        let done = {
+            let _waiting = wait(activity::State::Writing);
+            self.completions.wait(&*self.storage.clock())
+        };
+        self.in_flight -= 1;
+        let (len, bucket) = self.flying[done.token as usize];
+        if self.in_flight == 0 {
+            self.flying.clear();
+        }
+        let written = done.result?;
+        if written != len {
+            let text = format!("{}: {written} of {len} bytes written", self.storage.name());
+            return Err(Error::Io(std::io::Error::new(std::io::ErrorKind::WriteZero, text)));
+        }
+        let mut state = self.store.state();
+        // A tail that was handed over at the end was not counted.
+        state.held[bucket] = state.held[bucket].saturating_sub(1);
+        if let Some(block) = done.buffer.filter(|b| b.len() == self.store.plan.block_bytes) {
+            state.free.push(block);
+        }
+        drop(state);
+        self.store.freed.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        // Buffers in flight belong to the kernel until they come back.
+        while self.in_flight > 0 {
+            let _ = self.completions.wait(&*self.storage.clock());
+            self.in_flight -= 1;
+        }
+    }
+}

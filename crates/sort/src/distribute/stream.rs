@@ -1,0 +1,345 @@
+//! Pieces of buckets, sorted on all cores and handed out in order.
+//!
+//! ```text
+//!   next piece ──claim memory──► worker: reads of its next piece under way while it sorts this one
+//!                (in order)             └──► sorted ──in order──► reader ──buffer──► free
+//! ```
+//!
+//! Memory is all of the back-pressure: a worker begins a piece when what the piece takes is free,
+//! pieces claim it in order, and so the piece that the reader waits for always has its own.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use storage::{ALIGNMENT, Buffer, Completions};
+
+use super::bucket::{BucketSet, Loading, Piece, PieceMemory, PieceSorter};
+use crate::activity::{self, Activity, wait};
+use crate::budget::Reservation;
+use crate::{Budget, Error, Result};
+
+/// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
+const PIECES_AHEAD: u64 = 3;
+
+/// A piece in order.
+pub(super) struct SortedPiece {
+    /// Its bytes: `len` from `pad` on.
+    pub(super) buffer: Buffer,
+    pub(super) pad: usize,
+    pub(super) len: usize,
+    /// Where in the output it begins, were no duplicates removed.
+    pub(super) output: u64,
+    /// Memory that its buffer has claimed.
+    claimed: u64,
+}
+
+impl SortedPiece {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.pad..self.pad + self.len]
+    }
+
+    /// The buffer, and what gives it back: see [`PieceStream::recycle`].
+    pub(super) fn into_parts(self) -> (Buffer, u64) {
+        (self.buffer, self.claimed)
+    }
+}
+
+/// How a stream works.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StreamOptions {
+    pub(super) threads: usize,
+    /// Each piece lies in its buffer as it will in a file in which that many bytes come before.
+    pub(super) align: Option<u64>,
+    /// Whether to give back the space of buckets once they are read.
+    pub(super) discard: bool,
+}
+
+/// An ordered stream of sorted pieces.
+pub(super) struct PieceStream {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    set: Arc<BucketSet>,
+    pieces: Vec<Piece>,
+    options: StreamOptions,
+    budget: Budget,
+    room: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+    _memory: Reservation,
+}
+
+#[derive(Default)]
+struct State {
+    next_piece: usize,
+    next_out: usize,
+    used: u64,
+    free: Vec<Buffer>,
+    sorted: BTreeMap<usize, Result<SortedPiece>>,
+    stop: bool,
+    broken: bool,
+}
+
+/// The least memory in which all of `pieces` can be streamed, one at a time, in bytes.
+pub(super) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
+    pieces.iter().map(|piece| set.memory(piece, 1).total()).max().unwrap_or(0)
+}
+
+/// The most memory that a stream of `pieces` puts to use, in bytes.
+pub(super) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: usize) -> u64 {
+    let of = |piece: &Piece| set.memory(piece, threads);
+    let total = pieces.iter().map(|p| of(p).total()).max().unwrap_or(0);
+    let output = pieces.iter().map(|p| of(p).output).max().unwrap_or(0);
+    2 * threads as u64 * total + PIECES_AHEAD * output
+}
+
+impl PieceStream {
+    /// Streams the pieces numbered `range` in at most `room` bytes of `budget`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with the least that works.
+    pub(super) fn new(
+        set: Arc<BucketSet>,
+        range: Range<usize>,
+        room: u64,
+        options: StreamOptions,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let pieces = set.pieces()[range].to_vec();
+        let useful = useful_memory_bytes(&set, &pieces, options.threads);
+        let room = room.min(useful).max(least_memory_bytes(&set, &pieces));
+        let memory = budget.reserve(room, "sorting buckets")?;
+        let shared = Arc::new(Shared {
+            set,
+            pieces,
+            options,
+            budget: budget.clone(),
+            room,
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            _memory: memory,
+        });
+        let workers = (0..options.threads)
+            .map(|_| {
+                let (shared, here) = (Arc::clone(&shared), Activity::here());
+                let work = move || {
+                    let _worker = here.enroll("bucket");
+                    shared.work();
+                };
+                std::thread::Builder::new().name("bucket".to_owned()).spawn(work)
+            })
+            .collect::<std::io::Result<_>>()?;
+        Ok(PieceStream { shared, workers })
+    }
+
+    /// Whether [`PieceStream::next`] would not wait.
+    pub(super) fn is_ready(&self) -> bool {
+        let state = self.shared.lock();
+        let number = state.next_out;
+        number == self.shared.pieces.len() || state.sorted.contains_key(&number) || state.stop
+    }
+
+    /// The next piece; give its buffer back with [`PieceStream::recycle`].
+    pub(super) fn next(&mut self) -> Result<Option<SortedPiece>> {
+        let mut state = self.shared.lock();
+        loop {
+            assert!(!state.broken, "a sorting thread panicked");
+            let number = state.next_out;
+            if number == self.shared.pieces.len() {
+                return Ok(None);
+            }
+            if let Some(sorted) = state.sorted.remove(&number) {
+                state.next_out += 1;
+                return sorted.map(Some);
+            }
+            if state.stop {
+                // A later piece failed, and nobody sorts this one any more.
+                let failed = state.sorted.iter().find(|(_, s)| s.is_err()).map(|(n, _)| *n);
+                let failed = failed.and_then(|n| state.sorted.remove(&n));
+                return failed.unwrap_or(Err(Error::Cancelled)).map(Some);
+            }
+            let _waiting = wait(activity::State::Input);
+            state = self.shared.changed.wait(state).expect("workers do not panic");
+        }
+    }
+
+    /// Takes back the buffer of a piece that claimed `claimed` bytes.
+    pub(super) fn recycle(&self, buffer: Buffer, claimed: u64) {
+        let mut state = self.shared.lock();
+        state.free.push(buffer);
+        state.used -= claimed;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for PieceStream {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        for worker in self.workers.drain(..) {
+            // A panic of a worker was reported by itself, and went on in the reader.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// What a worker keeps from piece to piece.
+struct Kept {
+    inputs: Vec<Buffer>,
+    sorter: Option<(usize, PieceSorter)>,
+}
+
+impl Kept {
+    fn clear(&mut self) {
+        self.inputs.clear();
+        self.sorter = None;
+    }
+
+    fn sorter(&mut self, threads: usize, budget: &Budget) -> &mut PieceSorter {
+        let fresh = || (threads, PieceSorter::new(budget, threads));
+        let (of, sorter) = self.sorter.get_or_insert_with(fresh);
+        if *of != threads {
+            (*of, *sorter) = fresh();
+        }
+        sorter
+    }
+}
+
+/// What a worker holds of a piece that it has begun.
+struct Begun<'a> {
+    number: usize,
+    memory: PieceMemory,
+    threads: usize,
+    output: Buffer,
+    loading: Loading<'a>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("workers do not panic")
+    }
+
+    /// Claims the memory of the next piece, waiting for it when `wait`, and starts its reads.
+    fn begin(&self, wait: bool, kept: &mut Kept) -> Option<Begun<'_>> {
+        let mut state = self.lock();
+        let (number, memory, threads) = loop {
+            let number = state.next_piece;
+            if state.stop || number == self.pieces.len() {
+                return None;
+            }
+            let piece = &self.pieces[number];
+            // A piece that leaves no room for a second one is sorted by all threads together, if
+            // that fits.
+            let one = self.set.memory(piece, 1);
+            let all = self.set.memory(piece, self.options.threads);
+            let alone = 2 * one.total() > self.room && all.total() <= self.room;
+            let (memory, threads) = if alone { (all, self.options.threads) } else { (one, 1) };
+            if state.used + memory.total() <= self.room {
+                break (number, memory, threads);
+            }
+            if !wait {
+                return None;
+            }
+            // What others wait for may be what is kept here.
+            kept.clear();
+            let _waiting = wait(activity::State::Memory);
+            state = self.changed.wait(state).expect("workers do not panic");
+        };
+        state.next_piece += 1;
+        state.used += memory.total();
+        let output = take(&mut state.free, memory.output as usize);
+        let free = |state: &State| state.free.iter().map(|b| b.len() as u64).sum::<u64>();
+        while state.used + free(&state) > self.room && state.free.pop().is_some() {}
+        drop(state);
+        let input = take(&mut kept.inputs, memory.input as usize);
+        let loading = self.set.load(self.pieces[number], input);
+        Some(Begun { number, memory, threads, output, loading })
+    }
+
+    fn work(&self) {
+        let _alarm = Alarm(self);
+        let mut kept = Kept { inputs: Vec::new(), sorter: None };
+        let discarded = Completions::new();
+        let mut discards = 0;
+        let mut begun = None;
+        loop {
+            let now = begun.take().or_else(|| self.begin(true, &mut kept));
+            let Some(Begun { number, memory, threads, mut output, loading }) = now else { break };
+            let piece = loading.piece;
+            let loaded = loading.finish();
+            begun = self.begin(false, &mut kept);
+            let pad =
+                self.options.align.map_or(0, |base| (base + piece.output) as usize % ALIGNMENT);
+            let sorted = loaded.and_then(|input| {
+                let next = self.pieces.get(number + 1);
+                let last = next.is_none_or(|next| next.bucket != piece.bucket);
+                if self.options.discard && last {
+                    discards += self.set.discard(piece.bucket, &discarded);
+                }
+                let sorter = kept.sorter(threads, &self.budget);
+                let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
+                kept.inputs.push(input);
+                Ok(SortedPiece {
+                    buffer: output,
+                    pad,
+                    len,
+                    output: piece.output,
+                    claimed: memory.output,
+                })
+            });
+            let failed = sorted.is_err();
+            let mut state = self.lock();
+            state.used -= memory.total() - memory.output;
+            state.sorted.insert(number, sorted);
+            let stop = state.stop || failed;
+            state.stop |= failed;
+            drop(state);
+            self.changed.notify_all();
+            if stop {
+                break;
+            }
+        }
+        drop(begun);
+        // What a file system can't give back costs space, not correctness.
+        while discards > 0 {
+            let _ = discarded.wait(&*self.set.files[0].clock());
+            discards -= 1;
+        }
+    }
+}
+
+/// The smallest of `free` that has `len` bytes, with no memory beyond them; or a new one.
+fn take(free: &mut Vec<Buffer>, len: usize) -> Buffer {
+    let fits = (0..free.len()).filter(|i| free[*i].len() >= len);
+    match fits.min_by_key(|i| free[*i].len()) {
+        Some(i) => {
+            let mut buffer = free.swap_remove(i);
+            let end = buffer.len();
+            buffer.release(len..end);
+            buffer
+        }
+        None => {
+            free.pop();
+            Buffer::new(len)
+        }
+    }
+}
+
+/// Wakes the reader when a worker panics.
+struct Alarm<'a>(&'a Shared);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let state = self.0.state.lock();
+            let mut state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
+            (state.broken, state.stop) = (true, true);
+            drop(state);
+            self.0.changed.notify_all();
+        }
+    }
+}

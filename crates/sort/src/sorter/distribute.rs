@@ -1,0 +1,117 @@
+//! A sort by distribution: when it is chosen, and what it makes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use storage::{Directory, Storage};
+
+use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy};
+use crate::distribute::{Distributed, Distributor};
+use crate::key::OrderSpec;
+use crate::run::Compression;
+use crate::view::Manifest;
+use crate::{Error, Progress, Result};
+
+/// Whether to distribute, and if so whether to trust the leading bits of keys.
+pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Option<bool>> {
+    let options = sorter.options;
+    let Strategy::Distribute { uniform } = options.strategy else { return Ok(None) };
+    let refuse = |what: &str, instead: &str| {
+        Err(Error::Unsupported(format!(
+            "--strategy distribute and {what} cannot go together; {instead}"
+        )))
+    };
+    if options.top.is_some() {
+        return refuse("--top", "leave one of them out: a merge drops what is not wanted early");
+    }
+    if sorter.journal.is_some() {
+        return refuse("--consume", "use --strategy merge");
+    }
+    if !matches!(options.compression, CompressionChoice::Fixed(Compression::Off)) {
+        return refuse("--compress", "use --strategy merge");
+    }
+    // What fits is sorted at once, without temporary files.
+    let view = matches!(output, SortOutput::View { .. });
+    Ok((view || sorter.plan.chunks > 1).then_some(uniform))
+}
+
+impl Sorter<'_> {
+    pub(super) fn distribute(
+        &mut self,
+        uniform: bool,
+        output: SortOutput<'_>,
+        started: Instant,
+        progress: &dyn Progress,
+    ) -> Result<SortReport> {
+        let options = self.options;
+        let view = match &output {
+            SortOutput::View { folder, .. } => Some(Arc::clone(folder)),
+            _ => None,
+        };
+        let create = |number| -> Result<Vec<Arc<dyn Storage>>> {
+            if let Some(folder) = &view {
+                return Ok(vec![folder.create(&bucket_file_name(number))?]);
+            }
+            let storages = options.temp.iter().map(|disk| disk.create_unnamed());
+            storages.collect::<std::io::Result<Vec<_>>>().map_err(Error::Io)
+        };
+        let distributor = Distributor {
+            order: Arc::clone(&self.order),
+            budget: options.budget.clone(),
+            threads: options.threads,
+            sample: self.sample,
+            uniform,
+            limit_bytes: options.temp_limit_bytes.filter(|_| view.is_none()),
+            create: &create,
+            progress,
+        };
+        let done = distributor.distribute(std::mem::take(&mut self.inputs))?;
+        let report = &mut self.report;
+        report.form_seconds = started.elapsed().as_secs_f64();
+        report.input_bytes = done.input_bytes;
+        report.run_bytes = done.written_bytes;
+        report.buckets = done.buckets() as u64;
+        report.buckets_parted_again = done.parted_again;
+        let (budget, threads) = (&options.budget, options.threads);
+        (report.output_bytes, report.records) = match output {
+            SortOutput::Storage(storage) => {
+                done.write_to_storage(&storage, budget, threads, progress)?
+            }
+            SortOutput::Writer(writer) => done.write_to(writer, budget, threads, progress)?,
+            SortOutput::View { folder, name } => {
+                make_view(&folder, name, &self.options.order, &self.spec, &done)?
+            }
+        };
+        report.merge_seconds = started.elapsed().as_secs_f64() - report.form_seconds;
+        report.memory_peak_bytes = budget.peak_bytes();
+        Ok(report.clone())
+    }
+}
+
+fn bucket_file_name(number: usize) -> String {
+    format!("{number:06}.buckets")
+}
+
+/// Names the buckets in a manifest. Returns bytes and records of the view.
+fn make_view(
+    folder: &Arc<dyn Directory>,
+    name: String,
+    order: &OrderSpec,
+    spec: &str,
+    done: &Distributed,
+) -> Result<(u64, u64)> {
+    let names: Vec<String> = (0..done.files()).map(bucket_file_name).collect();
+    let buckets = done.seal(spec, &names)?;
+    for name in names {
+        // All buckets of a pass may have been parted again.
+        if !buckets.iter().any(|bucket| bucket.segments[0].run == name) {
+            folder.remove(&name)?;
+        }
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+    let header = done.header.clone();
+    let manifest = Manifest::of_buckets(name, order.clone(), header, now, buckets);
+    manifest.write(folder)?;
+    Ok((manifest.size_bytes, manifest.records))
+}

@@ -1,0 +1,364 @@
+//! Sorts by distribution against a naive model and against the merge: whatever the keys are, how
+//! little memory there is, and what fails on the way.
+
+use std::sync::Arc;
+
+use sort::key::OrderSpec;
+use sort::record::Format;
+use sort::run::{Compression, Input};
+use sort::view::View;
+use sort::{
+    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
+};
+use storage::memory::{MemoryDirectory, MemoryStorage};
+use storage::{Directory, Storage, StorageExt};
+use testkit::Random;
+use testkit::oracle::check_sample;
+use testkit::patterns::{Layout, Pattern, Sample};
+
+const LINES: Format = Format::Lines { delimiter: b'\n' };
+const DISTRIBUTE: Strategy = Strategy::Distribute { uniform: false };
+
+struct Case {
+    order: OrderSpec,
+    memory_bytes: u64,
+    threads: usize,
+    disks: usize,
+    strategy: Strategy,
+}
+
+impl Case {
+    fn new(order: OrderSpec) -> Self {
+        Case { order, memory_bytes: 4 << 20, threads: 2, disks: 1, strategy: DISTRIBUTE }
+    }
+
+    fn options(&self) -> SortOptions {
+        SortOptions {
+            order: self.order.clone(),
+            budget: Budget::new(self.memory_bytes),
+            threads: self.threads,
+            temp: (0..self.disks).map(|_| MemoryDirectory::new() as Arc<dyn Directory>).collect(),
+            temp_limit_bytes: None,
+            compression: CompressionChoice::Fixed(Compression::Off),
+            top: None,
+            strategy: self.strategy,
+        }
+    }
+
+    fn to_storage(&self, input: &[u8]) -> (Vec<u8>, SortReport) {
+        let output = MemoryStorage::new("output");
+        let options = self.options();
+        let target = SortOutput::Storage(output.clone());
+        let report = sort(vec![seekable(input)], target, &options, &Silent).expect("sorts");
+        assert_eq!(options.budget.free_bytes(), self.memory_bytes, "all memory was given back");
+        assert_eq!(report.output_bytes, output.size());
+        (output.read_vec(0, output.size() as usize).expect("reads"), report)
+    }
+
+    /// A view, and its folder.
+    fn to_view(&self, input: &[u8]) -> (View, Arc<dyn Directory>) {
+        let folder: Arc<dyn Directory> = MemoryDirectory::new();
+        let output = SortOutput::View { folder: Arc::clone(&folder), name: "sorted".to_owned() };
+        sort(vec![seekable(input)], output, &self.options(), &Silent).expect("sorts");
+        (self.open(&folder), folder)
+    }
+
+    fn open(&self, folder: &Arc<dyn Directory>) -> View {
+        View::open(folder, &Budget::new(self.memory_bytes), self.threads).expect("opens")
+    }
+
+    fn to_writer(&self, input: &[u8]) -> (Vec<u8>, SortReport) {
+        let mut out = Vec::new();
+        let reader = Box::new(std::io::Cursor::new(input.to_vec()));
+        let input = Input::Stream { name: "stream".to_owned(), reader };
+        let output = SortOutput::Writer(&mut out);
+        let report = sort(vec![input], output, &self.options(), &Silent).expect("sorts");
+        (out, report)
+    }
+}
+
+fn seekable(bytes: &[u8]) -> Input {
+    Input::Storage(MemoryStorage::from_bytes("input", bytes))
+}
+
+fn model(spec: &OrderSpec, input: &[u8]) -> Vec<u8> {
+    let order = spec.compile(None).expect("compiles");
+    let mut all = Vec::new();
+    let mut rest = input;
+    while let Some(len) = spec.format.record_len(rest) {
+        all.push(&rest[..len]);
+        rest = &rest[len..];
+    }
+    all.sort_by(|a, b| order.compare(a, b));
+    if spec.unique {
+        all.dedup_by(|a, b| order.compare(a, b).is_eq());
+    }
+    all.concat()
+}
+
+fn random_lines(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut out = Vec::new();
+    while out.len() < bytes {
+        let len = random.index(60);
+        out.extend((0..len).map(|_| b'a' + random.below(26) as u8));
+        out.push(b'\n');
+    }
+    out
+}
+
+#[test]
+fn a_file_and_a_stream_are_the_sorted_bytes() {
+    let case = Case::new(OrderSpec::new(LINES));
+    let input = random_lines(1, 12 << 20);
+    let expected = model(&case.order, &input);
+    let (file, report) = case.to_storage(&input);
+    assert!(file == expected);
+    assert!(report.buckets > 4 && report.runs == 0, "{report:?}");
+    assert!(report.run_bytes < 13 << 20, "{report:?}");
+    assert!(case.to_writer(&input).0 == expected);
+}
+
+#[test]
+fn every_pattern_of_keys_in_every_layout() {
+    let fixed = Layout::Fixed { bytes: 100, key_bytes: 10 };
+    let layouts = [
+        (
+            fixed,
+            OrderSpec {
+                keys: vec!["0:10".to_owned()],
+                ..OrderSpec::new(Format::Fixed { bytes: 100 })
+            },
+        ),
+        (Layout::Keyed, OrderSpec::new(Format::Keyed)),
+        (
+            Layout::Numbered { delimiter: b'\n' },
+            OrderSpec {
+                keys: vec!["1,1".to_owned()],
+                separator: Some(b'\t'),
+                stable: true,
+                ..OrderSpec::new(LINES)
+            },
+        ),
+    ];
+    for (layout, order) in layouts {
+        for pattern in Pattern::ALL {
+            let count = match (layout, pattern) {
+                (_, Pattern::Lengths) => 4_000,
+                (Layout::Fixed { .. }, _) => 40_000,
+                _ => 130_000,
+            };
+            let sample = Sample::new(pattern, layout, count, 7);
+            let input = sample.records.concat();
+            let case = Case { memory_bytes: 3_400_000, threads: 1, ..Case::new(order.clone()) };
+            let (file, report) = case.to_storage(&input);
+            assert!(
+                report.buckets > 0 || input.len() < 3 << 20,
+                "{pattern:?} {layout:?} {report:?}"
+            );
+            check_sample(&sample, &file);
+            assert!(case.to_writer(&input).0 == file, "{pattern:?} {layout:?}");
+        }
+    }
+}
+
+#[test]
+fn unique_encoded_and_descending_orders() {
+    let input = {
+        let mut random = Random::new(3);
+        let line = |_| format!("{} x{}\n", random.below(3000), random.below(2)).into_bytes();
+        (0..300_000).map(line).collect::<Vec<_>>().concat()
+    };
+    let orders = [
+        OrderSpec { unique: true, ..OrderSpec::new(LINES) },
+        OrderSpec { keys: vec!["1,1n".to_owned()], ..OrderSpec::new(LINES) },
+        OrderSpec { keys: vec!["1,1nr".to_owned()], stable: true, ..OrderSpec::new(LINES) },
+        OrderSpec { options: "r".to_owned(), ..OrderSpec::new(LINES) },
+        OrderSpec { keys: vec!["1,1n".to_owned()], unique: true, ..OrderSpec::new(LINES) },
+    ];
+    for order in orders {
+        let case = Case { memory_bytes: 3_400_000, threads: 1, ..Case::new(order) };
+        let (file, report) = case.to_storage(&input);
+        assert!(file == model(&case.order, &input), "{:?}", case.order);
+        assert!(report.buckets > 0);
+        assert!(case.to_writer(&input).0 == file);
+    }
+}
+
+#[test]
+fn a_sorted_stream_is_parted_again_until_it_fits() {
+    let mut case = Case::new(OrderSpec::new(LINES));
+    (case.memory_bytes, case.threads) = (3_400_000, 1);
+    let sorted = model(&case.order, &random_lines(5, 16 << 20));
+    // A stream shows only its beginning, which holds the least keys alone.
+    let (out, report) = case.to_writer(&sorted);
+    assert!(out == sorted);
+    assert!(report.buckets_parted_again > 0, "{report:?}");
+    // Of a file a sample is taken everywhere.
+    let (out, report) = case.to_storage(&sorted);
+    assert!(out == sorted);
+    assert_eq!(report.buckets_parted_again, 0, "{report:?}");
+}
+
+#[test]
+fn trusting_uniform_keys_is_right_even_where_they_are_not() {
+    let spec =
+        OrderSpec { keys: vec!["0:4".to_owned()], ..OrderSpec::new(Format::Fixed { bytes: 16 }) };
+    let mut random = Random::new(8);
+    for mask in [u64::MAX, 0x0000_00ff_ffff_ffff] {
+        let record = |_| [(random.bits() & mask).to_be_bytes(), random.bits().to_be_bytes()];
+        let input = (0..300_000).flat_map(record).flatten().collect::<Vec<u8>>();
+        let strategy = Strategy::Distribute { uniform: true };
+        let case =
+            Case { strategy, memory_bytes: 3_400_000, threads: 1, ..Case::new(spec.clone()) };
+        let (out, report) = case.to_storage(&input);
+        assert!(out == model(&spec, &input));
+        assert_eq!(report.buckets_parted_again > 0, mask != u64::MAX, "{report:?}");
+    }
+    let case = Case {
+        strategy: Strategy::Distribute { uniform: true },
+        ..Case::new(OrderSpec::new(LINES))
+    };
+    let input = vec![seekable(&random_lines(1, 4 << 20))];
+    let output = SortOutput::Storage(MemoryStorage::new("output"));
+    let refused = sort(input, output, &case.options(), &Silent);
+    assert!(matches!(refused, Err(Error::Unsupported(text)) if text.contains("--uniform")));
+}
+
+#[test]
+fn several_disks_share_the_buckets() {
+    let case = Case { disks: 3, ..Case::new(OrderSpec::new(LINES)) };
+    let input = random_lines(9, 8 << 20);
+    assert!(case.to_storage(&input).0 == model(&case.order, &input));
+}
+
+#[test]
+fn one_long_record_among_short_ones() {
+    let mut case = Case::new(OrderSpec::new(LINES));
+    case.memory_bytes = 8 << 20;
+    let mut input = random_lines(11, 9 << 20);
+    input.extend(vec![b'm'; 150_000]);
+    input.push(b'\n');
+    input.extend(random_lines(12, 1 << 20));
+    assert!(case.to_storage(&input).0 == model(&case.order, &input));
+}
+
+fn streamed(view: &View, range: std::ops::Range<u64>) -> Vec<u8> {
+    let mut stream = view.stream(range).expect("streams");
+    let mut out = Vec::new();
+    while let Some(bytes) = stream.next_bytes().expect("streams") {
+        out.extend_from_slice(bytes);
+    }
+    out
+}
+
+/// Reads a view in every way there is.
+fn check_view(view: &View, expected: &[u8], seed: u64) {
+    assert_eq!(view.size(), expected.len() as u64);
+    assert!(streamed(view, 0..u64::MAX) == expected);
+    let mut random = Random::new(seed);
+    for _ in 0..12 {
+        let at = random.index(expected.len() + 1);
+        let end = (at + random.index(300_000)).min(expected.len());
+        let mut out = vec![0; end - at];
+        assert_eq!(view.read_random(at as u64, &mut out).expect("reads"), end - at);
+        assert!(out == expected[at..end], "{} bytes at {at}", end - at);
+        assert!(streamed(view, at as u64..end as u64) == expected[at..end]);
+    }
+    // Front to back in small steps: the next buckets are sorted ahead.
+    let mut at = 0;
+    while at < expected.len() {
+        let mut out = vec![0; 70_000];
+        let n = view.read_at(at as u64, &mut out).expect("reads");
+        assert!(out[..n] == expected[at..at + n], "at {at}");
+        at += n;
+    }
+    view.verify_all(|_| {}).expect("undamaged");
+}
+
+#[test]
+fn a_view_of_buckets_reads_like_the_file() {
+    let case = Case::new(OrderSpec::new(LINES));
+    let input = random_lines(1, 12 << 20);
+    let (view, _) = case.to_view(&input);
+    assert!(view.buckets().is_some_and(|buckets| buckets > 4));
+    check_view(&view, &model(&case.order, &input), 1);
+}
+
+#[test]
+fn views_of_every_pattern_are_those_of_the_merge() {
+    let layout = Layout::Numbered { delimiter: b'\n' };
+    let order = OrderSpec {
+        keys: vec!["1,1".to_owned()],
+        separator: Some(b'\t'),
+        stable: true,
+        ..OrderSpec::new(LINES)
+    };
+    for pattern in Pattern::ALL {
+        let count = if pattern == Pattern::Lengths { 3000 } else { 70_000 };
+        let sample = Sample::new(pattern, layout, count, 5);
+        let input = sample.records.concat();
+        let case = Case { memory_bytes: 3_400_000, threads: 1, ..Case::new(order.clone()) };
+        let (view, _) = case.to_view(&input);
+        let merged = Case { strategy: Strategy::Merge, ..case };
+        check_view(&view, &streamed(&merged.to_view(&input).0, 0..u64::MAX), 3);
+    }
+}
+
+#[test]
+fn tiny_views() {
+    let case = Case { memory_bytes: 8 << 20, ..Case::new(OrderSpec::new(LINES)) };
+    for input in [&b""[..], b"\n", b"one\n", b"b\na\n", b"a\na\na\n"] {
+        let (view, _) = case.to_view(input);
+        check_view(&view, &model(&case.order, input), 2);
+    }
+}
+
+#[test]
+fn every_record_and_key_of_a_view_of_buckets_can_be_found() {
+    for keys in [vec![], vec!["1.1,1.1".to_owned()]] {
+        let order = OrderSpec { keys, stable: true, ..OrderSpec::new(LINES) };
+        let case = Case::new(order);
+        let input = random_lines(21, 3 << 20);
+        let expected = model(&case.order, &input);
+        let all: Vec<&[u8]> = expected.split_inclusive(|b| *b == b'\n').collect();
+        let (view, _) = case.to_view(&input);
+        let mut offsets = vec![0];
+        for record in &all {
+            offsets.push(offsets.last().expect("one") + record.len() as u64);
+        }
+        let some = (0..all.len()).step_by(9973).chain([0, all.len() - 1, all.len(), all.len() + 5]);
+        for number in some {
+            let expected = offsets[number.min(all.len())];
+            assert_eq!(view.offset_of_record(number as u64).expect("finds"), expected);
+        }
+        let full = |record: &[u8]| {
+            let mut key = Vec::new();
+            view.order().encode_full(record, &mut key);
+            key
+        };
+        for number in (0..all.len()).step_by(9973) {
+            let key = full(all[number]);
+            let first = all.partition_point(|record| full(record) < key);
+            assert_eq!(view.offset_of_key(&key).expect("finds"), offsets[first]);
+        }
+        assert_eq!(view.offset_of_key(&[0xff; 3]).expect("finds"), view.size());
+    }
+}
+
+#[test]
+fn csv_keeps_its_header_in_front() {
+    let format = Format::Csv { separator: b',', header: true };
+    let order = OrderSpec { keys: vec!["n:n".to_owned()], ..OrderSpec::new(format) };
+    let mut random = Random::new(4);
+    let rows: Vec<String> =
+        (0..200_000).map(|i| format!("{},\"a\nb{i}\"\r\n", random.below(5000))).collect();
+    let input = format!("n,text\r\n{}", rows.concat()).into_bytes();
+    let case = Case { memory_bytes: 3_500_000, threads: 1, ..Case::new(order) };
+    let merged = Case { strategy: Strategy::Merge, ..Case::new(case.order.clone()) };
+    let expected = merged.to_storage(&input).0;
+    let (out, report) = case.to_storage(&input);
+    assert!(out == expected && out.starts_with(b"n,text\r\n") && report.buckets > 0);
+    let (view, _) = case.to_view(&input);
+    check_view(&view, &expected, 9);
+}
