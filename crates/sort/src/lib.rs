@@ -58,6 +58,6 @@ pub use distribute::{StoreTimes, StoreTrial, WritePolicy};
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{
-    CompressionChoice, SortOptions, SortOutput, SortReport, Strategy, end_consuming,
-    is_interrupted_sort, sort, sort_consuming,
+    CompressionChoice, Estimate, Explanation, SortOptions, SortOutput, SortReport, Strategy,
+    end_consuming, explain, is_interrupted_sort, sort, sort_consuming,
 };

@@ -362,3 +362,23 @@ fn csv_keeps_its_header_in_front() {
     let (view, _) = case.to_view(&input);
     check_view(&view, &expected, 9);
 }
+
+#[test]
+fn a_plan_is_explained_before_it_is_followed() {
+    let input = random_lines(1, 12 << 20);
+    let explained = |memory_bytes: u64, strategy, to_view| {
+        let case = Case { memory_bytes, strategy, ..Case::new(OrderSpec::new(LINES)) };
+        sort::explain(vec![seekable(&input)], to_view, &case.options()).expect("explains")
+    };
+    let size = input.len() as u64;
+    let file = explained(4 << 20, DISTRIBUTE, false);
+    assert_eq!((file.strategy, file.input_bytes), ("distribute", size));
+    let buckets = file.distribute.as_ref().expect("it can be distributed");
+    assert!(buckets.pieces > 4 && file.merge.pieces > 4, "{file}");
+    assert_eq!((buckets.read_bytes, file.merge.written_bytes), (2 * size, 2 * size));
+    assert_eq!(explained(4 << 20, DISTRIBUTE, true).merge.written_bytes, size);
+    let one_pass = explained(100 << 20, Strategy::Auto, false);
+    assert_eq!((one_pass.strategy, one_pass.merge.written_bytes), ("one pass", size));
+    // Records that may surprise by their length are merged.
+    assert_eq!(explained(4 << 20, Strategy::Auto, false).strategy, "merge");
+}

@@ -135,6 +135,10 @@ pub struct SortArgs {
     #[arg(long, help_heading = "Resources")]
     pub uniform: bool,
 
+    /// Only say what would be done, and what it is likely to cost: passes, bytes, seconds
+    #[arg(long, help_heading = "Resources")]
+    pub explain: bool,
+
     /// Use this many threads [default: one a processor]
     #[arg(long, alias = "parallel", value_name = "N", help_heading = "Resources")]
     pub threads: Option<usize>,

@@ -45,6 +45,9 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));
     let temp = temp.collect::<Result<Vec<_>, _>>()?;
     let options = options(config, sorting, &temp);
+    if sorting.explain {
+        return explain(config, sorting, options, cancel);
+    }
     let told = |done: report::Done| report::Done {
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: sorting.destination.to_string(),
@@ -157,6 +160,25 @@ fn open_inputs(config: &SortConfig, cancel: &Cancel) -> Result<Vec<sort::run::In
         })
     };
     config.inputs.iter().map(open).collect()
+}
+
+/// Prints what would be done, and does nothing.
+fn explain(
+    config: &SortConfig,
+    sorting: &Sorting,
+    mut options: SortOptions,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let to_view = if let Destination::View(path) = &sorting.destination {
+        let parent = path.parent().filter(|parent| *parent != Path::new(""));
+        options.temp = vec![open_folder(parent.unwrap_or(Path::new(".")))?];
+        true
+    } else {
+        false
+    };
+    let explained = ::sort::explain(open_inputs(config, cancel)?, to_view, &options)?;
+    let text = explained.to_string();
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
 }
 
 /// Merges inputs that are sorted already.

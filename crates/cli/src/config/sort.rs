@@ -61,6 +61,8 @@ pub struct Sorting {
     pub compression: CompressionName,
     /// Runs or buckets.
     pub strategy: Strategy,
+    /// Only say what would be done.
+    pub explain: bool,
     /// Whether the inputs' space is given back.
     pub consume: bool,
     /// What to tell of it, and where.
@@ -217,6 +219,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
             StrategyName::Merge => Strategy::Merge,
             StrategyName::Distribute => Strategy::Distribute { uniform: typed.uniform },
         },
+        explain: typed.explain,
         consume: typed.consume,
         report: ReportConfig::new(typed.report)?,
     })

@@ -23,6 +23,9 @@ use crate::{Budget, Error, Result};
 /// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
 const PIECES_AHEAD: u64 = 3;
 
+/// Space is given back in about so many steps.
+const DISCARDS: u64 = 24;
+
 /// A piece in order.
 pub(super) struct SortedPiece {
     /// Its bytes: `len` from `pad` on.
@@ -80,6 +83,8 @@ struct State {
     used: u64,
     free: Vec<Buffer>,
     sorted: BTreeMap<usize, Result<SortedPiece>>,
+    /// Buckets whose space is to be given back, and their bytes.
+    read: (Vec<usize>, u64),
     stop: bool,
     broken: bool,
 }
@@ -223,8 +228,8 @@ impl Shared {
         self.state.lock().expect("workers do not panic")
     }
 
-    /// Claims the memory of the next piece, waiting for it when `wait`, and starts its reads.
-    fn begin(&self, wait: bool, kept: &mut Kept) -> Option<Begun<'_>> {
+    /// Claims the memory of the next piece, waiting for it when `patient`, and starts its reads.
+    fn begin(&self, patient: bool, kept: &mut Kept) -> Option<Begun<'_>> {
         let mut state = self.lock();
         let (number, memory, threads) = loop {
             let number = state.next_piece;
@@ -241,7 +246,7 @@ impl Shared {
             if state.used + memory.total() <= self.room {
                 break (number, memory, threads);
             }
-            if !wait {
+            if !patient {
                 return None;
             }
             // What others wait for may be what is kept here.
@@ -258,6 +263,21 @@ impl Shared {
         let input = take(&mut kept.inputs, memory.input as usize);
         let loading = self.set.load(self.pieces[number], input);
         Some(Begun { number, memory, threads, output, loading })
+    }
+
+    /// Bucket number `bucket` was read. Which buckets' space to give back now: many at once, for
+    /// punching a hole waits for all reads of the file that are in flight, and new ones for it.
+    fn read(&self, bucket: usize) -> Vec<usize> {
+        let total: u64 = self.set.buckets.iter().map(|bucket| bucket.bytes).sum();
+        let mut state = self.lock();
+        let (buckets, bytes) = &mut state.read;
+        buckets.push(bucket);
+        *bytes += self.set.buckets[bucket].bytes;
+        if *bytes < total / DISCARDS {
+            return Vec::new();
+        }
+        *bytes = 0;
+        std::mem::take(buckets)
     }
 
     fn work(&self) {
@@ -278,7 +298,9 @@ impl Shared {
                 let next = self.pieces.get(number + 1);
                 let last = next.is_none_or(|next| next.bucket != piece.bucket);
                 if self.options.discard && last {
-                    discards += self.set.discard(piece.bucket, &discarded);
+                    for bucket in self.read(piece.bucket) {
+                        discards += self.set.discard(bucket, &discarded);
+                    }
                 }
                 let sorter = kept.sorter(threads, &self.budget);
                 let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;

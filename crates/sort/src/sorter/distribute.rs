@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use storage::{Directory, Storage};
 
+use super::explain::is_worth_distributing;
 use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy};
 use crate::distribute::{Distributed, Distributor};
 use crate::key::OrderSpec;
@@ -14,25 +15,34 @@ use crate::{Error, Progress, Result};
 
 /// Whether to distribute, and if so whether to trust the leading bits of keys.
 pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Option<bool>> {
-    let options = sorter.options;
-    let Strategy::Distribute { uniform } = options.strategy else { return Ok(None) };
-    let refuse = |what: &str, instead: &str| {
-        Err(Error::Unsupported(format!(
-            "--strategy distribute and {what} cannot go together; {instead}"
-        )))
-    };
-    if options.top.is_some() {
-        return refuse("--top", "leave one of them out: a merge drops what is not wanted early");
-    }
-    if sorter.journal.is_some() {
-        return refuse("--consume", "use --strategy merge");
-    }
-    if !matches!(options.compression, CompressionChoice::Fixed(Compression::Off)) {
-        return refuse("--compress", "use --strategy merge");
-    }
-    // What fits is sorted at once, without temporary files.
     let view = matches!(output, SortOutput::View { .. });
-    Ok((view || sorter.plan.chunks > 1).then_some(uniform))
+    // What fits is sorted at once, without temporary files.
+    let fits = sorter.plan.chunks == 1 && !view;
+    match sorter.options.strategy {
+        Strategy::Merge => Ok(None),
+        Strategy::Auto if view || fits => Ok(None),
+        Strategy::Auto => Ok(is_worth_distributing(sorter).then_some(false)),
+        Strategy::Distribute { uniform } => match refusal(sorter) {
+            Some(refusal) => Err(refusal),
+            None => Ok((!fits).then_some(uniform)),
+        },
+    }
+}
+
+/// Why these options need a merge.
+pub(super) fn refusal(sorter: &Sorter<'_>) -> Option<Error> {
+    let options = sorter.options;
+    let (what, instead) = if options.top.is_some() {
+        ("--top", "leave one of them out: a merge drops what is not wanted early")
+    } else if sorter.journal.is_some() {
+        ("--consume", "use --strategy merge")
+    } else if !matches!(options.compression, CompressionChoice::Fixed(Compression::Off)) {
+        ("--compress", "use --strategy merge")
+    } else {
+        return None;
+    };
+    let text = format!("--strategy distribute and {what} cannot go together; {instead}");
+    Some(Error::Unsupported(text))
 }
 
 impl Sorter<'_> {

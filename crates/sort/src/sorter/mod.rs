@@ -8,6 +8,7 @@
 
 mod consume;
 mod distribute;
+mod explain;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -152,6 +153,8 @@ pub fn sort(
     progress.phase("sorting", sorter.total_bytes);
     sorter.run(output, started, progress)
 }
+
+pub use explain::{Estimate, Explanation, explain};
 
 pub use consume::{end_consuming, is_interrupted_sort, sort_consuming};
 
