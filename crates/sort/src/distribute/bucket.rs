@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use storage::{Buffer, Completions, Operation, Storage};
 
+use super::fixed::FixedBucket;
 use crate::activity::{State, wait};
 use crate::key::Order;
-use crate::record::{Framing, with_framing};
+use crate::record::{Format, Framing, with_framing};
 use crate::run::form::{SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
 use crate::run::input::{Chunk, SPAN_BYTES};
+use crate::run::tag::prefix_at;
 use crate::{Budget, Error, Result};
 
 /// Bytes of one read.
@@ -315,13 +317,20 @@ pub(super) struct PieceSorter {
     budget: Budget,
     threads: usize,
     memory: Option<(PieceMemory, SortMemory)>,
+    /// For records of one length: tags, and counts of digits.
+    fixed: (Buffer, Vec<u32>),
 }
 
 impl PieceSorter {
     /// Sorts with `threads` threads. Memory is reserved by the caller, who asks
     /// [`BucketSet::memory`] how much a piece takes.
     pub(super) fn new(budget: &Budget, threads: usize) -> Self {
-        PieceSorter { budget: budget.clone(), threads, memory: None }
+        PieceSorter {
+            budget: budget.clone(),
+            threads,
+            memory: None,
+            fixed: (Buffer::new(0), Vec::new()),
+        }
     }
 
     /// Tags and keys for `need`, those of the piece before where they will do.
@@ -364,8 +373,25 @@ impl PieceSorter {
             return Ok((len, input));
         }
         let bucket = &set.buckets[piece.bucket];
-        let mut cuts = Vec::new();
         let format = set.order.format();
+        if let (Format::Fixed { bytes: record_bytes }, Some(key), false, 1) =
+            (format, set.order.direct(), set.unique, self.threads)
+            && bucket.bytes == bucket.records * record_bytes as u64
+        {
+            let next = set.buckets.get(piece.bucket + 1);
+            let high = next.map_or(u64::MAX, |next| prefix_at(&next.lower, 0));
+            let bounds = (prefix_at(&bucket.lower, 0), high);
+            let need = PieceMemory::of(bucket.bytes, bucket.records, 0, 1).tags as usize;
+            let (tags, counts) = &mut self.fixed;
+            if tags.len() < need || tags.len() > 4 * need {
+                *tags = Buffer::new(0);
+                *tags = Buffer::new(need);
+            }
+            let records = FixedBucket { bytes: &input[..len], record_bytes, key, bounds };
+            records.sort(tags, counts, &mut output[pad..pad + len]);
+            return Ok((len, input));
+        }
+        let mut cuts = Vec::new();
         format.cut(&input[..len], SPAN_BYTES, &mut cuts);
         let malformed = |detail: &str| {
             let first = bucket.extents.first();

@@ -41,9 +41,7 @@ impl FixedBucket<'_> {
         let (low, high) = self.bounds;
         let spread = high.saturating_sub(low);
         let shift = (u64::BITS - spread.leading_zeros()).saturating_sub(digits.ilog2());
-        let digit = |prefix: u64| {
-            ((prefix.saturating_sub(low) >> shift) as usize).min(digits - 1)
-        };
+        let digit = |prefix: u64| ((prefix.saturating_sub(low) >> shift) as usize).min(digits - 1);
         counts.clear();
         counts.resize(digits, 0);
         let records = || self.bytes.chunks_exact(self.record_bytes);

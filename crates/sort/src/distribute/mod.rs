@@ -16,6 +16,7 @@
 
 mod batch;
 mod bucket;
+mod fixed;
 mod format;
 mod partition;
 mod plan;

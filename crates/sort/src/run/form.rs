@@ -608,7 +608,7 @@ fn prefetch(bytes: &[u8], at: usize) {
 
 /// Asks for the memory at `address`, whatever is there.
 #[inline]
-pub(super) fn prefetch_at(address: *const u8) {
+pub(crate) fn prefetch_at(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -621,7 +621,7 @@ pub(super) fn prefetch_at(address: *const u8) {
 }
 
 /// A buffer as tags.
-pub(super) fn as_tags(buffer: &mut Buffer) -> &mut [Tag] {
+pub(crate) fn as_tags(buffer: &mut Buffer) -> &mut [Tag] {
     let bytes: &mut [u8] = buffer;
     // SAFETY: `Tag` is a transparent `u128`, for which every bit pattern is valid; `align_to_mut`
     // takes care of alignment and length.
