@@ -25,10 +25,10 @@ struct Cost {
     match_ns: f64,
 }
 
-const FORM_RUNS: Cost = Cost { record_ns: 45.0, byte_ns: 0.45, match_ns: 0.0 };
-const MERGE_RUNS: Cost = Cost { record_ns: 15.0, byte_ns: 0.35, match_ns: 8.0 };
-const PART: Cost = Cost { record_ns: 25.0, byte_ns: 0.45, match_ns: 0.0 };
-const SORT_BUCKETS: Cost = Cost { record_ns: 45.0, byte_ns: 0.45, match_ns: 0.0 };
+const FORM_RUNS: Cost = Cost { record_ns: 82.0, byte_ns: 0.70, match_ns: 0.0 };
+const MERGE_RUNS: Cost = Cost { record_ns: 20.0, byte_ns: 0.42, match_ns: 10.0 };
+const PART: Cost = Cost { record_ns: 7.0, byte_ns: 0.74, match_ns: 0.0 };
+const SORT_BUCKETS: Cost = Cost { record_ns: 30.0, byte_ns: 0.45, match_ns: 0.0 };
 
 /// `auto` distributes where that is likely to take at most this share of a merge's processor time:
 /// what a merge is better at (long records, skew, memory that is very short) costs nothing else.
