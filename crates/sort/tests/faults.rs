@@ -41,7 +41,7 @@ fn options(order: OrderSpec, budget: &Budget, temp: Arc<dyn Directory>) -> SortO
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
-        strategy: Strategy::Auto,
+        strategy: Strategy::Merge,
     }
 }
 

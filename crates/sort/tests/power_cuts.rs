@@ -45,7 +45,7 @@ fn make_view(folder: &Arc<dyn Directory>, compression: Compression) -> sort::Res
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(compression),
         top: None,
-        strategy: Strategy::Auto,
+        strategy: Strategy::Merge,
     };
     let inputs = vec![Input::Storage(MemoryStorage::from_bytes("input", &records()))];
     let target = SortOutput::View { folder: Arc::clone(folder), name: "x".to_owned() };
@@ -242,7 +242,7 @@ fn sort_away_as(
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
-        strategy: Strategy::Auto,
+        strategy: Strategy::Merge,
     };
     let inputs = [disk.open("a", true)?, disk.open("b", true)?];
     let report = sort_consuming(&inputs, folder, "x".to_owned(), &options, &Silent)?;
