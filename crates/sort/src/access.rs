@@ -43,13 +43,13 @@ impl KeyAccess for DirectAccess {
 
     #[inline]
     fn load(self, record: &[u8], _kept: &mut ()) -> u64 {
-        let prefix = prefix_at(self.0.place.of(record), 0);
+        let prefix = prefix_in(record, self.0.place.of(record), 0);
         if self.0.descending { !prefix } else { prefix }
     }
 
     #[inline]
     fn widen(self, record: &[u8], _kept: &(), prefix: u64) -> u128 {
-        let next = prefix_at(self.0.place.of(record), 8);
+        let next = prefix_in(record, self.0.place.of(record), 8);
         join(prefix, if self.0.descending { !next } else { next })
     }
 
@@ -107,6 +107,21 @@ impl KeyAccess for EncodedAccess<'_> {
     }
 }
 
+/// [`prefix_at`] of a key that lies in `record`, whose bytes after the key make one load of eight
+/// enough where the key ends within them.
+#[inline]
+fn prefix_in(record: &[u8], key: &[u8], depth: usize) -> u64 {
+    let at = key.as_ptr() as usize - record.as_ptr() as usize + depth;
+    let left = key.len().saturating_sub(depth);
+    match record.get(at..at + 8) {
+        Some(bytes) if left > 0 => {
+            let word = u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
+            word & u64::MAX << (8 * (8 - left.min(8)))
+        }
+        _ => prefix_at(key, depth),
+    }
+}
+
 #[inline]
 fn join(first: u64, second: u64) -> u128 {
     u128::from(first) << 64 | u128::from(second)
@@ -135,3 +150,21 @@ macro_rules! with_access {
     }};
 }
 pub(crate) use with_access;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_in_a_record_are_those_of_the_key_alone() {
+        let record: Vec<u8> = (1..=40).collect();
+        for start in 0..=record.len() {
+            for end in start..=record.len() {
+                let key = &record[start..end];
+                for depth in 0..20 {
+                    assert_eq!(prefix_in(&record, key, depth), prefix_at(key, depth));
+                }
+            }
+        }
+    }
+}

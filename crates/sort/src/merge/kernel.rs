@@ -222,13 +222,28 @@ fn replay<A: KeyAccess>(
         } else {
             other.prefix < winner.prefix
         };
-        // Both are written either way: a branch here would be mispredicted half the time.
-        tree[node] = if other_first { winner } else { other };
-        winner = if other_first { other } else { winner };
+        (tree[node], winner) = exchanged_if(other_first, other, winner);
         *compares += 1;
         node /= 2;
     }
     winner
+}
+
+/// `(a, b)`, exchanged if `exchange`, by masks: a branch would be mispredicted half the time, and the
+/// compiler makes one of a choice between nodes.
+#[inline]
+fn exchanged_if(exchange: bool, a: Node, b: Node) -> (Node, Node) {
+    let mask = u32::from(exchange).wrapping_neg();
+    let wide = u128::from(exchange).wrapping_neg();
+    let prefix = (a.prefix ^ b.prefix) & wide;
+    let leaf = (a.leaf ^ b.leaf) & mask;
+    let ended = (a.ended ^ b.ended) & mask;
+    let with = |node: Node| Node {
+        prefix: node.prefix ^ prefix,
+        leaf: node.leaf ^ leaf,
+        ended: node.ended ^ ended,
+    };
+    (with(a), with(b))
 }
 
 /// Whether `a`'s record comes before `b`'s.
