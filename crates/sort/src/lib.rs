@@ -53,8 +53,7 @@ pub mod view;
 
 pub use activity::Activity;
 pub use budget::Budget;
-#[doc(hidden)]
-pub use distribute::{StoreTimes, StoreTrial, WritePolicy};
+pub use distribute::trial;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{

@@ -13,7 +13,8 @@ use super::Size;
 ///
 /// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
 /// with `merganser sort` as processes of their own, timed from start to end with the result synced,
-/// and check it with `merganser verify`. The data goes into a folder in --dir that is removed.
+/// and check it with `merganser verify`. Their data and that of triton-disk goes into a folder in
+/// --dir that is removed.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
@@ -24,6 +25,8 @@ Examples:
   merganser reproduce --list
   # Tables 8 and 9, all sizes, with a plot
   merganser reproduce triton-internal-sort --plot sort.svg
+  # Tables 10 and 11 on a disk, three numbers of files
+  merganser reproduce triton-disk --dir /mnt/hdd --files 1,64,512 --size 8GB
   # one size, three rounds
   merganser reproduce triton-internal-sort --size 800MB --rounds 3
   # 100 GB on another disk, in 16 GiB
@@ -40,7 +43,8 @@ pub struct ReproduceArgs {
     pub list: bool,
 
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
-    /// data set, or of the largest one to try (minute-sort) [default: 1GB]
+    /// data set, of all files together (triton-disk), or of the largest data set to try (minute-sort)
+    /// [default: 1GB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
@@ -48,6 +52,10 @@ pub struct ReproduceArgs {
     /// as the paper and the benchmark do) [default: 5, whole sorts 1]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
+
+    /// Numbers of files for triton-disk [default: the paper's, 1, 2, 4 and so on to 512]
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    pub files: Vec<usize>,
 
     /// How long minute-sort's minute is, in seconds
     #[arg(long, value_name = "S", default_value_t = 60.0)]
@@ -57,11 +65,12 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "USD")]
     pub cost: Option<f64>,
 
-    /// Put the data of whole sorts here
+    /// Put data here: the disk that is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
 
-    /// Let sorts use at most this much memory [default: a quarter of what is available]
+    /// Let sorts use at most this much memory, or triton-disk's writers for what waits [default: a
+    /// quarter of what is available; triton-disk a sixteenth of the data]
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 
@@ -87,6 +96,8 @@ pub struct ReproduceArgs {
 pub enum ExperimentName {
     /// Radix tag sort against quicksort in memory.
     TritonInternalSort,
+    /// Many files written at once on one disk.
+    TritonDisk,
     /// Throughput per node, core, disk and dollar.
     TritonEfficiency,
     /// The most data sorted in a minute.

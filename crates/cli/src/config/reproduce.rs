@@ -28,6 +28,8 @@ pub struct Setup {
     pub size_bytes: Option<u64>,
     /// How often.
     pub rounds: Option<usize>,
+    /// Numbers of files; none for the experiment's own.
+    pub files: Vec<usize>,
     /// The limit of minute-sort.
     pub limit_seconds: f64,
     /// What the machine costs, in USD.
@@ -36,6 +38,8 @@ pub struct Setup {
     pub dir: PathBuf,
     /// The memory of a whole sort.
     pub memory_bytes: u64,
+    /// Memory for what waits to be written; `None` is the experiment's own default.
+    pub pool_bytes: Option<u64>,
     /// The threads of a whole sort.
     pub threads: usize,
 }
@@ -49,6 +53,9 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
         }
         if typed.rounds == Some(0) {
             return Err("--rounds: at least 1".to_owned().into());
+        }
+        if let Some(files) = typed.files.iter().find(|files| !(1..=FILES_MAX).contains(*files)) {
+            return Err(format!("--files: {files} is not from 1 to {FILES_MAX}").into());
         }
         if !(typed.seconds.is_finite() && typed.seconds > 0.) {
             return Err(format!("--seconds: {} is no time limit", typed.seconds).into());
@@ -71,7 +78,9 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 rounds: typed.rounds,
                 limit_seconds: typed.seconds,
                 cost_dollars: typed.cost,
+                files: typed.files,
                 dir: typed.dir,
+                pool_bytes: typed.memory.map(|size| size.0),
                 memory_bytes: memory_bytes(typed.memory)?,
                 threads: threads(typed.threads)?,
             },
@@ -85,6 +94,9 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
 /// Ten records of the Sort Benchmark.
 const LEAST_BYTES: u64 = 1000;
 
+/// A process may have no more open, often.
+const FILES_MAX: usize = 1000;
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::refusal;
@@ -94,6 +106,8 @@ mod tests {
         let table: &[(&[&str], &str)] = &[
             (&["--size", "999"], "--size: at least 1000 bytes"),
             (&["--rounds", "0"], "--rounds: at least 1"),
+            (&["--files", "8,0"], "--files: 0 is not from 1 to 1000"),
+            (&["--files", "1001"], "--files: 1001 is not from 1 to 1000"),
             (&["--seconds", "0"], "--seconds: 0 is no time limit"),
             (&["--seconds", "NaN"], "--seconds: NaN is no time limit"),
             (&["--cost", "0"], "--cost: more than 0 dollars"),

@@ -19,6 +19,7 @@ mod outcome;
 mod plot;
 mod quicksort;
 mod systems;
+mod triton_disk;
 mod whole_sort;
 
 use sort::Progress;
@@ -47,13 +48,20 @@ pub struct Experiment {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 4] = [
+pub const EXPERIMENTS: [Experiment; 5] = [
     Experiment {
         typed: ExperimentName::TritonInternalSort,
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
         source: "TritonSort, Tables 8 and 9",
         run: internal_sort::run,
+    },
+    Experiment {
+        typed: ExperimentName::TritonDisk,
+        name: "triton-disk",
+        about: "1 to 512 files written at once and read again, by four writers, one disk",
+        source: "TritonSort, Tables 10 and 11",
+        run: triton_disk::run,
     },
     Experiment {
         typed: ExperimentName::TritonEfficiency,

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints};
 
-const EXPERIMENTS: [(&str, &[&str]); 4] = [
+const EXPERIMENTS: [(&str, &[&str]); 5] = [
     ("triton-internal-sort", &["--rounds", "1"]),
+    ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
     ("minute-sort", &["--memory", "64M"]),
     ("gray-sort", &["--memory", "64M"]),
@@ -61,6 +62,8 @@ fn what_an_experiment_cannot_do_is_one_sentence() {
     assert!(space.contains("bytes are free") || space.contains("are free; give"), "{space}");
     let memory = fails(dir.path(), &["reproduce", "triton-internal-sort", "--size", "1000TB"]);
     assert!(memory.starts_with("--size: comparing sorts"), "{memory}");
+    let pool = ["reproduce", "triton-disk", "--size", "1MB", "--memory", "1M", "--files", "512"];
+    assert!(fails(dir.path(), &pool).contains("8388608"));
     let sort = ["reproduce", "gray-sort", "--size", "1MB", "--memory", "1K"];
     assert!(fails(dir.path(), &sort).starts_with("merganser sort: "));
     let time = ["reproduce", "minute-sort", "--size", "1MB", "--seconds", "0.000001"];

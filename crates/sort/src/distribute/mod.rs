@@ -23,7 +23,7 @@ mod plan;
 mod sampling;
 mod store;
 mod stream;
-mod trial;
+pub mod trial;
 mod view;
 
 use std::io::{Read, Write};
@@ -38,10 +38,8 @@ use batch::Batch;
 use bucket::{Bucket, BucketSet, Piece, slice_bytes};
 use partition::{Partition, SampleKey};
 pub(crate) use plan::DistributePlan;
-pub use store::WritePolicy;
-use store::{Received, Store, StorePlan};
+use store::{Received, Store, StorePlan, WritePolicy};
 use stream::{PieceStream, StreamOptions, least_memory_bytes};
-pub use trial::{StoreTimes, StoreTrial};
 pub(crate) use view::{BucketStream, BucketView};
 
 use crate::access::with_access;

@@ -3,7 +3,7 @@
 //! ```text
 //!   batches ──in turn──► tail of each bucket ──full──► pending blocks ──► writer of a disk ──► extent
 //!                            ▲   one block a bucket       │ the fullest bucket, all it has
-//!                            └──── free blocks ◄──────────┘ once written
+//!                            └──── free blocks ◄──────────┘ once joined into one write
 //! ```
 //!
 //! Memory is one pool of blocks that buckets take when they fill and give back when they are
@@ -11,26 +11,38 @@
 //! has most and writes that at one place: with `b` buckets and `m` bytes of pool, extents of about
 //! `2m/b`. Receivers wait only when every block of the pool is full.
 //!
+//! Blocks of an extent lie anywhere in the pool. Written one by one they are as many requests, and a
+//! disk that counts requests, as most do that are rented, would give the extent's length away; so they
+//! are copied together on the way out, while their checksums have them in a cache.
+//!
 //! The seed has a pool a disk, each with its own buckets. Here disks share the pool and any disk
 //! takes any bucket, so that a slow disk gets fewer extents and nobody waits for it; a bucket is then
 //! spread over disks, and is read back from all of them at once.
 
+mod writer;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use storage::{Buffer, Completions, Operation, Storage, StorageExt};
+use storage::{Buffer, Storage};
 
 use super::bucket::Extent;
 use super::partition::SampleKey;
 use crate::activity::{self, wait};
 use crate::budget::Reservation;
-use crate::run::format::HEADER_BYTES;
 use crate::{Error, Result};
+use writer::Writer;
 
 /// The most that is written at one place.
 const EXTENT_BYTES_MAX: usize = 8 << 20;
-/// Bytes in flight to one disk at most, beyond one extent.
+/// Bytes in flight to one disk, at most or one block.
 const FLIGHT_BYTES: usize = 8 << 20;
+/// The longest write of joined blocks.
+const JOINED_BYTES_MAX: usize = 1 << 20;
+/// Joined writes in flight to a disk, at least.
+const JOINED_MIN: usize = 4;
+/// What joining takes of the pool, at most: one part in so many.
+const JOINED_SHARE: usize = 8;
 /// Space on disk is reserved in steps of at most this.
 const ALLOCATE_BYTES_MAX: u64 = 64 << 20;
 /// Memory for extents and checksums is reserved in steps of this.
@@ -40,17 +52,17 @@ const SAMPLE_KEYS_MAX: usize = 16 << 10;
 /// Bytes of all of them.
 const SAMPLE_BYTES_MAX: usize = 1 << 20;
 
-/// Which bucket a free writer takes. The engine knows one; the others are there to be measured
-/// against (`examples/store_writers.rs`).
+/// Which bucket a free writer takes, and who may hold memory. The engine knows one; the others are
+/// there to be measured against (`trial`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WritePolicy {
-    /// The one with most pending.
+    /// The one with most pending; memory goes to whoever asks.
     #[default]
     Demand,
-    /// The next one, in turn, that has anything pending.
+    /// The next one, in turn, that has anything pending; memory goes to whoever asks.
     RoundRobin,
-    /// Two buffers a bucket, of equal size for all: one fills while the other is written, and who
-    /// appends to a bucket whose buffers are both full waits.
+    /// Two buffers a bucket, of equal size for all: one fills while the other waits or is written,
+    /// each in one piece and in turn. Who appends to a bucket whose buffers are both full waits.
     Double,
 }
 
@@ -58,9 +70,9 @@ pub enum WritePolicy {
 pub(super) struct StorePlan {
     /// Buckets at most.
     pub(super) buckets: usize,
-    /// Bytes of a block, a power of two from 4096 on.
+    /// Bytes of a block, a multiple of 4096; for views a power of two.
     pub(super) block_bytes: usize,
-    /// Blocks of the pool; more than buckets.
+    /// Blocks of the pool; more than buckets. A block is a buffer where each bucket has two.
     pub(super) blocks: usize,
     pub(super) policy: WritePolicy,
     /// What will be written, in bytes, when known.
@@ -70,9 +82,18 @@ pub(super) struct StorePlan {
 }
 
 impl StorePlan {
-    /// Blocks of one of the two buffers of a bucket, where each has its own.
-    fn buffer_blocks(&self) -> usize {
-        ((self.blocks / self.buckets).saturating_sub(1) / 2).max(1)
+    /// Writes of joined blocks: bytes of one, and how many a disk. `None` where blocks are written
+    /// as they are: where the pool is too small to join two of them, or a block is a whole buffer.
+    fn joined(&self, disks: usize) -> Option<(usize, usize)> {
+        let share = self.blocks * self.block_bytes / JOINED_SHARE / disks;
+        let bytes =
+            (share / JOINED_MIN).min(JOINED_BYTES_MAX) / self.block_bytes * self.block_bytes;
+        if bytes < 2 * self.block_bytes || self.policy == WritePolicy::Double {
+            return None;
+        }
+        let writes = (share / bytes).min(FLIGHT_BYTES / JOINED_BYTES_MAX);
+        let left = self.blocks - disks * writes * (bytes / self.block_bytes);
+        (left > self.buckets / 2 * 3).then_some((bytes, writes))
     }
 
     /// Space on disk is reserved in steps of this: few of them, and little too much at the end.
@@ -107,7 +128,11 @@ pub(super) struct Part {
 
 pub(super) struct Store {
     plan: StorePlan,
+    /// Blocks that buckets share; the others of the pool are for joined writes.
+    shared: usize,
     disks: Vec<Arc<dyn Storage>>,
+    /// Memory of each disk's joined writes.
+    joined: Vec<Mutex<Vec<Buffer>>>,
     tails: Mutex<Tails>,
     turn_over: Condvar,
     state: Mutex<State>,
@@ -162,12 +187,22 @@ impl Store {
     pub(super) fn new(plan: StorePlan, disks: Vec<Arc<dyn Storage>>, lists: Reservation) -> Self {
         assert!(plan.blocks > plan.buckets, "a block for each tail and one to write");
         let mut pool = Buffer::new(plan.blocks * plan.block_bytes);
+        let (join_bytes, joins) = plan.joined(disks.len()).unwrap_or_default();
+        let of_a_disk = |_| {
+            let cut = |_| {
+                let at = pool.len() - join_bytes;
+                pool.split_off(at)
+            };
+            Mutex::new((0..joins).map(cut).collect())
+        };
+        let joined: Vec<_> = disks.iter().map(of_a_disk).collect();
         let mut free = Vec::with_capacity(plan.blocks);
         while pool.len() > plan.block_bytes {
             free.push(pool.split_off(pool.len() - plan.block_bytes));
         }
         free.push(pool);
-        let buckets = plan.buckets;
+        let (buckets, shared) = (plan.buckets, free.len());
+        assert!(shared > buckets, "joining takes a small share");
         let state = State {
             free,
             pending: (0..buckets).map(|_| VecDeque::new()).collect(),
@@ -193,7 +228,9 @@ impl Store {
         };
         Store {
             plan,
+            shared,
             disks,
+            joined,
             tails: Mutex::new(tails),
             turn_over: Condvar::new(),
             state: Mutex::new(state),
@@ -203,11 +240,11 @@ impl Store {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn tails(&self) -> MutexGuard<'_, Tails> {
-        self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.tails)
     }
 
     /// Ends everything with `error`, unless something failed before. Not while holding a [`Turn`].
@@ -291,18 +328,13 @@ impl Store {
     /// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
     /// [`Store::fail`].
     pub(super) fn write(&self, disk: usize) -> Result<()> {
-        let mut writer = Writer {
-            store: self,
-            disk,
-            storage: &self.disks[disk],
-            completions: Completions::new(),
-            flying: Vec::new(),
-            in_flight: 0,
-            next: HEADER_BYTES as u64,
-            allocated: 0,
-        };
-        writer.run()
+        Writer::new(self, disk).run()
     }
+}
+
+/// A thread that panicked has stopped the others by itself.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The right to append: batches are appended in input order.
@@ -392,7 +424,7 @@ impl Store {
             self.filled.notify_one();
         }
         let own = match self.plan.policy {
-            WritePolicy::Double => 2 * self.plan.buffer_blocks(),
+            WritePolicy::Double => 2,
             WritePolicy::Demand | WritePolicy::RoundRobin => usize::MAX,
         };
         loop {
@@ -411,172 +443,39 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Blocks of the pool that were written, or copied to be.
+    fn give_back(&self, blocks: Vec<Buffer>) {
+        let mut state = self.state();
+        let whole = |block: &Buffer| block.len() == self.plan.block_bytes;
+        state.free.extend(blocks.into_iter().filter(whole));
+        drop(state);
+        // One appends at a time.
+        self.freed.notify_one();
+    }
+}
+
 impl State {
-    /// The bucket to write next.
-    fn choose(&mut self, plan: &StorePlan) -> Option<usize> {
+    /// The bucket to write next, of `shared` blocks in all.
+    fn choose(&mut self, plan: &StorePlan, shared: usize) -> Option<usize> {
         if self.pending_blocks == 0 {
             return None;
         }
-        let bucket = match plan.policy {
+        match plan.policy {
             WritePolicy::Demand => {
                 let fullest = (0..self.pending.len()).max_by_key(|b| self.pending[*b].len())?;
                 // A short extent only when memory is needed or nothing more comes.
                 let enough = self.pending[fullest].len() * plan.block_bytes >= EXTENT_BYTES_MAX;
-                let short = self.free.len() < plan.blocks / 2;
-                (enough || short || self.closed).then_some(fullest)?
+                let short = self.free.len() < shared / 2;
+                (enough || short || self.closed).then_some(fullest)
             }
-            WritePolicy::RoundRobin => {
+            WritePolicy::RoundRobin | WritePolicy::Double => {
                 let all = self.pending.len();
-                let next = (0..all).map(|i| (self.next_bucket + i) % all);
-                let bucket = next.into_iter().find(|b| !self.pending[*b].is_empty())?;
+                let mut next = (0..all).map(|i| (self.next_bucket + i) % all);
+                let bucket = next.find(|b| !self.pending[*b].is_empty())?;
                 self.next_bucket = bucket + 1;
-                bucket
+                Some(bucket)
             }
-            WritePolicy::Double => {
-                let enough = if self.closed { 1 } else { plan.buffer_blocks() };
-                self.pending.iter().position(|pending| pending.len() >= enough)?
-            }
-        };
-        Some(bucket)
-    }
-}
-
-/// The blocks of an extent, and where it goes.
-struct Taken {
-    bucket: usize,
-    blocks: Vec<(Buffer, usize)>,
-    at: u64,
-}
-
-struct Writer<'a> {
-    store: &'a Store,
-    disk: usize,
-    storage: &'a Arc<dyn Storage>,
-    completions: Completions,
-    /// Lengths asked for and buckets, by token.
-    flying: Vec<(usize, usize)>,
-    in_flight: usize,
-    /// Where the next extent goes.
-    next: u64,
-    allocated: u64,
-}
-
-impl Writer<'_> {
-    fn run(&mut self) -> Result<()> {
-        loop {
-            let full = self.in_flight * self.store.plan.block_bytes >= FLIGHT_BYTES;
-            let taken = if full { None } else { self.take()? };
-            match taken {
-                Some(taken) => self.submit(taken)?,
-                None if self.in_flight > 0 => self.reap()?,
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// The next extent's blocks and its place. `None` when there is none now and something is in
-    /// flight, or there will be none any more.
-    fn take(&mut self) -> Result<Option<Taken>> {
-        let plan = &self.store.plan;
-        let mut state = self.store.state();
-        let bucket = loop {
-            if state.stopped {
-                return Err(Error::Cancelled);
-            }
-            if let Some(bucket) = state.choose(plan) {
-                break bucket;
-            }
-            if self.in_flight > 0 || state.closed {
-                return Ok(None);
-            }
-            let _waiting = wait(activity::State::Input);
-            let waited = self.store.filled.wait(state);
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        };
-        let n = state.pending[bucket].len().min((EXTENT_BYTES_MAX / plan.block_bytes).max(1));
-        let blocks: Vec<_> = state.pending[bucket].drain(..n).collect();
-        state.pending_blocks -= n;
-        let bytes: u64 = blocks.iter().map(|(_, len)| *len as u64).sum();
-        let place = self.next;
-        self.next += bytes.next_multiple_of(4096);
-        state.written_bytes += bytes;
-        if let Some(limit_bytes) = plan.limit_bytes.filter(|l| state.written_bytes > *l) {
-            return Err(Error::TempLimit { limit_bytes });
-        }
-        let extent = Extent { file: self.disk as u32, physical: place, bytes };
-        state.extents[bucket].push(extent);
-        let grown = (size_of::<Extent>() + 4 * n) as u64;
-        state.index_bytes += grown;
-        // Vectors grow by doubling.
-        let lists = (2 * state.index_bytes).next_multiple_of(INDEX_STEP_BYTES);
-        state.lists.grow_to(lists)?;
-        // The order of checksums is that of extents: decided here, computed without the lock.
-        let first = state.crcs[bucket].len();
-        state.crcs[bucket].resize(first + n, 0);
-        drop(state);
-        let crcs: Vec<u32> =
-            blocks.iter().map(|(block, len)| crc32c::crc32c(&block[..*len])).collect();
-        self.store.state().crcs[bucket][first..first + n].copy_from_slice(&crcs);
-        Ok(Some(Taken { bucket, blocks, at: place }))
-    }
-
-    fn submit(&mut self, Taken { bucket, blocks, mut at }: Taken) -> Result<()> {
-        if self.next > self.allocated {
-            let len = (self.next - self.allocated).next_multiple_of(self.store.plan.step_bytes());
-            self.storage.run(Operation::Allocate { offset: self.allocated, len })?;
-            self.allocated += len;
-        }
-        for (mut block, len) in blocks {
-            let whole = len.next_multiple_of(4096);
-            block[len..whole].fill(0);
-            // Only the last block of a bucket is short; the rest of its memory is not needed again.
-            drop(block.split_off(whole));
-            let token = self.flying.len() as u64;
-            self.flying.push((whole, bucket));
-            self.in_flight += 1;
-            self.storage.submit(
-                token,
-                Operation::Write { offset: at, buffer: block },
-                &self.completions,
-            );
-            at += whole as u64;
-        }
-        Ok(())
-    }
-
-    fn reap(&mut self) -> Result<()> {
-        let done = {
-            let _waiting = wait(activity::State::Writing);
-            self.completions.wait(&*self.storage.clock())
-        };
-        self.in_flight -= 1;
-        let (len, bucket) = self.flying[done.token as usize];
-        if self.in_flight == 0 {
-            self.flying.clear();
-        }
-        let written = done.result?;
-        if written != len {
-            let text = format!("{}: {written} of {len} bytes written", self.storage.name());
-            return Err(Error::Io(std::io::Error::new(std::io::ErrorKind::WriteZero, text)));
-        }
-        let mut state = self.store.state();
-        // A tail that was handed over at the end was not counted.
-        state.held[bucket] = state.held[bucket].saturating_sub(1);
-        if let Some(block) = done.buffer.filter(|b| b.len() == self.store.plan.block_bytes) {
-            state.free.push(block);
-        }
-        drop(state);
-        self.store.freed.notify_one();
-        Ok(())
-    }
-}
-
-impl Drop for Writer<'_> {
-    fn drop(&mut self) {
-        // Buffers in flight belong to the kernel until they come back.
-        while self.in_flight > 0 {
-            let _ = self.completions.wait(&*self.storage.clock());
-            self.in_flight -= 1;
         }
     }
 }

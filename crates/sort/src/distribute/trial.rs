@@ -1,117 +1,323 @@
-//! The store alone, to be measured: appends in, extents on disk, buckets read back.
+//! The distribution sort's store alone, to be measured: bytes parted at random go in, extents lie on
+//! disk, buckets are read back (TritonSort 6.2).
+//!
+//! ```text
+//!   StoreTrial { buckets, bytes, pool, policy } ── run(disks) ──► StoreTimes { write, read, extents }
+//! ```
+//!
+//! It is the store that [`Strategy::Distribute`](crate::Strategy) writes with and the reader of its
+//! second half, under any of the policies that they could have: for experiments that hold them against
+//! one another. Nothing is sorted.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use storage::{Buffer, Storage};
+use storage::{Buffer, Storage, StorageExt};
 
 use super::bucket::{Bucket, BucketSet};
-use super::store::{Part, Store, StorePlan, WritePolicy};
+use super::store::{Part, Received, Store, StorePlan};
 use crate::key::OrderSpec;
 use crate::record::Format;
-use crate::{Budget, Error, Result};
+use crate::{Budget, Error, Progress, Result};
 
-/// What to write.
-#[derive(Debug, Clone, Copy)]
+pub use super::store::WritePolicy;
+
+/// The largest block of a shared pool, in bytes, as the engine has it.
+const BLOCK_BYTES_MAX: usize = 256 << 10;
+/// The smallest block, in bytes.
+const BLOCK_BYTES_MIN: usize = 4096;
+/// Blocks of a shared pool for each bucket, as the engine has them.
+const BLOCKS_A_BUCKET: usize = 4;
+/// How much is appended between two looks at whether to go on.
+const STEP_BYTES: u64 = 4 << 20;
+/// A bucket is read in slices of so many bytes, two at a time.
+const SLICE_BYTES: u64 = 16 << 20;
+/// Memory for lists of extents.
+const LISTS_BYTES: u64 = 1 << 30;
+
+/// What to write, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreTrial {
-    /// Buckets.
+    /// Buckets, at least 1.
     pub buckets: usize,
-    /// Bytes, to all buckets alike.
+    /// Bytes to write, to all buckets alike; a multiple of [`StoreTrial::append_bytes`] is.
     pub bytes: u64,
-    /// Bytes of the pool.
+    /// Memory for what waits to be written, in bytes: 16 KiB a bucket at least.
     pub pool_bytes: usize,
-    /// Bytes of one append.
+    /// Bytes of one append, which goes to a bucket drawn at random; at least 1.
     pub append_bytes: usize,
-    /// Who is written next.
+    /// Which bucket is written next, and who may hold memory.
     pub policy: WritePolicy,
 }
 
 /// How it went.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoreTimes {
-    /// Seconds until all was written.
+    /// Bytes that were written, and read.
+    pub bytes: u64,
+    /// Seconds until all was written and synced.
     pub write_seconds: f64,
-    /// Seconds to read all buckets, one after the other.
+    /// Seconds to read all buckets, one after the other, the next one's reads under way.
     pub read_seconds: f64,
-    /// Extents on all disks.
+    /// Stretches that were written at one place, on all disks.
     pub extents: usize,
 }
 
 impl StoreTrial {
-    /// Writes to `disks`, which are empty, and reads back.
+    /// Writes to `disks`, which are empty, and reads back; what was read has the checksums of what
+    /// was written. `progress` hears of every byte twice and may end it.
     ///
     /// # Errors
-    /// The storage's own.
-    pub fn run(&self, disks: &[Arc<dyn Storage>]) -> Result<StoreTimes> {
-        let block_bytes = (self.pool_bytes / (4 * self.buckets)).max(4096);
-        let block_bytes = (1usize << block_bytes.ilog2()).min(256 << 10);
-        let plan = StorePlan {
-            buckets: self.buckets,
-            block_bytes,
-            blocks: self.pool_bytes / block_bytes,
-            policy: self.policy,
-            total_bytes: Some(self.bytes / disks.len() as u64),
-            limit_bytes: None,
-        };
-        let lists = Budget::new(1 << 30).reserve(0, "the list of extents")?;
+    /// [`Error::Memory`] for a pool that is too small, [`Error::Cancelled`], the storage's own.
+    pub fn run(&self, disks: &[Arc<dyn Storage>], progress: &dyn Progress) -> Result<StoreTimes> {
+        let plan = self.plan(disks.len())?;
+        let block_bytes = plan.block_bytes;
+        let lists = Budget::new(LISTS_BYTES).reserve(0, "the list of extents")?;
         let store = Store::new(plan, disks.to_vec(), lists);
-        let part = vec![7; self.append_bytes];
         let started = Instant::now();
         std::thread::scope(|scope| {
             for disk in 0..disks.len() {
                 let store = &store;
                 scope.spawn(move || store.write(disk).map_err(|error| store.fail(error)));
             }
-            let mut x = 1u64;
-            let appended = store.turn(0).and_then(|mut turn| {
-                for _ in 0..self.bytes / self.append_bytes as u64 {
-                    x ^= x << 13;
-                    x ^= x >> 7;
-                    x ^= x << 17;
-                    let bucket = (x >> 11) as usize % self.buckets;
-                    turn.append(bucket, &part, Part::default())?;
-                }
-                Ok(())
-            });
-            if let Err(error) = appended {
+            if let Err(error) = self.append(&store, progress) {
                 store.fail(error);
             }
             store.close();
         });
         let (received, _lists) = store.finish()?;
+        disks.iter().try_for_each(|disk| disk.sync())?;
         let write_seconds = started.elapsed().as_secs_f64();
         let extents = received.iter().map(|received| received.extents.len()).sum();
-        let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None);
-        let order = order.map_err(|error| Error::Unsupported(error.to_string()))?;
-        let buckets = received.into_iter().map(|received| Bucket {
-            lower: Vec::new(),
-            one_key: false,
-            bytes: received.bytes,
-            records: received.bytes,
-            key_bytes: 0,
-            block_bytes: block_bytes as u32,
-            extents: received.extents,
-            crcs: received.crcs,
-        });
-        let set = BucketSet {
-            files: disks.to_vec(),
-            buckets: buckets.collect(),
-            order: Arc::new(order),
-            unique: false,
-            record_bytes_max: 0,
-            slice_bytes: 1 << 20,
-        };
-        let pieces = set.pieces();
-        let most = pieces.iter().map(|piece| piece.bytes as usize).max().unwrap_or(0);
-        let memory = || Buffer::new(most.next_multiple_of(4096));
-        let (mut spare, mut loading) = (vec![memory(), memory()], None);
         let started = Instant::now();
-        for piece in pieces.into_iter().map(Some).chain([None]) {
-            let next = piece.map(|piece| set.load(piece, spare.pop().expect("one of two")));
-            if let Some(loaded) = std::mem::replace(&mut loading, next) {
-                spare.push(loaded.finish()?);
+        let bytes = read(received, block_bytes, disks, progress)?;
+        let read_seconds = started.elapsed().as_secs_f64();
+        Ok(StoreTimes { bytes, write_seconds, read_seconds, extents })
+    }
+
+    fn plan(&self, disks: usize) -> Result<StorePlan> {
+        let StoreTrial { buckets, bytes, pool_bytes, append_bytes, policy } = *self;
+        assert!(buckets > 0 && append_bytes > 0, "something to append to, and something to append");
+        let least_bytes = BLOCKS_A_BUCKET * BLOCK_BYTES_MIN * buckets;
+        if pool_bytes < least_bytes {
+            return Err(Error::Memory {
+                owner: "a pool of blocks",
+                least_bytes: least_bytes as u64,
+                limit_bytes: pool_bytes as u64,
+            });
+        }
+        let (block_bytes, blocks) = match policy {
+            WritePolicy::Double => (pool_bytes / (2 * buckets) / 4096 * 4096, 2 * buckets),
+            WritePolicy::Demand | WritePolicy::RoundRobin => {
+                let block_bytes = pool_bytes / (BLOCKS_A_BUCKET * buckets);
+                let block_bytes = (1usize << block_bytes.ilog2()).min(BLOCK_BYTES_MAX);
+                (block_bytes, pool_bytes / block_bytes)
+            }
+        };
+        Ok(StorePlan {
+            buckets,
+            block_bytes,
+            blocks,
+            policy,
+            total_bytes: Some(bytes / disks as u64),
+            limit_bytes: None,
+        })
+    }
+
+    fn append(&self, store: &Store, progress: &dyn Progress) -> Result<()> {
+        let mut turn = store.turn(0)?;
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        // Not so regular that a disk could leave it out.
+        let part: Vec<u8> = (0..self.append_bytes).map(|i| ((i * 193) >> 3) as u8).collect();
+        let mut since = 0;
+        for _ in 0..self.bytes / self.append_bytes as u64 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let bucket = (random >> 11) as usize % self.buckets;
+            turn.append(bucket, &part, Part::default())?;
+            since += part.len() as u64;
+            if since >= STEP_BYTES {
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                progress.advance(std::mem::take(&mut since));
             }
         }
-        Ok(StoreTimes { write_seconds, read_seconds: started.elapsed().as_secs_f64(), extents })
+        progress.advance(since);
+        Ok(())
+    }
+}
+
+/// Reads all that was received, and gives its bytes.
+fn read(
+    received: Vec<Received>,
+    block_bytes: usize,
+    disks: &[Arc<dyn Storage>],
+    progress: &dyn Progress,
+) -> Result<u64> {
+    let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None);
+    let order = order.map_err(|error| Error::Unsupported(error.to_string()))?;
+    let buckets = received.into_iter().map(|received| Bucket {
+        lower: Vec::new(),
+        // Is read in slices.
+        one_key: true,
+        bytes: received.bytes,
+        records: received.bytes,
+        key_bytes: 0,
+        block_bytes: block_bytes as u32,
+        extents: received.extents,
+        crcs: received.crcs,
+    });
+    let set = BucketSet {
+        files: disks.to_vec(),
+        buckets: buckets.collect(),
+        order: Arc::new(order),
+        unique: false,
+        record_bytes_max: 0,
+        slice_bytes: SLICE_BYTES,
+    };
+    let pieces = set.pieces();
+    let most = pieces.iter().map(|piece| piece.bytes as usize).max().unwrap_or(0);
+    let memory = || Buffer::new(most.next_multiple_of(4096));
+    let (mut spare, mut loading) = (vec![memory(), memory()], None);
+    let mut bytes = 0;
+    for piece in pieces.into_iter().map(Some).chain([None]) {
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let next = piece.map(|piece| set.load(piece, spare.pop().expect("one of two")));
+        if let Some(loaded) = std::mem::replace(&mut loading, next) {
+            let len = loaded.piece.bytes;
+            spare.push(loaded.finish()?);
+            progress.advance(len);
+            bytes += len;
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use storage::Directory;
+    use storage::memory::{MemoryDirectory, MemoryStorage};
+    use testkit::faulty::{Fault, Faulty, Plan};
+
+    use super::*;
+    use crate::Silent;
+
+    const POLICIES: [WritePolicy; 3] =
+        [WritePolicy::Demand, WritePolicy::RoundRobin, WritePolicy::Double];
+
+    fn trial(buckets: usize, bytes: u64, policy: WritePolicy) -> StoreTrial {
+        StoreTrial { buckets, bytes, pool_bytes: 16 << 20, append_bytes: 1000, policy }
+    }
+
+    fn disks(count: usize) -> Vec<Arc<dyn Storage>> {
+        (0..count).map(|_| MemoryStorage::new("disk") as Arc<dyn Storage>).collect()
+    }
+
+    #[test]
+    fn every_policy_writes_and_reads_all_bytes() {
+        for policy in POLICIES {
+            for buckets in [1, 2, 7, 64, 512] {
+                for bytes in [0, 999, 1000, 5_000_000, 30_000_000] {
+                    for disks in [disks(1), disks(3)] {
+                        let times = trial(buckets, bytes, policy).run(&disks, &Silent);
+                        let times = times.expect("works");
+                        assert_eq!(times.bytes, bytes / 1000 * 1000, "{policy:?}, {buckets}");
+                        assert!(times.extents as u64 <= buckets as u64 + bytes / 4096);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_pool_writes_longer_stretches_than_two_buffers_a_bucket() {
+        // A disk that is slower than what comes in, so that the pool is full.
+        let slow = || vec![Arc::new(Slow(MemoryStorage::new("slow"))) as Arc<dyn Storage>];
+        let extents = |policy| {
+            let trial = StoreTrial { pool_bytes: 4 << 20, ..trial(64, 40_000_000, policy) };
+            trial.run(&slow(), &Silent).expect("works").extents
+        };
+        let (demand, double) = (extents(WritePolicy::Demand), extents(WritePolicy::Double));
+        assert!(demand * 3 < double * 2, "{demand} and {double}");
+    }
+
+    #[test]
+    fn a_pool_that_is_too_small_is_refused() {
+        let small = StoreTrial { pool_bytes: 1 << 20, ..trial(512, 1000, WritePolicy::Demand) };
+        match small.run(&disks(1), &Silent) {
+            Err(Error::Memory { least_bytes, .. }) => assert_eq!(least_bytes, 8 << 20),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_failing_disk_ends_it_whatever_the_policy_and_however_many_disks() {
+        for policy in POLICIES {
+            for nth in [1, 2, 20] {
+                let faults = vec![Fault::FailWrite { nth }];
+                let folder = Faulty::new(MemoryDirectory::new(), Plan { seed: 7, faults });
+                let bad = folder.create_unnamed().expect("made");
+                let disks = [disks(1), vec![bad]].concat();
+                // Until it has been the failing one's turn.
+                let failed = trial(64, 60_000_000, policy).run(&disks, &Silent);
+                assert!(matches!(failed, Err(Error::Io(_))), "{policy:?}, {nth}: {failed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_watches_hears_of_all_bytes_and_may_end_it() {
+        struct Watch(AtomicU64, u64);
+        impl Progress for Watch {
+            fn advance(&self, bytes: u64) {
+                self.0.fetch_add(bytes, Ordering::Relaxed);
+            }
+            fn cancelled(&self) -> bool {
+                self.0.load(Ordering::Relaxed) >= self.1
+            }
+        }
+        let watch = Watch(AtomicU64::new(0), u64::MAX);
+        trial(8, 9_000_000, WritePolicy::Demand).run(&disks(1), &watch).expect("works");
+        assert_eq!(watch.0.into_inner(), 18_000_000);
+        for most in [4_000_000, 35_000_000] {
+            let watch = Watch(AtomicU64::new(0), most);
+            let ended = trial(8, 30_000_000, WritePolicy::Demand).run(&disks(1), &watch);
+            assert!(matches!(ended, Err(Error::Cancelled)), "{most}: {ended:?}");
+        }
+    }
+
+    /// A disk whose writes take a while.
+    struct Slow(Arc<MemoryStorage>);
+
+    impl Storage for Slow {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+
+        fn size(&self) -> u64 {
+            self.0.size()
+        }
+
+        fn clock(&self) -> Arc<dyn storage::Clock> {
+            self.0.clock()
+        }
+
+        fn submit(
+            &self,
+            token: u64,
+            operation: storage::Operation,
+            completions: &storage::Completions,
+        ) {
+            if let storage::Operation::Write { .. } = operation {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            self.0.submit(token, operation, completions);
+        }
     }
 }
