@@ -25,6 +25,14 @@ pub struct Completions {
     shared: Arc<Shared>,
     /// Told of what is posted through this handle.
     watch: Option<Arc<Watch>>,
+    /// Gets it, instead of the queue.
+    collect: Option<Arc<dyn Collect>>,
+}
+
+/// Makes one completion of several.
+pub(crate) trait Collect: Send + Sync {
+    /// A part has ended; called from any thread.
+    fn arrived(&self, completion: Completion);
 }
 
 struct Watch {
@@ -54,6 +62,9 @@ impl Completions {
             meter.ended(*transfer, *completion.result.as_ref().unwrap_or(&0) as u64);
             watch = outer.as_deref();
         }
+        if let Some(collect) = &self.collect {
+            return collect.arrived(completion);
+        }
         self.shared.done.lock().expect("no poster panics").push_back(completion);
         self.shared.arrived.notify_one();
     }
@@ -61,7 +72,12 @@ impl Completions {
     /// A handle of the same queue that tells `meter` when what it was given for has ended.
     pub(crate) fn watched(&self, meter: Arc<dyn Meter>, transfer: Transfer) -> Self {
         let watch = Watch { meter, transfer, outer: self.watch.clone() };
-        Completions { shared: Arc::clone(&self.shared), watch: Some(Arc::new(watch)) }
+        Completions { watch: Some(Arc::new(watch)), ..self.clone() }
+    }
+
+    /// A handle that hands what is posted to `collect`. Nobody waits on it.
+    pub(crate) fn collected(collect: Arc<dyn Collect>) -> Self {
+        Completions { collect: Some(collect), ..Self::default() }
     }
 
     /// The next completion if there is one.

@@ -22,6 +22,7 @@ pub mod file;
 pub mod memory;
 pub mod metered;
 mod operation;
+pub mod spread;
 
 pub use buffer::{ALIGNMENT, Buffer};
 pub use clock::{Clock, RealClock, Work};

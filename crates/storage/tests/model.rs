@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use storage::file::{Direct, EngineChoice, FileDirectory, FileOptions};
 use storage::memory::MemoryDirectory;
+use storage::spread::Spread;
 use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 
 const PAGE: u64 = 4096;
@@ -99,10 +100,13 @@ fn apply(storage: &dyn Storage, model: &mut Vec<u8>, op: &Op) {
 }
 
 fn check(directory: &dyn Directory, ops: &[Op]) {
-    let storage = directory.create_unnamed().expect("create");
+    check_storage(&*directory.create_unnamed().expect("create"), ops);
+}
+
+fn check_storage(storage: &dyn Storage, ops: &[Op]) {
     let mut model = Vec::new();
     for op in ops {
-        apply(&*storage, &mut model, op);
+        apply(storage, &mut model, op);
     }
     assert!(storage.read_vec(0, model.len()).expect("read all") == model, "content at the end");
 }
@@ -124,6 +128,26 @@ proptest! {
     #[test]
     fn memory_is_a_vector(ops in prop::collection::vec(op(), 1..40)) {
         check(&*MemoryDirectory::new(), &ops);
+    }
+
+    #[test]
+    fn a_spread_is_a_vector_on_any_number_of_disks(
+        ops in prop::collection::vec(op(), 1..40),
+        disks in 1..4,
+        lead in prop_oneof![Just(0), Just(100), Just(PAGE)],
+        units in 1..4_u64,
+    ) {
+        let folder = MemoryDirectory::new();
+        let disks = (0..disks).map(|_| folder.create_unnamed().expect("create"));
+        check_storage(&*Spread::new(disks.collect(), lead, units * PAGE), &ops);
+    }
+
+    #[test]
+    fn a_spread_over_files_is_a_vector(ops in prop::collection::vec(op(), 1..40)) {
+        let place = tempfile::tempdir().expect("temporary directory");
+        let folder = FileDirectory::open(place.path()).expect("open");
+        let disks = (0..2).map(|_| folder.create_unnamed().expect("create") as Arc<dyn Storage>);
+        check_storage(&*Spread::new(disks.collect(), PAGE, 2 * PAGE), &ops);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 use std::time::Instant;
 
+use storage::spread::Spread;
 use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 
 use crate::activity::{self, Activity, State, wait};
@@ -25,7 +26,7 @@ use crate::merge::window::Segments;
 use crate::output::{FileSink, Released, Top, Turn};
 use crate::plan::{FENCES_SHARE_MAX, RunPlan, Sample, sample};
 use crate::run::form::{SortMemory, Sorted, sort_chunk};
-use crate::run::format::PIECE_BYTES;
+use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
 use crate::run::input::{Chunk, ChunkReader, Input};
 use crate::run::writer::{FENCES, IndexMemory, RunBuilder, WriteBehind};
 use crate::run::{Compression, Run, RunWriter};
@@ -66,7 +67,7 @@ pub struct SortOptions {
     pub budget: Budget,
     /// Threads that sort and merge, at least 1.
     pub threads: usize,
-    /// Where temporary runs go, in turn. A view's runs go to the view.
+    /// Where temporary runs go, each on all of them. A view's runs go to the view.
     pub temp: Vec<Arc<dyn Directory>>,
     /// The most that all temporary runs together may take, in bytes.
     pub temp_limit_bytes: Option<u64>,
@@ -509,8 +510,13 @@ impl<'a> Sorter<'a> {
         {
             return Err(Error::TempLimit { limit_bytes });
         }
-        let temp = &self.options.temp;
-        Ok(temp[self.runs.len() % temp.len()].create_unnamed()?)
+        let disks = self.options.temp.iter().map(|disk| disk.create_unnamed());
+        let mut disks = disks.collect::<std::io::Result<Vec<_>>>()?;
+        Ok(match disks.len() {
+            1 => disks.remove(0),
+            // All of them for each run: there is only one that is written, or is merged most.
+            _ => Spread::new(disks, HEADER_BYTES as u64, PIECE_BYTES as u64),
+        })
     }
 
     /// Everything fits into one chunk: the output is gathered from it directly.
