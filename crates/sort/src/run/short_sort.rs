@@ -28,7 +28,9 @@ pub(super) fn sort_short(tags: &mut [Tag]) {
     }
 }
 
-/// For at most `MOST` tags, a power of two: what lies on the stack is no larger than it must be.
+/// For at most `MOST` tags, a power of two: what lies on the stack is no larger than it must be. Not
+/// inlined, so that the shortest stretches don't pay for touching the stack of the longest.
+#[inline(never)]
 fn sort_within<const MOST: usize>(tags: &mut [Tag]) {
     const { assert!(MOST <= SHORT && MOST.is_power_of_two()) };
     let first = tags[0].prefix();
