@@ -26,6 +26,7 @@ use storage::Buffer;
 
 use super::form::as_tags;
 use super::permute::{self, permute, prefetch_record};
+use super::short_sort::sort_short;
 use super::tag::{DIGITS, SMALL, Tag, digit, digit_shift, on_threads, prefix_at};
 use crate::key::Order;
 use crate::record::Format;
@@ -222,8 +223,8 @@ impl Buckets {
 
 /// Sorts tags by all their bits, where they lie.
 fn sort_bucket(tags: &mut [Tag]) {
-    if tags.len() <= SMALL || tags.is_sorted() {
-        return tags.sort_unstable();
+    if tags.len() <= SMALL {
+        return sort_short(tags);
     }
     let Some(shift) = digit_shift(tags) else {
         return tags.sort_unstable();

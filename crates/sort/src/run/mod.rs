@@ -6,6 +6,7 @@
 //!   reader  an open run: its fences in memory, verified block reads
 //!   word    what of a key goes into eight bytes
 //!   tag     (key word, place, length) of a record, and the sort that moves only these
+//!   short_sort   the last pass of that sort, within the first-level cache
 //!   input   reads inputs into chunks that begin and end at record boundaries
 //!   form    chunk -> sorted tags -> records gathered into blocks
 //!   buffer_sort  a buffer of fixed-length records, sorted where it lies or into a second one
@@ -18,6 +19,7 @@ pub mod format;
 pub(crate) mod input;
 pub mod permute;
 pub mod reader;
+mod short_sort;
 pub mod tag;
 mod word;
 pub mod writer;

@@ -18,12 +18,13 @@
 //!
 //! The sort itself: most-significant-digit radix passes of 11 bits out of place, starting at the
 //! highest bit in which any two tags differ, until a bucket is small enough for the cache; then
-//! the standard library's unstable sort. Bytes moved per tag: 16 a pass, one pass for up to about
+//! one pass more within it and insertion (`short_sort`). Bytes moved per tag: 16 a pass, one pass for up to about
 //! 8 M uniform tags, two beyond. Measured against alternatives in docs/benchmarks.md.
 
 use std::cmp::Ordering;
 use std::sync::Mutex;
 
+use super::short_sort::sort_short;
 use super::word::{Alphabet, Equal};
 use crate::activity::{Team, leave};
 
@@ -90,8 +91,8 @@ pub fn prefix_at(key: &[u8], depth: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Buckets up to this size are sorted by comparing: their 64 KiB lie in the second-level cache.
-pub(super) const SMALL: usize = 4096;
+/// Buckets up to this size are left to [`sort_short`]: their 64 KiB lie in the second-level cache.
+pub(super) const SMALL: usize = super::short_sort::SHORT;
 const DIGIT_BITS: u32 = 11;
 pub(super) const DIGITS: usize = 1 << DIGIT_BITS;
 
@@ -150,7 +151,7 @@ pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
 /// Sorts what is in `tags`; the result is left there (`in_place`) or in `other`.
 fn sort_one(tags: &mut [Tag], other: &mut [Tag], in_place: bool) {
     if tags.len() <= SMALL {
-        tags.sort_unstable();
+        sort_short(tags);
         if !in_place {
             other.copy_from_slice(tags);
         }
