@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use storage::{Buffer, Completions, Operation, Storage};
 
-use super::fixed::FixedBucket;
+use super::fixed::{FixedBucket, TAG_BYTES as FIXED_TAG_BYTES};
 use crate::activity::{State, wait};
-use crate::key::Order;
+use crate::key::{DirectKey, Order};
 use crate::record::{Format, Framing, with_framing};
 use crate::run::form::{SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
@@ -166,7 +166,25 @@ impl BucketSet {
             memory.tags = 0;
             return memory;
         }
+        if threads == 1 && self.fixed(bucket).is_some() {
+            let mut memory = PieceMemory::of(bucket.bytes, 0, 0, threads);
+            memory.tags = (bucket.records * FIXED_TAG_BYTES / 2).next_multiple_of(4096);
+            return memory;
+        }
         PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads)
+    }
+
+    /// Length and key of the records of `bucket` where these let one thread sort it as a
+    /// [`FixedBucket`].
+    fn fixed(&self, bucket: &Bucket) -> Option<(usize, DirectKey)> {
+        match (self.order.format(), self.order.direct()) {
+            (Format::Fixed { bytes }, Some(key))
+                if !self.unique && bucket.bytes == bucket.records * bytes as u64 =>
+            {
+                Some((bytes, key))
+            }
+            _ => None,
+        }
     }
 
     /// Starts all reads of `piece` into `memory`, which is at least as long.
@@ -374,14 +392,13 @@ impl PieceSorter {
         }
         let bucket = &set.buckets[piece.bucket];
         let format = set.order.format();
-        if let (Format::Fixed { bytes: record_bytes }, Some(key), false, 1) =
-            (format, set.order.direct(), set.unique, self.threads)
-            && bucket.bytes == bucket.records * record_bytes as u64
+        if self.threads == 1
+            && let Some((record_bytes, key)) = set.fixed(bucket)
         {
             let next = set.buckets.get(piece.bucket + 1);
             let high = next.map_or(u64::MAX, |next| prefix_at(&next.lower, 0));
             let bounds = (prefix_at(&bucket.lower, 0), high);
-            let need = PieceMemory::of(bucket.bytes, bucket.records, 0, 1).tags as usize;
+            let need = 2 * set.memory(&piece, 1).tags as usize;
             let (tags, counts) = &mut self.fixed;
             if tags.len() < need || tags.len() > 4 * need {
                 *tags = Buffer::new(0);
