@@ -98,7 +98,7 @@ struct State {
 
 /// The least memory in which all of `pieces` can be streamed, one at a time, in bytes.
 pub(super) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
-    pieces.iter().map(|piece| set.memory(piece, 1).total()).max().unwrap_or(0)
+    pieces.iter().map(|piece| set.least_memory(piece).total()).max().unwrap_or(0)
 }
 
 /// The most memory that a stream of `pieces` puts to use, in bytes.
@@ -260,7 +260,13 @@ impl Shared {
             let one = self.memory(piece);
             let all = self.set.memory(piece, self.options.threads);
             let alone = 2 * one.total() > self.room && all.total() <= self.room;
-            let (memory, threads) = if alone { (all, self.options.threads) } else { (one, 1) };
+            // Where a second buffer does not fit, it is sorted where it lies.
+            let short = self.set.memory_in_place(piece).filter(|_| one.total() > self.room);
+            let (memory, threads) = match short {
+                Some(short) => (short, self.options.threads),
+                None if alone => (all, self.options.threads),
+                None => (one, 1),
+            };
             if state.used + memory.total() <= self.room {
                 break (number, memory, threads);
             }
@@ -274,13 +280,16 @@ impl Shared {
         };
         state.next_piece += 1;
         state.used += memory.total();
-        state.untaken += memory.output;
+        let own = memory.in_place.then(|| take(&mut state.free, memory.output as usize));
+        if own.is_none() {
+            state.untaken += memory.output;
+        }
         let free = |state: &State| state.free.iter().map(|b| b.len() as u64).sum::<u64>();
         while state.used - state.untaken + free(&state) > self.room && !state.free.is_empty() {
             state.free.remove(0);
         }
         drop(state);
-        let input = take(&mut kept.inputs, memory.input as usize);
+        let input = own.unwrap_or_else(|| take(&mut kept.inputs, memory.input as usize));
         let loading = self.set.load(self.pieces[number], input);
         Some(Begun { number, memory, threads, loading })
     }
@@ -290,8 +299,8 @@ impl Shared {
     fn memory(&self, piece: &Piece) -> PieceMemory {
         let exact = self.set.memory(piece, 1);
         let usual = PieceMemory::of(self.usual_bytes, 0, 0, 1);
-        let (input, output) = (usual.input.max(exact.input), usual.output.max(exact.output));
-        let usual = PieceMemory { input, output, ..exact };
+        let input = if exact.in_place { 0 } else { usual.input.max(exact.input) };
+        let usual = PieceMemory { input, output: usual.output.max(exact.output), ..exact };
         if 4 * usual.total() <= self.room { usual } else { exact }
     }
 
@@ -339,7 +348,6 @@ impl Shared {
                 ahead_bytes += next.loading.piece.bytes;
                 begun.push_back(next);
             }
-            let mut output = self.output(memory);
             let pad =
                 self.options.align.map_or(0, |base| (base + piece.output) as usize % ALIGNMENT);
             let sorted = loaded.and_then(|input| {
@@ -351,15 +359,16 @@ impl Shared {
                     }
                 }
                 let sorter = kept.sorter(threads, &self.budget);
-                let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
-                kept.inputs.push(input);
-                Ok(SortedPiece {
-                    buffer: output,
-                    pad,
-                    len,
-                    output: piece.output,
-                    claimed: memory.output,
-                })
+                let (buffer, len) = if memory.in_place {
+                    let (len, buffer) = sorter.sort_in_place(&self.set, piece, input, pad);
+                    (buffer, len)
+                } else {
+                    let mut output = self.output(memory);
+                    let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
+                    kept.inputs.push(input);
+                    (output, len)
+                };
+                Ok(SortedPiece { buffer, pad, len, output: piece.output, claimed: memory.output })
             });
             let failed = sorted.is_err();
             let mut state = self.lock();
