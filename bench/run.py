@@ -3,6 +3,7 @@
 
 import argparse
 import datetime
+import fnmatch
 import hashlib
 import re
 import shutil
@@ -15,7 +16,7 @@ from harness import machine, report
 from harness.limits import MEMORY_ROOT
 from harness.measure import JobError, run as measure
 from harness.plan import Outcome
-from harness.scenarios import GB, MIB, SCENARIOS, Bench, Unavailable, remove
+from harness.scenarios import GB, GRID, MIB, SCENARIOS, Bench, Unavailable, remove
 from harness.tools import BENCH, PEERS, REPOSITORY, MissingTool, Tools
 
 CHUNK_BYTES = MIB
@@ -32,6 +33,11 @@ def size(text):
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is no size: write 512M")
     return int(found[1]) * 1024 ** " KMG".index(found[2] or " ")
+
+
+def match(cell, given):
+    """Whether `given` means this cell of the grid: `grid`, or its name with `*` for any of a part."""
+    return given == "grid" or "*" in given and fnmatch.fnmatchcase(cell, given)
 
 
 def arguments():
@@ -52,6 +58,9 @@ def arguments():
     parser.add_argument("--merganser", type=Path, default=REPOSITORY / "target/release/merganser")
     parser.add_argument("--examples", type=Path, default=REPOSITORY / "target/release/examples")
     args = parser.parse_args()
+    args.scenario = [
+        name for given in args.scenario for name in ([n for n in GRID if match(n, given)] or [given])
+    ]
     unknown = set(args.scenario) - set(SCENARIOS) - {"all"}
     if unknown:
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}; --list names them")
@@ -61,7 +70,7 @@ def arguments():
     if args.peers - set(PEERS):
         parser.error(f"no peer is called {', '.join(sorted(args.peers - set(PEERS)))}")
     if "all" in args.scenario:
-        args.scenario = list(SCENARIOS)
+        args.scenario = [name for name in SCENARIOS if name not in GRID]
     return args
 
 
@@ -162,7 +171,9 @@ def main():
     args = arguments()
     if args.list or not args.scenario:
         for name, scenario in SCENARIOS.items():
-            say(f"{name:<14} {scenario.title}")
+            if name not in GRID:
+                say(f"{name:<14} {scenario.title}")
+        say(f"{'grid':<14} auto beside merge and distribute, {len(GRID)} cells such as {next(iter(GRID))}")
         return 0
 
     # Both end it in an orderly way, so that loop devices and control groups are taken down; a shell's

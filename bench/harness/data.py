@@ -52,6 +52,32 @@ def make_ascii(merganser, path, size_bytes, record_bytes=tools.GENSORT_RECORD_BY
     _pipe([ascii_words(merganser, max(1, size_bytes // record_bytes), record_bytes)], path)
 
 
+FIXED_KEYS = ("uniform", "skewed", "sorted", "equal")
+"""How the keys of records of one length are spread; the key is a record's first bytes."""
+FIXED_KEY_BYTES = 10
+
+
+def make_fixed(merganser, path, size_bytes, record_bytes, keys):
+    """A file of about `size_bytes` of binary records of one length."""
+    records = max(2, size_bytes // record_bytes)
+    if keys == "equal":
+        with open(path, "wb") as file:
+            block = b"k" * record_bytes * max(1, 2**20 // record_bytes)
+            left = records * record_bytes
+            while left > 0:
+                left -= file.write(block[:left])
+        return
+    skew = ("--skew",) if keys == "skewed" else ()
+    words = ("--records", records, "--record-size", record_bytes, *skew)
+    _pipe([(merganser, "generate", "--format", "gensort", *words)], path)
+    if keys == "sorted":
+        unsorted = path.with_suffix(".unsorted")
+        path.rename(unsorted)
+        key = f"0:{min(record_bytes, FIXED_KEY_BYTES)}"
+        run((merganser, "sort", unsorted, "--format", f"fixed:{record_bytes}", "--key", key, "-o", path))
+        unsorted.unlink()
+
+
 def _make_sized(pipeline_of, path, size_bytes):
     """A file of about `size_bytes` from a pipeline that takes a number of records of unknown length."""
     _pipe(pipeline_of(SAMPLE_RECORDS), path)

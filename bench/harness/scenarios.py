@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
-from . import data, limits, tools
+from . import data, grid, limits, tools
 from .measure import Job
 from .plan import Claim, Contender, Plan, Step
 
@@ -73,15 +74,20 @@ class Bench:
         """The path of an input, made if it is not there yet."""
         path = self._input_path(kind, full_bytes)
         if not path.exists():
-            partial = path.with_suffix(".partial")
+            unfinished = path.with_suffix(".partial")
+            if kind.startswith("fixed-"):
+                _, record_bytes, keys = kind.split("-")
+                data.make_fixed(self.tools.merganser, unfinished, self.bytes(full_bytes), int(record_bytes), keys)
+                unfinished.rename(path)
+                return path
             make = {
                 "ascii": data.make_ascii,
                 "ascii-4096": lambda *args: data.make_ascii(*args, record_bytes=tools.WIDE_RECORD_BYTES),
                 "lines": data.make_lines,
                 "csv": data.make_csv,
             }[kind]
-            make(self.tools.merganser, partial, self.bytes(full_bytes))
-            partial.rename(path)
+            make(self.tools.merganser, unfinished, self.bytes(full_bytes))
+            unfinished.rename(path)
         return path
 
     def path(self, name):
@@ -451,3 +457,16 @@ SCENARIOS = {
     ),
 }
 """By name, in the order of docs/benchmarks.md."""
+
+GRID = {
+    name: Scenario(
+        "auto beside merge and distribute: " + " ".join(name.split("-")[1:]),
+        ((grid.input_kind(name), GB),),
+        5 * GB,
+        partial(grid.cell, name=name, full_bytes=GB),
+    )
+    for name in grid.names()
+}
+"""The cells of `grid`, which `all` leaves out."""
+
+SCENARIOS.update(GRID)

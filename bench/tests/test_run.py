@@ -51,6 +51,15 @@ class Run(unittest.TestCase):
         page = (self.folder / "results" / "README.md").read_text()
         self.assertTrue(all(f"## {name}:" in page for name in NAMES))
 
+    def test_a_row_of_the_grid(self):
+        ran = self.run_bench("grid-100B-quarter-s*", "grid-1MiB-double-equal-view", "--pairs", "1")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        cells = [f"grid-100B-quarter-{k}-{r}" for k in ("skewed", "sorted") for r in ("file", "view", "stream")]
+        for name in [*cells, "grid-1MiB-double-equal-view"]:
+            result = self.result(name)
+            self.assertEqual(list(result["rounds"][0]), ["merge", "distribute", "auto"])
+            self.assertEqual([len(claim["figures"]) for claim in result["claims"]], [1, 1], name)
+
     def test_rounds_alternate(self):
         said = self.run_bench("gensort-view", "--pairs", "2").stdout
         turns = [line.split()[2] for line in said.splitlines() if line.startswith("  round")]

@@ -1,24 +1,33 @@
 //! The sort of a bucket whose records have one length and whose keys lie in them as they are.
 //!
 //! ```text
-//!   bucket ──count by leading bits──► starts ──tags──► groups of a few ──insertion sort──► gather
+//!   bucket ──► tags ──► parts of some hundred ──► groups of less than one ──insertion sort──► gather
 //! ```
 //!
-//! A bucket's bounds say which bits of its keys differ, so one radix pass with as many digits as
-//! half its records leaves groups of about two, where keys are spread evenly; others are larger and
-//! sorted by comparing. That is a third of the passes that a chunk of unknown keys takes.
+//! A bucket's bounds say which bits of its keys differ, so two radix passes with as many digits as
+//! there are records leave next to nothing to compare where keys are spread evenly; the second one
+//! stays in the first-level cache. Parts that are spread unevenly are sorted by comparing. Bounds
+//! also make tags small: eight bytes hold a record's number and those bits of its key that come
+//! after what all keys have in common.
 
 use storage::Buffer;
 
 use crate::key::{DirectKey, Place};
-use crate::run::form::{as_tags, prefetch_at};
-use crate::run::tag::{Tag, prefix_at};
+use crate::run::form::prefetch_at;
+use crate::run::tag::prefix_at;
 
-/// The most digits of the radix pass: their counts stay in the second-level cache.
-const DIGITS_MAX: usize = 1 << 16;
-const DIGITS_MIN: usize = 256;
-/// Groups up to this many tags are sorted by insertion.
-const FEW: usize = 24;
+/// Tags that a part is to have: they, their counts and where they go lie in the first-level cache.
+const PART_TAGS: usize = 512;
+/// Parts at most: a cache line of each is being written.
+const PARTS_MAX: usize = 4096;
+/// Digits of the pass over one part.
+const DIGITS: usize = 1024;
+/// Parts with more tags than this are sorted by comparing.
+const PART_TAGS_MAX: usize = 4096;
+/// So are those of which more than this share a digit.
+const FEW: u16 = 16;
+/// Bytes of memory that sorting takes beside the records, for each of them.
+pub(super) const TAG_BYTES: u64 = 2 * size_of::<u64>() as u64;
 /// How many tags ahead the gather asks for records.
 const AHEAD: usize = 24;
 
@@ -33,44 +42,80 @@ pub(super) struct FixedBucket<'a> {
     pub(super) bounds: (u64, u64),
 }
 
+/// What tags are made of: key bits above, the record's number below, so that tags of equal key bits
+/// are in input order.
+#[derive(Clone, Copy)]
+struct Layout {
+    low: u64,
+    spread: u64,
+    /// Leading zeros of all distances from `low`.
+    zeros: u32,
+    /// The bits of a number.
+    numbers: u64,
+}
+
+impl Layout {
+    fn new(bounds: (u64, u64), count: usize) -> Self {
+        let (low, high) = bounds;
+        let spread = high.saturating_sub(low).max(1);
+        let numbers = (count as u64).next_power_of_two() - 1;
+        Layout { low, spread, zeros: spread.leading_zeros(), numbers }
+    }
+
+    #[inline]
+    fn tag(&self, prefix: u64, number: usize) -> u64 {
+        let distance = prefix.saturating_sub(self.low).min(self.spread);
+        distance << self.zeros & !self.numbers | number as u64
+    }
+
+    /// Whether two tags have the same key bits.
+    #[inline]
+    fn tied(&self, a: u64, b: u64) -> bool {
+        a ^ b <= self.numbers
+    }
+}
+
 impl FixedBucket<'_> {
-    /// Sorts into `out`, which is as long; `tags` holds a tag for each record.
-    pub(super) fn sort(&self, tags: &mut Buffer, counts: &mut Vec<u32>, out: &mut [u8]) {
+    /// Sorts into `out`, which is as long; `memory` holds [`TAG_BYTES`] for each record.
+    pub(super) fn sort(&self, memory: &mut Buffer, counts: &mut Vec<u32>, out: &mut [u8]) {
         let count = self.bytes.len() / self.record_bytes;
-        let digits = (count / 2).next_power_of_two().clamp(DIGITS_MIN, DIGITS_MAX);
-        let (low, high) = self.bounds;
-        let spread = high.saturating_sub(low);
-        let shift = (u64::BITS - spread.leading_zeros()).saturating_sub(digits.ilog2());
-        let digit = |prefix: u64| ((prefix.saturating_sub(low) >> shift) as usize).min(digits - 1);
+        let parts = (count / PART_TAGS).next_power_of_two().min(PARTS_MAX);
+        let layout = Layout::new(self.bounds, count);
+        let (tags, parted) = as_words(memory).split_at_mut(count);
+        let parted = &mut parted[..count];
         counts.clear();
-        counts.resize(digits, 0);
-        let records = || self.bytes.chunks_exact(self.record_bytes);
-        for record in records() {
-            counts[digit(self.prefix(record))] += 1;
+        counts.resize(parts, 0);
+        // Twice by one bit less: a shift by 64 is none.
+        let shift = u64::BITS - 1 - parts.ilog2();
+        let part = |tag: u64| (tag >> 1 >> shift) as usize;
+        let records = self.bytes.chunks_exact(self.record_bytes);
+        for (number, (record, tag)) in records.zip(&mut *tags).enumerate() {
+            *tag = layout.tag(self.prefix(record), number);
+            counts[part(*tag)] += 1;
         }
         let mut start = 0;
-        for count in counts.iter_mut() {
+        for count in &mut *counts {
             start += std::mem::replace(count, start);
         }
-        let tags = &mut as_tags(tags)[..count];
-        for (number, record) in records().enumerate() {
-            let prefix = self.prefix(record);
-            let place = &mut counts[digit(prefix)];
-            tags[*place as usize] = Tag::new(prefix, number as u64, 0);
+        for tag in &*tags {
+            let place = &mut counts[part(*tag)];
+            parted[*place as usize] = *tag;
             *place += 1;
         }
         let mut from = 0;
         for end in counts.iter() {
             let end = *end as usize;
-            self.sort_group(&mut tags[from..end]);
+            sort_part(&mut parted[from..end], &mut tags[from..end], parts.ilog2());
             from = end;
         }
+        self.settle(layout, tags);
+        let numbers = layout.numbers;
         match self.record_bytes {
-            8 => self.gather(tags, out, 8),
-            16 => self.gather(tags, out, 16),
-            32 => self.gather(tags, out, 32),
-            100 => self.gather(tags, out, 100),
-            other => self.gather(tags, out, other),
+            8 => self.gather(tags, numbers, out, 8),
+            16 => self.gather(tags, numbers, out, 16),
+            32 => self.gather(tags, numbers, out, 32),
+            100 => self.gather(tags, numbers, out, 100),
+            other => self.gather(tags, numbers, out, other),
         }
     }
 
@@ -88,65 +133,88 @@ impl FixedBucket<'_> {
         if self.key.descending { !prefix } else { prefix }
     }
 
-    fn record(&self, tag: Tag) -> &[u8] {
-        let at = tag.place() as usize * self.record_bytes;
-        &self.bytes[at..at + self.record_bytes]
-    }
-
-    /// Whether `a` comes before `b`; equal keys are in input order, which is that of places.
-    #[inline]
-    fn before(&self, a: Tag, b: Tag) -> bool {
-        if a.prefix() != b.prefix() { a < b } else { self.settle(a, b) }
-    }
-
-    #[cold]
-    fn settle(&self, a: Tag, b: Tag) -> bool {
-        let order = self.key(self.record(a)).cmp(self.key(self.record(b)));
-        let order = if self.key.descending { order.reverse() } else { order };
-        order.then(a.cmp(&b)).is_lt()
-    }
-
-    #[inline]
-    fn sort_group(&self, tags: &mut [Tag]) {
-        if tags.len() > FEW {
-            return tags.sort_unstable_by(|a, b| {
-                if a == b {
-                    return std::cmp::Ordering::Equal;
-                }
-                if self.before(*a, *b) {
-                    std::cmp::Ordering::Less
-                } else {
-                    std::cmp::Ordering::Greater
-                }
+    /// Orders tags of equal key bits by whole keys; `tags` are sorted.
+    fn settle(&self, layout: Layout, tags: &mut [u64]) {
+        let mut from = 0;
+        while let Some(tied) = tags[from..].windows(2).position(|two| layout.tied(two[0], two[1])) {
+            from += tied;
+            let first = tags[from];
+            let more = tags[from..].iter().take_while(|tag| layout.tied(first, **tag)).count();
+            let key = |tag: u64| {
+                let at = (tag & layout.numbers) as usize * self.record_bytes;
+                self.key(&self.bytes[at..at + self.record_bytes])
+            };
+            tags[from..from + more].sort_unstable_by(|a, b| {
+                let order = key(*a).cmp(key(*b));
+                let order = if self.key.descending { order.reverse() } else { order };
+                order.then(a.cmp(b))
             });
-        }
-        for i in 1..tags.len() {
-            let tag = tags[i];
-            let mut at = i;
-            while at > 0 && self.before(tag, tags[at - 1]) {
-                tags[at] = tags[at - 1];
-                at -= 1;
-            }
-            tags[at] = tag;
+            from += more;
         }
     }
 
     /// Copies records in tag order; inlined where their length is a constant.
     #[inline(always)]
-    fn gather(&self, tags: &[Tag], out: &mut [u8], record_bytes: usize) {
+    fn gather(&self, tags: &[u64], numbers: u64, out: &mut [u8], record_bytes: usize) {
         let base = self.bytes.as_ptr();
         for (i, out) in out.chunks_exact_mut(record_bytes).enumerate() {
             if let Some(tag) = tags.get(i + AHEAD) {
-                let address = base.wrapping_add(tag.place() as usize * record_bytes);
+                let address = base.wrapping_add((tag & numbers) as usize * record_bytes);
                 prefetch_at(address);
                 if record_bytes > 32 {
                     prefetch_at(address.wrapping_add(record_bytes - 1));
                 }
             }
-            let at = tags[i].place() as usize * record_bytes;
+            let at = (tags[i] & numbers) as usize * record_bytes;
             out.copy_from_slice(&self.bytes[at..at + record_bytes]);
         }
     }
+}
+
+/// Sorts `tags`, which agree in their first `known` bits, into `sorted`, which is as long.
+fn sort_part(tags: &mut [u64], sorted: &mut [u64], known: u32) {
+    let digit = |tag: u64| ((tag << known) >> (u64::BITS - DIGITS.ilog2())) as usize;
+    let mut counts = [0u16; DIGITS];
+    let mut most = 0;
+    if tags.len() <= PART_TAGS_MAX {
+        tags.iter().for_each(|tag| counts[digit(*tag)] += 1);
+        let mut start = 0;
+        for count in &mut counts {
+            most = most.max(*count);
+            start += std::mem::replace(count, start);
+        }
+    }
+    if tags.len() > PART_TAGS_MAX || most > FEW {
+        tags.sort_unstable();
+        return sorted.copy_from_slice(tags);
+    }
+    for tag in tags {
+        let place = &mut counts[digit(*tag)];
+        sorted[usize::from(*place)] = *tag;
+        *place += 1;
+    }
+    insertion_sort(sorted);
+}
+
+/// Sorts tags of which each is at most a few places from its own.
+fn insertion_sort(tags: &mut [u64]) {
+    for i in 1..tags.len() {
+        let tag = tags[i];
+        let mut at = i;
+        while at > 0 && tags[at - 1] > tag {
+            tags[at] = tags[at - 1];
+            at -= 1;
+        }
+        tags[at] = tag;
+    }
+}
+
+/// A buffer as words.
+fn as_words(buffer: &mut Buffer) -> &mut [u64] {
+    // SAFETY: any bytes are valid words.
+    let (head, words, _) = unsafe { buffer.align_to_mut::<u64>() };
+    assert!(head.is_empty(), "buffers are aligned to pages");
+    words
 }
 
 #[cfg(test)]
@@ -179,7 +247,7 @@ mod tests {
             expected.sort_by(|a, b| order.compare(a, b));
             let bucket = FixedBucket { bytes: &bytes, record_bytes: 14, key, bounds: (0, u64::MAX) };
             let mut out = vec![0; bytes.len()];
-            let mut tags = Buffer::new(keys.len() * size_of::<Tag>());
+            let mut tags = Buffer::new(keys.len() * TAG_BYTES as usize);
             bucket.sort(&mut tags, &mut Vec::new(), &mut out);
             prop_assert_eq!(out, expected.concat());
         }

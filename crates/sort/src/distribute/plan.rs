@@ -5,9 +5,11 @@
 //!   later  ├ pieces being read ┼ pieces being sorted, with tags ┼ pieces in order ────┤
 //! ```
 //!
-//! A bucket is as large as lets every thread sort one and read the next at the same time, but not
-//! larger than [`BUCKET_BYTES_MAX`]: a smaller one sorts faster, and is what a random read waits for.
-//! More buckets make shorter extents, about twice the pool over the number of buckets.
+//! More buckets make shorter extents, about twice the pool over the number of buckets, and disks
+//! read short ones slowly. So a bucket is as small as leaves extents of [`EXTENT_BYTES_LIKED`], from
+//! [`BUCKET_BYTES_LIKED`] on: a smaller one sorts faster, since it and its buffers stay in caches, and
+//! is what a random read waits for. It is never larger than lets every thread sort one and read the
+//! next at the same time.
 
 use super::bucket::PieceMemory;
 use super::partition::BUCKETS_MAX;
@@ -25,6 +27,10 @@ const BATCH_BYTES_MAX: u64 = SPAN_BYTES as u64 + (64 << 10);
 const BATCH_BYTES_MIN: u64 = 32 << 10;
 /// The largest bucket that is aimed at, in bytes.
 const BUCKET_BYTES_MAX: u64 = 16 << 20;
+/// The smallest bucket that is worth shorter extents, in bytes.
+const BUCKET_BYTES_LIKED: u64 = 4 << 20;
+/// Extents from this length on are read at a disk's full speed, in bytes.
+const EXTENT_BYTES_LIKED: u64 = 768 << 10;
 const BUCKET_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES_MAX: u64 = 256 << 10;
 const BLOCK_BYTES_MIN: u64 = 4096;
@@ -74,8 +80,10 @@ impl DistributePlan {
             });
         }
         let pool = room - fixed;
-        let target = Self::bucket_bytes(memory_bytes, sample, threads);
-        let total = total_bytes.unwrap_or(memory_bytes * UNKNOWN_TIMES);
+        let total = total_bytes.unwrap_or(memory_bytes.saturating_mul(UNKNOWN_TIMES));
+        let liked = (total as f64 * EXTENT_BYTES_LIKED as f64 / (2 * pool) as f64) as u64;
+        let target =
+            Self::bucket_bytes(memory_bytes, sample, threads).min(liked.max(BUCKET_BYTES_LIKED));
         let most = (pool / (BLOCKS_A_BUCKET * BLOCK_BYTES_MIN)).min(BUCKETS_MAX as u64);
         let buckets = total.div_ceil(target).clamp(4, most);
         let block_bytes = (pool / (BLOCKS_A_BUCKET * buckets)).max(1);
@@ -95,7 +103,7 @@ impl DistributePlan {
         chunks + threads as u64 * 2 * batch_bytes
     }
 
-    /// The bucket that is aimed at, in bytes.
+    /// The largest bucket that is aimed at, in bytes.
     fn bucket_bytes(memory_bytes: u64, sample: Sample, threads: usize) -> u64 {
         // A bucket of a million bytes, as a yardstick.
         const YARD: u64 = 1 << 20;

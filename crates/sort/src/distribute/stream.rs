@@ -8,7 +8,7 @@
 //! Memory is all of the back-pressure: a worker begins a piece when what the piece takes is free,
 //! pieces claim it in order, and so the piece that the reader waits for always has its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -22,6 +22,9 @@ use crate::{Budget, Error, Result};
 
 /// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
 const PIECES_AHEAD: u64 = 3;
+
+/// Reads of a worker's next pieces are under way from so many bytes up: fewer keep no disk busy.
+const READ_AHEAD_BYTES: u64 = 8 << 20;
 
 /// Space is given back in about so many steps.
 const DISCARDS: u64 = 24;
@@ -71,6 +74,7 @@ struct Shared {
     options: StreamOptions,
     budget: Budget,
     room: u64,
+    usual_bytes: u64,
     state: Mutex<State>,
     changed: Condvar,
     _memory: Reservation,
@@ -81,6 +85,9 @@ struct State {
     next_piece: usize,
     next_out: usize,
     used: u64,
+    /// Of that, for buffers of sorted pieces that nobody has taken yet.
+    untaken: u64,
+    /// The last one to come back is the first to go: a cache may still hold it.
     free: Vec<Buffer>,
     sorted: BTreeMap<usize, Result<SortedPiece>>,
     /// Buckets whose space is to be given back, and their bytes.
@@ -91,7 +98,7 @@ struct State {
 
 /// The least memory in which all of `pieces` can be streamed, one at a time, in bytes.
 pub(super) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
-    pieces.iter().map(|piece| set.memory(piece, 1).total()).max().unwrap_or(0)
+    pieces.iter().map(|piece| set.least_memory(piece).total()).max().unwrap_or(0)
 }
 
 /// The most memory that a stream of `pieces` puts to use, in bytes.
@@ -99,7 +106,18 @@ pub(super) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: us
     let of = |piece: &Piece| set.memory(piece, threads);
     let total = pieces.iter().map(|p| of(p).total()).max().unwrap_or(0);
     let output = pieces.iter().map(|p| of(p).output).max().unwrap_or(0);
-    2 * threads as u64 * total + PIECES_AHEAD * output
+    let ahead = 1 + READ_AHEAD_BYTES.div_ceil(output.max(1));
+    (1 + ahead) * threads as u64 * total + PIECES_AHEAD * output
+}
+
+/// The length of most pieces' buffers: the longest piece of those up to twice the median. Buffers of
+/// one length are used again as they are, those of many lengths cost page faults.
+fn usual_bytes(pieces: &[Piece]) -> u64 {
+    let mut lengths: Vec<u64> = pieces.iter().map(|piece| piece.bytes).collect();
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    let usual = lengths.partition_point(|bytes| *bytes <= 2 * median);
+    usual.checked_sub(1).map_or(0, |i| lengths[i])
 }
 
 impl PieceStream {
@@ -120,10 +138,11 @@ impl PieceStream {
         let memory = budget.reserve(room, "sorting buckets")?;
         let shared = Arc::new(Shared {
             set,
-            pieces,
             options,
             budget: budget.clone(),
             room,
+            usual_bytes: usual_bytes(&pieces),
+            pieces,
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
             _memory: memory,
@@ -219,7 +238,6 @@ struct Begun<'a> {
     number: usize,
     memory: PieceMemory,
     threads: usize,
-    output: Buffer,
     loading: Loading<'a>,
 }
 
@@ -239,10 +257,16 @@ impl Shared {
             let piece = &self.pieces[number];
             // A piece that leaves no room for a second one is sorted by all threads together, if
             // that fits.
-            let one = self.set.memory(piece, 1);
+            let one = self.memory(piece);
             let all = self.set.memory(piece, self.options.threads);
             let alone = 2 * one.total() > self.room && all.total() <= self.room;
-            let (memory, threads) = if alone { (all, self.options.threads) } else { (one, 1) };
+            // Where a second buffer does not fit, it is sorted where it lies.
+            let short = self.set.memory_in_place(piece).filter(|_| one.total() > self.room);
+            let (memory, threads) = match short {
+                Some(short) => (short, self.options.threads),
+                None if alone => (all, self.options.threads),
+                None => (one, 1),
+            };
             if state.used + memory.total() <= self.room {
                 break (number, memory, threads);
             }
@@ -256,13 +280,35 @@ impl Shared {
         };
         state.next_piece += 1;
         state.used += memory.total();
-        let output = take(&mut state.free, memory.output as usize);
+        let own = memory.in_place.then(|| take(&mut state.free, memory.output as usize));
+        if own.is_none() {
+            state.untaken += memory.output;
+        }
         let free = |state: &State| state.free.iter().map(|b| b.len() as u64).sum::<u64>();
-        while state.used + free(&state) > self.room && state.free.pop().is_some() {}
+        while state.used - state.untaken + free(&state) > self.room && !state.free.is_empty() {
+            state.free.remove(0);
+        }
         drop(state);
-        let input = take(&mut kept.inputs, memory.input as usize);
+        let input = own.unwrap_or_else(|| take(&mut kept.inputs, memory.input as usize));
         let loading = self.set.load(self.pieces[number], input);
-        Some(Begun { number, memory, threads, output, loading })
+        Some(Begun { number, memory, threads, loading })
+    }
+
+    /// Memory for `piece`, sorted by one thread: in buffers of the usual length where memory is not
+    /// short.
+    fn memory(&self, piece: &Piece) -> PieceMemory {
+        let exact = self.set.memory(piece, 1);
+        let usual = PieceMemory::of(self.usual_bytes, 0, 0, 1);
+        let input = if exact.in_place { 0 } else { usual.input.max(exact.input) };
+        let usual = PieceMemory { input, output: usual.output.max(exact.output), ..exact };
+        if 4 * usual.total() <= self.room { usual } else { exact }
+    }
+
+    /// A buffer for the sorted piece that `memory` was claimed for.
+    fn output(&self, memory: PieceMemory) -> Buffer {
+        let mut state = self.lock();
+        state.untaken -= memory.output;
+        take(&mut state.free, memory.output as usize)
     }
 
     /// Bucket number `bucket` was read. Which buckets' space to give back now: many at once, for
@@ -285,13 +331,23 @@ impl Shared {
         let mut kept = Kept { inputs: Vec::new(), sorter: None };
         let discarded = Completions::new();
         let mut discards = 0;
-        let mut begun = None;
+        let mut begun = VecDeque::new();
+        let mut ahead_bytes = 0;
         loop {
-            let now = begun.take().or_else(|| self.begin(true, &mut kept));
-            let Some(Begun { number, memory, threads, mut output, loading }) = now else { break };
+            let now = begun.pop_front().or_else(|| {
+                ahead_bytes = 0;
+                self.begin(true, &mut kept)
+            });
+            let Some(Begun { number, memory, threads, loading }) = now else { break };
             let piece = loading.piece;
+            ahead_bytes -= piece.bytes.min(ahead_bytes);
             let loaded = loading.finish();
-            begun = self.begin(false, &mut kept);
+            while ahead_bytes < READ_AHEAD_BYTES
+                && let Some(next) = self.begin(false, &mut kept)
+            {
+                ahead_bytes += next.loading.piece.bytes;
+                begun.push_back(next);
+            }
             let pad =
                 self.options.align.map_or(0, |base| (base + piece.output) as usize % ALIGNMENT);
             let sorted = loaded.and_then(|input| {
@@ -303,15 +359,16 @@ impl Shared {
                     }
                 }
                 let sorter = kept.sorter(threads, &self.budget);
-                let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
-                kept.inputs.push(input);
-                Ok(SortedPiece {
-                    buffer: output,
-                    pad,
-                    len,
-                    output: piece.output,
-                    claimed: memory.output,
-                })
+                let (buffer, len) = if memory.in_place {
+                    let (len, buffer) = sorter.sort_in_place(&self.set, piece, input, pad);
+                    (buffer, len)
+                } else {
+                    let mut output = self.output(memory);
+                    let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
+                    kept.inputs.push(input);
+                    (output, len)
+                };
+                Ok(SortedPiece { buffer, pad, len, output: piece.output, claimed: memory.output })
             });
             let failed = sorted.is_err();
             let mut state = self.lock();
@@ -334,12 +391,13 @@ impl Shared {
     }
 }
 
-/// The smallest of `free` that has `len` bytes, with no memory beyond them; or a new one.
+/// The smallest of `free` that has `len` bytes, of equal ones the last, with no memory beyond them;
+/// or a new one.
 fn take(free: &mut Vec<Buffer>, len: usize) -> Buffer {
-    let fits = (0..free.len()).filter(|i| free[*i].len() >= len);
+    let fits = (0..free.len()).rev().filter(|i| free[*i].len() >= len);
     match fits.min_by_key(|i| free[*i].len()) {
         Some(i) => {
-            let mut buffer = free.swap_remove(i);
+            let mut buffer = free.remove(i);
             let end = buffer.len();
             buffer.release(len..end);
             buffer

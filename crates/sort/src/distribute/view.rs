@@ -399,13 +399,24 @@ impl Shared {
             threads = 1;
             need = self.set.memory(&piece, 1);
         }
+        if need.total() > self.budget.limit_bytes() / 2
+            && let Some(less) = self.set.memory_in_place(&piece)
+        {
+            need = less;
+        }
         let owner = "reading a view at random";
         let mut memory = self.reserve(need.total(), owner)?;
-        let loaded = self.set.load(piece, Buffer::new(need.input as usize)).finish()?;
-        let mut buffer = Buffer::new(need.output as usize);
         let mut sorter = PieceSorter::new(&self.budget, threads);
-        let (len, input) = sorter.sort(&self.set, piece, loaded, &mut buffer, 0)?;
-        drop((input, sorter));
+        let (len, buffer) = if need.in_place {
+            let loaded = self.set.load(piece, Buffer::new(need.output as usize)).finish()?;
+            sorter.sort_in_place(&self.set, piece, loaded, 0)
+        } else {
+            let loaded = self.set.load(piece, Buffer::new(need.input as usize)).finish()?;
+            let mut buffer = Buffer::new(need.output as usize);
+            let (len, _) = sorter.sort(&self.set, piece, loaded, &mut buffer, 0)?;
+            (len, buffer)
+        };
+        drop(sorter);
         memory.shrink_to(need.output);
         Ok(Cached { buffer, len, _memory: memory })
     }

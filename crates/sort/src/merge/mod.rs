@@ -5,6 +5,7 @@
 //!   plan    walks all fences in key order and cuts the output into windows of bounded memory
 //!   window  the blocks of every run that one window needs: all asked for at once, merged when there
 //!   kernel  the loser tree over what is in memory
+//!   width   how many key bytes it compares first
 //!   stream  windows merged on all cores, handed out in order
 //!   sorted_inputs  files that are sorted but have no fences (`sort -m`)
 //! ```
@@ -20,6 +21,7 @@ pub(crate) mod kernel;
 pub(crate) mod plan;
 mod sorted_inputs;
 pub(crate) mod stream;
+mod width;
 pub(crate) mod window;
 
 pub use sorted_inputs::merge_sorted;

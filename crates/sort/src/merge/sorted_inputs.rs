@@ -148,7 +148,7 @@ fn merge_sources(
             out.resize(room, 0);
         }
         let merged = with_access!(order, framing, access => {
-            merge(framing, access, &mut segments, unique, &mut out)
+            merge::<u128, _, _>(framing, access, &mut segments, unique, &mut out)
         });
         let used: Vec<usize> =
             before.iter().zip(&segments).map(|(len, s)| len - s.bytes.len()).collect();

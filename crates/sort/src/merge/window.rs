@@ -14,6 +14,7 @@ use storage::{Buffer, Completions};
 
 use super::bound::Bound;
 use super::kernel::{MergeCount, Segment, merge};
+use super::width::Width;
 use crate::access::with_access;
 use crate::activity::{State, wait};
 use crate::key::Order;
@@ -34,6 +35,7 @@ pub(crate) struct Segments {
     pub(crate) runs: Arc<[Arc<Run>]>,
     pub(crate) order: Arc<Order>,
     pub(crate) unique: bool,
+    pub(crate) width: Arc<Width>,
 }
 
 impl Segments {
@@ -454,9 +456,17 @@ impl Window {
         }
         let mut slices: Vec<_> =
             self.parts.iter().map(|p| Segment { bytes: slice(p), more: false }).collect();
+        let (unique, wide) = (segments.unique, segments.width.choose());
         let count = with_access!(&segments.order, framing, access => {
-            merge(framing, access, &mut slices, segments.unique, out)
+            if wide {
+                merge::<u128, _, _>(framing, access, &mut slices, unique, out)
+            } else {
+                merge::<u64, _, _>(framing, access, &mut slices, unique, out)
+            }
         });
+        if !wide {
+            segments.width.learn(&count);
+        }
         if let Some(number) = count.broken {
             let part = &self.parts[number];
             let at = part.start + (part.range.end - slices[number].bytes.len()) as u64;

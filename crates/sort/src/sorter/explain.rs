@@ -26,13 +26,13 @@ struct Cost {
 }
 
 const FORM_RUNS: Cost = Cost { record_ns: 82.0, byte_ns: 0.70, match_ns: 0.0 };
-const MERGE_RUNS: Cost = Cost { record_ns: 20.0, byte_ns: 0.42, match_ns: 10.0 };
-const PART: Cost = Cost { record_ns: 7.0, byte_ns: 0.74, match_ns: 0.0 };
-const SORT_BUCKETS: Cost = Cost { record_ns: 30.0, byte_ns: 0.45, match_ns: 0.0 };
+const MERGE_RUNS: Cost = Cost { record_ns: 19.0, byte_ns: 0.17, match_ns: 8.0 };
+const PART: Cost = Cost { record_ns: 14.0, byte_ns: 0.80, match_ns: 0.0 };
+const SORT_BUCKETS: Cost = Cost { record_ns: 17.0, byte_ns: 0.29, match_ns: 0.0 };
 
-/// `auto` distributes where that is likely to take at most this share of a merge's processor time.
-/// At 100 bytes a record, where it takes six tenths, the disk bounds both and neither was faster; a
-/// merge has been measured more widely (skew, short memory), so it is left only for a clear gain.
+/// `auto` distributes where that is likely to take at most this share of a merge's processor time:
+/// up to some 50 bytes a record. From 100 bytes on, where it takes six tenths or more, the disk bounds
+/// both and neither was faster (docs/benchmarks.md), and a merge also takes what varies in length.
 const WORTH_IT: f64 = 0.5;
 /// What a disk is measured with, in bytes.
 const PROBE_BYTES: u64 = 32 << 20;

@@ -586,6 +586,7 @@ impl<'a> Sorter<'a> {
             runs: runs.into(),
             order: Arc::clone(&self.order),
             unique: self.options.order.unique,
+            width: Arc::default(),
         }
     }
 

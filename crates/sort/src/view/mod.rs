@@ -127,7 +127,8 @@ impl View {
     ) -> Result<Self> {
         let fence_bytes = runs.iter().map(|r| r.memory_bytes()).sum();
         // Duplicates within the view are there to stay: only what makes a view removes them.
-        let segments = Segments { runs: runs.into(), order: Arc::new(order), unique: false };
+        let order = Arc::new(order);
+        let segments = Segments { runs: runs.into(), order, unique: false, width: Arc::default() };
         drop(budget.reserve(least_memory_bytes(&segments), "reading this view")?);
         let fences = budget.reserve(fence_bytes, "the fences of the view")?;
         let room = budget.free_bytes().saturating_sub(random_bytes(&segments));
