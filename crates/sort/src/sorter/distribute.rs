@@ -20,7 +20,8 @@ pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Opt
     let fits = sorter.plan.chunks == 1 && !view;
     match sorter.options.strategy {
         Strategy::Merge => Ok(None),
-        Strategy::Auto if view || fits => Ok(None),
+        // One run is a view that needs no merge.
+        Strategy::Auto if sorter.plan.chunks == 1 => Ok(None),
         Strategy::Auto => Ok(is_worth_distributing(sorter).then_some(false)),
         Strategy::Distribute { uniform } => match refusal(sorter) {
             Some(refusal) => Err(refusal),

@@ -156,9 +156,8 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
             ("distribute", "asked for".to_owned())
         }
         Strategy::Merge => ("merge", "asked for".to_owned()),
-        Strategy::Auto if to_view => {
-            let reason = "a merged view is read at random without sorting a bucket first";
-            ("merge", reason.to_owned())
+        Strategy::Auto if sorter.plan.chunks == 1 => {
+            ("merge", "one run is a view that needs no merge".to_owned())
         }
         Strategy::Auto if !can => ("merge", "the options ask for what it alone can do".to_owned()),
         Strategy::Auto if !matches!(options.order.format, Format::Fixed { .. }) => {
