@@ -46,14 +46,15 @@ def can_throttle():
 
 
 @contextmanager
-def throttled_disk(folder, size_bytes, read_bytes_s, write_bytes_s):
+def throttled_disk(folder, size_bytes, read_bytes_s, write_bytes_s, name="throttled"):
     """An ext4 file system of `size_bytes` on a loop device that moves no more than the given bytes a
-    second each way. Yields the folder it is mounted on; everything is gone afterwards.
+    second each way. Yields the folder it is mounted on; everything is gone afterwards. Several at a time
+    need different names.
 
     A loop device, because buffered writes slip past a throttle on the real one.
     """
-    image = Path(folder) / "throttled.img"
-    mounted_on = Path(folder) / "throttled"
+    image = Path(folder) / f"{name}.img"
+    mounted_on = Path(folder) / name
     loop = None
     number = None
 

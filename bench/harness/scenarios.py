@@ -426,6 +426,78 @@ def throttled(bench):
         )
 
 
+@contextmanager
+def disks(bench):
+    """Temporary files on two slow disks and on one of them, input and output on the fast one."""
+    if not limits.can_throttle():
+        raise Unavailable("throttling a disk needs root and the version 1 blkio control group")
+    source = bench.input("ascii", GB)
+    size = os.path.getsize(source)
+    memory = bench.memory(GIB // 4)
+    out = bench.path("disks.out")
+    room = round(size * 1.3) + 256 * MIB
+    speeds = (THROTTLE_READ_BYTES_S, THROTTLE_WRITE_BYTES_S)
+    with (
+        limits.throttled_disk(bench.folder, room, *speeds, name="throttled-1") as first,
+        limits.throttled_disk(bench.folder, room, *speeds, name="throttled-2") as second,
+    ):
+
+        def contender(strategy, count):
+            words = bench.tools.merganser_sort(source, tools.GENSORT_ORDER, memory, first, ("-o", out))
+            more = () if count == 1 else ("--temp-dir", second)
+            return _one_step(
+                f"{strategy}-{count}", (*words, *more, "--strategy", strategy), outputs=(out,), result=out, ours=True
+            )
+
+        yield Plan(
+            folder=bench.folder,
+            input_bytes=size,
+            memory_bytes=memory,
+            contenders=tuple(contender(strategy, count) for strategy in ("distribute", "merge") for count in (1, 2)),
+            claims=tuple(
+                Claim(f"{strategy}: one disk's time over two disks'", _times(f"{strategy}-1", f"{strategy}-2"), at_least=1.8)
+                for strategy in ("distribute", "merge")
+            ),
+            notes=("Bytes are those of the fast disk, on which the slow ones' images lie too.",),
+        )
+
+
+@contextmanager
+def one_pass(bench):
+    """What fits in memory, against reading and writing that many bytes and nothing else."""
+    source = bench.input("ascii", 4 * GB)
+    size = os.path.getsize(source)
+    memory = bench.memory(8 * GIB)
+    out, copy = bench.path("one-pass.out"), bench.path("raw.out")
+    programs = bench.tools
+    yield Plan(
+        folder=bench.folder,
+        input_bytes=size,
+        memory_bytes=memory,
+        contenders=(
+            _one_step(
+                "merganser",
+                programs.merganser_sort(source, tools.GENSORT_ORDER, memory, bench.temp, ("-o", out)),
+                outputs=(out,),
+                check=(programs.merganser, "verify", out, *tools.GENSORT_ORDER),
+                ours=True,
+            ),
+            Contender(
+                "raw",
+                (
+                    Step("read", Job((programs.raw_read(source),))),
+                    Step("write", Job((programs.raw_write(copy, size),))),
+                ),
+                outputs=(copy,),
+            ),
+        ),
+        claims=(
+            Claim("time over the disk's to read, then write", _times("merganser", "raw"), at_most=1.3),
+            _rss_claim("merganser", memory),
+        ),
+    )
+
+
 SCENARIOS = {
     "gensort-file": Scenario(
         "sort -o, 10 GB of 100-byte records, 1 GiB", (("ascii", 10 * GB),), 35 * GB, gensort_file
@@ -455,6 +527,13 @@ SCENARIOS = {
         9 * GB,
         throttled,
     ),
+    "disks": Scenario(
+        "sort -o, 1 GB of 100-byte records, 256 MiB: temporary files on one or two disks of 140 MB/s read, 65 MB/s write",
+        (("ascii", GB),),
+        6 * GB,
+        disks,
+    ),
+    "one-pass": Scenario("sort -o, 4 GB of 100-byte records, 8 GiB", (("ascii", 4 * GB),), 13 * GB, one_pass),
 }
 """By name, in the order of docs/benchmarks.md."""
 

@@ -91,6 +91,10 @@ class Tools:
         """The disk's own speed: `source` read from end to end with direct I/O, nothing done to it."""
         return (self.example("raw_io"), "read", source)
 
+    def raw_write(self, path, size):
+        """As much written to `path` with direct I/O, and synced."""
+        return (self.example("raw_io"), "write", path, "--bytes", size)
+
     def two_pass_floor(self, source):
         """What no external sort in two passes can beat: `source` copied, and the copy copied."""
         return (self.example("raw_io"), "passes", source)

@@ -51,7 +51,9 @@ def pour(path):
 
 def main():
     program, *words = sys.argv[1:]
-    if program == "raw_io":
+    if program == "raw_io" and words[0] == "write":
+        Path(words[1]).write_bytes(b"raw")
+    elif program == "raw_io":
         pour(words[1])
     elif program == "view_reads":
         print(json.dumps({"reads": 10, "p50_us": 200.0}))

@@ -13,7 +13,7 @@ use super::Size;
 ///
 /// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
 /// with `merganser sort` as processes of their own, timed from start to end with the result synced,
-/// and check it with `merganser verify`. Their data and that of triton-disk goes into a folder in
+/// and check it with `merganser verify`. Their data, and that of triton-disk, goes into a folder in
 /// --dir that is removed.
 #[derive(Debug, Args)]
 #[command(

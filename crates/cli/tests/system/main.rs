@@ -5,6 +5,7 @@
 //! - `formats`: fixed, csv and keyed records, judged by a naive sort
 //! - `view`: ranges of a view, judged by the sorted file
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
+//! - `disks`: temporary files on two file systems, one of which runs full or vanishes; needs root
 //! - `crash`: killed at random moments, again and again
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
 //! - `memory`: what a sort may take, enforced by a memory control group
@@ -18,6 +19,7 @@
 
 mod crash;
 mod differential;
+mod disks;
 mod export;
 mod faults;
 mod formats;
