@@ -20,6 +20,7 @@ use storage::{Buffer, Directory, Storage};
 use super::bucket::{BucketSet, Piece, PieceSorter, slice_bytes};
 use super::stream::{PieceStream, SortedPiece, StreamOptions, least_memory_bytes};
 use super::{format, stream_room};
+use crate::activity::Activity;
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
@@ -271,7 +272,9 @@ impl BucketView {
             cache.pieces.push((number, None));
         }
         ahead.retain(|thread| !thread.is_finished());
+        let here = Activity::here();
         let work = move || {
+            let _worker = here.enroll("ahead");
             let sorted = shared.sort(number, 1);
             // Who wants the piece sorts it again and gets the error.
             shared.put(number, sorted.ok());
