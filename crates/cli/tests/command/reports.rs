@@ -80,13 +80,14 @@ fn every_way_to_a_result_is_reported() {
 #[test]
 fn what_was_predicted_stands_beside_what_was_counted() {
     let dir = folder();
-    let make = ["generate", "--format", "gensort", "--records", "800K", "-o", "input"];
+    let make = ["generate", "--format", "gensort", "--records", "1200K", "-o", "input"];
     prints(dir.path(), &make);
+    // A sample of some megabytes is read beyond what is predicted.
     let cases = [
-        ("merge", "40M", "-o", 2),
-        ("merge", "40M", "--view", 1),
-        ("distribute", "40M", "-o", 2),
-        ("distribute", "40M", "--view", 1),
+        ("merge", "60M", "-o", 2),
+        ("merge", "60M", "--view", 1),
+        ("distribute", "60M", "-o", 2),
+        ("distribute", "60M", "--view", 1),
         ("distribute", "1G", "-o", 1),
     ];
     for (number, (strategy, memory, result, passes)) in cases.into_iter().enumerate() {
@@ -100,7 +101,7 @@ fn what_was_predicted_stands_beside_what_was_counted() {
         assert_eq!(plan["strategy"], planned, "{what}");
         for (field, counted) in [("read_bytes", "reads"), ("written_bytes", "writes")] {
             let predicted = plan["predicted"][field].as_u64().expect("a number");
-            assert_eq!(predicted, passes * 80_000_000, "{what}");
+            assert_eq!(predicted, passes * 120_000_000, "{what}");
             let counted = sum(&report["activity"][counted]["bytes"]);
             assert_eq!(plan["measured"][field], counted, "{what}");
             let ratio = plan["ratio"][field].as_f64().expect("a number");

@@ -121,7 +121,7 @@ fn the_forecast_stands_beside_what_was_measured() {
     assert_eq!(plan["ratio"]["read_bytes"], 0.0, "nothing was read");
     assert!(plan["ratio"]["written_bytes"].is_null(), "nothing to be written was predicted");
     let page = page::page(&report);
-    let row = "<tr><th>Read</th><td>4 GB</td><td>0 B</td><td>0.00</td></tr>";
+    let row = "<tr><th>Read</th><td>4 GB</td><td>0 bytes</td><td>0.00</td></tr>";
     assert!(page.contains("<h2>Plan and run</h2>") && page.contains(row), "{page}");
 }
 
