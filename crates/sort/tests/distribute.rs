@@ -13,6 +13,7 @@ use sort::{
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Directory, Storage, StorageExt};
 use testkit::Random;
+use testkit::faulty::{Faulty, Plan};
 use testkit::oracle::check_sample;
 use testkit::patterns::{Layout, Pattern, Sample};
 
@@ -117,6 +118,28 @@ fn a_file_and_a_stream_are_the_sorted_bytes() {
     assert!(report.buckets > 4 && report.runs == 0, "{report:?}");
     assert!(report.run_bytes < 13 << 20, "{report:?}");
     assert!(case.to_writer(&input).0 == expected);
+}
+
+/// A stream's size shows at its end: one that ends soon needs no temporary files.
+#[test]
+fn a_short_stream_is_sorted_in_memory() {
+    let case = Case { memory_bytes: 16 << 20, ..Case::new(OrderSpec::new(LINES)) };
+    for (bytes, creates) in [(0, 0), (1, 0), (1 << 20, 0), (3 << 20, 1), (40 << 20, 1)] {
+        let input = random_lines(5, bytes);
+        let temp = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
+        let mut options = case.options();
+        options.temp = vec![Arc::clone(&temp) as Arc<dyn Directory>];
+        let reader = Box::new(std::io::Cursor::new(input.clone()));
+        let stream = Input::Stream { name: "stream".to_owned(), reader };
+        let mut out = Vec::new();
+        let report = sort(vec![stream], SortOutput::Writer(&mut out), &options, &Silent);
+        let report = report.expect("sorts");
+        assert!(out == model(&case.order, &input), "{bytes} bytes");
+        assert_eq!(report.input_bytes, input.len() as u64);
+        assert_eq!(temp.counts().creates, creates, "{bytes} bytes: {report:?}");
+        assert_eq!(options.budget.free_bytes(), case.memory_bytes, "all memory was given back");
+        assert!(report.memory_peak_bytes <= case.memory_bytes);
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Every operation of a small sort by distribution fails in turn: the answer is one error that names
-//! where, nothing hangs, all memory comes back, and without the fault the same call succeeds. And
-//! a sort that is cancelled ends at once.
+//! where, nothing hangs, all memory comes back, and without the fault the same call succeeds. Stages
+//! (reading, parting, storing on two disks, parting again, sorting buckets, writing) work at the same
+//! time, so what one of them meets must end the others: with an input that has no end, too. And a
+//! sort that is cancelled ends at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +22,6 @@ use testkit::{Random, within};
 
 const FIXED: Format = Format::Fixed { bytes: 16 };
 const MEMORY_BYTES: u64 = 3 << 20;
-const INPUT_BYTES: usize = 1_200_000;
 /// No call takes a hundredth of this.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -29,34 +30,70 @@ const LIMIT: Duration = Duration::from_secs(60);
 enum Place {
     Input,
     Temp,
+    /// The second of two disks, with two threads at work.
+    SecondDisk,
+    /// The temporary storage of a sort that trusts a lying key and has to part a bucket again.
+    TempTwice,
     Output,
     Folder,
+    /// The folder of a view whose buckets were parted again.
+    FolderTwice,
     /// The folder, while the view in it is read.
     Reading,
 }
 
-fn input() -> Vec<u8> {
-    let mut random = Random::new(1);
-    std::iter::repeat_with(|| random.bits().to_be_bytes()).take(INPUT_BYTES / 8).flatten().collect()
+impl Place {
+    fn parts_again(self) -> bool {
+        matches!(self, Place::TempTwice | Place::FolderTwice)
+    }
+
+    /// Two threads need more than one, and must not be able to sort all in memory.
+    fn memory_bytes(self) -> u64 {
+        if self == Place::SecondDisk { 4 << 20 } else { MEMORY_BYTES }
+    }
+
+    fn input_bytes(self) -> usize {
+        if self == Place::SecondDisk { 2_400_000 } else { 1_200_000 }
+    }
+
+    fn makes_view(self) -> bool {
+        matches!(self, Place::Folder | Place::FolderTwice)
+    }
 }
 
-fn expected() -> Vec<u8> {
-    let all = input();
+/// Random records, but where a bucket is to be parted again: their first byte is the same.
+fn input(place: Place) -> Vec<u8> {
+    let mut random = Random::new(1);
+    let bytes =
+        std::iter::repeat_with(|| random.bits().to_be_bytes()).take(place.input_bytes() / 8);
+    let mut bytes: Vec<u8> = bytes.flatten().collect();
+    if place.parts_again() {
+        bytes.iter_mut().step_by(16).for_each(|first| *first = 7);
+    }
+    bytes
+}
+
+fn expected(place: Place) -> Vec<u8> {
+    let all = input(place);
     let mut records: Vec<&[u8]> = all.chunks(16).collect();
     records.sort();
     records.concat()
 }
 
-fn options(temp: Arc<dyn Directory>, budget: &Budget) -> SortOptions {
+fn options(place: Place, temp: Arc<dyn Directory>, budget: &Budget) -> SortOptions {
+    let mut disks: Vec<Arc<dyn Directory>> = vec![temp];
+    if place == Place::SecondDisk {
+        disks.insert(0, MemoryDirectory::new());
+    }
     SortOptions {
         order: OrderSpec::new(FIXED),
         budget: budget.clone(),
-        threads: 1,
-        temp: vec![temp],
+        threads: disks.len(),
+        temp: disks,
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
-        strategy: Strategy::Distribute { uniform: false },
+        strategy: Strategy::Distribute { uniform: place.parts_again() },
     }
 }
 
@@ -84,27 +121,28 @@ fn call(
     budget: &Budget,
     progress: &dyn Progress,
 ) -> sort::Result<Vec<u8>> {
-    let quiet: Arc<dyn Directory> = MemoryDirectory::new();
-    let at = |wanted| if place == wanted { Arc::clone(faulty) } else { Arc::clone(&quiet) };
     if place == Place::Reading {
-        let _ = made;
         return read_view(faulty, budget);
     }
-    let source = at(Place::Input);
-    let inputs = vec![Input::Storage(source.open("in", false).or_else(|_| {
-        let file = source.create("in")?;
-        file.write_at(0, &input())?;
-        Ok::<Arc<dyn Storage>, std::io::Error>(file)
-    })?)];
-    let options = options(at(Place::Temp), budget);
-    if place == Place::Folder {
+    let quiet: Arc<dyn Directory> = MemoryDirectory::new();
+    let at = |here: bool| if here { Arc::clone(faulty) } else { Arc::clone(&quiet) };
+    let source = match place {
+        Place::Input => faulty.open("in", false)?,
+        _ => MemoryStorage::from_bytes("in", &input(place)) as Arc<dyn Storage>,
+    };
+    let inputs = vec![Input::Storage(source)];
+    let temp = matches!(place, Place::Temp | Place::SecondDisk | Place::TempTwice);
+    let options = options(place, at(temp), budget);
+    if place.makes_view() {
         let output = SortOutput::View { folder: Arc::clone(faulty), name: "x".to_owned() };
-        sort(inputs, output, &options, progress)?;
+        let report = sort(inputs, output, &options, progress)?;
+        assert_eq!(report.buckets_parted_again > 0, place.parts_again(), "{report:?}");
         return read_view(made, budget);
     }
-    let output = at(Place::Output).create("out")?;
+    let output = at(place == Place::Output).create("out")?;
     let report = sort(inputs, SortOutput::Storage(Arc::clone(&output)), &options, progress)?;
     assert!(report.buckets >= 3, "{report:?}");
+    assert_eq!(report.buckets_parted_again > 0, place.parts_again(), "{report:?}");
     // What arrived, not what a failing directory shows of it.
     let written = if place == Place::Output { made.open("out", false)? } else { output };
     Ok(written.read_vec(0, written.size() as usize)?)
@@ -113,11 +151,15 @@ fn call(
 fn call_with(place: Place, fault: Option<Fault>) -> (bool, bool, Counts) {
     let base: Arc<dyn Directory> = MemoryDirectory::new();
     match place {
-        Place::Input => base.create("in").expect("new").write_at(0, &input()).expect("writes"),
+        Place::Input => {
+            let file = base.create("in").expect("new");
+            file.write_at(0, &input(place)).expect("writes");
+        }
         Place::Reading => {
             let folder = SortOutput::View { folder: Arc::clone(&base), name: "x".to_owned() };
-            let from = Input::Storage(MemoryStorage::from_bytes("in", &input()));
-            let options = options(MemoryDirectory::new(), &Budget::new(MEMORY_BYTES));
+            let from = Input::Storage(MemoryStorage::from_bytes("in", &input(place)));
+            let options =
+                options(place, MemoryDirectory::new(), &Budget::new(place.memory_bytes()));
             sort(vec![from], folder, &options, &Silent).expect("makes the view");
         }
         _ => {}
@@ -125,16 +167,16 @@ fn call_with(place: Place, fault: Option<Fault>) -> (bool, bool, Counts) {
     let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
     let what = format!("{place:?}, {plan}");
     let faulty = Faulty::new(Arc::clone(&base), plan);
-    let budget = Budget::new(MEMORY_BYTES);
+    let budget = Budget::new(place.memory_bytes());
     let (failing, made, of_call) = (Arc::clone(&faulty), Arc::clone(&base), budget.clone());
     let done = within(&what, LIMIT, move || {
         let failing: Arc<dyn Directory> = failing;
         call(place, &failing, &made, &of_call, &Silent)
     });
-    assert_eq!(budget.free_bytes(), MEMORY_BYTES, "{what}: all memory was given back");
+    assert_eq!(budget.free_bytes(), place.memory_bytes(), "{what}: all memory was given back");
     let fired = !faulty.fired().is_empty();
     match &done {
-        Ok(bytes) => assert!(*bytes == expected(), "{what}: wrong bytes"),
+        Ok(bytes) => assert!(*bytes == expected(place), "{what}: wrong bytes"),
         Err(error) => {
             let text = error.to_string();
             assert!(text.contains("memory") && fired, "{what}: '{text}'");
@@ -151,15 +193,18 @@ fn sweep(place: Place) -> u64 {
     let (_, _, quiet) = call_with(place, None);
     let mut failures = 0;
     // A sample that came up short is only smaller.
-    let kinds: [(u64, Nth, bool); 5] = [
+    let kinds: [(u64, Nth, bool); 6] = [
         (quiet.reads, |nth| Fault::FailRead { nth }, true),
         (quiet.reads, |nth| Fault::ShortRead { nth }, false),
         (quiet.writes, |nth| Fault::FailWrite { nth }, true),
         (quiet.syncs, |nth| Fault::FailSync { nth }, true),
         (quiet.creates, |nth| Fault::FailCreate { nth }, true),
+        (quiet.renames, |nth| Fault::FailRename { nth }, true),
     ];
+    // Two passes have many operations alike.
+    let stride = if place.parts_again() { 3 } else { 1 };
     for (count, fault, surely) in kinds {
-        for nth in 1..=count {
+        for nth in (1..=count).step_by(stride) {
             let (fired, failed, _) = call_with(place, Some(fault(nth)));
             assert!(!surely || !fired || failed, "{:?} went unnoticed", fault(nth));
             failures += u64::from(failed);
@@ -189,6 +234,21 @@ fn failing_temporary_storage() {
 }
 
 #[test]
+fn a_failing_disk_beside_a_good_one() {
+    assert!(sweep(Place::SecondDisk) > 10);
+}
+
+#[test]
+fn failing_temporary_storage_while_buckets_are_parted_again() {
+    assert!(sweep(Place::TempTwice) > 15);
+}
+
+#[test]
+fn a_failing_view_folder_while_buckets_are_parted_again() {
+    assert!(sweep(Place::FolderTwice) > 15);
+}
+
+#[test]
 fn a_failing_output() {
     assert!(sweep(Place::Output) > 2);
 }
@@ -205,7 +265,7 @@ fn a_view_that_fails_while_it_is_read() {
 
 #[test]
 fn a_flipped_bit_is_never_handed_on() {
-    for place in [Place::Temp, Place::Reading] {
+    for place in [Place::Temp, Place::SecondDisk, Place::Reading] {
         let (_, _, quiet) = call_with(place, None);
         for nth in 1..=quiet.reads {
             call_with(place, Some(Fault::FlipRead { nth }));
@@ -213,6 +273,46 @@ fn a_flipped_bit_is_never_handed_on() {
         for nth in 1..=quiet.writes {
             call_with(place, Some(Fault::FlipWrite { nth }));
         }
+    }
+}
+
+/// Random bytes without end; counts them.
+struct Endless(Random, Arc<AtomicU64>);
+
+impl std::io::Read for Endless {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = out.len().min(64 << 10);
+        out[..n].copy_from_slice(&self.0.bytes(n));
+        self.1.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// What fails stops whoever reads, parts or stores; who would go on would never end.
+#[test]
+fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
+    for (nth, disks) in [(1, 1), (2, 2), (9, 1), (9, 2), (30, 2)] {
+        let what = format!("write {nth}, {disks} disks");
+        let plan = Plan { seed: nth, faults: vec![Fault::FailWrite { nth }] };
+        let faulty: Arc<dyn Directory> = Faulty::new(MemoryDirectory::new(), plan);
+        let read = Arc::new(AtomicU64::new(0));
+        let reader = Box::new(Endless(Random::new(nth), Arc::clone(&read)));
+        let memory_bytes = Place::SecondDisk.memory_bytes();
+        let budget = Budget::new(memory_bytes);
+        let mut options = options(Place::Temp, faulty, &budget);
+        options.threads = 2;
+        options.temp.resize_with(disks, || MemoryDirectory::new());
+        let input = Input::Stream { name: "endless".to_owned(), reader };
+        let done = within(&what, LIMIT, move || {
+            let output = SortOutput::Storage(MemoryStorage::new("out"));
+            sort(vec![input], output, &options, &Silent)
+        });
+        let error = done.expect_err("a write failed").to_string();
+        assert!(error.contains("FailWrite"), "{what}: {error}");
+        assert_eq!(budget.free_bytes(), memory_bytes, "{what}: all memory was given back");
+        // A block or more a write; then what was in memory, and what was under way.
+        let read = read.load(Ordering::Relaxed);
+        assert!(read < 8 * memory_bytes, "{what}: {read} bytes were read");
     }
 }
 

@@ -76,6 +76,8 @@ enum Call {
     ToViewInPasses,
     Materialize,
     Consume,
+    MaterializeBuckets,
+    ConsumeBuckets,
     ToStorageInPasses,
 }
 
@@ -87,8 +89,8 @@ impl Call {
             Call::ToView => to_view(world),
             Call::ToViewInPasses => to_view_in_passes(world),
             Call::ToStorageInPasses => to_storage_in_passes(world),
-            Call::Materialize => copy_out(world, false),
-            Call::Consume => copy_out(world, true),
+            Call::Materialize | Call::MaterializeBuckets => copy_out(world, false),
+            Call::Consume | Call::ConsumeBuckets => copy_out(world, true),
         }
     }
 
@@ -102,7 +104,11 @@ impl Call {
     }
 
     fn memory_bytes(self) -> u64 {
-        if self.sizes().0 == SHORT_BYTES { PASSES_MEMORY_BYTES } else { MEMORY_BYTES }
+        if self.sizes().0 == SHORT_BYTES || self.copies_buckets() {
+            PASSES_MEMORY_BYTES
+        } else {
+            MEMORY_BYTES
+        }
     }
 
     /// Every so manieth operation fails: calls of many records take their time.
@@ -116,7 +122,11 @@ impl Call {
 
     /// Whether it begins with a view, and goes on where it was interrupted.
     fn copies(self) -> bool {
-        matches!(self, Call::Materialize | Call::Consume)
+        matches!(self, Call::Materialize | Call::Consume) || self.copies_buckets()
+    }
+
+    fn copies_buckets(self) -> bool {
+        matches!(self, Call::MaterializeBuckets | Call::ConsumeBuckets)
     }
 }
 
@@ -148,6 +158,15 @@ fn to_view(world: &World) -> sort::Result<()> {
     let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     let report = sort(inputs(world)?, target, &options, &Silent)?;
     assert!(report.runs >= 3, "{} runs", report.runs);
+    Ok(())
+}
+
+fn to_buckets(world: &World) -> sort::Result<()> {
+    let target = SortOutput::View { folder: Arc::clone(&world.folder), name: "x".to_owned() };
+    let mut options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
+    options.strategy = Strategy::Distribute { uniform: false };
+    let report = sort(inputs(world)?, target, &options, &Silent)?;
+    assert!(report.buckets >= 3, "{} buckets", report.buckets);
     Ok(())
 }
 
@@ -232,7 +251,9 @@ fn before(call: Call) -> World {
         folder: MemoryDirectory::new(),
         budget: Budget::new(call.memory_bytes()),
     };
-    if call.copies() {
+    if call.copies_buckets() {
+        to_buckets(&world).expect("makes the view");
+    } else if call.copies() {
         to_view(&world).expect("makes the view");
     }
     world
@@ -395,12 +416,33 @@ fn consuming_survives_a_failing_output() {
 }
 
 #[test]
+fn materializing_buckets_survives_a_failing_view() {
+    assert!(sweep(Call::MaterializeBuckets, Place::Folder) > 10);
+}
+
+#[test]
+fn materializing_buckets_survives_a_failing_output() {
+    assert!(sweep(Call::MaterializeBuckets, Place::Disk) > 20);
+}
+
+#[test]
+fn consuming_buckets_survives_a_failing_view() {
+    assert!(sweep(Call::ConsumeBuckets, Place::Folder) > 10);
+}
+
+#[test]
+fn consuming_buckets_survives_a_failing_output() {
+    assert!(sweep(Call::ConsumeBuckets, Place::Disk) > 20);
+}
+
+#[test]
 fn a_flipped_bit_in_a_view_is_never_copied_out() {
-    let start = before(Call::Materialize);
-    let (_, _, quiet) = call_with(Call::Materialize, &start, Place::Folder, None);
-    for nth in 1..=quiet.reads {
-        let flip = Some(Fault::FlipRead { nth });
-        call_with(Call::Materialize, &start, Place::Folder, flip);
+    for call in [Call::Materialize, Call::MaterializeBuckets] {
+        let start = before(call);
+        let (_, _, quiet) = call_with(call, &start, Place::Folder, None);
+        for nth in 1..=quiet.reads {
+            call_with(call, &start, Place::Folder, Some(Fault::FlipRead { nth }));
+        }
     }
 }
 

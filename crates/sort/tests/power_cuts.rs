@@ -24,9 +24,14 @@ const MEMORY_BYTES: u64 = 3_200_000;
 const COPY_MEMORY_BYTES: u64 = 2_450_000;
 const FORMAT: Format = Format::Fixed { bytes: 16 };
 
+/// Every third one is the same: a bucket of its own, which is handed out in slices.
 fn records() -> Vec<u8> {
     let mut random = Random::new(5);
-    std::iter::repeat_with(|| random.bits().to_be_bytes()).take(120_000).flatten().collect()
+    let mut record = |number: usize| {
+        let bits = u128::from(random.bits()) << 64 | u128::from(random.bits());
+        if number.is_multiple_of(3) { [0x77; 16] } else { bits.to_be_bytes() }
+    };
+    (0..60_000).flat_map(&mut record).collect()
 }
 
 fn expected() -> Vec<u8> {
@@ -36,7 +41,20 @@ fn expected() -> Vec<u8> {
     records.concat()
 }
 
-fn make_view(folder: &Arc<dyn Directory>, compression: Compression) -> sort::Result<()> {
+/// How a view is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Merged(Compression),
+    Distributed,
+}
+
+const MERGED: Made = Made::Merged(Compression::Off);
+
+fn make_view(folder: &Arc<dyn Directory>, made: Made) -> sort::Result<()> {
+    let (compression, strategy) = match made {
+        Made::Merged(compression) => (compression, Strategy::Merge),
+        Made::Distributed => (Compression::Off, Strategy::Distribute { uniform: false }),
+    };
     let options = SortOptions {
         order: OrderSpec::new(FORMAT),
         budget: Budget::new(MEMORY_BYTES),
@@ -45,12 +63,13 @@ fn make_view(folder: &Arc<dyn Directory>, compression: Compression) -> sort::Res
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(compression),
         top: None,
-        strategy: Strategy::Merge,
+        strategy,
     };
     let inputs = vec![Input::Storage(MemoryStorage::from_bytes("input", &records()))];
     let target = SortOutput::View { folder: Arc::clone(folder), name: "x".to_owned() };
     let report = sort(inputs, target, &options, &Silent)?;
-    assert!(report.runs >= 3, "{} runs", report.runs);
+    assert!(report.runs.max(report.buckets) >= 3, "{report:?}");
+    assert_eq!(report.buckets > 0, made == Made::Distributed);
     Ok(())
 }
 
@@ -112,13 +131,22 @@ fn cut(nth: u64, seed: u64) -> Plan {
 
 #[test]
 fn a_view_exists_whole_or_not_at_all() {
+    cut_sorts(MERGED);
+}
+
+#[test]
+fn a_view_of_buckets_exists_whole_or_not_at_all() {
+    cut_sorts(Made::Distributed);
+}
+
+fn cut_sorts(made: Made) {
     let quiet = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
     let changes = {
         let folder = Arc::clone(&quiet) as Arc<dyn Directory>;
-        make_view(&folder, Compression::Off).expect("sorts");
+        make_view(&folder, made).expect("sorts");
         quiet.counts().changes
     };
-    assert!(changes > 30, "{changes} changes");
+    assert!(changes > 20, "{changes} changes");
     let expected = expected();
     let (mut whole, mut none) = (0, 0);
     for nth in 1..=changes {
@@ -127,8 +155,8 @@ fn a_view_exists_whole_or_not_at_all() {
             let faulty = Faulty::new(MemoryDirectory::new(), cut(nth, seed));
             let folder = Arc::clone(&faulty) as Arc<dyn Directory>;
             let sorting = Arc::clone(&folder);
-            let made = within(&what, LIMIT, move || make_view(&sorting, Compression::Off));
-            assert!(made.is_err(), "{what}: nobody noticed");
+            let sorted = within(&what, LIMIT, move || make_view(&sorting, made));
+            assert!(sorted.is_err(), "{what}: nobody noticed");
             faulty.crash().expect("comes back");
             match read_view(&folder) {
                 Ok(bytes) => {
@@ -152,9 +180,9 @@ fn a_view_exists_whole_or_not_at_all() {
 
 /// Cuts the power at one change after the other while a view is copied out, and once more while
 /// the interrupted copy goes on; then lets it end.
-fn cut_copies(consume: bool, compression: Compression) {
+fn cut_copies(consume: bool, made: Made) {
     let view: Arc<dyn Directory> = MemoryDirectory::new();
-    make_view(&view, compression).expect("sorts");
+    make_view(&view, made).expect("sorts");
     let expected = expected();
     let machine = |nth, seed| {
         let disk = Faulty::new(MemoryDirectory::new(), cut(nth, seed));
@@ -212,17 +240,27 @@ fn cut_copies(consume: bool, compression: Compression) {
 
 #[test]
 fn a_copy_goes_on_where_the_power_went() {
-    cut_copies(false, Compression::Off);
+    cut_copies(false, MERGED);
 }
 
 #[test]
 fn a_consumed_view_and_its_output_together_are_always_whole() {
-    cut_copies(true, Compression::Off);
+    cut_copies(true, MERGED);
 }
 
 #[test]
 fn a_consumed_packed_view_goes_on_too() {
-    cut_copies(true, Compression::Lz4);
+    cut_copies(true, Made::Merged(Compression::Lz4));
+}
+
+#[test]
+fn a_copy_of_buckets_goes_on_where_the_power_went() {
+    cut_copies(false, Made::Distributed);
+}
+
+#[test]
+fn consumed_buckets_and_their_output_together_are_always_whole() {
+    cut_copies(true, Made::Distributed);
 }
 
 fn sort_away(disk: &Arc<dyn Directory>, folder: &Arc<dyn Directory>) -> sort::Result<u64> {
@@ -365,9 +403,19 @@ impl Progress for Watch {
 
 #[test]
 fn consuming_gives_space_back_as_it_goes() {
+    consume_watched(MERGED);
+}
+
+/// Within the bucket of one key, too.
+#[test]
+fn consuming_buckets_gives_space_back_as_it_goes() {
+    consume_watched(Made::Distributed);
+}
+
+fn consume_watched(made: Made) {
     let faulty = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
     let folder = Arc::clone(&faulty) as Arc<dyn Directory>;
-    make_view(&folder, Compression::Off).expect("sorts");
+    make_view(&folder, made).expect("sorts");
     let before = faulty.used_bytes();
     let disk: Arc<dyn Directory> = MemoryDirectory::new();
     let watch = Watch(faulty, Mutex::default());

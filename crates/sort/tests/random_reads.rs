@@ -49,6 +49,21 @@ fn check(what: &str, mut runs: Vec<Vec<String>>) {
             assert_eq!(n, len.min(sorted.len() - at), "{what}: {len} bytes at {at}");
             assert!(out[..n] == sorted[at..at + n], "{what}: {len} bytes at {at}");
         }
+        for _ in 0..20 {
+            let (a, b) = (random.index(sorted.len() + 1), random.index(sorted.len() + 1));
+            let (from, to) = (a.min(b), a.max(b));
+            let mut stream = view.stream(from as u64..to as u64).expect("begins");
+            let mut at = from;
+            while let Some(bytes) = stream.next_bytes().expect("streams") {
+                assert!(sorted[at..].starts_with(bytes), "{what}: {from}..{to}, at {at}");
+                at += bytes.len();
+            }
+            assert_eq!(at, to, "{what}: {from}..{to}");
+            let record = random.index(all.len());
+            let place: usize = all[..record].iter().map(String::len).sum();
+            let found = view.offset_of_record(record as u64).expect("finds");
+            assert_eq!(found, place as u64, "{what}: record {record}");
+        }
     }
 }
 
@@ -79,4 +94,17 @@ fn runs_that_follow_one_another_or_hold_other_keys() {
     };
     check("lopsided", (0..RUNS).map(lopsided).collect());
     check("all equal", vec![vec!["same line\n".to_owned(); 5000]; RUNS]);
+}
+
+/// Keys longer than fences hold, most of which begin alike: what fences say of them is open.
+#[test]
+fn runs_of_long_keys_that_begin_alike() {
+    let mut random = Random::new(3);
+    let mut line = |_| {
+        let len = 10_000_f64.powf(random.fraction()) as usize;
+        let byte = ["a", "b", "c"][random.index(3)];
+        format!("{}{:03}\n", byte.repeat(len), random.below(1000))
+    };
+    let mut run = |_| (0..250).map(&mut line).collect();
+    check("long", (0..3).map(&mut run).collect());
 }

@@ -9,7 +9,7 @@ use sort::activity::{Activity, State, wait};
 use sort::output::consumed_into;
 use sort::run::Compression;
 use sort::view::MANIFEST_NAME;
-use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
+use sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
 use storage::file::FileDirectory;
 use storage::{Directory, Storage};
 
@@ -39,20 +39,24 @@ pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
 
 /// Opens everything, sorts, makes the result visible, and reports.
 fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
+    let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));
+    let temp = temp.collect::<Result<Vec<_>, _>>()?;
+    if sorting.explain {
+        let text = explain(config, sorting, &temp, cancel)?.to_string();
+        let written = io::stdout().write_all(text.as_bytes());
+        return written.map_err(|error| Failure::on_stdout(&error));
+    }
+    let plan = prediction(config, sorting, &temp, cancel);
     let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
-    let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));
-    let temp = temp.collect::<Result<Vec<_>, _>>()?;
     let options = options(config, sorting, &temp);
-    if sorting.explain {
-        return explain(config, sorting, options, cancel);
-    }
     let told = |done: report::Done| report::Done {
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: sorting.destination.to_string(),
         memory_limit_bytes: config.memory_bytes,
         memory: options.budget.owner_peaks(),
+        plan,
         ..done
     };
     if sorting.consume {
@@ -162,13 +166,14 @@ fn open_inputs(config: &SortConfig, cancel: &Cancel) -> Result<Vec<sort::run::In
     config.inputs.iter().map(open).collect()
 }
 
-/// Prints what would be done, and does nothing.
+/// What is going to be done, and what that is likely to cost.
 fn explain(
     config: &SortConfig,
     sorting: &Sorting,
-    mut options: SortOptions,
+    temp: &[Arc<FileDirectory>],
     cancel: &Cancel,
-) -> Result<(), Failure> {
+) -> Result<Explanation, Failure> {
+    let mut options = options(config, sorting, temp);
     let to_view = if let Destination::View(path) = &sorting.destination {
         let parent = path.parent().filter(|parent| *parent != Path::new(""));
         options.temp = vec![open_folder(parent.unwrap_or(Path::new(".")))?];
@@ -176,9 +181,20 @@ fn explain(
     } else {
         false
     };
-    let explained = ::sort::explain(open_inputs(config, cancel)?, to_view, &options)?;
-    let text = explained.to_string();
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+    Ok(::sort::explain(open_inputs(config, cancel)?, to_view, &options)?)
+}
+
+/// What a report compares the run with; nothing where nobody reports, or where nothing can be
+/// known before. What is wrong with a sort is told by the sort.
+fn prediction(
+    config: &SortConfig,
+    sorting: &Sorting,
+    temp: &[Arc<FileDirectory>],
+    cancel: &Cancel,
+) -> Option<Explanation> {
+    let whole = sorting.top.is_none() && !sorting.consume && !sorting.merge;
+    let known = sorting.report.is_some() && whole && size_of(&config.inputs).is_some();
+    known.then(|| explain(config, sorting, temp, cancel).ok()).flatten()
 }
 
 /// Merges inputs that are sorted already.

@@ -76,6 +76,59 @@ fn every_way_to_a_result_is_reported() {
     assert!(read("again") == read("out"), "a report changes nothing");
 }
 
+/// Both strategies, to a file and to a view, and one pass.
+#[test]
+fn what_was_predicted_stands_beside_what_was_counted() {
+    let dir = folder();
+    let make = ["generate", "--format", "gensort", "--records", "1200K", "-o", "input"];
+    prints(dir.path(), &make);
+    // A sample of some megabytes is read beyond what is predicted.
+    let cases = [
+        ("merge", "60M", "-o", 2),
+        ("merge", "60M", "--view", 1),
+        ("distribute", "60M", "-o", 2),
+        ("distribute", "60M", "--view", 1),
+        ("distribute", "1G", "-o", 1),
+    ];
+    for (number, (strategy, memory, result, passes)) in cases.into_iter().enumerate() {
+        let (out, strategy_flag) = (format!("out{number}"), format!("--strategy={strategy}"));
+        let sort = ["sort", "input", "--format=fixed:100", "--key=0:10", "--memory", memory];
+        let sort = [&sort[..], &[&strategy_flag, result, &out]].concat();
+        let report = reported(dir.path(), &sort);
+        let plan = &report["plan"];
+        let what = format!("{strategy} {memory} {result}: {plan:#}");
+        let planned = if passes == 1 && result == "-o" { "one pass" } else { strategy };
+        assert_eq!(plan["strategy"], planned, "{what}");
+        for (field, counted) in [("read_bytes", "reads"), ("written_bytes", "writes")] {
+            let predicted = plan["predicted"][field].as_u64().expect("a number");
+            assert_eq!(predicted, passes * 120_000_000, "{what}");
+            let counted = sum(&report["activity"][counted]["bytes"]);
+            assert_eq!(plan["measured"][field], counted, "{what}");
+            let ratio = plan["ratio"][field].as_f64().expect("a number");
+            assert!((ratio - counted as f64 / predicted as f64).abs() < 1e-9, "{what}");
+            assert!((0.95..1.05).contains(&ratio), "{field} {ratio}: {what}");
+        }
+        for field in ["seconds", "processor_seconds"] {
+            assert!(plan["ratio"][field].as_f64().is_some_and(|ratio| ratio > 0.0), "{what}");
+        }
+        let workers = report["activity"]["workers"].as_array().expect("a list");
+        let names = workers.iter().map(|worker| worker["name"].as_str().expect("a name"));
+        let names: Vec<&str> = names.map(|name| name.split(' ').next().expect("one")).collect();
+        let expected: &[&str] = match (planned, result) {
+            ("distribute", "-o") => &["sort", "read", "part", "write", "bucket"],
+            ("distribute", _) => &["sort", "read", "part", "write"],
+            ("merge", "-o") => &["sort", "read", "merge", "write"],
+            _ => &["sort", "read"],
+        };
+        assert!(expected.iter().all(|name| names.contains(name)), "{names:?}: {what}");
+    }
+    let copy = reported(dir.path(), &["materialize", "out3", "-o", "copy"]);
+    assert!(copy["plan"].is_null());
+    let workers = copy["activity"]["workers"].as_array().expect("a list").iter();
+    let busy = |w: &Value| sum(&w["state_ns"]["busy"]) > 0 && w["name"] != "write";
+    assert!(workers.clone().any(busy), "buckets are sorted by somebody: {workers:?}");
+}
+
 #[test]
 fn a_page_shows_names_as_text() {
     let dir = with_lines();

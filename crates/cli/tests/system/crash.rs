@@ -2,6 +2,7 @@
 //! same command run again succeeds.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,6 +12,8 @@ use crate::harness::{
     Chance, Folder, asked, fails, merganser, merganser_itself, names, prints, small_memory,
     sorted_lines, view_of,
 };
+
+const STRATEGIES: [&str; 2] = ["--strategy=merge", "--strategy=distribute"];
 
 fn crashes() -> u64 {
     asked("MERGANSER_CRASHES", 10)
@@ -75,14 +78,18 @@ fn ended_by(mut child: Child, signal: libc::c_int) -> ExitStatus {
 
 #[test]
 fn a_killed_sort_leaves_no_half_view() {
+    STRATEGIES.iter().for_each(|strategy| kill_sorts_to_a_view(strategy));
+}
+
+fn kill_sorts_to_a_view(strategy: &str) {
     let mut f = Fixture::new();
     let memory = f.memory.clone();
-    let arguments = ["sort", &*memory, "input", "--view", "x.view"];
+    let arguments = ["sort", &*memory, strategy, "input", "--view", "x.view"];
     let time = f.time_of(&arguments);
     let complete = names(&f.folder.at("x.view"));
     remove(&f.folder.at("x.view"));
     let mut killed = 0;
-    for _ in 0..crashes() {
+    for _ in 0..crashes().div_ceil(2) {
         killed += u64::from(f.disturb(&arguments, time, libc::SIGKILL).signal().is_some());
         f.input_is_whole();
         if f.folder.at("x.view").exists() {
@@ -95,22 +102,27 @@ fn a_killed_sort_leaves_no_half_view() {
         assert_eq!(names(&f.folder.at("x.view")), complete);
         remove(&f.folder.at("x.view"));
     }
-    eprintln!("killed {killed} of {}; left: {:?}", crashes(), f.folder.names());
+    eprintln!("killed {killed} of {} with {strategy}", crashes().div_ceil(2));
 }
 
 #[test]
 fn a_killed_sort_leaves_the_output_old_or_new() {
+    STRATEGIES.iter().for_each(|strategy| kill_sorts_to_a_file(strategy));
+}
+
+fn kill_sorts_to_a_file(strategy: &str) {
     let mut f = Fixture::new();
     let memory = f.memory.clone();
-    let arguments = ["sort", &*memory, "input", "-T", "temp", "-o", "out"];
+    let arguments = ["sort", &*memory, strategy, "input", "-T", "temp", "-o", "out"];
     let time = f.time_of(&arguments);
-    for _ in 0..crashes() {
+    for _ in 0..crashes().div_ceil(2) {
         f.folder.write("out", b"precious");
         let status = f.disturb(&arguments, time, libc::SIGKILL);
         f.input_is_whole();
         let out = fs::read(f.folder.at("out")).expect("never missing");
         assert!(out == b"precious" || out == f.sorted, "{status}: {} bytes", out.len());
         assert!(!status.success() || out == f.sorted);
+        assert_eq!(names(&f.folder.at("temp")), [""; 0], "temporary files have no names");
     }
     prints(merganser(arguments).current_dir(f.folder.path()));
     assert!(fs::read(f.folder.at("out")).expect("there") == f.sorted);
@@ -133,15 +145,19 @@ fn a_killed_sort_onto_its_input_leaves_it_old_or_new() {
 /// Killed again and again at the same view, until it comes through.
 #[test]
 fn a_killed_materialize_continues() {
+    STRATEGIES.iter().for_each(|strategy| kill_copies(strategy));
+}
+
+fn kill_copies(strategy: &str) {
     let mut f = Fixture::new();
     let memory = f.memory.clone();
-    let view = view_of(&f.folder, &f.folder.at("input"), &[&memory]);
+    let view = view_of(&f.folder, &f.folder.at("input"), &[&memory, strategy]);
     let arguments = ["materialize", "--consume", "made.view", "-o", "out"];
     let time = f.time_of(&arguments);
     for _ in 0..crashes().div_ceil(2) {
         remove(&view);
         let _ = fs::remove_file(f.folder.at("out"));
-        view_of(&f.folder, &f.folder.at("input"), &[&memory]);
+        view_of(&f.folder, &f.folder.at("input"), &[&memory, strategy]);
         let mut kills = 0;
         // A later try may be given little time, so their number is bounded.
         for share in [2, 2, 3, 4, 8] {
@@ -221,9 +237,12 @@ fn a_killed_sort_that_consumes_its_input_goes_on() {
 fn an_interrupted_command_cleans_up() {
     let mut f = Fixture::new();
     let memory = f.memory.clone();
-    let sorts: [&[&str]; 2] = [
-        &["sort", &memory, "input", "-T", "temp", "-o", "out"],
-        &["sort", &memory, "input", "--view", "out"],
+    let [merge, distribute] = STRATEGIES;
+    let sorts: [&[&str]; 4] = [
+        &["sort", &memory, merge, "input", "-T", "temp", "-o", "out"],
+        &["sort", &memory, merge, "input", "--view", "out"],
+        &["sort", &memory, distribute, "input", "-T", "temp", "-o", "out"],
+        &["sort", &memory, distribute, "input", "--view", "out"],
     ];
     for arguments in sorts {
         let time = f.time_of(arguments);
@@ -240,6 +259,47 @@ fn an_interrupted_command_cleans_up() {
             let told = status.code() == Some(128 + signal) || status.signal() == Some(signal);
             assert!(status.success() || told, "{status}");
         }
+    }
+}
+
+/// All stages are at work when the signal comes, and none of them would end by itself: the input
+/// has no end.
+#[test]
+fn a_signal_ends_all_stages_at_once() {
+    const MEMORY_BYTES: usize = 32 << 20;
+    let mut f = Fixture::new();
+    let memory = format!("--memory={MEMORY_BYTES}");
+    for (strategy, result, signal) in
+        STRATEGIES.into_iter().flat_map(|s| [(s, "-o", libc::SIGINT), (s, "--view", libc::SIGTERM)])
+    {
+        let arguments = ["sort", &memory, strategy, "-T", "temp", "-", result, "out"];
+        let mut child = f.command(&arguments).stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let content = f.chance.lines(1 << 20);
+        // Twice what its memory holds has passed when the signal comes.
+        let (passed_to, passed) = std::sync::mpsc::channel();
+        let feeder = std::thread::spawn(move || {
+            for mebibytes in 0.. {
+                if stdin.write_all(&content).is_err() {
+                    return;
+                }
+                if mebibytes << 20 == 2 * MEMORY_BYTES {
+                    passed_to.send(()).expect("somebody waits");
+                }
+            }
+        });
+        passed.recv().expect("it takes its input");
+        let start = Instant::now();
+        let status = ended_by(child, signal);
+        let took = start.elapsed();
+        feeder.join().expect("its pipe is closed");
+        let what = format!("{arguments:?}, signal {signal}: {status} after {took:?}");
+        assert_eq!(status.code(), Some(128 + signal), "{what}");
+        // After ten seconds the process just ends.
+        assert!(took < Duration::from_secs(5), "{what}");
+        assert_eq!(names(&f.folder.at("temp")), [""; 0], "{what}");
+        assert_eq!(f.folder.names(), ["input", "temp"], "{what}");
+        eprintln!("{what}");
     }
 }
 

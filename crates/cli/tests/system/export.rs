@@ -26,7 +26,11 @@ impl Exported {
         let folder = Folder::new();
         let input = folder.write("input", &content);
         let options = format!("--memory={memory}");
-        fs::rename(view_of(&folder, &input, &[&options]), folder.at("big.view")).expect("renamed");
+        for (strategy, name) in [("merge", "big.view"), ("distribute", "buckets.view")] {
+            let strategy = format!("--strategy={strategy}");
+            let view = view_of(&folder, &input, &[&options, &strategy]);
+            fs::rename(view, folder.at(name)).expect("renamed");
+        }
         let small = folder.write("small", b"b\na\n");
         fs::rename(view_of(&folder, &small, &[]), folder.at("small.view")).expect("renamed");
         Self::serve(folder, sorted)
@@ -34,7 +38,7 @@ impl Exported {
 
     fn serve(folder: Folder, sorted: Vec<u8>) -> Self {
         let mut server = merganser_itself(["export"])
-            .args([folder.at("big.view"), folder.at("small.view")])
+            .args(["big.view", "buckets.view", "small.view"].map(|name| folder.at(name)))
             .arg("--nbd")
             .arg(folder.at("s"))
             .stderr(Stdio::piped())
@@ -97,16 +101,20 @@ fn skipped(program: &str) -> bool {
 fn clients_read_the_sorted_file() {
     let e = Exported::new();
     if !skipped("nbdcopy") {
-        prints(Command::new("nbdcopy").arg(e.uri("")).arg(e.copy()));
-        assert!(fs::read(e.copy()).expect("copied") == e.sorted);
+        for export in ["", "buckets"] {
+            prints(Command::new("nbdcopy").arg(e.uri(export)).arg(e.copy()));
+            assert!(fs::read(e.copy()).expect("copied") == e.sorted, "export '{export}'");
+        }
         let small = prints(Command::new("nbdcopy").arg(e.uri("small")).arg("-"));
         assert_eq!(small, b"a\nb\n");
     }
     if !skipped("qemu-img") {
         let convert = ["convert", "-f", "raw", "-O", "raw"];
-        prints(Command::new("qemu-img").args(convert).arg(e.uri("big")).arg(e.copy()));
-        let copy = fs::read(e.copy()).expect("converted");
-        assert!(copy.starts_with(&e.sorted) && copy.len() < e.sorted.len() + 512);
+        for export in ["big", "buckets"] {
+            prints(Command::new("qemu-img").args(convert).arg(e.uri(export)).arg(e.copy()));
+            let copy = fs::read(e.copy()).expect("converted");
+            assert!(copy.starts_with(&e.sorted) && copy.len() < e.sorted.len() + 512, "{export}");
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::harness::{
     sorted_lines, view_of,
 };
 
+const STRATEGIES: [&str; 2] = ["--strategy=merge", "--strategy=distribute"];
+
 /// A file system of `bytes` in memory, as long as this lives.
 struct SmallDisk {
     folder: Folder,
@@ -82,9 +84,18 @@ fn a_full_disk_under_the_output() {
 
 #[test]
 fn a_full_disk_under_the_runs() {
+    full_disk_under_temporary_files("merge");
+}
+
+#[test]
+fn a_full_disk_under_the_buckets() {
+    full_disk_under_temporary_files("distribute");
+}
+
+fn full_disk_under_temporary_files(strategy: &str) {
     let (folder, input, content, memory) = large_input();
     let Some(disk) = SmallDisk::new(content.len() as u64 / 2) else { return };
-    let mut sort = merganser(["sort", &memory, "-T"]);
+    let mut sort = merganser(["sort", &memory, "--strategy", strategy, "-T"]);
     sort.arg(disk.path()).arg(&input).arg("-o").arg(folder.at("out"));
     let sentence = fails(&mut sort);
     assert!(sentence.contains("No space left"), "{sentence}");
@@ -92,7 +103,8 @@ fn a_full_disk_under_the_runs() {
     assert_eq!(folder.names(), ["input"], "no debris");
 
     let view = disk.path().join("x.view");
-    let sentence = fails(merganser(["sort", &memory]).arg(&input).arg("--view").arg(&view));
+    let mut sort = merganser(["sort", &memory, "--strategy", strategy]);
+    let sentence = fails(sort.arg(&input).arg("--view").arg(&view));
     assert!(sentence.contains("No space left"), "{sentence}");
     assert_eq!(names(disk.path()), [""; 0], "no debris");
     assert!(fs::read(&input).expect("there") == content);
@@ -100,8 +112,12 @@ fn a_full_disk_under_the_runs() {
 
 #[test]
 fn a_full_disk_under_a_copy_of_a_view() {
+    STRATEGIES.iter().for_each(|strategy| full_disk_under_a_copy(strategy));
+}
+
+fn full_disk_under_a_copy(strategy: &str) {
     let (folder, input, content, memory) = large_input();
-    let view = view_of(&folder, &input, &[&memory]);
+    let view = view_of(&folder, &input, &[&memory, strategy]);
     let Some(disk) = SmallDisk::new(content.len() as u64 / 2) else { return };
     let out = disk.path().join("out");
     let copy =
@@ -254,12 +270,16 @@ fn too_little_memory_says_the_least_that_works() {
 /// bytes. A quick run takes positions that are spread evenly, and all of the manifest.
 #[test]
 fn a_damaged_view_is_never_wrong() {
+    STRATEGIES.iter().for_each(|strategy| damage_a_view(strategy));
+}
+
+fn damage_a_view(strategy: &str) {
     let chance = Chance::new();
     let folder = Folder::new();
     let content = chance.of_case(0).lines(3_000);
     let expected = sorted_lines(&content);
     let input = folder.write("input", &content);
-    let whole = view_of(&folder, &input, &[]);
+    let whole = view_of(&folder, &input, &[strategy]);
     assert!(prints(merganser(["cat"]).arg(&whole)) == expected);
 
     let sizes: Vec<(String, u64)> = names(&whole)
@@ -267,7 +287,7 @@ fn a_damaged_view_is_never_wrong() {
         .map(|name| (name.clone(), fs::metadata(whole.join(&name)).expect("there").len()))
         .collect();
     let total: u64 = sizes.iter().map(|(_, size)| size).sum();
-    let stride = (total / asked("MERGANSER_DAMAGES", 300)).max(1);
+    let stride = (total / asked("MERGANSER_DAMAGES", 200)).max(1);
     let mut damages = Vec::new();
     for (name, size) in &sizes {
         let stride = if *size < 4096 { stride.min(4) } else { stride };
@@ -320,9 +340,13 @@ fn a_damaged_view_is_never_wrong() {
 
 #[test]
 fn a_view_with_a_missing_or_cut_file_says_which() {
+    STRATEGIES.iter().for_each(|strategy| cut_files_of_a_view(strategy));
+}
+
+fn cut_files_of_a_view(strategy: &str) {
     let folder = Folder::new();
     let input = folder.write("input", &Chance::new().lines(20_000));
-    let view = view_of(&folder, &input, &[]);
+    let view = view_of(&folder, &input, &[strategy]);
     for name in names(&view) {
         let path = view.join(&name);
         let bytes = fs::read(&path).expect("there");

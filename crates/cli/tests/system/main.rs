@@ -4,6 +4,7 @@
 //! - `differential`: random options and inputs, judged by the system's GNU `sort`
 //! - `formats`: fixed, csv and keyed records, judged by a naive sort
 //! - `view`: ranges of a view, judged by the sorted file
+//! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
 //! - `disks`: temporary files on two file systems, one of which runs full or vanishes; needs root
 //! - `crash`: killed at random moments, again and again
@@ -17,6 +18,7 @@
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are told")]
 
+mod buckets;
 mod crash;
 mod differential;
 mod disks;

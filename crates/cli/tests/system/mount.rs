@@ -19,6 +19,11 @@ struct Mounted {
 
 impl Mounted {
     fn new() -> Option<Self> {
+        Self::of("merge")
+    }
+
+    /// A view that `strategy` made.
+    fn of(strategy: &str) -> Option<Self> {
         if let Err(e) = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse") {
             eprintln!("skipped: /dev/fuse: {e}");
             return None;
@@ -29,7 +34,8 @@ impl Mounted {
         let folder = Folder::new();
         let input = folder.write("input", &content);
         folder.write("plain", &sorted);
-        view_of(&folder, &input, &[&format!("--memory={memory}")]);
+        let memory = format!("--memory={memory}");
+        view_of(&folder, &input, &[&memory, &format!("--strategy={strategy}")]);
         Some(Self::mount(folder, sorted))
     }
 
@@ -92,7 +98,16 @@ fn is_mounted(path: &Path) -> bool {
 
 #[test]
 fn programs_read_it_like_the_sorted_file() {
-    let Some(m) = Mounted::new() else { return };
+    read_by_programs("merge");
+}
+
+#[test]
+fn programs_read_buckets_like_the_sorted_file() {
+    read_by_programs("distribute");
+}
+
+fn read_by_programs(strategy: &str) {
+    let Some(m) = Mounted::of(strategy) else { return };
     let metadata = fs::metadata(m.view()).expect("there");
     assert!(metadata.is_file() && metadata.len() == m.sorted.len() as u64);
     m.shell("cmp $V $P");

@@ -18,6 +18,7 @@ mod batch;
 mod bucket;
 mod fixed;
 mod format;
+mod out;
 mod partition;
 mod plan;
 mod sampling;
@@ -26,7 +27,7 @@ mod stream;
 pub mod trial;
 mod view;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -36,18 +37,17 @@ use storage::{Buffer, Completions, Storage};
 
 use batch::Batch;
 use bucket::{Bucket, BucketSet, Piece, slice_bytes};
+pub(crate) use out::{Giving, Steps};
 use partition::{Partition, SampleKey};
 pub(crate) use plan::DistributePlan;
 use store::{Received, Store, StorePlan, WritePolicy};
-use stream::{PieceStream, StreamOptions, least_memory_bytes};
+use stream::least_memory_bytes;
 pub(crate) use view::{BucketStream, BucketView};
 
 use crate::access::with_access;
 use crate::activity::{self, Activity, State, wait};
 use crate::budget::Reservation;
 use crate::key::Order;
-use crate::merge::window::count_records;
-use crate::output::FileSink;
 use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
@@ -420,34 +420,6 @@ fn stream_room(budget: &Budget) -> u64 {
     budget.free_bytes() / 10 * 9
 }
 
-/// Writes all of `stream`, whose pieces lie as `sink` needs them. Returns the bytes of the file.
-fn write_pieces(
-    stream: &mut PieceStream,
-    mut sink: FileSink,
-    progress: &dyn Progress,
-) -> Result<u64> {
-    loop {
-        // What is being written may be what the next piece waits for.
-        while !stream.is_ready()
-            && let Some((buffer, claimed)) = sink.written()?
-        {
-            stream.recycle(buffer, claimed);
-        }
-        let Some(piece) = stream.next()? else { break };
-        if progress.cancelled() {
-            return Err(Error::Cancelled);
-        }
-        progress.advance(piece.len as u64);
-        let (pad, len) = (piece.pad, piece.len);
-        let (buffer, claimed) = piece.into_parts();
-        let recycle = &mut |buffer, claimed| stream.recycle(buffer, claimed);
-        sink.push_padded((buffer, pad, len), claimed, recycle)?;
-    }
-    let bytes = sink.offset();
-    sink.finish()?;
-    Ok(bytes)
-}
-
 /// A bucket's records, in input order, as a stream.
 struct BucketReader {
     set: Arc<BucketSet>,
@@ -541,91 +513,5 @@ impl Distributed {
     /// Number of all records.
     pub(crate) fn records(&self) -> u64 {
         self.set.buckets.iter().map(|bucket| bucket.records).sum()
-    }
-
-    fn stream(&self, base: Option<u64>, budget: &Budget, threads: usize) -> Result<PieceStream> {
-        let pieces = self.set.pieces().len();
-        let options = StreamOptions { threads, align: base, discard: true };
-        let room = stream_room(budget);
-        PieceStream::new(Arc::clone(&self.set), 0..pieces, room, options, budget)
-    }
-
-    /// Sorts bucket after bucket into `storage`; space on temporary disks is given back on the
-    /// way. Returns bytes and records written.
-    ///
-    /// # Errors
-    /// Damage found, a full disk, cancellation, the storage's own.
-    pub(crate) fn write_to_storage(
-        self,
-        storage: &Arc<dyn Storage>,
-        budget: &Budget,
-        threads: usize,
-        progress: &dyn Progress,
-    ) -> Result<(u64, u64)> {
-        let (base, total, all) = (self.header.len() as u64, self.data_bytes(), self.records());
-        let order = Arc::clone(&self.set.order);
-        let exact = !self.set.unique;
-        let _worker = activity::enter("write");
-        progress.phase("sorting buckets", Some(base + total));
-        let known = exact.then_some(base + total);
-        let mut sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), known);
-        sink.push_bytes(&self.header)?;
-        let mut stream = self.stream(exact.then_some(base), budget, threads)?;
-        if exact {
-            return Ok((write_pieces(&mut stream, sink, progress)?, all));
-        }
-        let mut records = 0;
-        while let Some(piece) = stream.next()? {
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            progress.advance(piece.len as u64);
-            records += count_records(&order, piece.bytes());
-            sink.push_bytes(piece.bytes())?;
-            let (buffer, claimed) = piece.into_parts();
-            stream.recycle(buffer, claimed);
-        }
-        let bytes = sink.offset();
-        sink.finish()?;
-        Ok((bytes, records))
-    }
-
-    /// As [`Distributed::write_to_storage`], to a stream.
-    ///
-    /// # Errors
-    /// As there, and the writer's own.
-    pub(crate) fn write_to(
-        self,
-        writer: &mut (dyn Write + Send),
-        budget: &Budget,
-        threads: usize,
-        progress: &dyn Progress,
-    ) -> Result<(u64, u64)> {
-        let (base, total, all) = (self.header.len() as u64, self.data_bytes(), self.records());
-        let order = Arc::clone(&self.set.order);
-        let exact = !self.set.unique;
-        let _worker = activity::enter("write");
-        progress.phase("sorting buckets", Some(base + total));
-        writer.write_all(&self.header)?;
-        let mut stream = self.stream(None, budget, threads)?;
-        let (mut bytes, mut records) = (base, 0);
-        while let Some(piece) = stream.next()? {
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            progress.advance(piece.len as u64);
-            if !exact {
-                records += count_records(&order, piece.bytes());
-            }
-            {
-                let _waiting = wait(State::Writing);
-                writer.write_all(piece.bytes())?;
-            }
-            bytes += piece.len as u64;
-            let (buffer, claimed) = piece.into_parts();
-            stream.recycle(buffer, claimed);
-        }
-        writer.flush()?;
-        Ok((bytes, if exact { all } else { records }))
     }
 }

@@ -9,7 +9,6 @@
 //! pieces claim it in order, and so the piece that the reader waits for always has its own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
@@ -121,18 +120,17 @@ fn usual_bytes(pieces: &[Piece]) -> u64 {
 }
 
 impl PieceStream {
-    /// Streams the pieces numbered `range` in at most `room` bytes of `budget`.
+    /// Streams `pieces` of `set` in at most `room` bytes of `budget`.
     ///
     /// # Errors
     /// [`Error::Memory`] with the least that works.
     pub(super) fn new(
         set: Arc<BucketSet>,
-        range: Range<usize>,
+        pieces: Vec<Piece>,
         room: u64,
         options: StreamOptions,
         budget: &Budget,
     ) -> Result<Self> {
-        let pieces = set.pieces()[range].to_vec();
         let useful = useful_memory_bytes(&set, &pieces, options.threads);
         let room = room.min(useful).max(least_memory_bytes(&set, &pieces));
         let memory = budget.reserve(room, "sorting buckets")?;

@@ -19,14 +19,14 @@ use storage::{Buffer, Directory, Storage};
 
 use super::bucket::{BucketSet, Piece, PieceSorter, slice_bytes};
 use super::stream::{PieceStream, SortedPiece, StreamOptions, least_memory_bytes};
-use super::{format, stream_room, write_pieces};
+use super::{format, stream_room};
+use crate::activity::Activity;
 use crate::budget::Reservation;
 use crate::key::Order;
-use crate::output::FileSink;
 use crate::record::{Framing, with_framing};
 use crate::run::format::corrupt;
 use crate::view::Manifest;
-use crate::{Budget, Error, Progress, Result};
+use crate::{Budget, Error, Result};
 
 /// How long a read waits for the memory of others.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,7 +69,7 @@ struct Cached {
 }
 
 impl BucketView {
-    /// Opens the bucket files that `manifest` names.
+    /// Opens the bucket files that `manifest` names; `writable`, to give space of them back.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; [`Error::Memory`] with the least that works; the storage's own.
@@ -77,6 +77,7 @@ impl BucketView {
         folder: &Arc<dyn Directory>,
         manifest: &Manifest,
         order: Arc<Order>,
+        writable: bool,
         budget: &Budget,
         threads: usize,
     ) -> Result<Self> {
@@ -95,7 +96,7 @@ impl BucketView {
             let number = match names.iter().position(|name| *name == segment.run) {
                 Some(number) => number,
                 None => {
-                    let file = folder.open(&segment.run, false)?;
+                    let file = folder.open(&segment.run, writable)?;
                     indexes.push(format::open(&*file)?);
                     files.push(file);
                     names.push(&segment.run);
@@ -147,6 +148,22 @@ impl BucketView {
         Ok(BucketView { shared: Arc::new(shared), ahead: Mutex::default() })
     }
 
+    pub(super) fn set(&self) -> &BucketSet {
+        &self.shared.set
+    }
+
+    /// Whether a piece may begin at `place`: where a bucket does, or a block of a bucket of one key.
+    pub(crate) fn is_boundary(&self, place: u64) -> bool {
+        let shared = &self.shared;
+        let bucket = shared.starts.partition_point(|(bytes, _)| *bytes <= place) - 1;
+        let within = place - shared.starts[bucket].0;
+        let bucket = shared.set.buckets.get(bucket);
+        within == 0
+            || bucket.is_some_and(|bucket| {
+                bucket.one_key && within.is_multiple_of(u64::from(bucket.block_bytes))
+            })
+    }
+
     /// The bucket files.
     pub(crate) fn files(&self) -> &[Arc<dyn Storage>] {
         &self.shared.set.files
@@ -166,13 +183,22 @@ impl BucketView {
         let options = StreamOptions { threads: shared.threads, align, discard: false };
         let set = Arc::clone(&shared.set);
         let room = stream_room(&shared.budget);
-        let stream = PieceStream::new(set, first..end, room, options, &shared.budget);
+        let mut pieces = shared.pieces[first..end].to_vec();
+        // A bucket of one key can be read from any block on.
+        if let Some(piece) = pieces.first_mut().filter(|piece| piece.slice) {
+            let block_bytes = u64::from(shared.set.buckets[piece.bucket].block_bytes);
+            let skipped = (range.start - piece.output) / block_bytes * block_bytes;
+            piece.from += skipped;
+            piece.bytes -= skipped;
+            piece.output += skipped;
+        }
+        let stream = PieceStream::new(set, pieces.clone(), room, options, &shared.budget);
         let stream = match stream {
             Err(Error::Memory { .. }) => {
                 // What is kept for reads at random goes first.
                 shared.lock().pieces.retain(|(_, piece)| piece.is_none());
                 let (set, room) = (Arc::clone(&shared.set), stream_room(&shared.budget));
-                PieceStream::new(set, first..end, room, options, &shared.budget)?
+                PieceStream::new(set, pieces, room, options, &shared.budget)?
             }
             stream => stream?,
         };
@@ -246,7 +272,9 @@ impl BucketView {
             cache.pieces.push((number, None));
         }
         ahead.retain(|thread| !thread.is_finished());
+        let here = Activity::here();
         let work = move || {
+            let _worker = here.enroll("ahead");
             let sorted = shared.sort(number, 1);
             // Who wants the piece sorts it again and gets the error.
             shared.put(number, sorted.ok());
@@ -482,9 +510,7 @@ impl BucketStream {
         self.current.as_ref().map_or(&[], SortedPiece::bytes)
     }
 
-    /// Writes all of it to `sink`, which stands where the stream was aligned to. Returns the bytes
-    /// of the file.
-    pub(crate) fn write(mut self, sink: FileSink, progress: &dyn Progress) -> Result<u64> {
-        write_pieces(&mut self.stream, sink, progress)
+    pub(super) fn pieces(&mut self) -> &mut PieceStream {
+        &mut self.stream
     }
 }

@@ -17,6 +17,7 @@ use storage::{ALIGNMENT, Directory, Storage, StorageExt};
 
 use super::file::{FileSink, Released};
 use crate::activity::{State, wait};
+use crate::distribute::{Giving, Steps};
 use crate::merge::bound::Bound;
 use crate::merge::stream::Stream;
 use crate::run::format::corrupt;
@@ -114,12 +115,6 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         return Ok(output.open(name, false)?.size());
     }
     let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
-    if consume && view.bucket_view().is_some() {
-        return Err(Error::Unsupported(format!(
-            "{}: a view of buckets cannot be consumed yet; leave out --consume and remove the view afterwards",
-            folder.name()
-        )));
-    }
     let view_id = crc32c::crc32c(&view.manifest().encode());
     let total = view.size();
     let consumed = consumed_into(folder)?.is_some();
@@ -232,20 +227,38 @@ fn copy(
         sink.push_bytes(preamble)?;
     }
     progress.advance(offset);
+    let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
     if let Some(buckets) = view.bucket_view() {
-        // A copy of buckets that was interrupted begins again.
-        if total > base {
-            buckets.stream(0..total - base, Some(base))?.write(sink, progress)?;
+        let from = sink.offset().checked_sub(base).filter(|from| buckets.is_boundary(*from));
+        let Some(from) = from else {
+            let text = format!("its resume point {offset} is no place between two buckets");
+            return Err(corrupt(partial.name(), offset, text));
+        };
+        let (mut kept_from, mut giving) = (from, Giving::new());
+        let reached = &mut |written: u64| {
+            let point =
+                Resume { view: view_id, written, key: Vec::new(), tie: None, complete: false };
+            remember(what.output, resume_name, partial, &point)?;
+            if what.consume {
+                *given_back = true;
+                buckets.release(kept_from..written - base, &mut giving)?;
+                kept_from = written - base;
+            }
+            Ok(())
+        };
+        if from < total - base {
+            let stream = buckets.stream(from..total - base, Some(base))?;
+            stream.write(sink, Steps { bytes: step, reached }, progress)?;
         } else {
             sink.finish()?;
         }
+        giving.finish(buckets)?;
         partial.sync()?;
         return write_complete(what.output, resume_name, view_id, total);
     }
     let segments = view.segments();
     let size = view.stream_size();
     let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
-    let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
     let mut released = Released::every(&segments.runs, step);
     let mut checkpoint = offset + step;
     while let Some(merged) = stream.next_window()? {
@@ -254,10 +267,6 @@ fn copy(
         }
         if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
             sink.flush()?;
-            {
-                let _waiting = wait(State::Writing);
-                partial.sync()?;
-            }
             let at = Resume {
                 view: view_id,
                 written: sink.offset(),
@@ -265,7 +274,7 @@ fn copy(
                 tie: bound.tie,
                 complete: false,
             };
-            write_resume(what.output, resume_name, &at)?;
+            remember(what.output, resume_name, partial, &at)?;
             if what.consume {
                 *given_back = true;
                 released.release(&segments.runs, &merged.needed)?;
@@ -280,6 +289,20 @@ fn copy(
     sink.finish()?;
     partial.sync()?;
     write_complete(what.output, resume_name, view_id, total)
+}
+
+/// Makes what was written durable, and then that it was.
+fn remember(
+    output: &Arc<dyn Directory>,
+    resume_name: &str,
+    partial: &Arc<dyn Storage>,
+    at: &Resume,
+) -> Result<()> {
+    {
+        let _waiting = wait(State::Writing);
+        partial.sync()?;
+    }
+    write_resume(output, resume_name, at)
 }
 
 /// Remembers that all of the output is written.

@@ -254,7 +254,7 @@ impl Released {
 }
 
 /// A file system that cannot punch holes costs space, not correctness.
-fn ignore_unsupported(result: std::io::Result<usize>) -> Result<()> {
+pub(crate) fn ignore_unsupported(result: std::io::Result<usize>) -> Result<()> {
     match result {
         Err(e) if e.kind() != std::io::ErrorKind::Unsupported => Err(Error::Io(e)),
         _ => Ok(()),

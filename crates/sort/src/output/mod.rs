@@ -6,5 +6,5 @@ mod file;
 mod ordered;
 
 pub use consume::{Materialize, consumed_into, materialize, resume_name};
-pub(crate) use file::{FileSink, Released};
+pub(crate) use file::{FileSink, Released, ignore_unsupported};
 pub(crate) use ordered::{Top, Turn};

@@ -36,6 +36,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::form::prefetch_at;
+use crate::activity::{Team, leave};
 
 /// Most records of a buffer: the rest of an entry's values are marks.
 pub const RECORDS_MAX: usize = 1 << 31;
@@ -79,10 +80,14 @@ pub fn permute(records: &mut [u8], record_bytes: usize, from: &mut [u32], thread
         return places.walk(0..from.len());
     }
     let part = from.len().div_ceil(threads);
+    let (team, _left) = (&Team::here(), leave());
     std::thread::scope(|scope| {
         for start in (0..from.len()).step_by(part) {
             let places = &places;
-            scope.spawn(move || places.walk(start..from.len().min(start + part)));
+            scope.spawn(move || {
+                let _member = team.join();
+                places.walk(start..from.len().min(start + part));
+            });
         }
     });
 }

@@ -20,11 +20,15 @@ const FEW: usize = 24;
 
 /// Sorts `tags`, at most [`SHORT`], by all their bits.
 pub(super) fn sort_short(tags: &mut [Tag]) {
-    match tags.len() {
-        ..=FEW => insertion(tags),
-        ..=512 => sort_within::<512>(tags),
-        ..=SHORT => sort_within::<SHORT>(tags),
-        _ => unreachable!("longer than a short stretch"),
+    const FIRST: usize = 512;
+    let len = tags.len();
+    assert!(len <= SHORT, "longer than a short stretch");
+    if len <= FEW {
+        insertion(tags);
+    } else if len <= FIRST {
+        sort_within::<FIRST>(tags);
+    } else {
+        sort_within::<SHORT>(tags);
     }
 }
 

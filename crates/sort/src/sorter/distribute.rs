@@ -1,15 +1,19 @@
 //! A sort by distribution: when it is chosen, and what it makes.
 
+use std::io::{Cursor, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
+use storage::memory::MemoryStorage;
 use storage::{Directory, Storage};
 
 use super::explain::is_worth_distributing;
-use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy};
+use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy, total_bytes};
+use crate::budget::Reservation;
 use crate::distribute::{Distributed, Distributor};
 use crate::key::OrderSpec;
-use crate::run::Compression;
+use crate::plan::RunPlan;
+use crate::run::{Compression, Input};
 use crate::view::Manifest;
 use crate::{Error, Progress, Result};
 
@@ -30,13 +34,57 @@ pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Opt
     }
 }
 
+/// A stream that is to be distributed is taken into memory as far as an eighth of that goes: one
+/// that ends there is sorted at once, without temporary files. What is held goes with the answer.
+pub(super) fn look_ahead(
+    sorter: &mut Sorter<'_>,
+    output: &SortOutput<'_>,
+) -> Result<Option<Reservation>> {
+    let options = sorter.options;
+    let distributes = matches!(options.strategy, Strategy::Distribute { .. });
+    let one_stream = matches!(&sorter.inputs[..], [Input::Stream { .. }]);
+    if !distributes || !one_stream || matches!(output, SortOutput::View { .. }) {
+        return Ok(None);
+    }
+    let Some(Input::Stream { name, mut reader }) = sorter.inputs.pop() else { return Ok(None) };
+    let most = sorter.plan.chunk_bytes.min(options.budget.free_bytes() / 8);
+    // Twice: what ends is copied to where its size is known.
+    let mut memory = options.budget.reserve(2 * most, "the front of a stream")?;
+    let mut front = Vec::with_capacity(most as usize);
+    reader.by_ref().take(most).read_to_end(&mut front)?;
+    if (front.len() as u64) < most {
+        let stored = MemoryStorage::from_bytes(&name, &front);
+        memory.shrink_to(front.len() as u64);
+        drop(front);
+        sorter.inputs.push(Input::Storage(stored));
+        sorter.total_bytes = total_bytes(&sorter.inputs);
+        let plan = RunPlan::new(
+            options.budget.free_bytes(),
+            sorter.total_bytes,
+            1,
+            sorter.sample,
+            sorter.order.direct().is_none(),
+            options.threads,
+        );
+        // Where that does not do, the plan for a stream does.
+        sorter.plan = plan.unwrap_or(sorter.plan);
+    } else {
+        memory.shrink_to(most);
+        let reader = Box::new(Cursor::new(front).chain(reader));
+        sorter.inputs.push(Input::Stream { name, reader });
+    }
+    Ok(Some(memory))
+}
+
 /// Why these options need a merge.
 pub(super) fn refusal(sorter: &Sorter<'_>) -> Option<Error> {
     let options = sorter.options;
     let (what, instead) = if options.top.is_some() {
         ("--top", "leave one of them out: a merge drops what is not wanted early")
     } else if sorter.journal.is_some() {
-        ("--consume", "use --strategy merge")
+        // Its buckets are whole only when all inputs have been read: until then what was parted lies
+        // in memory and in files without an index, and no input may be given back.
+        ("--consume", "use --strategy merge, which gives its inputs back run by run")
     } else if !matches!(options.compression, CompressionChoice::Fixed(Compression::Off)) {
         ("--compress", "use --strategy merge")
     } else {

@@ -177,6 +177,11 @@ struct Sorter<'a> {
     report: SortReport,
 }
 
+/// Bytes of all inputs, where all are known.
+fn total_bytes(inputs: &[Input]) -> Option<u64> {
+    inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?))
+}
+
 /// A run of which all is gathered, but not all written.
 struct Unfinished {
     writer: RunWriter,
@@ -213,8 +218,7 @@ impl<'a> Sorter<'a> {
             .order
             .compile(header.as_deref())
             .map_err(|e| Error::Unsupported(e.to_string()))?;
-        let total_bytes =
-            inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+        let total_bytes = total_bytes(&inputs);
         let (free_bytes, limit_bytes) = (options.budget.free_bytes(), options.budget.limit_bytes());
         let sample = Sample::of(&order, &sampled);
         let plan = RunPlan::new(
@@ -267,6 +271,7 @@ impl<'a> Sorter<'a> {
         started: Instant,
         progress: &dyn Progress,
     ) -> Result<SortReport> {
+        let _front = distribute::look_ahead(self, &output)?;
         if let Some(uniform) = distribute::wanted(self, &output)? {
             return self.distribute(uniform, output, started, progress);
         }

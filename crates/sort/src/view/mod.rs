@@ -100,7 +100,8 @@ impl View {
         let mut buckets = None;
         if manifest.is_of_buckets() {
             let order = Arc::new(order.clone());
-            buckets = Some(BucketView::open(folder, &manifest, order, budget, threads)?);
+            let opened = BucketView::open(folder, &manifest, order, writable, budget, threads);
+            buckets = Some(opened?);
         } else {
             runs = open_runs(folder, &manifest.buckets[0].segments, writable, threads)?;
         }

@@ -133,10 +133,13 @@ impl Pivot {
     fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> Seen {
         let mut place = Bracket { low: 0, high: 0, gaps_squared: 0.0 };
         let mut lefts = Vec::with_capacity(ranges.len());
+        // Outside its range a run's fences are known to be left or right of the pivot. Cut keys
+        // leave that open, of any number of them: then all fences are looked at, or what is said
+        // to be surely on a side might not be.
+        let open = segments.runs.iter().any(|run| run.has_cut_fences());
         for (number, run) in segments.runs.iter().enumerate() {
-            // Outside its range a run's fences are known to be left or right of the pivot, but
-            // for one at the edge that a cut key leaves undecided.
-            let n = self.bound.fences_left(run, number, ranges[number].clone());
+            let range = if open { 0..run.fences() } else { ranges[number].clone() };
+            let n = self.bound.fences_left(run, number, range);
             lefts.push(n);
             if number == self.run {
                 let at = unit.of(run, self.fence);

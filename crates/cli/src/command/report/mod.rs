@@ -10,6 +10,7 @@
 mod data;
 mod efficiency;
 mod page;
+mod plan;
 mod system;
 
 use std::collections::BTreeMap;
@@ -19,13 +20,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Serialize;
-use sort::activity::{Activity, ActivityReport};
+use sort::Explanation;
+use sort::activity::{Activity, ActivityReport, TransferReport};
 use sort::budget::OwnerPeak;
 use storage::RealClock;
 
 use crate::config::{ReportConfig, ReportForm};
 use crate::failure::Failure;
 use efficiency::{Efficiency, Machine};
+use plan::{Plan, Took};
 use system::{DiskUse, ProcessBytes, System};
 
 /// Version of the report's content; changed when something that was there means something else.
@@ -63,6 +66,8 @@ pub struct Done {
     /// How the files in question were reached: directly or through the page cache, by which engine,
     /// and why not the best.
     pub io: Vec<(&'static str, String)>,
+    /// What was expected, if anybody asked before.
+    pub plan: Option<Explanation>,
     /// What else it counted.
     pub detail: serde_json::Value,
 }
@@ -95,6 +100,7 @@ struct Report {
     peak_rss_bytes: u64,
     memory: Vec<OwnerPeak>,
     io: BTreeMap<&'static str, String>,
+    plan: Option<Plan>,
     /// Under the command's name.
     #[serde(flatten)]
     detail: BTreeMap<&'static str, serde_json::Value>,
@@ -190,6 +196,14 @@ impl Watching<'_> {
             processor_joules: used.processor_joules,
         };
         let sorted_bytes = done.input_bytes.or(done.output_bytes);
+        let activity = self.activity.report().expect("a watch records");
+        let moved = |transfers: &TransferReport| transfers.bytes.iter().sum();
+        let took = Took {
+            seconds,
+            processor_seconds: used.cpu_seconds,
+            read_bytes: moved(&activity.reads),
+            written_bytes: moved(&activity.writes),
+        };
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         Report {
             report_version: REPORT_VERSION,
@@ -223,8 +237,9 @@ impl Watching<'_> {
             peak_rss_bytes: used.peak_rss_bytes,
             memory: done.memory,
             io: done.io.into_iter().collect(),
+            plan: done.plan.map(|explained| Plan::new(explained, took)),
             detail: BTreeMap::from([(done.command, done.detail)]),
-            activity: self.activity.report().expect("a watch records"),
+            activity,
         }
     }
 }

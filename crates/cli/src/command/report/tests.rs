@@ -1,4 +1,5 @@
 use sort::activity::{State, wait};
+use sort::{Estimate, Explanation};
 
 use super::*;
 
@@ -26,6 +27,23 @@ fn report(name: &str) -> Report {
         memory_limit_bytes: 1 << 28,
         memory: vec![OwnerPeak { owner: "sorting", peak_bytes: 1 << 27 }],
         io: vec![("output", format!("direct {name}"))],
+        plan: Some(Explanation {
+            strategy: "merge",
+            reason: name.to_owned(),
+            input_bytes: 2_000_000_000,
+            record_bytes: 100.0,
+            disk_read_rate: 2e9,
+            disk_write_rate: 1e9,
+            merge: Estimate {
+                pieces: 9,
+                piece_bytes: 222_222_222,
+                read_bytes: 4_000_000_000,
+                written_bytes: 0,
+                processor_seconds: 8.0,
+                seconds: 4.0,
+            },
+            distribute: None,
+        }),
         detail: serde_json::json!({ "runs": 3, "chunk_bytes": 1 << 20, "compression": name }),
     })
 }
@@ -90,6 +108,21 @@ fn data_has_the_fields_that_are_documented() {
         bins.as_array().expect("bins").len()
     });
     assert!(text.lines().count() < 200, "lists of numbers are on one line");
+}
+
+#[test]
+fn the_forecast_stands_beside_what_was_measured() {
+    let report = report("in");
+    let data: serde_json::Value = serde_json::from_str(&data::data(&report)).expect("JSON");
+    let plan = &data["plan"];
+    assert_eq!(plan["predicted"]["seconds"], 4.0);
+    let ratio = plan["measured"]["seconds"].as_f64().expect("a number") / 4.0;
+    assert_eq!(plan["ratio"]["seconds"].as_f64(), Some(ratio));
+    assert_eq!(plan["ratio"]["read_bytes"], 0.0, "nothing was read");
+    assert!(plan["ratio"]["written_bytes"].is_null(), "nothing to be written was predicted");
+    let page = page::page(&report);
+    let row = "<tr><th>Read</th><td>4 GB</td><td>0 bytes</td><td>0.00</td></tr>";
+    assert!(page.contains("<h2>Plan and run</h2>") && page.contains(row), "{page}");
 }
 
 #[test]

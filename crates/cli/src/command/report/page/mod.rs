@@ -2,6 +2,7 @@
 //! to fetch or run anything.
 
 mod chart;
+mod plan;
 mod text;
 
 use std::fmt::Write;
@@ -17,7 +18,7 @@ const STYLE: &str = include_str!("style.css");
 /// Input names shown; there may be thousands.
 const NAMES: usize = 3;
 /// Workers' roles in the order in which a record meets them.
-const ROLES: [&str; 5] = ["read", "distribute", "sort", "merge", "write"];
+const ROLES: [&str; 7] = ["read", "part", "sort", "merge", "bucket", "ahead", "write"];
 /// From this share of its capacity on, something counts as the limit.
 const LIMIT_SHARE: f64 = 0.8;
 
@@ -42,6 +43,7 @@ pub fn page(report: &Report) -> String {
     add(&bytes(report));
     add(&memory(report));
     add("</div>\n");
+    add(&report.plan.as_ref().map_or(String::new(), plan::section));
     add(&efficiency(report));
     add(&details(report));
     add("</main>\n");

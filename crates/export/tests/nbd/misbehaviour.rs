@@ -1,0 +1,137 @@
+//! Clients that break the protocol, flood, stall, lie and leave: nobody else notices.
+
+use std::io::{Read, Write};
+
+use export::nbd::CONNECTIONS_MAX;
+
+use crate::client::*;
+use crate::*;
+
+/// Each of these breaks the protocol, and is hung up on; a client beside them never notices.
+#[test]
+fn garbage_ends_only_its_own_connection() {
+    let served = Served::new();
+    let mut bystander = served.client(true);
+    let greeting = [&[0, 0, 0, 3], &b"IHAVEOPT"[..]].concat();
+    let beginnings: [&[u8]; 6] = [
+        &[0xff; 4],                                                       // flags
+        &[0, 0, 0, 4],                                                    // flags of later days
+        &[&greeting[..4], b"IHAVENOT"].concat(),                          // no option
+        &[&greeting[..], &[0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff]].concat(), // 4 GiB of data
+        &[&greeting[..], &[0, 0, 0, 3, 0, 1, 0, 1]].concat(),             // one byte too many
+        &[&greeting[..], b"\0\0\0\x01\0\0\0\x07missing"].concat(),        // no words for this
+    ];
+    for bytes in beginnings {
+        let mut client = served.connect();
+        client.take(18);
+        client.send(&[bytes]);
+        client.is_hung_up_on();
+        assert!(bystander.read(0, 100).is_ok());
+    }
+    for bytes in [&[0; 28][..], &request(1, 0, 0, 0, (32 << 20) + 1)] {
+        let mut client = served.client(false);
+        client.send(&[bytes]);
+        client.is_hung_up_on();
+        assert!(bystander.read(0, 100).is_ok());
+    }
+}
+
+/// Clients that leave at any point, mid-message and mid-reply.
+#[test]
+fn leaving_at_any_moment_harms_nobody() {
+    let served = Served::new();
+    let mut bystander = served.client(true);
+    let whole: Vec<u8> = [
+        &[0, 0, 0, 3],
+        &b"IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x07\0\0\0\x0a\0\0\0\x04view\0\0"[..],
+        &request(READ, 0, 1, 0, 4 << 20),
+        &request(1, 0, 2, 0, 10),
+        b"12345",
+    ]
+    .concat();
+    for end in 0..=whole.len() {
+        let mut client = served.connect();
+        client.send(&[&whole[..end]]);
+        if end % 2 == 0 {
+            client.take(18);
+        }
+    }
+    assert!(bystander.read(0, SIZE).is_ok());
+    let all_gone = || {
+        let clients: Vec<_> = (1..CONNECTIONS_MAX).map(|_| served.connect()).collect();
+        clients.into_iter().all(|mut c| c.stream.read(&mut [0; 18]).is_ok_and(|n| n == 18))
+    };
+    within_patience(all_gone, "the places of those who left are free");
+}
+
+/// A client that asks and never reads waits for itself; the memory of its replies is bounded.
+#[test]
+fn a_client_that_floods_or_stalls_slows_only_itself() {
+    let served = Served::new();
+    let mut flooder = served.client(true);
+    let flood: Vec<_> = (0..1000).flat_map(|i| request(READ, 0, i, 0, SIZE as u32)).collect();
+    flooder.stream.set_write_timeout(Some(Duration::from_millis(300))).expect("set");
+    let rounds = (0..100).take_while(|_| flooder.stream.write_all(&flood).is_ok()).count();
+    assert!(rounds < 100, "the server takes every request there is");
+    let mut small = served.client(false);
+    let many: Vec<_> = (0..1000).flat_map(|i| request(FLUSH, 0, i, 0, 0)).collect();
+    small.stream.set_write_timeout(Some(Duration::from_millis(300))).expect("set");
+    let rounds = (0..1000).take_while(|_| small.stream.write_all(&many).is_ok()).count();
+    assert!(rounds < 1000, "the server answers into the void");
+
+    let start = Instant::now();
+    let mut bystander = served.client(true);
+    assert!(bystander.read(0, SIZE).is_ok_and(|read| read == served.bytes.content));
+    assert!(start.elapsed() < PATIENCE);
+    // Neither keeps the server from its end.
+    let start = Instant::now();
+    served.stop().expect("no failed read");
+    assert!(start.elapsed() < PATIENCE);
+}
+
+#[test]
+fn who_does_not_come_to_the_point_is_hung_up_on() {
+    let soon = Duration::from_millis(200);
+    let bytes = Bytes { content: lines(100), ..Bytes::default() };
+    let served = Served::with(bytes, |o| ServerOptions { handshake_timeout: soon, ..o });
+    let mut patient = served.client(true);
+    let mut silent = served.connect();
+    let mut busy = served.connect();
+    busy.greet(3);
+    silent.is_hung_up_on();
+    // Many words are no excuse.
+    let start = Instant::now();
+    while busy.stream.write_all(b"IHAVEOPT\0\0\0\x03\0\0\0\0").is_ok() {
+        assert!(start.elapsed() < PATIENCE, "it talks for ever");
+        std::thread::yield_now();
+    }
+    assert!(patient.read(0, 100).is_ok(), "after the handshake there is no hurry");
+}
+
+#[test]
+fn one_client_too_many_is_hung_up_on() {
+    let served = Served::new();
+    let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| served.client(false)).collect();
+    let mut late = served.connect();
+    late.is_hung_up_on();
+    assert!(clients[0].read(0, 10).is_ok());
+    drop(clients);
+    let free = || served.connect().stream.read(&mut [0; 18]).is_ok_and(|n| n == 18);
+    within_patience(free, "a place is free again");
+}
+
+/// A client that asks and leaves keeps its place until its reads are done: what waits is bounded.
+#[test]
+fn who_leaves_early_keeps_its_place_for_a_while() {
+    let served = Served::new();
+    served.bytes.gate.set(true);
+    for i in 0..CONNECTIONS_MAX as u64 {
+        let mut client = served.client(true);
+        client.request(READ, 0, i, i * 100_000, 10);
+        client.send(&[&[0; 28]]);
+        client.is_hung_up_on();
+    }
+    served.connect().is_hung_up_on();
+    served.bytes.gate.set(false);
+    within_patience(|| served.connect().stream.read(&mut [0]).is_ok_and(|n| n == 1), "all free");
+}
