@@ -52,8 +52,13 @@ impl Place {
         if self == Place::SecondDisk { 4 << 20 } else { MEMORY_BYTES }
     }
 
+    /// One bucket of all must not fit, though it is sorted where it lies.
     fn input_bytes(self) -> usize {
-        if self == Place::SecondDisk { 2_400_000 } else { 1_200_000 }
+        match self {
+            Place::SecondDisk => 4_800_000,
+            Place::TempTwice | Place::FolderTwice => 2_400_000,
+            _ => 1_200_000,
+        }
     }
 
     fn makes_view(self) -> bool {
