@@ -1,3 +1,5 @@
 //! Modelled hardware: what a storage device does, in virtual time.
 
+pub mod device;
 pub mod request;
+pub mod sim;
