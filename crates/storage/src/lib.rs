@@ -21,6 +21,7 @@ mod directory;
 pub mod file;
 pub mod memory;
 pub mod metered;
+pub mod near;
 mod operation;
 pub mod spread;
 

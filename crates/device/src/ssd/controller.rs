@@ -1,0 +1,328 @@
+//! What happens when: commands on their way through the parts of the device.
+
+use std::io;
+
+use storage::near::{Program, Wake};
+use storage::{Buffer, Geometry};
+
+use crate::device::Command;
+use crate::profile::SsdSettings;
+use crate::request::{RequestKind, SimTime};
+use crate::sim::Engine;
+use crate::ssd::cache::{ReadAhead, WriteBuffer};
+use crate::ssd::ftl::Ftl;
+use crate::ssd::host::{Host, Jobs};
+use crate::ssd::memory::Memory;
+use crate::ssd::nand::array::Content;
+use crate::ssd::nand::timing::{Flash, Op};
+use crate::ssd::nand::{Place, Unit};
+use crate::ssd::processor::Processor;
+use crate::ssd::program::InsideReads;
+use crate::ssd::{Call, Calls, Owner, SsdEvent};
+
+/// Neighbouring units of a request that one operation of flash gives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    pub unit: u32,
+    pub units: u32,
+    /// Of the first; nowhere where they are not on flash.
+    pub place: Option<Place>,
+    /// How many of the request's bytes they hold.
+    pub bytes: u64,
+}
+
+/// All parts of a device but its programs.
+pub(crate) struct Controller {
+    pub(super) settings: SsdSettings,
+    pub(super) engine: Engine<SsdEvent>,
+    pub(super) host: Host,
+    pub(super) jobs: Jobs,
+    pub(super) buffer: WriteBuffer,
+    pub(super) ahead: ReadAhead,
+    pub(super) ftl: Ftl,
+    pub(super) flash: Flash,
+    pub(super) processor: Processor,
+    pub(super) memory: Memory,
+    pub(super) inside_reads: InsideReads,
+    pub(super) calls: Calls,
+    /// Operations that firmware prepares.
+    pub(super) preparing: Vec<Option<Op>>,
+    pub(super) preparing_free: Vec<u32>,
+    /// Pieces of writes for which the buffer has no space.
+    pub(super) stalled: std::collections::VecDeque<(u32, u32)>,
+    /// Flushes that wait for what was written before them.
+    pub(super) flushes: Vec<u32>,
+    /// Programs of what the host wrote that have not ended.
+    pub(super) programming: u64,
+    pub(super) worn_out: bool,
+    pub(super) buffered_pages: u64,
+    pub(super) cached_pages: u64,
+    /// Scratch space.
+    pub(super) ops: Vec<Op>,
+    pub(super) owners: Vec<Owner>,
+}
+
+impl Controller {
+    pub fn new(settings: &SsdSettings, seed: u64) -> Controller {
+        Controller {
+            engine: Engine::new(seed),
+            host: Host::new(settings),
+            jobs: Jobs::default(),
+            buffer: WriteBuffer::new(settings),
+            ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_a_page()),
+            ftl: Ftl::new(settings),
+            flash: Flash::new(settings),
+            processor: Processor::new(settings),
+            memory: Memory::new(settings),
+            inside_reads: InsideReads::default(),
+            calls: Calls::new(),
+            preparing: Vec::new(),
+            preparing_free: Vec::new(),
+            stalled: std::collections::VecDeque::new(),
+            flushes: Vec::new(),
+            programming: 0,
+            worn_out: false,
+            buffered_pages: 0,
+            cached_pages: 0,
+            ops: Vec::new(),
+            owners: Vec::new(),
+            settings: settings.clone(),
+        }
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        let s = &self.settings;
+        let page_bytes = s.map_unit_bytes.max(512) as u32;
+        Geometry {
+            page_bytes,
+            best_io_bytes: (s.page_bytes * s.dies()).clamp(s.page_bytes, 1 << 20) as u32,
+            queue_depth: s.queue_depth.min(64) as u32,
+            channels: s.channels as u32,
+            stripe_bytes: (s.page_bytes * s.stripe_pages) as u32,
+        }
+    }
+
+    pub fn precondition(&mut self, bytes: u64) {
+        let units =
+            (bytes / self.settings.map_unit_bytes).min(self.settings.logical_units()) as u32;
+        let a_page = self.settings.units_a_page() as usize;
+        let now_ns = self.engine.now().0;
+        let counts = self.ftl.counts;
+        let mut page: Vec<(Unit, Content)> = Vec::new();
+        for first in (0..units).step_by(a_page) {
+            page.extend((first..units.min(first + a_page as u32)).map(|unit| (Unit(unit), None)));
+            let random = self.engine.random();
+            let owner = Owner::Nobody;
+            let written = self.ftl.write(&mut page, None, owner, now_ns, random, &mut self.ops);
+            written.expect("a fresh device has room for all that the host can address");
+            self.ops.clear();
+        }
+        self.ftl.counts = counts;
+    }
+
+    pub fn submit(&mut self, at: SimTime, command: Command) {
+        let job = self.jobs.add(at, command);
+        self.engine.at(at, SsdEvent::Arrive { job });
+    }
+
+    /// Marks what a program claims.
+    pub fn claim(&mut self, number: u32, programs: &[Box<dyn Program>]) {
+        let job = self.jobs.get(number);
+        let write = match job.kind {
+            RequestKind::Read => false,
+            RequestKind::Write => true,
+            RequestKind::Trim | RequestKind::Flush => return,
+        };
+        let (offset, len) = (job.offset, job.len as usize);
+        let found = programs.iter().position(|program| program.claims(write, offset, len));
+        job.program = found.map(|at| at as u32);
+    }
+
+    pub fn happen(&mut self, event: SsdEvent) {
+        let now = self.engine.now();
+        match event {
+            SsdEvent::Arrive { job } => self.arrive(job),
+            SsdEvent::Begin { job } => {
+                let cycles = self.settings.firmware_request_cycles;
+                let ready = self.processor_ready(now, cycles);
+                self.engine.at(ready, SsdEvent::Start { job });
+            }
+            SsdEvent::Start { job } => self.start(job),
+            SsdEvent::Landed { job, piece } => {
+                let bytes = self.piece_bytes(job, piece);
+                let stored = self.memory.pass(now, bytes);
+                self.engine.at(stored, SsdEvent::Stored { job, piece });
+            }
+            SsdEvent::Stored { job, piece } => self.write_piece(job, piece, 0),
+            SsdEvent::Claimed { job } => {
+                let program = self.jobs.get(job).program.expect("a program claimed it");
+                self.calls.push_back(Call::Request { program, job });
+            }
+            SsdEvent::Issue { op } => {
+                self.preparing_free.push(op);
+                let op = self.preparing[op as usize].take().expect("it was being prepared");
+                self.flash.submit(op, &mut self.engine);
+            }
+            SsdEvent::Flash(step) => {
+                let mut owners = std::mem::take(&mut self.owners);
+                self.flash.event(step, &mut self.engine, &mut owners);
+                for owner in owners.drain(..) {
+                    self.flash_done(owner);
+                }
+                self.owners = owners;
+            }
+            SsdEvent::InsideDone { read } => self.calls.extend(self.inside_reads.ended(read)),
+            SsdEvent::Worked { program, token } => {
+                self.calls.push_back(Call::Wake { program, wake: Wake::Worked { token } });
+            }
+            SsdEvent::Complete { job } => {
+                let job = self.jobs.end(job);
+                self.host.finish(now, job);
+                if let Some(next) = self.host.leave() {
+                    self.arrive(next);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, job: u32) {
+        if let Some(at) = self.host.arrive(self.engine.now(), job) {
+            self.engine.at(at, SsdEvent::Begin { job });
+        }
+    }
+
+    /// When firmware has done `cycles`; at once when there are none.
+    fn processor_ready(&mut self, ready: SimTime, cycles: u64) -> SimTime {
+        if cycles == 0 { ready } else { self.processor.firmware(ready, cycles).end }
+    }
+
+    /// Whether the host can address `len` bytes at `offset`.
+    pub fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        let capacity = self.settings.capacity_bytes();
+        if offset.checked_add(len).is_some_and(|end| end <= capacity) {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{len} bytes at {offset} lie beyond the device's {capacity}"),
+        ))
+    }
+
+    fn start(&mut self, number: u32) {
+        let now = self.engine.now();
+        let job = self.jobs.get(number);
+        let (kind, offset, len, program) = (job.kind, job.offset, job.len, job.program);
+        let short = job.buffer.as_ref().is_some_and(|buffer| buffer.len() as u64 != len);
+        let checked = match kind {
+            RequestKind::Flush => Ok(()),
+            _ if short => {
+                let why = "a command's buffer has the length of the command";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            }
+            _ => self.check_range(offset, len),
+        };
+        if let Err(error) = checked {
+            self.jobs.get(number).error = Some(error);
+            self.tell(number, now);
+            return;
+        }
+        match (kind, program) {
+            (RequestKind::Read, Some(program)) => {
+                self.calls.push_back(Call::Request { program, job: number });
+            }
+            (RequestKind::Write, Some(_)) => {
+                let at = self.host.take(now, len);
+                self.engine.at(at, SsdEvent::Claimed { job: number });
+            }
+            (RequestKind::Flush, _) => {
+                self.flushes.push(number);
+                self.drain();
+            }
+            (RequestKind::Trim, _) => {
+                self.trim(offset, len);
+                self.tell(number, now);
+            }
+            _ if len == 0 => self.tell(number, now),
+            (RequestKind::Read, None) => self.read(number),
+            (RequestKind::Write, None) => {
+                let pieces = self.pieces(number);
+                self.jobs.get(number).remaining = pieces;
+                for piece in 0..pieces {
+                    let bytes = self.piece_bytes(number, piece);
+                    let at = self.host.take(now, bytes);
+                    self.engine.at(at, SsdEvent::Landed { job: number, piece });
+                }
+            }
+        }
+    }
+
+    /// The host will know at `at`, or when all bytes have crossed, that the job has ended.
+    pub(super) fn tell(&mut self, number: u32, at: SimTime) {
+        let crossed = self.jobs.get(number).crossed.max(at);
+        self.engine.at(self.host.told(crossed), SsdEvent::Complete { job: number });
+    }
+
+    /// One piece of the job has ended.
+    pub(super) fn piece_done(&mut self, number: u32) {
+        let job = self.jobs.get(number);
+        job.remaining -= 1;
+        if job.remaining == 0 {
+            self.tell(number, self.engine.now());
+        }
+    }
+
+    fn flash_done(&mut self, owner: Owner) {
+        match owner {
+            Owner::Nobody => {}
+            Owner::Read { job, bytes } => self.read_ready(job, bytes),
+            Owner::Write { job } => {
+                self.programming -= 1;
+                self.piece_done(job);
+                self.drain();
+            }
+            Owner::Rest { job, piece, next_edge } => self.write_piece(job, piece, next_edge),
+            Owner::Buffer { units } => {
+                self.programming -= 1;
+                self.buffer.left(u64::from(units));
+                self.fill_buffer();
+                self.drain();
+            }
+            Owner::Ahead { unit, units } => {
+                for unit in unit..unit + units {
+                    for (job, bytes) in self.ahead.came(Unit(unit)) {
+                        self.read_ready(job, bytes);
+                    }
+                }
+            }
+            Owner::Inside { read } => {
+                self.calls.extend(self.inside_reads.ended(read));
+            }
+        }
+    }
+
+    /// A program ends the request that it claimed.
+    pub fn answer(&mut self, number: u32, result: io::Result<Buffer>) {
+        let now = self.engine.now();
+        let job = self.jobs.get(number);
+        assert!(job.program.take().is_some(), "a program answers each of its requests once");
+        let len = job.len;
+        let read = job.kind == RequestKind::Read;
+        match result {
+            Ok(bytes) if read && bytes.len() as u64 != len => {
+                let why = format!("{} bytes were answered to a read of {len}", bytes.len());
+                job.error = Some(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            Ok(bytes) if read => {
+                if let Some(target) = &mut job.buffer {
+                    target.copy_from_slice(&bytes);
+                }
+                let in_memory = self.memory.pass(now, len);
+                let crossed = self.host.send(in_memory, len);
+                self.jobs.get(number).crossed = crossed;
+            }
+            Ok(_) => {}
+            Err(error) => job.error = Some(error),
+        }
+        self.tell(number, now);
+    }
+}
