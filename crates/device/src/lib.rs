@@ -3,3 +3,4 @@
 pub mod device;
 pub mod request;
 pub mod sim;
+pub mod trace;
