@@ -142,6 +142,12 @@ pub trait Device: Send {
     /// The layout to plan for.
     fn geometry(&self) -> Geometry;
 
+    /// What a trim gives up are whole, aligned stretches of so many bytes, which read as zeros
+    /// afterwards; `None` where a trim does nothing.
+    fn trim_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Time of the last event.
     fn now(&self) -> SimTime;
 
