@@ -143,6 +143,16 @@ pub struct Tally {
     pub wrapped: u64,
 }
 
+impl Tally {
+    fn add(&mut self, more: Tally) {
+        self.requests += more.requests;
+        self.other_units += more.other_units;
+        self.other_lines += more.other_lines;
+        self.late += more.late;
+        self.wrapped += more.wrapped;
+    }
+}
+
 /// The requests of a trace, in its order.
 pub struct Trace<R> {
     lines: Lines<R>,

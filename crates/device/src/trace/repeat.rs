@@ -1,15 +1,19 @@
 //! A trace, several times.
 
-use crate::request::{Request, SimTime};
+use std::io::BufRead;
 
-use super::TraceError;
+use super::{Format, Tally, Trace, TraceError};
+use crate::request::{Request, SimTime};
 
 /// Gives all requests of what `open` opens, `times` times. A round begins after the last one's last
 /// request, by the mean distance of requests.
-pub struct Repeat<F, I> {
+pub struct Repeat<F, R> {
     open: F,
     left: u64,
-    round: Option<I>,
+    round: Option<Trace<R>>,
+    format: Option<Format>,
+    /// Of the rounds before this one.
+    tally: Tally,
     /// Where this round began.
     base_ns: u64,
     /// The last arrival of this round, and how many there were.
@@ -17,19 +21,29 @@ pub struct Repeat<F, I> {
     count: u64,
 }
 
-impl<F, I> Repeat<F, I>
+impl<F, R> Repeat<F, R>
 where
-    F: FnMut() -> Result<I, TraceError>,
-    I: Iterator<Item = Result<Request, TraceError>>,
+    F: FnMut() -> Result<Trace<R>, TraceError>,
+    R: BufRead,
 {
     /// `times` rounds.
     pub fn new(times: u64, open: F) -> Self {
-        Repeat { open, left: times, round: None, base_ns: 0, last_ns: 0, count: 0 }
+        let (format, tally) = (None, Tally::default());
+        Repeat { open, left: times, round: None, format, tally, base_ns: 0, last_ns: 0, count: 0 }
     }
 
-    /// The round that is being read.
-    pub fn round(&self) -> Option<&I> {
-        self.round.as_ref()
+    /// The format, once something was read.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// What has been read so far, in all rounds.
+    pub fn tally(&self) -> Tally {
+        let mut all = self.tally;
+        if let Some(round) = &self.round {
+            all.add(round.tally());
+        }
+        all
     }
 
     fn begin(&mut self) -> Result<bool, TraceError> {
@@ -42,15 +56,17 @@ where
         }
         self.left -= 1;
         (self.last_ns, self.count) = (0, 0);
-        self.round = Some((self.open)()?);
+        let round = (self.open)()?;
+        self.format = Some(round.format());
+        self.round = Some(round);
         Ok(true)
     }
 }
 
-impl<F, I> Iterator for Repeat<F, I>
+impl<F, R> Iterator for Repeat<F, R>
 where
-    F: FnMut() -> Result<I, TraceError>,
-    I: Iterator<Item = Result<Request, TraceError>>,
+    F: FnMut() -> Result<Trace<R>, TraceError>,
+    R: BufRead,
 {
     type Item = Result<Request, TraceError>;
 
@@ -79,7 +95,10 @@ where
                 }
                 // An empty trace stays empty, however often it is read.
                 None if self.left == 0 || self.count == 0 => return None,
-                None => self.round = None,
+                None => {
+                    self.tally = self.tally();
+                    self.round = None;
+                }
             }
         }
     }
