@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints};
 
-const EXPERIMENTS: [(&str, &[&str]); 4] = [
+const EXPERIMENTS: [(&str, &[&str]); 6] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-efficiency", &["--cost", "2000"]),
     ("minute-sort", &["--memory", "64M"]),
     ("gray-sort", &["--memory", "64M"]),
+    ("ssd-validate", &[]),
+    ("ssd-buffer", &[]),
 ];
 
 #[test]

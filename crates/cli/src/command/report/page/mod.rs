@@ -1,8 +1,8 @@
 //! A report as one page: styles and drawings are in it, there is no script, and its policy forbids
 //! to fetch or run anything.
 
-mod chart;
-mod text;
+pub(in crate::command) mod chart;
+pub(in crate::command) mod text;
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use super::Report;
 use chart::{Columns, Curves};
 use text::Escaped;
 
-const STYLE: &str = include_str!("style.css");
+pub(in crate::command) const STYLE: &str = include_str!("style.css");
 /// Input names shown; there may be thousands.
 const NAMES: usize = 3;
 /// Workers' roles in the order in which a record meets them.
