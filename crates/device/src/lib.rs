@@ -6,6 +6,7 @@ pub mod profile;
 pub mod request;
 pub mod results;
 pub mod sim;
+pub mod simulated;
 pub mod ssd;
 pub mod trace;
 pub mod workload;
