@@ -242,6 +242,7 @@ pub struct TraceArgs {
 /// device did; copying in and out is not counted. One thread sorts, so that virtual time passes in
 /// one order.
 #[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
 #[command(after_help = "\
 Examples:
   # 64 MiB of memory on ActiveSort's prototype, and on a hard disk

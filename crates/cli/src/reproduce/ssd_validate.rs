@@ -14,6 +14,7 @@ use crate::failure::Failure;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
 
 /// Mean response times of the validation runs of DiskSim's SSD extension, in ms: name, sequential,
 /// reads, requests, and the mean. "250k" and "5m" are numbers of requests, as the parameter files
@@ -153,8 +154,10 @@ fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<
     let mut section = Section::new("msr, mean response, ms (DiskSim's SSD extension; predicted)");
     for (what, in_order, reads, requests, paper) in MSR {
         let (mut device, _) = ssd("msr", &[])?;
-        // DiskSim's device is full from the start.
-        device.precondition(device.capacity_bytes());
+        // DiskSim's device is full from the start, which only matters once it collects.
+        let addressed = MSR_PAGES * 4 * KIB;
+        let long = requests.min(most) > 500_000;
+        device.precondition(if long { device.capacity_bytes() } else { addressed });
         let workload = Workload {
             pattern: Pattern::Random,
             read_share: f64::from(u8::from(reads)),
@@ -162,7 +165,7 @@ fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<
             arrivals: Arrivals::Uniform(SimTime(500_000)),
             requests: requests.min(most),
             start: 0,
-            span_bytes: MSR_PAGES * 4 * KIB,
+            span_bytes: addressed,
             align_bytes: 4 * KIB,
             seed: 42,
         };
@@ -226,8 +229,9 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Failure> {
     for channels in [1, 8] {
         let count = format!("channels={channels}");
         let (mut device, s) = ssd("msr", &with(&plain, &[&count, "ways=8"]))?;
-        device.precondition(device.capacity_bytes());
+        device.precondition(GIB);
         let mut reads = sequential(&device, true, 64 * s.page_bytes, most.min(2000));
+        reads.span_bytes = GIB;
         reads.arrivals = Arrivals::Closed(64);
         let results = measure(lab, &mut device, &reads)?;
         let formula = channels as f64 * s.page_bytes as f64 / carry_ns(&s, s.page_bytes) * 1e3;
@@ -237,9 +241,9 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Failure> {
 
     // More flash than link.
     let (mut device, s) = ssd("nvme", &[])?;
-    device.precondition(4 << 30);
+    device.precondition(4 * GIB);
     let mut reads = sequential(&device, true, 128 * KIB, most.min(20_000));
-    reads.span_bytes = 4 << 30;
+    reads.span_bytes = 4 * GIB;
     reads.arrivals = Arrivals::Closed(64);
     let results = measure(lab, &mut device, &reads)?;
     let formula = s.link_bytes_a_second as f64 / 1e6;

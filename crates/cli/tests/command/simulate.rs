@@ -19,9 +19,6 @@ fn data(dir: &Path, words: &[&str]) -> Value {
     let mut value: Value = serde_json::from_str(&printed).expect("JSON");
     let members = value.as_object_mut().expect("an object");
     assert!(members.remove("wall_seconds").is_some_and(|seconds| seconds.is_f64()));
-    if let Some(sort) = members.get_mut("sort").and_then(Value::as_object_mut) {
-        sort.remove("seconds");
-    }
     value
 }
 
@@ -220,10 +217,10 @@ fn a_trace_is_converted_and_played() {
 #[test]
 fn a_sort_is_recorded_and_played() {
     let dir = folder();
-    let make = ["generate", "--format", "lines", "--records", "60K", "-o", "lines"];
+    let make = ["generate", "--format", "lines", "--records", "400K", "-o", "lines"];
     prints(dir.path(), &make);
     let input = fs::metadata(dir.path().join("lines")).expect("there").len();
-    text(dir.path(), &["record", "--sort", "lines", "--memory", "1500K", "-o", "made"]);
+    text(dir.path(), &["record", "--sort", "lines", "--memory", "16M", "-o", "made"]);
     assert_eq!(names(dir.path()), ["lines", "made"]);
     let trace = fs::read_to_string(dir.path().join("made")).expect("written");
     let requests = trace.lines().filter(|line| !line.starts_with('#')).count();
@@ -238,24 +235,28 @@ fn a_sort_is_recorded_and_played() {
 #[test]
 fn a_sort_on_a_device_is_the_sort_and_takes_the_same_time_again() {
     let dir = folder();
-    let make = ["generate", "--format", "lines", "--records", "60K", "-o", "lines"];
+    let make = ["generate", "--format", "lines", "--records", "400K", "-o", "lines"];
     prints(dir.path(), &make);
     prints(dir.path(), &["sort", "lines", "-o", "expected"]);
     let expected = fs::read(dir.path().join("expected")).expect("sorted");
     let mut seconds = Vec::new();
     for device in ["jasmine", "nvme", "barracuda"] {
-        let words = ["sort", "lines", "--device", device, "--memory", "1500K", "-o", "sorted"];
+        let words = ["sort", "lines", "--device", device, "--memory", "16M", "-o", "sorted"];
         let once = data(dir.path(), &words);
         assert!(fs::read(dir.path().join("sorted")).expect("written") == expected, "{device}");
-        assert_eq!(number(&once, "/records"), 60_000.0);
+        assert_eq!(number(&once, "/records"), 400_000.0);
         assert!(number(&once, "/sort/runs") > 1.0, "{once}");
         let written = number(&once, "/results/writes/bytes");
         assert!(written >= 1.9 * expected.len() as f64, "{once}");
         seconds.push(number(&once, "/results/elapsed_ns") / 1e9);
-        let again = data(dir.path(), &words);
-        assert_eq!(once["results"]["digest"], again["results"]["digest"], "{device}");
+        if device == "jasmine" {
+            let again = data(dir.path(), &words);
+            assert_eq!(once["results"], again["results"], "not the same again");
+        }
     }
     assert!(seconds[1] < seconds[0] && seconds[1] < seconds[2], "nvme is the fastest: {seconds:?}");
-    let table = text(dir.path(), &["sort", "lines", "--memory", "1500K"]);
-    assert!(table.contains("60,000 records in order"), "{table}");
+    let small = ["generate", "--format", "lines", "--records", "100", "-o", "few"];
+    prints(dir.path(), &small);
+    let table = text(dir.path(), &["sort", "few", "few", "--device", "msr", "--memory", "16M"]);
+    assert!(table.contains("200 records in order"), "{table}");
 }

@@ -92,6 +92,7 @@ pub fn precondition(
         let sizes = Sizes::Fixed(rest);
         run(
             device,
+            cancelled,
             &Workload {
                 sizes,
                 requests: 1,

@@ -44,7 +44,7 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     settle(&world);
     let output = folder.create("sorted").map_err(|error| Failure::named(&error))?;
     let started = Instant::now();
-    let (start, collector) = (world.now(), world.with_device(0, |device| Collector::new(device)));
+    let (start, collector) = (world.now(), world.with_device(0, Collector::new));
     let options = SortOptions {
         order: config.order.clone(),
         budget: Budget::new(config.memory_bytes),

@@ -22,7 +22,7 @@ const ROLES: [&str; 5] = ["read", "distribute", "sort", "merge", "write"];
 const LIMIT_SHARE: f64 = 0.8;
 
 /// The page's text. It is XML too: every tag is closed.
-pub fn page(report: &Report) -> String {
+pub(super) fn page(report: &Report) -> String {
     let columns = Columns::of(&report.activity);
     let mut page = String::new();
     let mut add = |part: &str| page.push_str(part);
