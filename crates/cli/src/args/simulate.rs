@@ -10,7 +10,7 @@ use super::{Count, OrderArgs, Size, StrategyName};
 /// Run workloads, traces and sorts on a modelled SSD or hard disk
 ///
 /// The device is a model in virtual time: what it does takes as long as its parts would, whatever
-/// this machine is busy with, and the same command gives the same nanoseconds on any machine.
+/// this machine is busy with. The same `simulate run` gives the same nanoseconds on any machine.
 ///
 /// `simulate run` plays made-up requests or a recorded trace to a device and tells latencies,
 /// throughput, how busy each part was, write amplification, wear and energy. `simulate sort` runs the
@@ -239,8 +239,9 @@ pub struct TraceArgs {
 ///
 /// Copies the inputs onto the device, sorts them there with the engine of `merganser sort`, unchanged,
 /// and copies the result out, checked. Prints the virtual seconds that the sort took and what the
-/// device did; copying in and out is not counted. One thread sorts, so that virtual time passes in
-/// one order.
+/// device did; copying in and out is not counted. One thread sorts, with helpers that read ahead and
+/// write behind: who of them comes first is this machine's doing, so that virtual time may differ by
+/// a percent from run to run.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 #[command(after_help = "\

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Time comes from closed forms of few parameters, which docs/device-model.md writes down: the seek
-//! curve through three figures of a data sheet ([`seek`]), the angle of each sector ([`layout`]),
+//! curve through three figures of a data sheet (`seek`), the angle of each sector (`layout`),
 //! and track and cylinder switches hidden by a skew. What the model leaves out: thermal
 //! recalibration, remapped sectors, vibration, and errors.
 

@@ -8,7 +8,7 @@
 //!
 //! A [`Workload`] says where requests go ([`Pattern`]), how large they are ([`Sizes`]), how many
 //! read, and when they come ([`Arrivals`]). Everything is drawn from one seed with arithmetic that is
-//! the same on any machine ([`math`](self)), so a workload is fixed by what is written down of it.
+//! the same on any machine (`math`), so a workload is fixed by what is written down of it.
 
 mod math;
 mod pattern;
