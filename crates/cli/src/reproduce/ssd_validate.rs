@@ -234,7 +234,7 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Failure> {
         reads.span_bytes = GIB;
         reads.arrivals = Arrivals::Closed(64);
         let results = measure(lab, &mut device, &reads)?;
-        let formula = channels as f64 * s.page_bytes as f64 / carry_ns(&s, s.page_bytes) * 1e3;
+        let formula = f64::from(channels) * s.page_bytes as f64 / carry_ns(&s, s.page_bytes) * 1e3;
         let what = format!("{channels} channel{}, read MB/s", if channels == 1 { "" } else { "s" });
         section.both(what, formula, results.rate(&results.reads) / 1e6);
     }

@@ -56,10 +56,10 @@ mod tests {
             last = curve.seek_ns(distance);
         }
         let mut random = Random::new(1);
-        let draws = 200_000;
+        let draws = 200_000_u32;
         let total: u64 =
             (0..draws).map(|_| curve.seek_ns(random.below(n).abs_diff(random.below(n)))).sum();
-        let mean = total as f64 / draws as f64;
+        let mean = total as f64 / f64::from(draws);
         assert!((mean / 3_500_000.0 - 1.0).abs() < 0.005, "{mean}");
     }
 }

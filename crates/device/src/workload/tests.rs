@@ -79,7 +79,7 @@ fn requests_are_aligned_and_inside() {
 #[test]
 fn shares_sizes_and_gaps_have_their_means() {
     let near = |found: f64, expected: f64| {
-        assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}")
+        assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
     };
     let mean = |of: &Workload, what: &dyn Fn(&Request) -> f64| {
         let requests = all(of);
