@@ -28,10 +28,12 @@ Examples:
   # which devices there are, and what nvme is made of
   merganser simulate --list
   merganser simulate --list=nvme
-  # 4 KiB at random, 7 of 10 reads, 32 at a time, on a device in long use
-  merganser simulate run --device nvme --workload random --read 0.7 --depth 32 --precondition
+  # 4 KiB at random, 7 of 10 reads, 32 at a time, over 4 GiB
+  merganser simulate run --device nvme --filled --span 4G --read 0.7 --depth 32
   # the same with half the channels
-  merganser simulate run --device nvme --set channels=4 --workload random --read 0.7 --depth 32
+  merganser simulate run --device nvme --set channels=4 --filled --span 4G --read 0.7 --depth 32
+  # writes to a device in long use
+  merganser simulate run --device msr --read 0 --depth 32 --precondition
   # a trace, addresses shrunk to the device, with a page of plots
   merganser simulate run --device msr --trace hm_1.csv --address-scale 0.5 --report hm.html
   # a sort on ActiveSort's prototype
@@ -90,6 +92,10 @@ Examples:
 pub struct SimulateRunArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
+
+    /// Begin with what is asked for written once, in no time: an empty SSD answers reads without flash
+    #[arg(long, conflicts_with = "precondition", help_heading = "Device")]
+    pub filled: bool,
 
     /// Fill the device, then overwrite it at random until its garbage collection is steady
     #[arg(long, help_heading = "Device")]

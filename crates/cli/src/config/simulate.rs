@@ -49,6 +49,8 @@ pub struct DeviceChoice {
 pub struct SimulateRun {
     /// The device.
     pub device: DeviceChoice,
+    /// What is asked for was written before.
+    pub filled: bool,
     /// How it is worn before, if at all.
     pub precondition: Option<Bounds>,
     /// What is played.
@@ -231,7 +233,8 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
             }
         }
     };
-    Ok(SimulateRun { device: device(typed.device), precondition, load, report, json: typed.json })
+    let (device, filled) = (device(typed.device), typed.filled);
+    Ok(SimulateRun { device, filled, precondition, load, report, json: typed.json })
 }
 
 fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {

@@ -109,6 +109,21 @@ fn every_device_serves_every_workload_the_same_again() {
 }
 
 #[test]
+fn reads_of_nothing_are_told_and_a_filled_device_reads_flash() {
+    let dir = folder();
+    let words = ["run", "--device", "msr", "--requests", "500", "--span", "64M"];
+    let empty = text(dir.path(), &words);
+    assert!(empty.contains("note          most reads found nothing written"), "{empty}");
+    let filled = text(dir.path(), &[&words[..], &["--filled"]].concat());
+    assert!(!filled.contains("note "), "{filled}");
+    let data = data(dir.path(), &[&words[..], &["--filled"]].concat());
+    assert_eq!(number(&data, "/results/flash/page_reads"), 500.0);
+    // Sensing, channel and link of a page.
+    let mean = number(&data, "/results/reads/latency_ns/mean");
+    assert!((132_000.0..134_000.0).contains(&mean), "{mean}");
+}
+
+#[test]
 fn a_worn_device_moves_pages() {
     let dir = folder();
     let words = [

@@ -27,6 +27,7 @@ pub fn of_run(run: &Run) -> Value {
             "wrapped": tally.wrapped,
         })),
         "results": of_results(&run.results),
+        "reads_found_nothing": super::table::read_nothing(&run.results),
         "wall_seconds": run.wall_seconds,
     })
 }

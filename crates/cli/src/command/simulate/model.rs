@@ -62,13 +62,16 @@ impl Model {
         }
     }
 
-    /// The device.
+    /// The device, with its first `filled_bytes` written once; what a disk has was always there.
     ///
     /// # Errors
     /// When its values do not fit together.
-    pub fn device(&self, seed: u64) -> Result<Box<dyn Device>, Failure> {
+    pub fn device(&self, seed: u64, filled_bytes: u64) -> Result<Box<dyn Device>, Failure> {
         let made: Result<Box<dyn Device>, ProfileError> = match self {
-            Model::Ssd(profile) => Ssd::new(profile, seed).map(|ssd| Box::new(ssd) as _),
+            Model::Ssd(profile) => Ssd::new(profile, seed).map(|mut ssd| {
+                ssd.precondition(filled_bytes.min(ssd.capacity_bytes()));
+                Box::new(ssd) as _
+            }),
             Model::Hdd(profile) => Hdd::new(profile).map(|hdd| Box::new(hdd) as _),
         };
         made.map_err(|error| format!("{}: {error}", self.name()).into())

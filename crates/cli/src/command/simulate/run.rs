@@ -40,7 +40,14 @@ pub struct Run {
 /// Plays, and tells.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
-    let mut device = model.device(config.device.seed)?;
+    let filled_bytes = match &config.load {
+        _ if !config.filled => 0,
+        Load::Made { start, span_bytes, .. } => {
+            span_bytes.map_or(u64::MAX, |span| start.saturating_add(span))
+        }
+        Load::Trace { .. } => u64::MAX,
+    };
+    let mut device = model.device(config.device.seed, filled_bytes)?;
     let started = Instant::now();
     let preconditioned = match config.precondition {
         None => None,

@@ -33,7 +33,7 @@ const PIECE: usize = 1 << 20;
 /// Sorts on a device, checks the result, and tells.
 pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
-    let device = model.device(config.device.seed)?;
+    let device = model.device(config.device.seed, 0)?;
     // The host takes no time: what is measured is the device.
     let world = World::new(vec![device], HostCosts::default());
     let folder: Arc<dyn Directory> = SimulatedDirectory::new(&world, 0);

@@ -36,6 +36,11 @@ pub fn of_run(run: &Run) -> String {
     }
     let _ = writeln!(out, "virtual time  {}", text::seconds(results.seconds()));
     out.push_str(&of_results(results));
+    if read_nothing(results) {
+        out.push_str(
+            "note          most reads found nothing written, which takes no flash; see --filled\n",
+        );
+    }
     let rate = results.events as f64 / run.wall_seconds.max(1e-9);
     let _ = writeln!(
         out,
@@ -46,6 +51,14 @@ pub fn of_run(run: &Run) -> String {
         results.digest
     );
     out
+}
+
+/// Whether most reads of an SSD were of places that were never written.
+pub fn read_nothing(results: &Results) -> bool {
+    results.flash.is_some_and(|flash| {
+        let found = flash.page_reads + flash.cached_pages + flash.buffered_pages;
+        results.reads.requests > 0 && found < results.reads.requests / 2
+    })
 }
 
 /// Of requests, parts, flash and energy.
