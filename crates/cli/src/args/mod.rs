@@ -9,6 +9,7 @@ mod order;
 mod range;
 mod report;
 mod reproduce;
+mod simulate;
 mod size;
 mod sort;
 mod verify;
@@ -23,6 +24,10 @@ pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
 pub use report::ReportArgs;
 pub use reproduce::{ExperimentName, ReproduceArgs};
+pub use simulate::{
+    ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
+    SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName, WorkloadName,
+};
 pub use size::{Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use verify::VerifyArgs;
@@ -63,6 +68,7 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Generate(GenerateArgs),
+    Simulate(SimulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -43,8 +43,8 @@ pub struct ReproduceArgs {
     pub list: bool,
 
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
-    /// data set, of all files together (triton-disk), or of the largest data set to try (minute-sort)
-    /// [default: 1GB]
+    /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
+    /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
@@ -104,4 +104,8 @@ pub enum ExperimentName {
     MinuteSort,
     /// TB sorted a minute.
     GraySort,
+    /// Modelled devices against published figures.
+    SsdValidate,
+    /// Write buffers of an SSD against one another.
+    SsdBuffer,
 }

@@ -9,6 +9,7 @@ mod memory;
 mod order;
 mod report;
 mod reproduce;
+mod simulate;
 mod sort;
 mod verify;
 mod view;
@@ -17,6 +18,10 @@ pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::{ReproduceConfig, Setup};
+pub use simulate::{
+    DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
+    SimulateSort,
+};
 pub use sort::{Destination, SortConfig, Sorting, Task};
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, MaterializeConfig, MountConfig, Part, view_name};
@@ -71,6 +76,7 @@ mod tests {
             Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
+            Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Info(_) | Command::Completions(_) | Command::Man(_) => None,
         };

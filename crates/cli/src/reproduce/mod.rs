@@ -18,6 +18,8 @@ mod minute_sort;
 mod outcome;
 mod plot;
 mod quicksort;
+mod ssd_buffer;
+mod ssd_validate;
 mod systems;
 mod triton_disk;
 mod whole_sort;
@@ -26,7 +28,7 @@ use sort::Progress;
 
 pub use machine::Machine;
 pub use outcome::{Outcome, Section};
-pub use plot::Plot;
+pub use plot::{Plot, Series};
 
 use crate::args::ExperimentName;
 use crate::config::Setup;
@@ -48,7 +50,7 @@ pub struct Experiment {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 5] = [
+pub const EXPERIMENTS: [Experiment; 7] = [
     Experiment {
         typed: ExperimentName::TritonInternalSort,
         name: "triton-internal-sort",
@@ -83,6 +85,20 @@ pub const EXPERIMENTS: [Experiment; 5] = [
         about: "TB sorted a minute, from file to file",
         source: "TritonSort, Tables 15 and 16; Sort Benchmark, GraySort Indy",
         run: gray_sort::run,
+    },
+    Experiment {
+        typed: ExperimentName::SsdValidate,
+        name: "ssd-validate",
+        about: "modelled SSDs and disks against published figures and closed forms",
+        source: "ActiveSort 5.2; DiskSim's SSD extension; data sheets; queueing and collection formulas",
+        run: ssd_validate::run,
+    },
+    Experiment {
+        typed: ExperimentName::SsdBuffer,
+        name: "ssd-buffer",
+        about: "a write buffer of lists a package against LRU, by size and parallelism",
+        source: "McSD/HcDD dissertation, Figures 5.6 to 5.9 and Table 5.2",
+        run: ssd_buffer::run,
     },
 ];
 

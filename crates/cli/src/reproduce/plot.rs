@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+/// From so many places on, marks are powers of ten, and points are not drawn.
+const CROWD: usize = 25;
+
 /// A picture of figures.
 pub enum Plot {
     /// A line a series.
@@ -84,6 +87,11 @@ fn lines(title: &str, [x_name, y_name]: &[String; 2], series: &[Series]) -> Stri
         text(&mut svg, (LEFT - 6., at + 4.), "end", &number(level));
         level += y_step;
     }
+    let crowded = ticks.len() >= CROWD;
+    if crowded {
+        let powers = x_min.log10().ceil() as i32..=x_max.log10().floor() as i32;
+        ticks = powers.map(|power| 10f64.powi(power)).collect();
+    }
     for tick in &ticks {
         line(&mut svg, (x(*tick), y(0.)), (x(*tick), y(0.) + 5.), "#333333");
         text(&mut svg, (x(*tick), y(0.) + 20.), "middle", &number(*tick));
@@ -101,7 +109,7 @@ fn lines(title: &str, [x_name, y_name]: &[String; 2], series: &[Series]) -> Stri
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
             points.trim_end()
         );
-        for p in &one.points {
+        for p in one.points.iter().filter(|_| !crowded) {
             let (cx, cy) = (x(p.0), y(p.1));
             let _ =
                 writeln!(svg, "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3\" fill=\"{colour}\"/>");

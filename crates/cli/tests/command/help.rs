@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "sort",
     "cat",
     "mount",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 11] = [
     "info",
     "verify",
     "generate",
+    "simulate",
     "reproduce",
     "completions",
     "man",
@@ -35,6 +36,10 @@ fn help_is_as_reviewed() {
     golden("merganser.txt", &prints(dir.path(), &["--help"]));
     for command in COMMANDS {
         golden(&format!("{command}.txt"), &prints(dir.path(), &[command, "--help"]));
+    }
+    for what in ["run", "sort", "record"] {
+        let help = prints(dir.path(), &["simulate", what, "--help"]);
+        golden(&format!("simulate-{what}.txt"), &help);
     }
 }
 
@@ -62,6 +67,7 @@ fn the_manual_has_a_page_a_command() {
     let mut expected: Vec<_> =
         COMMANDS.iter().map(|command| format!("merganser-{command}.1")).collect();
     expected.push("merganser.1".into());
+    expected.extend(["record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")));
     expected.sort();
     assert_eq!(names(dir.path()), expected);
     let sort = std::fs::read_to_string(dir.path().join("merganser-sort.1")).expect("a page");

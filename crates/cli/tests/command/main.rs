@@ -4,6 +4,7 @@
 //! - `generate`: test data, judged by `sha256sum`
 //! - `reproduce`: each experiment of the papers, tiny
 //! - `reports`: what is reported of every command that reports
+//! - `simulate`: modelled devices: workloads, traces, sorts
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, beside GNU sort
 //! - `views`: views made, read in parts, verified, copied out
@@ -12,6 +13,7 @@ mod generate;
 mod help;
 mod reports;
 mod reproduce;
+mod simulate;
 mod usage;
 mod verify;
 mod views;

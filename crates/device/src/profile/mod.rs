@@ -62,7 +62,7 @@ impl Unit {
         }
     }
 
-    fn parse(self, text: &str) -> Option<u64> {
+    pub(crate) fn parse(self, text: &str) -> Option<u64> {
         let scaled = |suffixes: &[(&str, u64)]| {
             let (digits, factor) = suffixes
                 .iter()

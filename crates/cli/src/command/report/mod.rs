@@ -9,7 +9,7 @@
 
 mod data;
 mod efficiency;
-mod page;
+pub(super) mod page;
 mod plan;
 mod system;
 

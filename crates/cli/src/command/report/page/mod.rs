@@ -1,9 +1,9 @@
 //! A report as one page: styles and drawings are in it, there is no script, and its policy forbids
 //! to fetch or run anything.
 
-mod chart;
+pub(in crate::command) mod chart;
 mod plan;
-mod text;
+pub(in crate::command) mod text;
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use super::Report;
 use chart::{Columns, Curves};
 use text::Escaped;
 
-const STYLE: &str = include_str!("style.css");
+pub(in crate::command) const STYLE: &str = include_str!("style.css");
 /// Input names shown; there may be thousands.
 const NAMES: usize = 3;
 /// Workers' roles in the order in which a record meets them.
@@ -23,7 +23,7 @@ const ROLES: [&str; 7] = ["read", "part", "sort", "merge", "bucket", "ahead", "w
 const LIMIT_SHARE: f64 = 0.8;
 
 /// The page's text. It is XML too: every tag is closed.
-pub fn page(report: &Report) -> String {
+pub(super) fn page(report: &Report) -> String {
     let columns = Columns::of(&report.activity);
     let mut page = String::new();
     let mut add = |part: &str| page.push_str(part);

@@ -1,0 +1,391 @@
+//! `merganser simulate`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Count, OrderArgs, Size, StrategyName};
+
+/// Run workloads, traces and sorts on a modelled SSD or hard disk
+///
+/// The device is a model in virtual time: what it does takes as long as its parts would, whatever
+/// this machine is busy with. The same `simulate run` gives the same nanoseconds on any machine.
+///
+/// `simulate run` plays made-up requests or a recorded trace to a device and tells latencies,
+/// throughput, how busy each part was, write amplification, wear and energy. `simulate sort` runs the
+/// sort of this program on one. `simulate record` makes a trace: of what blkparse printed, of a trace
+/// in another format, or of a real sort on this machine.
+///
+/// `simulate --list` prints the devices with every parameter, its unit, range and source;
+/// `--set name=value` changes one.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "merganser simulate run [OPTIONS]\n       merganser simulate sort [OPTIONS] [INPUT]...\n       merganser simulate record [OPTIONS] --output <FILE> [TRACE]\n       merganser simulate --list[=<DEVICE>]"
+)]
+#[command(after_help = "\
+Examples:
+  # which devices there are, and what nvme is made of
+  merganser simulate --list
+  merganser simulate --list=nvme
+  # 4 KiB at random, 7 of 10 reads, 32 at a time, over 4 GiB
+  merganser simulate run --device nvme --filled --span 4G --read 0.7 --depth 32
+  # the same with half the channels
+  merganser simulate run --device nvme --set channels=4 --filled --span 4G --read 0.7 --depth 32
+  # writes to a device in long use
+  merganser simulate run --device msr --read 0 --depth 32 --precondition
+  # a trace, addresses shrunk to the device, with a page of plots
+  merganser simulate run --device msr --trace hm_1.csv --address-scale 0.5 --report hm.html
+  # a sort on ActiveSort's prototype
+  merganser simulate sort big.txt --device jasmine --memory 64M -o sorted.txt
+  # what a real sort asks its disks, played to a hard disk
+  merganser simulate record --sort big.txt --memory 64M -o sort.trace
+  merganser simulate run --device barracuda --trace sort.trace")]
+pub struct SimulateArgs {
+    /// List the devices, or the parameters of one
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub list: Option<String>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub what: Option<SimulateCommand>,
+}
+
+/// What follows `simulate`.
+#[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "parsed once a process")]
+pub enum SimulateCommand {
+    Run(SimulateRunArgs),
+    Sort(SimulateSortArgs),
+    Record(SimulateRecordArgs),
+}
+
+/// Which device.
+#[derive(Debug, Clone, Args)]
+pub struct DeviceArgs {
+    /// The device: jasmine, msr, nvme, isc, cheetah or barracuda
+    #[arg(long, value_name = "DEVICE", default_value = "nvme", help_heading = "Device")]
+    pub device: String,
+
+    /// Change one of its parameters; repeat for more (simulate --list=DEVICE names them)
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Device")]
+    pub set: Vec<String>,
+
+    /// What everything random is drawn from
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Device")]
+    pub seed: u64,
+}
+
+/// Play requests to a modelled device
+///
+/// Without --trace requests are made up: --workload says where they go, --size how large they are,
+/// --depth or --rate when they come.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # the highest read rate of the hard disk's outer tracks
+  merganser simulate run --device cheetah --workload sequential --size 256K --requests 2000
+  # writes of 4 to 64 KiB to hot places, 5,000 a second in a Poisson process
+  merganser simulate run --workload zipf --read 0 --size 4K..64K --rate 5000
+  # a trace of UMass, one of its units, twice as fast
+  merganser simulate run --device msr --trace Financial1.spc --unit 0 --time-scale 0.5 --wrap")]
+pub struct SimulateRunArgs {
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Begin with what is asked for written once, in no time: an empty SSD answers reads without flash
+    #[arg(long, conflicts_with = "precondition", help_heading = "Device")]
+    pub filled: bool,
+
+    /// Fill the device, then overwrite it at random until its garbage collection is steady
+    #[arg(long, help_heading = "Device")]
+    pub precondition: bool,
+
+    /// How much of the device that fills
+    #[arg(long, value_name = "SHARE", help_heading = "Device", requires = "precondition")]
+    pub precondition_share: Option<f64>,
+
+    /// Where requests go
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_enum,
+        default_value = "random",
+        help_heading = "Workload"
+    )]
+    pub workload: WorkloadName,
+
+    /// How many requests
+    #[arg(long, value_name = "N", default_value = "100K", help_heading = "Workload")]
+    pub requests: Count,
+
+    /// Share of reads; the others write
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Workload")]
+    pub read: f64,
+
+    /// How large requests are: 4K, 4K..64K (any between), exp:16K (exponential with this mean), or
+    /// 4K:3,64K:1 (with weights)
+    #[arg(long, value_name = "SIZES", default_value = "4K", help_heading = "Workload")]
+    pub size: String,
+
+    /// Keep N requests in flight; with --trace, instead of its times [default: 1, traces their times]
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub depth: Option<u32>,
+
+    /// Requests a second, whatever the device does
+    #[arg(long, value_name = "R", conflicts_with_all = ["depth", "trace"], help_heading = "Workload")]
+    pub rate: Option<f64>,
+
+    /// How requests of a --rate come: even, uniform (gaps from 0 to twice the mean) or poisson
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value = "poisson",
+        hide_possible_values = true,
+        help_heading = "Workload"
+    )]
+    pub arrivals: ArrivalsName,
+
+    /// Share of requests of --workload mixed that go to a random place
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, help_heading = "Workload")]
+    pub random: f64,
+
+    /// Exponent of --workload zipf: 0 is random, more is more skewed
+    #[arg(long, value_name = "THETA", default_value_t = 0.99, help_heading = "Workload")]
+    pub theta: f64,
+
+    /// Bytes left out after each request of --workload strided
+    #[arg(long, value_name = "SIZE", default_value = "256K", help_heading = "Workload")]
+    pub gap: Size,
+
+    /// First byte asked for
+    #[arg(long, value_name = "SIZE", default_value = "0", help_heading = "Workload")]
+    pub start: Size,
+
+    /// Bytes from there on that are asked for [default: the device]
+    #[arg(long, value_name = "SIZE", help_heading = "Workload")]
+    pub span: Option<Size>,
+
+    /// Offsets and sizes are multiples of this
+    #[arg(long, value_name = "SIZE", default_value = "4K", help_heading = "Workload")]
+    pub align: Size,
+
+    #[command(flatten)]
+    pub reading: TraceArgs,
+
+    /// Play this trace instead; - is standard input
+    #[arg(long = "trace", id = "trace", value_name = "FILE", help_heading = "Trace")]
+    pub trace_file: Option<PathBuf>,
+
+    /// Play the trace N times
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Trace")]
+    pub repeat: u64,
+
+    /// Write a page with plots (FILE.html) or data (FILE.json)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub report: Option<PathBuf>,
+
+    /// Print data, not a table
+    #[arg(long, help_heading = "Results")]
+    pub json: bool,
+}
+
+/// How a trace is read.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// The trace's format: auto, merganser, disksim, spc, msr, mqsim, blkparse or fiu
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "auto",
+        hide_possible_values = true,
+        help_heading = "Trace"
+    )]
+    pub format: TraceFormatName,
+
+    /// At which of blkparse's events a request counts: issued (D) or queued (Q)
+    #[arg(
+        long,
+        value_name = "EVENT",
+        value_enum,
+        default_value = "issued",
+        hide_possible_values = true,
+        help_heading = "Trace"
+    )]
+    pub event: EventName,
+
+    /// Of a trace of several disks, only this one: its number, or major,minor
+    #[arg(long, value_name = "UNIT", help_heading = "Trace")]
+    pub unit: Option<String>,
+
+    /// Of a trace of several disks, all, at the same addresses
+    #[arg(long, conflicts_with = "unit", help_heading = "Trace")]
+    pub units_together: bool,
+
+    /// Of a trace of several disks, all, one behind another with this size each
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["unit", "units_together"], help_heading = "Trace")]
+    pub units_apart: Option<Size>,
+
+    /// Multiply times: 0.5 is twice as fast
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = "Trace")]
+    pub time_scale: f64,
+
+    /// Multiply addresses
+    #[arg(long, value_name = "F", help_heading = "Trace")]
+    pub address_scale: Option<f64>,
+
+    /// Addresses beyond the device begin again at 0
+    #[arg(long, conflicts_with = "address_scale", help_heading = "Trace")]
+    pub wrap: bool,
+}
+
+/// Sort on a modelled device
+///
+/// Copies the inputs onto the device, sorts them there with the engine of `merganser sort`, unchanged,
+/// and copies the result out, checked. Prints the virtual seconds that the sort took and what the
+/// device did; copying in and out is not counted. One thread sorts, with helpers that read ahead and
+/// write behind: who of them comes first is this machine's doing, so that virtual time may differ by
+/// a percent from run to run.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+#[command(after_help = "\
+Examples:
+  # 64 MiB of memory on ActiveSort's prototype, and on a hard disk
+  merganser simulate sort big.txt --device jasmine --memory 64M
+  merganser simulate sort big.txt --device barracuda --memory 64M
+  # the result too
+  merganser simulate sort records --format fixed:100 --key 0:10 --memory 16M -o sorted")]
+pub struct SimulateSortArgs {
+    /// What to sort
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<PathBuf>,
+
+    /// Write the result to FILE
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub order: OrderArgs,
+
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Use at most this much memory
+    #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M")]
+    pub memory: Size,
+
+    /// How to sort: auto, merge (sorted runs), or distribute (key ranges)
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub strategy: StrategyName,
+
+    /// Print data, not a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Make a trace
+///
+/// Writes one line a request, in the format that `simulate run --trace` reads best: nanoseconds, kind
+/// (R, W, T for trim, F for flush), offset, bytes, and a hash of the content where it is known.
+///
+/// TRACE is what blkparse printed, or a trace in any other known format. With --sort, the inputs are
+/// sorted for real on this machine, the result is thrown away, and every request to their storages is
+/// noted; this needs neither root nor blktrace.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "merganser simulate record [OPTIONS] --output <FILE> <TRACE>\n       merganser simulate record [OPTIONS] --output <FILE> --sort <INPUT>..."
+)]
+#[command(after_help = "\
+Examples:
+  # of a real disk (blktrace needs root)
+  blktrace -d /dev/sdb -o - | blkparse -i - | merganser simulate record -o sdb.trace -
+  # of a sort
+  merganser simulate record --sort big.txt --memory 64M --temp-dir /mnt/ssd -o sort.trace")]
+pub struct SimulateRecordArgs {
+    /// A trace in another format; - is standard input
+    #[arg(value_name = "TRACE", required_unless_present = "sort", conflicts_with = "sort")]
+    pub input: Option<PathBuf>,
+
+    /// Sort these files of lines, and record that
+    #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Sort")]
+    pub sort: Vec<PathBuf>,
+
+    /// Let the sort use at most this much memory
+    #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M", help_heading = "Sort")]
+    pub memory: Size,
+
+    /// Put the sort's temporary runs here
+    #[arg(short = 'T', long, value_name = "DIR", default_value = ".", help_heading = "Sort")]
+    pub temp_dir: PathBuf,
+
+    #[command(flatten)]
+    pub reading: TraceArgs,
+
+    /// Write the trace to FILE; - is standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: OsString,
+}
+
+/// What follows `--workload`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkloadName {
+    /// Each behind the one before.
+    Sequential,
+    /// Each some bytes behind the one before (--gap).
+    Strided,
+    /// Anywhere.
+    Random,
+    /// Some anywhere, the others behind the one before (--random).
+    Mixed,
+    /// Hot places more often (--theta).
+    Zipf,
+}
+
+/// What follows `--arrivals`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArrivalsName {
+    /// One each so often.
+    Even,
+    /// Gaps from 0 to twice the mean.
+    Uniform,
+    /// Exponential gaps.
+    Poisson,
+}
+
+/// What follows `--format` of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormatName {
+    /// By the first line.
+    Auto,
+    /// Ours.
+    Merganser,
+    /// DiskSim's ASCII.
+    Disksim,
+    /// SPC, of UMass.
+    Spc,
+    /// Of Microsoft Research Cambridge.
+    Msr,
+    /// MQSim's.
+    Mqsim,
+    /// Of blktrace.
+    Blkparse,
+    /// Of Florida International University.
+    Fiu,
+}
+
+/// What follows `--event`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EventName {
+    /// D.
+    Issued,
+    /// Q.
+    Queued,
+}

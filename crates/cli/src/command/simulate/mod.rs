@@ -1,0 +1,40 @@
+//! `merganser simulate`: modelled devices, what is played to them, and what they did.
+//!
+//! ```text
+//!   model    a preset and its changes ──► a device
+//!   run      requests ──► device ──► Results ──► table, data, page
+//!   sort     the engine on a device
+//!   record   a trace of something else
+//! ```
+
+mod data;
+mod list;
+mod model;
+mod page;
+mod record;
+mod run;
+mod sort;
+mod table;
+
+use std::io::{self, Write};
+
+pub use model::Model;
+
+use crate::config::SimulateConfig;
+use crate::failure::Failure;
+use crate::signals::Cancel;
+
+/// Lists, plays, sorts or records.
+pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
+    match config {
+        SimulateConfig::ListDevices => print(&list::devices()),
+        SimulateConfig::ListParameters(name) => print(&list::parameters(name)?),
+        SimulateConfig::Run(config) => run::run(config, cancel),
+        SimulateConfig::Sort(config) => sort::run(config, cancel),
+        SimulateConfig::Record(config) => record::run(config, cancel),
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+}

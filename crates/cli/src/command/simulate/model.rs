@@ -1,0 +1,163 @@
+//! Any modelled device, by name.
+
+use device::device::Device;
+use device::hdd::{Hdd, HddProfile};
+use device::profile::{ProfileError, SsdProfile};
+use device::results::Power;
+use device::ssd::Ssd;
+
+use crate::config::DeviceChoice;
+use crate::failure::Failure;
+
+/// What a device is made of.
+#[derive(Debug, Clone)]
+pub enum Model {
+    /// Flash.
+    Ssd(SsdProfile),
+    /// Platters.
+    Hdd(HddProfile),
+}
+
+impl Model {
+    /// The names of all presets.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SsdProfile::names().chain(HddProfile::names())
+    }
+
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn preset(name: &str) -> Result<Self, ProfileError> {
+        if SsdProfile::names().any(|known| known == name) {
+            return SsdProfile::preset(name).map(Model::Ssd);
+        }
+        if HddProfile::names().any(|known| known == name) {
+            return HddProfile::preset(name).map(Model::Hdd);
+        }
+        let known = Self::names().collect::<Vec<_>>().join(", ");
+        Err(ProfileError::Preset { name: name.to_owned(), known })
+    }
+
+    /// The preset that was chosen, with its changes.
+    ///
+    /// # Errors
+    /// When there is no such device or parameter, or a value can't be.
+    pub fn chosen(choice: &DeviceChoice) -> Result<Self, Failure> {
+        let mut model = Self::preset(&choice.name).map_err(|error| format!("--device: {error}"))?;
+        for text in &choice.settings {
+            model.set(text).map_err(|error| format!("--set {error}"))?;
+        }
+        Ok(model)
+    }
+
+    /// Applies one `name=value`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
+        match self {
+            Model::Ssd(profile) => profile.set(text),
+            Model::Hdd(profile) => profile.set(text),
+        }
+    }
+
+    /// The device, with its first `filled_bytes` written once; what a disk has was always there.
+    ///
+    /// # Errors
+    /// When its values do not fit together.
+    pub fn device(&self, seed: u64, filled_bytes: u64) -> Result<Box<dyn Device>, Failure> {
+        let made: Result<Box<dyn Device>, ProfileError> = match self {
+            Model::Ssd(profile) => Ssd::new(profile, seed).map(|mut ssd| {
+                ssd.precondition(filled_bytes.min(ssd.capacity_bytes()));
+                Box::new(ssd) as _
+            }),
+            Model::Hdd(profile) => Hdd::new(profile).map(|hdd| Box::new(hdd) as _),
+        };
+        made.map_err(|error| format!("{}: {error}", self.name()).into())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Model::Ssd(profile) => profile.name,
+            Model::Hdd(profile) => profile.name,
+        }
+    }
+
+    /// One line about it.
+    pub fn about(&self) -> &'static str {
+        match self {
+            Model::Ssd(profile) => profile.about,
+            Model::Hdd(profile) => profile.about,
+        }
+    }
+
+    /// What its components take.
+    pub fn power(&self) -> Power {
+        match self {
+            Model::Ssd(profile) if profile.name == "nvme" => {
+                Power::ssd(1.0, "assumed of its class; dies by the currents of NAND data sheets")
+            }
+            Model::Ssd(_) => {
+                Power::ssd(0.6, "assumed of its class; dies by the currents of NAND data sheets")
+            }
+            Model::Hdd(profile) if profile.name == "cheetah" => {
+                Power::hdd(11.0, 5.0, "assumed of its class: 15,000 rpm")
+            }
+            Model::Hdd(_) => Power::hdd(5.0, 1.6, "Seagate Barracuda 7200.12 data sheet, rounded"),
+        }
+    }
+
+    /// Every parameter: name, value, unit, range, source and meaning.
+    pub fn parameters(&self) -> Vec<Line> {
+        match self {
+            Model::Ssd(profile) => device::profile::ssd_parameters()
+                .iter()
+                .map(|p| Line {
+                    name: p.name,
+                    value: p.unit.show(p.value(&profile.settings)),
+                    unit: p.unit.to_string(),
+                    range: range(p.unit, p.least, p.most),
+                    source: profile.source(p.name),
+                    meaning: p.meaning,
+                })
+                .collect(),
+            Model::Hdd(profile) => device::hdd::hdd_parameters()
+                .iter()
+                .map(|p| Line {
+                    name: p.name,
+                    value: p.unit.show(p.value(&profile.settings)),
+                    unit: p.unit.to_string(),
+                    range: range(p.unit, p.least, p.most),
+                    source: profile.source(p.name),
+                    meaning: p.meaning,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A parameter of a device.
+pub struct Line {
+    /// As it is set.
+    pub name: &'static str,
+    /// As a person writes it.
+    pub value: String,
+    /// What it counts, or which words it may be.
+    pub unit: String,
+    /// From the least to the greatest value.
+    pub range: String,
+    /// Where the value is from.
+    pub source: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+fn range(unit: device::profile::Unit, least: u64, most: u64) -> String {
+    use device::profile::Unit;
+    match unit {
+        Unit::Switch | Unit::Choice(_) => String::new(),
+        _ => format!("{least} to {most}"),
+    }
+}

@@ -1,0 +1,120 @@
+//! `merganser simulate record`.
+
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use device::trace::{self, Recorder, TraceError, Writer};
+use sort::run::Compression;
+use sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strategy};
+use storage::{Directory, RealClock, Storage};
+
+use super::super::open_folder;
+use crate::config::{Reading, RecordOf, SimulateRecord};
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::output::Output;
+use crate::progress;
+use crate::signals::Cancel;
+
+/// Writes a trace of something else.
+pub fn run(config: &SimulateRecord, cancel: &Cancel) -> Result<(), Failure> {
+    let path = config.output.as_deref();
+    match &config.of {
+        RecordOf::Trace(input, reading) => convert(input, reading, path, cancel),
+        RecordOf::Sort { inputs, memory_bytes, temp_dir } => {
+            sorted(inputs, *memory_bytes, temp_dir, path, cancel)
+        }
+    }
+}
+
+fn convert(
+    input: &Input,
+    reading: &Reading,
+    path: Option<&Path>,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let on_input = |error: TraceError| Failure::from(format!("{input}: {error}"));
+    let reader = BufReader::with_capacity(1 << 16, input.open(cancel)?);
+    let mut trace = trace::read(reader, &reading.options).map_err(on_input)?;
+    let mut output = Output::open(path)?;
+    let mut write = || -> io::Result<Result<(), TraceError>> {
+        let mut writer = Writer::new(BufWriter::new(&mut output))?;
+        writer.comment(&format!("of {input}, {}", trace.format().name()))?;
+        for request in trace.by_ref() {
+            match request {
+                Ok(request) => writer.write(&request)?,
+                Err(error) => return Ok(Err(error)),
+            }
+            if cancel.is_set() {
+                return Ok(Err(io::Error::from(crate::input::CANCELLED).into()));
+            }
+        }
+        writer.finish()?;
+        Ok(Ok(()))
+    };
+    match write() {
+        Ok(Ok(())) => output.finish(),
+        Ok(Err(_)) if cancel.is_set() => Err(Failure::Cancelled),
+        Ok(Err(error)) => Err(on_input(error)),
+        Err(error) => Err(on_output(path, &error)),
+    }
+}
+
+fn on_output(path: Option<&Path>, error: &io::Error) -> Failure {
+    path.map_or_else(|| Failure::on_stdout(error), |path| Failure::on(path, error))
+}
+
+/// Sorts for real, with every request to a storage noted.
+fn sorted(
+    inputs: &[Input],
+    memory_bytes: u64,
+    temp_dir: &Path,
+    path: Option<&Path>,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let mut output = Output::open(path)?;
+    let recorder = Recorder::new(Arc::new(RealClock::new()));
+    let opened: Result<Vec<_>, Failure> = inputs
+        .iter()
+        .map(|input| match input.open_for_sort(false, cancel)? {
+            sort::run::Input::Storage(storage) => {
+                Ok(sort::run::Input::Storage(recorder.storage(storage)))
+            }
+            sort::run::Input::Stream { .. } => Err(Failure::from(format!(
+                "{input}: is no file; a sort is recorded of files, whose reads have places"
+            ))),
+        })
+        .collect();
+    let folder: Arc<dyn Directory> = open_folder(temp_dir)?;
+    // The result is written like a result and thrown away.
+    let target: Arc<dyn Storage> =
+        folder.create_unnamed().map_err(|error| Failure::named(&error))?;
+    let options = SortOptions {
+        order: sort::key::OrderSpec::new(sort::record::Format::Lines { delimiter: b'\n' }),
+        budget: Budget::new(memory_bytes),
+        threads: 1,
+        temp: vec![recorder.directory(Arc::clone(&folder))],
+        temp_limit_bytes: None,
+        compression: CompressionChoice::Fixed(Compression::Off),
+        top: None,
+        strategy: Strategy::Auto,
+    };
+    let progress = progress::on_stderr(true, cancel);
+    let report =
+        ::sort::sort(opened?, SortOutput::Storage(recorder.storage(target)), &options, &*progress)?;
+    let requests = recorder.requests();
+    let write = |output: &mut Output| -> io::Result<()> {
+        let mut writer = Writer::new(BufWriter::new(output))?;
+        writer.comment(&format!(
+            "a sort of {} bytes into {} with {memory_bytes} bytes of memory, {} runs",
+            report.input_bytes, report.output_bytes, report.runs
+        ))?;
+        for request in &requests {
+            writer.write(request)?;
+        }
+        writer.finish()?.flush()
+    };
+    write(&mut output).map_err(|error| on_output(path, &error))?;
+    output.finish()
+}

@@ -1,0 +1,199 @@
+//! `merganser simulate run`.
+
+use std::fs;
+use std::io::{self, BufReader};
+use std::time::Instant;
+
+use device::device::Device;
+use device::request::Request;
+use device::results::{Collector, Results};
+use device::trace::{self, Address, Options, Repeat, Tally, TraceError};
+use device::workload::{
+    Pace, PlayError, Played, PreconditionError, Preconditioned, Workload, WorkloadError, play,
+    precondition,
+};
+
+use super::{Model, data, page, print, table};
+use crate::config::{Load, Reading, ReportForm, SimulateRun};
+use crate::failure::Failure;
+use crate::input::{CANCELLED, Input};
+use crate::signals::Cancel;
+
+/// All that is known of a run.
+pub struct Run {
+    /// The device.
+    pub model: Model,
+    /// Drawn from.
+    pub seed: u64,
+    /// What was played, in words.
+    pub load: String,
+    /// How the device was worn before.
+    pub preconditioned: Option<Preconditioned>,
+    /// Of a trace: what was read of it.
+    pub tally: Option<Tally>,
+    /// What the device did.
+    pub results: Results,
+    /// How long the simulation took here, in seconds.
+    pub wall_seconds: f64,
+}
+
+/// Plays, and tells.
+pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
+    let model = Model::chosen(&config.device)?;
+    let filled_bytes = match &config.load {
+        _ if !config.filled => 0,
+        Load::Made { start, span_bytes, .. } => {
+            span_bytes.map_or(u64::MAX, |span| start.saturating_add(span))
+        }
+        Load::Trace { .. } => u64::MAX,
+    };
+    let mut device = model.device(config.device.seed, filled_bytes)?;
+    let started = Instant::now();
+    let preconditioned = match config.precondition {
+        None => None,
+        Some(bounds) => Some(
+            precondition(&mut *device, bounds, config.device.seed, &|| cancel.is_set()).map_err(
+                |error| match error {
+                    PreconditionError::Cancelled => Failure::Cancelled,
+                    error => format!("--precondition: {error}").into(),
+                },
+            )?,
+        ),
+    };
+    let mut collector = Collector::new(&*device);
+    let mut tally = None;
+    let (played, load) = match &config.load {
+        Load::Made { .. } => made(&mut *device, config, &mut collector, cancel)?,
+        Load::Trace { input, reading, times, depth } => {
+            let (played, found, words) =
+                traced(&mut *device, (input, reading, *times, *depth), &mut collector, cancel)?;
+            tally = Some(found);
+            (played, words)
+        }
+    };
+    let results = collector.finish(&*device, played, &model.power());
+    let wall_seconds = started.elapsed().as_secs_f64();
+    let seed = config.device.seed;
+    let run = Run { model, seed, load, preconditioned, tally, results, wall_seconds };
+    let as_data = || format!("{:#}\n", data::of_run(&run));
+    print(&if config.json { as_data() } else { table::of_run(&run) })?;
+    if let Some((path, form)) = &config.report {
+        let text = match form {
+            ReportForm::Html => page::page(&run),
+            ReportForm::Json => as_data(),
+        };
+        fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
+    }
+    Ok(())
+}
+
+fn made(
+    device: &mut dyn Device,
+    config: &SimulateRun,
+    collector: &mut Collector,
+    cancel: &Cancel,
+) -> Result<(Played, String), Failure> {
+    let Load::Made {
+        pattern,
+        read_share,
+        sizes,
+        arrivals,
+        requests,
+        start,
+        span_bytes,
+        align_bytes,
+    } = &config.load
+    else {
+        unreachable!("the caller looked");
+    };
+    let room = device.capacity_bytes().saturating_sub(*start);
+    let span_bytes = span_bytes.unwrap_or(room);
+    if span_bytes > room {
+        let capacity = device.capacity_bytes();
+        return Err(format!(
+            "--span: byte {start} and {span_bytes} more, but {} has {capacity}",
+            device.name()
+        )
+        .into());
+    }
+    let workload = Workload {
+        pattern: *pattern,
+        read_share: *read_share,
+        sizes: sizes.clone(),
+        arrivals: *arrivals,
+        requests: *requests,
+        start: *start,
+        span_bytes,
+        align_bytes: *align_bytes,
+        seed: config.device.seed,
+    };
+    let drawn = workload.requests().map_err(|error| Failure::from(flag(&error)))?;
+    let asked = drawn.map(|request| wanted(request, cancel));
+    let played = play(device, asked, workload.pace(), collector).map_err(failure)?;
+    Ok((played, table::words(&workload)))
+}
+
+/// Which flag a workload's error is about.
+fn flag(error: &WorkloadError) -> String {
+    let flag = match error {
+        WorkloadError::Span { .. } => "--span",
+        WorkloadError::Setting { what, .. } => match *what {
+            "share of reads" => "--read",
+            "share of random requests" => "--random",
+            "exponent of Zipf's law" => "--theta",
+            "alignment" => "--align",
+            "queue depth" => "--depth",
+            _ => "--size",
+        },
+    };
+    format!("{flag}: {error}")
+}
+
+fn wanted(request: Request, cancel: &Cancel) -> Result<Request, TraceError> {
+    if cancel.is_set() { Err(io::Error::from(CANCELLED).into()) } else { Ok(request) }
+}
+
+fn failure(error: PlayError) -> Failure {
+    match error {
+        PlayError::Trace(TraceError::Io(error)) if error.kind() == CANCELLED => Failure::Cancelled,
+        error => error.to_string().into(),
+    }
+}
+
+fn traced(
+    device: &mut dyn Device,
+    (input, reading, times, depth): (&Input, &Reading, u64, Option<u32>),
+    collector: &mut Collector,
+    cancel: &Cancel,
+) -> Result<(Played, Tally, String), Failure> {
+    let capacity = device.capacity_bytes();
+    let mut options = Options { limit_bytes: Some(capacity), ..reading.options.clone() };
+    if reading.wrap {
+        options.address = Address::Wrapped(capacity);
+    }
+    // So that a name that can't be opened is told as such.
+    input.open(cancel)?;
+    let open = || {
+        let reader = input.open(cancel).map_err(|failure| {
+            let why = failure.sentence().unwrap_or("cancelled").to_owned();
+            TraceError::Io(io::Error::other(why))
+        })?;
+        trace::read(BufReader::with_capacity(1 << 16, reader), &options)
+    };
+    let pace = depth.map_or(Pace::Open, Pace::Closed);
+    let mut repeat = Repeat::new(times, open);
+    let asked = repeat.by_ref().map(|request| wanted(request?, cancel));
+    let played = play(device, asked, pace, collector).map_err(|error| match failure(error) {
+        Failure::Cancelled => Failure::Cancelled,
+        failure => format!("{input}: {}", failure.sentence().unwrap_or_default()).into(),
+    })?;
+    let tally = repeat.tally();
+    let format = repeat.format().map_or("empty", |format| format.name());
+    let how = match (depth, times) {
+        (Some(depth), 1) => format!(", {depth} in flight"),
+        (Some(depth), times) => format!(", {depth} in flight, {times} times"),
+        (None, 1) => ", at its times".to_owned(),
+        (None, times) => format!(", at its times, {times} times"),
+    };
+    Ok((played, tally, format!("trace {input} ({format}){how}")))
+}

@@ -1,0 +1,417 @@
+//! What `merganser simulate` was asked to do.
+
+use std::path::PathBuf;
+
+use device::request::SimTime;
+use device::trace::{Address, Event, Format, Options, Units};
+use device::workload::{Arrivals, Bounds, Pattern, Sizes};
+use sort::Strategy;
+use sort::key::OrderSpec;
+
+use super::order;
+use crate::args::{
+    ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
+    SimulateRunArgs, SimulateSortArgs, Size, StrategyName, TraceArgs, TraceFormatName,
+    WorkloadName,
+};
+use crate::config::ReportForm;
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// What to do.
+#[derive(Debug)]
+pub enum SimulateConfig {
+    /// Name the devices.
+    ListDevices,
+    /// Tell the parameters of one.
+    ListParameters(String),
+    /// Play requests.
+    Run(SimulateRun),
+    /// Sort.
+    Sort(SimulateSort),
+    /// Make a trace.
+    Record(SimulateRecord),
+}
+
+/// A device, not yet made.
+#[derive(Debug, Clone)]
+pub struct DeviceChoice {
+    /// Its preset.
+    pub name: String,
+    /// `name=value` each.
+    pub settings: Vec<String>,
+    /// What everything random is drawn from.
+    pub seed: u64,
+}
+
+/// Requests, and the device that serves them.
+#[derive(Debug)]
+pub struct SimulateRun {
+    /// The device.
+    pub device: DeviceChoice,
+    /// What is asked for was written before.
+    pub filled: bool,
+    /// How it is worn before, if at all.
+    pub precondition: Option<Bounds>,
+    /// What is played.
+    pub load: Load,
+    /// A file to tell of it, and what kind.
+    pub report: Option<(PathBuf, ReportForm)>,
+    /// Data, not a table.
+    pub json: bool,
+}
+
+/// What is played.
+#[derive(Debug)]
+pub enum Load {
+    /// Made-up requests.
+    Made {
+        /// Where they go.
+        pattern: Pattern,
+        /// Share of reads.
+        read_share: f64,
+        /// How large they are.
+        sizes: Sizes,
+        /// When they come.
+        arrivals: Arrivals,
+        /// How many.
+        requests: u64,
+        /// First byte.
+        start: u64,
+        /// Bytes from there on; `None` is all of the device.
+        span_bytes: Option<u64>,
+        /// What offsets and sizes are multiples of.
+        align_bytes: u64,
+    },
+    /// A recorded trace.
+    Trace {
+        /// Where it is.
+        input: Input,
+        /// How it is read; the device's size is still to be filled in.
+        reading: Reading,
+        /// How often.
+        times: u64,
+        /// Requests in flight, instead of the trace's own times.
+        depth: Option<u32>,
+    },
+}
+
+/// How a trace is read.
+#[derive(Debug)]
+pub struct Reading {
+    /// All that does not need the device.
+    pub options: Options,
+    /// Addresses beyond the device begin again.
+    pub wrap: bool,
+}
+
+/// A sort on a device.
+#[derive(Debug)]
+pub struct SimulateSort {
+    /// What to sort.
+    pub inputs: Vec<Input>,
+    /// Where the result goes, if anywhere.
+    pub output: Option<PathBuf>,
+    /// How records are ordered.
+    pub order: OrderSpec,
+    /// The device.
+    pub device: DeviceChoice,
+    /// The sort's memory.
+    pub memory_bytes: u64,
+    /// Runs or buckets.
+    pub strategy: Strategy,
+    /// Data, not a table.
+    pub json: bool,
+}
+
+/// A trace to be made.
+#[derive(Debug)]
+pub struct SimulateRecord {
+    /// Of what.
+    pub of: RecordOf,
+    /// Where it goes; `None` is standard output.
+    pub output: Option<PathBuf>,
+}
+
+/// What a trace is made of.
+#[derive(Debug)]
+pub enum RecordOf {
+    /// Another trace.
+    Trace(Input, Reading),
+    /// A sort of these, with so much memory and temporary runs there.
+    Sort {
+        /// What is sorted.
+        inputs: Vec<Input>,
+        /// With how much memory.
+        memory_bytes: u64,
+        /// Where temporary runs go.
+        temp_dir: PathBuf,
+    },
+}
+
+impl TryFrom<SimulateArgs> for SimulateConfig {
+    type Error = Failure;
+
+    fn try_from(typed: SimulateArgs) -> Result<Self, Failure> {
+        Ok(match (typed.list, typed.what) {
+            (Some(_), Some(_)) => {
+                return Err("--list: only lists; leave out what is to be done".to_owned().into());
+            }
+            (Some(name), None) if name.is_empty() => SimulateConfig::ListDevices,
+            (Some(name), None) => SimulateConfig::ListParameters(name),
+            (None, None) => {
+                return Err("simulate: say run, sort or record, or --list".to_owned().into());
+            }
+            (None, Some(SimulateCommand::Run(typed))) => SimulateConfig::Run(run(typed)?),
+            (None, Some(SimulateCommand::Sort(typed))) => SimulateConfig::Sort(sort(typed)?),
+            (None, Some(SimulateCommand::Record(typed))) => SimulateConfig::Record(record(typed)?),
+        })
+    }
+}
+
+fn device(typed: DeviceArgs) -> DeviceChoice {
+    DeviceChoice { name: typed.device, settings: typed.set, seed: typed.seed }
+}
+
+fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
+    let share = typed.precondition_share.unwrap_or(1.0);
+    if !(share > 0.0 && share <= 1.0) {
+        return Err(format!("--precondition-share: {share}, expected above 0, up to 1").into());
+    }
+    let precondition = typed.precondition.then(|| Bounds { share, ..Bounds::default() });
+    let report = match typed.report {
+        None => None,
+        Some(path) => {
+            let form = match path.extension().and_then(|extension| extension.to_str()) {
+                Some("html") => ReportForm::Html,
+                Some("json") => ReportForm::Json,
+                _ => {
+                    let path = path.display();
+                    return Err(format!("--report: '{path}' ends neither in .html, for a page, nor in .json, for data").into());
+                }
+            };
+            Some((path, form))
+        }
+    };
+    if typed.depth == Some(0) {
+        return Err("--depth: at least 1".to_owned().into());
+    }
+    let load = match typed.trace_file {
+        Some(path) => {
+            let input = Input::named(&path);
+            if typed.repeat == 0 {
+                return Err("--repeat: at least 1".to_owned().into());
+            }
+            if typed.repeat > 1 && input == Input::Stdin {
+                return Err("--repeat: standard input can be read once; name a file"
+                    .to_owned()
+                    .into());
+            }
+            let reading = reading(&typed.reading)?;
+            Load::Trace { input, reading, times: typed.repeat, depth: typed.depth }
+        }
+        None => {
+            let arrivals = match typed.rate {
+                None => Arrivals::Closed(typed.depth.unwrap_or(1)),
+                Some(rate) => arrivals(rate, typed.arrivals)?,
+            };
+            Load::Made {
+                pattern: match typed.workload {
+                    WorkloadName::Sequential => Pattern::Sequential,
+                    WorkloadName::Strided => Pattern::Strided(typed.gap.0),
+                    WorkloadName::Random => Pattern::Random,
+                    WorkloadName::Mixed => Pattern::Mixed(typed.random),
+                    WorkloadName::Zipf => Pattern::Zipf(typed.theta),
+                },
+                read_share: typed.read,
+                sizes: sizes(&typed.size)?,
+                arrivals,
+                requests: typed.requests.0,
+                start: typed.start.0,
+                span_bytes: typed.span.map(|span| span.0),
+                align_bytes: typed.align.0,
+            }
+        }
+    };
+    let (device, filled) = (device(typed.device), typed.filled);
+    Ok(SimulateRun { device, filled, precondition, load, report, json: typed.json })
+}
+
+fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
+    let gap_ns = (1e9 / rate).round();
+    if !(rate > 0.0 && (1.0..1e18).contains(&gap_ns)) {
+        return Err(
+            format!("--rate: {rate}, expected 0.000001 to 1000000000 requests a second").into()
+        );
+    }
+    let mean = SimTime(gap_ns as u64);
+    Ok(match how {
+        ArrivalsName::Even => Arrivals::Every(mean),
+        ArrivalsName::Uniform => Arrivals::Uniform(mean),
+        ArrivalsName::Poisson => Arrivals::Exponential(mean),
+    })
+}
+
+/// `4K`, `4K..64K`, `exp:16K` or `4K:3,64K:1`.
+fn sizes(typed: &str) -> Result<Sizes, Failure> {
+    let size = |text: &str| {
+        text.parse::<Size>()
+            .map(|size| size.0)
+            .map_err(|why| Failure::from(format!("--size: {why}")))
+    };
+    if let Some(mean) = typed.strip_prefix("exp:") {
+        return Ok(Sizes::Exponential(size(mean)?));
+    }
+    if let Some((from, to)) = typed.split_once("..") {
+        return Ok(Sizes::Uniform(size(from)?, size(to)?));
+    }
+    if !typed.contains([':', ',']) {
+        return Ok(Sizes::Fixed(size(typed)?));
+    }
+    let choice = |text: &str| {
+        let (bytes, weight) = text.split_once(':').unwrap_or((text, "1"));
+        let refused = || {
+            Failure::from(format!("--size: '{weight}' is no weight: give a number, such as 4K:3"))
+        };
+        Ok((size(bytes)?, weight.parse::<f64>().map_err(|_| refused())?))
+    };
+    Ok(Sizes::Choice(typed.split(',').map(choice).collect::<Result<_, Failure>>()?))
+}
+
+fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
+    if !(typed.time_scale.is_finite() && typed.time_scale >= 0.0) {
+        return Err(format!("--time-scale: {}, expected 0 or more", typed.time_scale).into());
+    }
+    let address = match typed.address_scale {
+        None => Address::Same,
+        Some(by) if by.is_finite() && by >= 0.0 => Address::Scaled(by),
+        Some(by) => return Err(format!("--address-scale: {by}, expected 0 or more").into()),
+    };
+    let units = match (&typed.unit, typed.units_together, typed.units_apart) {
+        (Some(unit), ..) => {
+            Units::Only(unit.parse().map_err(|why| Failure::from(format!("--unit: {why}")))?)
+        }
+        (None, true, _) => Units::Together,
+        (None, false, Some(Size(0))) => {
+            return Err("--units-apart: at least 1 byte".to_owned().into());
+        }
+        (None, false, Some(size)) => Units::Apart(size.0),
+        (None, false, None) => Units::Single,
+    };
+    let format = match typed.format {
+        TraceFormatName::Auto => None,
+        TraceFormatName::Merganser => Some(Format::Merganser),
+        TraceFormatName::Disksim => Some(Format::DiskSim),
+        TraceFormatName::Spc => Some(Format::Spc),
+        TraceFormatName::Msr => Some(Format::Msr),
+        TraceFormatName::Mqsim => Some(Format::Mqsim),
+        TraceFormatName::Blkparse => Some(Format::Blkparse),
+        TraceFormatName::Fiu => Some(Format::Fiu),
+    };
+    let event = match typed.event {
+        EventName::Issued => Event::Issued,
+        EventName::Queued => Event::Queued,
+    };
+    let time_scale = typed.time_scale;
+    let options = Options { format, event, units, time_scale, address, limit_bytes: None };
+    Ok(Reading { options, wrap: typed.wrap })
+}
+
+fn sort(typed: SimulateSortArgs) -> Result<SimulateSort, Failure> {
+    if typed.memory == Size(0) {
+        return Err("--memory: at least 1 byte".to_owned().into());
+    }
+    Ok(SimulateSort {
+        inputs: typed.inputs.iter().map(|path| Input::named(path)).collect(),
+        output: typed.output,
+        order: order(&typed.order)?,
+        device: device(typed.device),
+        memory_bytes: typed.memory.0,
+        strategy: match typed.strategy {
+            StrategyName::Auto => Strategy::Auto,
+            StrategyName::Merge => Strategy::Merge,
+            StrategyName::Distribute => Strategy::Distribute { uniform: false },
+        },
+        json: typed.json,
+    })
+}
+
+fn record(typed: SimulateRecordArgs) -> Result<SimulateRecord, Failure> {
+    let of = match typed.input {
+        Some(path) => {
+            let reading = reading(&typed.reading)?;
+            if reading.wrap {
+                return Err(
+                    "--wrap: only a device has a size to wrap at; leave it to simulate run"
+                        .to_owned()
+                        .into(),
+                );
+            }
+            RecordOf::Trace(Input::named(&path), reading)
+        }
+        None => RecordOf::Sort {
+            inputs: typed.sort.iter().map(|path| Input::named(path)).collect(),
+            memory_bytes: typed.memory.0.max(1),
+            temp_dir: typed.temp_dir,
+        },
+    };
+    let output = Some(PathBuf::from(typed.output)).filter(|path| path.as_os_str() != "-");
+    Ok(SimulateRecord { of, output })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::refusal;
+    use super::*;
+
+    #[test]
+    fn sizes_have_four_spellings() {
+        let meant = |typed| sizes(typed).map_err(|failure| failure.sentence().map(str::to_owned));
+        assert_eq!(meant("4K"), Ok(Sizes::Fixed(4096)));
+        assert_eq!(meant("512..1M"), Ok(Sizes::Uniform(512, 1 << 20)));
+        assert_eq!(meant("exp:16K"), Ok(Sizes::Exponential(16_384)));
+        assert_eq!(meant("4K:3,64K"), Ok(Sizes::Choice(vec![(4096, 3.0), (65_536, 1.0)])));
+        for wrong in ["", "x", "4K..", "exp:", "4K:x", ",", "4K,,4K"] {
+            let said = meant(wrong).expect_err(wrong).expect("a sentence");
+            assert!(said.starts_with("--size: '"), "{wrong}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_is_named() {
+        let table: &[(&[&str], &str)] = &[
+            (&[], "simulate: say run, sort or record, or --list"),
+            (&["--list", "run"], "--list: only lists; leave out what is to be done"),
+            (&["run", "--depth", "0"], "--depth: at least 1"),
+            (
+                &["run", "--rate", "0"],
+                "--rate: 0, expected 0.000001 to 1000000000 requests a second",
+            ),
+            (
+                &["run", "--report", "x.txt"],
+                "--report: 'x.txt' ends neither in .html, for a page, nor in .json, for data",
+            ),
+            (
+                &["run", "--trace", "-", "--repeat", "2"],
+                "--repeat: standard input can be read once; name a file",
+            ),
+            (&["run", "--trace", "x", "--time-scale=-1"], "--time-scale: -1, expected 0 or more"),
+            (
+                &["run", "--trace", "x", "--unit", "a"],
+                "--unit: 'a' is neither a number nor major,minor",
+            ),
+            (
+                &["run", "--precondition", "--precondition-share", "2"],
+                "--precondition-share: 2, expected above 0, up to 1",
+            ),
+            (
+                &["record", "--wrap", "x", "-o", "y"],
+                "--wrap: only a device has a size to wrap at; leave it to simulate run",
+            ),
+            (&["sort", "x", "--memory", "0"], "--memory: at least 1 byte"),
+        ];
+        for (words, sentence) in table {
+            assert_eq!(refusal(&[&["simulate"], *words].concat()), *sentence, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Where a sector is, and when it passes under the heads.
+//!
+//! ```text
+//!   sectors 0, 1, 2 …:  track 0 of cylinder 0 (outermost), its other heads, cylinder 1 …
+//!   zones:              cylinders with equally many sectors a track; fewer in each further zone
+//!   skew:               each next track begins later by the time of switching to it
+//! ```
+//!
+//! Platters turn with time: at time t the angle is t modulo a revolution, in nanoseconds. All is in
+//! whole numbers, so that a sector's end is exactly the next one's begin.
+
+use super::HddSettings;
+use crate::request::SimTime;
+
+/// Bytes of a sector.
+pub(super) const SECTOR: u64 = 512;
+
+/// Where a sector is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub cylinder: u64,
+    pub head: u64,
+    /// Counted from the first track of the disk.
+    pub track: u64,
+    /// On its track.
+    pub sector: u64,
+    /// Of its track.
+    pub track_sectors: u64,
+}
+
+#[derive(Debug)]
+struct Zone {
+    first_sector: u64,
+    first_track: u64,
+    track_sectors: u64,
+}
+
+/// The layout of a disk.
+#[derive(Debug)]
+pub(super) struct Layout {
+    zones: Vec<Zone>,
+    heads: u64,
+    cylinders: u64,
+    sectors: u64,
+    turn_ns: u64,
+    skew_ns: u64,
+}
+
+impl Layout {
+    pub fn new(settings: &HddSettings) -> Self {
+        let HddSettings { cylinders, heads, zones: count, .. } = *settings;
+        let mut zones = Vec::new();
+        let (mut first_sector, mut first_track) = (0, 0);
+        for zone in 0..count {
+            let end_track = cylinders * (zone + 1) / count * heads;
+            let less = settings.sectors_outer - settings.sectors_inner;
+            let track_sectors =
+                settings.sectors_outer - if count > 1 { less * zone / (count - 1) } else { 0 };
+            zones.push(Zone { first_sector, first_track, track_sectors });
+            first_sector += (end_track - first_track) * track_sectors;
+            first_track = end_track;
+        }
+        let turn_ns = settings.turn_ns();
+        Layout {
+            zones,
+            heads,
+            cylinders,
+            sectors: first_sector,
+            turn_ns,
+            skew_ns: settings.skew_ns,
+        }
+    }
+
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    pub fn cylinders(&self) -> u64 {
+        self.cylinders
+    }
+
+    pub fn place(&self, sector: u64) -> Place {
+        let at = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
+        let zone = &self.zones[at];
+        let within = sector - zone.first_sector;
+        let track = zone.first_track + within / zone.track_sectors;
+        Place {
+            cylinder: track / self.heads,
+            head: track % self.heads,
+            track,
+            sector: within % zone.track_sectors,
+            track_sectors: zone.track_sectors,
+        }
+    }
+
+    /// The angle at which a sector begins, in nanoseconds of a turn, without its track's skew.
+    fn begin_ns(&self, sector: u64, track_sectors: u64) -> u64 {
+        sector * self.turn_ns / track_sectors
+    }
+
+    /// The first time from `now` on at which a sector begins under the heads.
+    pub fn next_pass(&self, sector: u64, now: SimTime) -> SimTime {
+        let place = self.place(sector);
+        let skew = u128::from(place.track) * u128::from(self.skew_ns) % u128::from(self.turn_ns);
+        let angle = self.begin_ns(place.sector, place.track_sectors) + skew as u64;
+        let behind = now.0 % self.turn_ns;
+        SimTime(now.0 + (angle % self.turn_ns + self.turn_ns - behind) % self.turn_ns)
+    }
+
+    /// From the begin of sector `first` to the end of the one before `end`, going on from track to
+    /// track.
+    pub fn transfer_ns(&self, first: u64, end: u64) -> u64 {
+        let mut at = first;
+        let mut total = 0;
+        while at < end {
+            let place = self.place(at);
+            let stop = (place.sector + (end - at)).min(place.track_sectors);
+            total += self.begin_ns(stop, place.track_sectors)
+                - self.begin_ns(place.sector, place.track_sectors);
+            at += stop - place.sector;
+            if at < end {
+                total += self.skew_ns;
+            }
+        }
+        total
+    }
+
+    /// How many sectors from `first` on have passed whole in `span_ns`, at most `most`.
+    pub fn passed(&self, first: u64, span_ns: u64, most: u64) -> u64 {
+        let mut at = first;
+        let mut left = span_ns;
+        let limit = (first + most).min(self.sectors);
+        while at < limit {
+            let place = self.place(at);
+            let from = self.begin_ns(place.sector, place.track_sectors);
+            let to_end = self.turn_ns - from;
+            if left < to_end {
+                // The last sector that ends by then.
+                let reached = u128::from(from + left) * u128::from(place.track_sectors);
+                let mut sector = (reached / u128::from(self.turn_ns)) as u64;
+                while self.begin_ns(sector + 1, place.track_sectors) <= from + left {
+                    sector += 1;
+                }
+                at += sector - place.sector;
+                break;
+            }
+            at += place.track_sectors - place.sector;
+            left -= to_end;
+            match left.checked_sub(self.skew_ns) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+        at.min(limit) - first
+    }
+}

@@ -1,0 +1,514 @@
+//! A hard disk: arm, platters, zones, a buffer that reads ahead and may write behind, and a queue.
+//!
+//! ```text
+//!   submit ─► command ─► buffer? ─yes──────────────────► link ─► completed
+//!                          │ no                           ▲
+//!                          ▼                              │
+//!                        queue ─► seek ─► turn ─► transfer┘     one at a time: the arm
+//! ```
+//!
+//! Time comes from closed forms of few parameters, which docs/device-model.md writes down: the seek
+//! curve through three figures of a data sheet (`seek`), the angle of each sector (`layout`),
+//! and track and cylinder switches hidden by a skew. What the model leaves out: thermal
+//! recalibration, remapped sectors, vibration, and errors.
+
+mod buffer;
+mod layout;
+mod platters;
+mod profile;
+mod seek;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io;
+
+use storage::Geometry;
+
+use crate::device::{Command, Device, Done, Part, Statistics, Use};
+use crate::request::{RequestKind, SimTime};
+use crate::sim::{Engine, Event};
+use buffer::Segments;
+use layout::{Layout, SECTOR};
+use platters::Platters;
+pub use profile::{HddParameter, HddProfile, HddSettings, Policy, hdd_parameters};
+use seek::SeekCurve;
+
+/// What happens in a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Happening {
+    /// The firmware has understood a command.
+    Understood(usize),
+    /// The arm has read or written a job's last sector.
+    Transferred(usize),
+    /// A command has ended.
+    Ended(usize),
+}
+
+impl Event for Happening {
+    fn fingerprint(&self) -> u64 {
+        let (kind, slot) = match *self {
+            Happening::Understood(slot) => (1, slot),
+            Happening::Transferred(slot) => (2, slot),
+            Happening::Ended(slot) => (3, slot),
+        };
+        kind << 56 | slot as u64
+    }
+}
+
+/// A command of the host, or a write from the buffer whose command has ended.
+#[derive(Debug)]
+struct Job {
+    command: Command,
+    submitted: SimTime,
+    /// When it came into the queue.
+    queued: SimTime,
+    /// The host has its answer.
+    answered: bool,
+}
+
+/// A modelled hard disk.
+pub struct Hdd {
+    name: String,
+    settings: HddSettings,
+    layout: Layout,
+    read_seek: SeekCurve,
+    write_seek: SeekCurve,
+    engine: Engine<Happening>,
+    /// All jobs that have not left, by slot.
+    jobs: Vec<Option<Job>>,
+    free: Vec<usize>,
+    /// Understood commands that the disk does not see yet: its queue is full.
+    outside: VecDeque<usize>,
+    /// What waits for the arm, in order of arrival.
+    queue: Vec<usize>,
+    /// Host commands that the disk has taken and not ended.
+    taken: u64,
+    /// What the arm does.
+    working: Option<usize>,
+    /// Where the arm is.
+    cylinder: u64,
+    head: u64,
+    link_free: SimTime,
+    segments: Segments,
+    dirty_bytes: u64,
+    /// Flushes that wait for the write buffer.
+    flushes: Vec<usize>,
+    platters: Platters,
+    completed: VecDeque<Done>,
+    counts: Statistics,
+    arm_busy_ns: u64,
+    arm_services: u64,
+    link_busy_ns: u64,
+    link_services: u64,
+}
+
+impl Hdd {
+    /// A disk that was made as `profile` says, at rest.
+    ///
+    /// # Errors
+    /// When its values do not fit together.
+    pub fn new(profile: &HddProfile) -> Result<Self, crate::profile::ProfileError> {
+        let settings = profile.settings.clone();
+        settings.check()?;
+        let layout = Layout::new(&settings);
+        let stroke = layout.cylinders().saturating_sub(1).max(1);
+        let curve = |track, mean, full| SeekCurve::new(stroke, track, mean, full);
+        let segments = Segments::new(
+            settings.buffer_segments as usize,
+            settings.buffer_bytes / settings.buffer_segments / SECTOR,
+        );
+        Ok(Hdd {
+            name: profile.name.to_owned(),
+            read_seek: curve(
+                settings.seek_track_read_ns,
+                settings.seek_mean_read_ns,
+                settings.seek_full_read_ns,
+            ),
+            write_seek: curve(
+                settings.seek_track_write_ns,
+                settings.seek_mean_write_ns,
+                settings.seek_full_write_ns,
+            ),
+            layout,
+            engine: Engine::new(0),
+            jobs: Vec::new(),
+            free: Vec::new(),
+            outside: VecDeque::new(),
+            queue: Vec::new(),
+            taken: 0,
+            working: None,
+            cylinder: 0,
+            head: 0,
+            link_free: SimTime(0),
+            segments,
+            dirty_bytes: 0,
+            flushes: Vec::new(),
+            platters: Platters::new(),
+            completed: VecDeque::new(),
+            counts: Statistics::default(),
+            arm_busy_ns: 0,
+            arm_services: 0,
+            link_busy_ns: 0,
+            link_services: 0,
+            settings,
+        })
+    }
+
+    fn job(&self, slot: usize) -> &Job {
+        self.jobs[slot].as_ref().expect("a slot in use")
+    }
+
+    fn enter(&mut self, job: Job) -> usize {
+        match self.free.pop() {
+            Some(slot) => {
+                self.jobs[slot] = Some(job);
+                slot
+            }
+            None => {
+                self.jobs.push(Some(job));
+                self.jobs.len() - 1
+            }
+        }
+    }
+
+    /// The sectors of a job, from the first to behind the last.
+    fn sectors(&self, slot: usize) -> (u64, u64) {
+        let Command { offset, len, .. } = self.job(slot).command;
+        (offset / SECTOR, (offset + len).div_ceil(SECTOR))
+    }
+
+    /// Takes commands while the queue has room.
+    fn take(&mut self) {
+        while self.taken < self.settings.queue_depth
+            && let Some(slot) = self.outside.pop_front()
+        {
+            self.taken += 1;
+            self.begin(slot);
+        }
+    }
+
+    fn begin(&mut self, slot: usize) {
+        let now = self.engine.now();
+        let Command { kind, len, .. } = self.job(slot).command;
+        match kind {
+            RequestKind::Trim => self.engine.at(now, Happening::Ended(slot)),
+            RequestKind::Flush if self.dirty_bytes == 0 => {
+                self.engine.at(now, Happening::Ended(slot));
+            }
+            RequestKind::Flush => self.flushes.push(slot),
+            RequestKind::Read => {
+                let (first, end) = self.sectors(slot);
+                if self.segments.holds(first, end, now, &self.layout) || self.is_dirty(first, end) {
+                    let done = self.cross_link(now, len);
+                    self.engine.at(done, Happening::Ended(slot));
+                } else {
+                    self.wait(slot);
+                }
+            }
+            RequestKind::Write => {
+                let (first, end) = self.sectors(slot);
+                self.segments.forget(first, end);
+                if self.settings.write_cache == 1
+                    && self.dirty_bytes + len <= self.settings.buffer_bytes
+                {
+                    // The bytes wait in the buffer; the host does not.
+                    self.dirty_bytes += len;
+                    let done = self.cross_link(now, len);
+                    self.answer_early(slot, done);
+                }
+                self.wait(slot);
+            }
+        }
+    }
+
+    /// Ends the host's command at `done` while its job stays in the queue.
+    fn answer_early(&mut self, slot: usize, done: SimTime) {
+        let job = self.jobs[slot].as_mut().expect("a slot in use");
+        job.answered = true;
+        let Command { id, kind, offset, len, .. } = job.command;
+        let buffer = job.command.buffer.take();
+        let submitted = job.submitted;
+        let command = Command { id, kind, offset, len, buffer };
+        let answer = Job { command, submitted, queued: submitted, answered: false };
+        let slot = self.enter(answer);
+        self.engine.at(done, Happening::Ended(slot));
+    }
+
+    fn wait(&mut self, slot: usize) {
+        let now = self.engine.now();
+        self.jobs[slot].as_mut().expect("a slot in use").queued = now;
+        self.queue.push(slot);
+        self.work();
+    }
+
+    /// Whether a read lies in one write that waits in the buffer.
+    fn is_dirty(&self, first: u64, end: u64) -> bool {
+        let covers = |slot: &usize| {
+            let (from, to) = self.sectors(*slot);
+            self.job(*slot).answered && from <= first && end <= to
+        };
+        self.dirty_bytes > 0 && self.queue.iter().chain(&self.working).any(covers)
+    }
+
+    /// When `len` bytes that are ready at `ready` have crossed the link.
+    fn cross_link(&mut self, ready: SimTime, len: u64) -> SimTime {
+        let span = self.link_ns(len);
+        let end = SimTime(ready.max(self.link_free).0 + span);
+        self.link_free = end;
+        self.link_busy_ns += span;
+        self.link_services += 1;
+        end
+    }
+
+    fn link_ns(&self, len: u64) -> u64 {
+        let rate = u128::from(self.settings.link_bytes_a_second);
+        (u128::from(len) * 1_000_000_000).div_ceil(rate) as u64
+    }
+
+    /// Gives the arm its next job.
+    fn work(&mut self) {
+        if self.working.is_some() || self.queue.is_empty() {
+            return;
+        }
+        let at = self.choose();
+        let slot = self.queue.remove(at);
+        self.working = Some(slot);
+        let now = self.engine.now();
+        let (first, end) = self.sectors(slot);
+        let Command { kind, len, .. } = self.job(slot).command;
+        let answered = self.job(slot).answered;
+        let (media_first, media_end) = match self.segments.stream_end(first, end, now, &self.layout)
+        {
+            // The heads are on their way there, reading.
+            Some(media_end) if kind == RequestKind::Read => (now, media_end.max(now)),
+            _ => {
+                self.segments.interrupt(now, &self.layout);
+                let ready = if kind == RequestKind::Write && !answered {
+                    // A sector must have come before it is written; the others come meanwhile.
+                    SimTime(self.job(slot).queued.0 + self.link_ns(SECTOR)).max(now)
+                } else {
+                    now
+                };
+                self.access(now, ready, first, end, kind)
+            }
+        };
+        self.arm_busy_ns += media_end.0 - now.0;
+        self.arm_services += 1;
+        let place = self.layout.place(end - 1);
+        (self.cylinder, self.head) = (place.cylinder, place.head);
+        if kind == RequestKind::Read {
+            self.segments.read(first, end, media_end, self.settings.read_ahead == 1);
+            // Bytes cross while later ones are read; the last sector only afterwards.
+            let whole = self.cross_link(media_first, len);
+            let last = SimTime(media_end.0 + self.link_ns(len.min(SECTOR)));
+            let done = whole.max(last);
+            self.link_free = done;
+            self.engine.at(done, Happening::Ended(slot));
+        } else if !answered {
+            self.link_busy_ns += self.link_ns(len);
+            self.link_services += 1;
+        }
+        self.engine.at(media_end, Happening::Transferred(slot));
+    }
+
+    /// When the first and behind the last sector pass the heads, after a seek and a turn.
+    fn access(
+        &self,
+        now: SimTime,
+        ready: SimTime,
+        first: u64,
+        end: u64,
+        kind: RequestKind,
+    ) -> (SimTime, SimTime) {
+        let positioned = SimTime(now.0 + self.position_ns(first, kind));
+        let start = self.layout.next_pass(first, positioned.max(ready));
+        (start, SimTime(start.0 + self.layout.transfer_ns(first, end)))
+    }
+
+    /// How long the arm takes to the track of a sector.
+    fn position_ns(&self, sector: u64, kind: RequestKind) -> u64 {
+        let place = self.layout.place(sector);
+        let distance = place.cylinder.abs_diff(self.cylinder);
+        let curve = if kind == RequestKind::Write { &self.write_seek } else { &self.read_seek };
+        let switch = if place.head == self.head { 0 } else { self.settings.head_switch_ns };
+        curve.seek_ns(distance).max(switch)
+    }
+
+    /// The place in the queue of the job to do next.
+    fn choose(&self) -> usize {
+        let now = self.engine.now();
+        let oldest = self.queue.iter().enumerate().min_by_key(|(_, slot)| self.job(**slot).queued);
+        let (oldest, slot) = oldest.expect("not empty");
+        let waited = now.0 - self.job(*slot).queued.0;
+        if waited > self.settings.queue_patience_ns {
+            return oldest;
+        }
+        let cost = |slot: usize| {
+            let (first, end) = self.sectors(slot);
+            let kind = self.job(slot).command.kind;
+            match self.settings.policy() {
+                Policy::Fifo => 0,
+                Policy::Seek => self.layout.place(first).cylinder.abs_diff(self.cylinder),
+                Policy::Position => {
+                    let stream = self.segments.stream_end(first, end, now, &self.layout);
+                    if kind == RequestKind::Read && stream.is_some() {
+                        return 0;
+                    }
+                    self.access(now, now, first, end, kind).0.0 - now.0
+                }
+            }
+        };
+        // The first of equal ones: the one that has waited longest.
+        let costs = self.queue.iter().enumerate().map(|(at, slot)| (cost(*slot), at));
+        costs.min().map_or(0, |(_, at)| at)
+    }
+
+    fn transferred(&mut self, slot: usize) {
+        self.working = None;
+        if self.job(slot).command.kind == RequestKind::Write {
+            if self.job(slot).answered {
+                let job = self.jobs[slot].take().expect("a slot in use");
+                self.free.push(slot);
+                self.dirty_bytes -= job.command.len;
+                if self.dirty_bytes == 0 {
+                    let now = self.engine.now();
+                    for flush in std::mem::take(&mut self.flushes) {
+                        self.engine.at(now, Happening::Ended(flush));
+                    }
+                }
+            } else {
+                let now = self.engine.now();
+                self.engine.at(now, Happening::Ended(slot));
+            }
+        }
+        self.work();
+    }
+
+    fn ended(&mut self, slot: usize) {
+        let job = self.jobs[slot].take().expect("a slot in use");
+        self.free.push(slot);
+        let Job { command: Command { id, kind, offset, len, mut buffer }, submitted, .. } = job;
+        if let (RequestKind::Read, Some(buffer)) = (kind, &mut buffer) {
+            self.platters.read(offset, buffer);
+        }
+        let moved = match kind {
+            RequestKind::Read => {
+                self.counts.reads += 1;
+                self.counts.read_bytes += len;
+                len
+            }
+            RequestKind::Write => {
+                self.counts.writes += 1;
+                self.counts.written_bytes += len;
+                len
+            }
+            RequestKind::Trim | RequestKind::Flush => {
+                self.counts.others += 1;
+                0
+            }
+        };
+        let at = self.engine.now();
+        self.completed.push_back(Done { id, submitted, at, buffer, result: Ok(moved) });
+        self.taken -= 1;
+        self.take();
+    }
+
+    /// Why a command can't be served.
+    fn refusal(&self, command: &Command) -> Option<io::Error> {
+        let Command { kind, offset, len, buffer, .. } = command;
+        if *kind == RequestKind::Flush {
+            return None;
+        }
+        let capacity = self.capacity_bytes();
+        let why = if *len == 0 {
+            "no bytes are asked for".to_owned()
+        } else if offset.checked_add(*len).is_none_or(|end| end > capacity) {
+            format!("{len} bytes at byte {offset}, but the device has {capacity}")
+        } else if buffer.as_ref().is_some_and(|buffer| buffer.len() as u64 != *len) {
+            "the buffer's length is not the request's".to_owned()
+        } else {
+            return None;
+        };
+        Some(io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {why}", self.name)))
+    }
+}
+
+impl Device for Hdd {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.layout.sectors() * SECTOR
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            page_bytes: 4096,
+            best_io_bytes: 1 << 20,
+            queue_depth: u32::try_from(self.settings.queue_depth).unwrap_or(u32::MAX),
+            channels: 1,
+            stripe_bytes: 0,
+        }
+    }
+
+    fn trim_bytes(&self) -> Option<u64> {
+        // Nothing is moved, so it takes no time; what it means is that of SSDs.
+        Some(platters::PAGE as u64)
+    }
+
+    fn now(&self) -> SimTime {
+        self.engine.now()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command) {
+        if let Some(error) = self.refusal(&command) {
+            let Command { id, buffer, .. } = command;
+            self.completed.push_back(Done { id, submitted: at, at, buffer, result: Err(error) });
+            return;
+        }
+        match (command.kind, &command.buffer) {
+            (RequestKind::Write, Some(buffer)) => self.platters.write(command.offset, buffer),
+            (RequestKind::Trim, _) => self.platters.forget(command.offset, command.len),
+            _ => {}
+        }
+        let slot = self.enter(Job { command, submitted: at, queued: at, answered: false });
+        let understood = SimTime(at.0 + self.settings.command_ns);
+        self.engine.at(understood, Happening::Understood(slot));
+    }
+
+    fn next_at(&self) -> Option<SimTime> {
+        self.engine.next_at()
+    }
+
+    fn advance(&mut self) -> bool {
+        let Some(happening) = self.engine.next() else { return false };
+        match happening {
+            Happening::Understood(slot) => {
+                self.outside.push_back(slot);
+                self.take();
+            }
+            Happening::Transferred(slot) => self.transferred(slot),
+            Happening::Ended(slot) => self.ended(slot),
+        }
+        true
+    }
+
+    fn completed(&mut self) -> Option<Done> {
+        self.completed.pop_front()
+    }
+
+    fn statistics(&self) -> Statistics {
+        let part = |part, busy, services| Use { part, index: 0, busy: SimTime(busy), services };
+        Statistics {
+            uses: vec![
+                part(Part::Link, self.link_busy_ns, self.link_services),
+                part(Part::Spindle, self.arm_busy_ns, self.arm_services),
+            ],
+            digest: self.engine.digest(),
+            events: self.engine.passed(),
+            ..self.counts.clone()
+        }
+    }
+}

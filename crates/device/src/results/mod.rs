@@ -1,0 +1,289 @@
+//! What a device did: latencies, throughput over time, how busy its parts were, wear, energy.
+//!
+//! ```text
+//!   play ── served(kind, bytes, submitted, ended) ──► Collector ──┐
+//!   Device::statistics() before and after ────────────────────────┴──► Results
+//! ```
+
+mod energy;
+mod histogram;
+mod timeline;
+
+pub use energy::{Consumption, Power};
+pub use histogram::{Bucket, Histogram};
+pub use timeline::Timeline;
+
+use crate::device::{Device, FlashStatistics, Part, Statistics, Use};
+use crate::request::{RequestKind, SimTime};
+use crate::workload::Played;
+
+/// Requests of one kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Class {
+    /// How many were served.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From submission to end, in nanoseconds.
+    pub latency: Histogram,
+}
+
+impl Class {
+    fn served(&mut self, bytes: u64, latency_ns: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+        self.latency.record(latency_ns);
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn with(&self, other: &Class) -> Class {
+        let mut all = self.clone();
+        all.requests += other.requests;
+        all.bytes += other.bytes;
+        all.latency.add(&other.latency);
+        all
+    }
+}
+
+/// Counts requests as they end.
+#[derive(Debug, Clone)]
+pub struct Collector {
+    ignores: bool,
+    before: Statistics,
+    start: SimTime,
+    reads: Class,
+    writes: Class,
+    others: Class,
+    timeline: Timeline,
+}
+
+impl Collector {
+    /// One for what `device` does from now on.
+    #[must_use]
+    pub fn new(device: &dyn Device) -> Self {
+        Collector { before: device.statistics(), start: device.now(), ..Self::ignoring() }
+            .watching()
+    }
+
+    /// One that counts nothing.
+    #[must_use]
+    pub fn ignoring() -> Self {
+        Collector {
+            ignores: true,
+            before: Statistics::default(),
+            start: SimTime(0),
+            reads: Class::default(),
+            writes: Class::default(),
+            others: Class::default(),
+            timeline: Timeline::new(),
+        }
+    }
+
+    fn watching(mut self) -> Self {
+        self.ignores = false;
+        self
+    }
+
+    /// A request of `bytes` was submitted, and has ended.
+    pub fn served(&mut self, kind: RequestKind, bytes: u64, submitted: SimTime, ended: SimTime) {
+        if self.ignores {
+            return;
+        }
+        let latency_ns = ended.0.saturating_sub(submitted.0);
+        match kind {
+            RequestKind::Read => self.reads.served(bytes, latency_ns),
+            RequestKind::Write => self.writes.served(bytes, latency_ns),
+            RequestKind::Trim | RequestKind::Flush => self.others.served(0, latency_ns),
+        }
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
+            let since_ns = ended.0.saturating_sub(self.start.0);
+            self.timeline.add(since_ns, kind == RequestKind::Read, bytes);
+        }
+    }
+
+    /// As [`Collector::finish`], of requests that only the device has seen: their numbers and bytes
+    /// are its own, and latencies are not known.
+    #[must_use]
+    pub fn counted(mut self, device: &dyn Device, played: Played, power: &Power) -> Results {
+        let (before, after) = (&self.before, device.statistics());
+        let class = |requests: u64, bytes: u64| Class { requests, bytes, ..Class::default() };
+        self.reads = class(
+            after.reads.saturating_sub(before.reads),
+            after.read_bytes.saturating_sub(before.read_bytes),
+        );
+        self.writes = class(
+            after.writes.saturating_sub(before.writes),
+            after.written_bytes.saturating_sub(before.written_bytes),
+        );
+        self.others = class(after.others.saturating_sub(before.others), 0);
+        self.finish(device, played, power)
+    }
+
+    /// What was counted until `played` ended, with what `device` says of itself.
+    #[must_use]
+    pub fn finish(self, device: &dyn Device, played: Played, power: &Power) -> Results {
+        let elapsed_ns = played.end.0.saturating_sub(self.start.0);
+        let after = device.statistics();
+        let uses = differences(&self.before.uses, &after.uses);
+        let flash = after.flash.map(|after| flash(self.before.flash.unwrap_or_default(), after));
+        let energy = power.consumed(elapsed_ns, &uses);
+        Results {
+            device: device.name().to_owned(),
+            capacity_bytes: device.capacity_bytes(),
+            elapsed_ns,
+            reads: self.reads,
+            writes: self.writes,
+            others: self.others,
+            timeline: self.timeline,
+            uses,
+            flash,
+            energy,
+            events: after.events.saturating_sub(self.before.events),
+            digest: after.digest,
+        }
+    }
+}
+
+/// What a device did in a span of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// The device's name.
+    pub device: String,
+    /// Bytes that the host can address.
+    pub capacity_bytes: u64,
+    /// From the start to the end of the last request, in nanoseconds of virtual time.
+    pub elapsed_ns: u64,
+    /// Reads.
+    pub reads: Class,
+    /// Writes.
+    pub writes: Class,
+    /// Trims and flushes.
+    pub others: Class,
+    /// Bytes over time.
+    pub timeline: Timeline,
+    /// What each part did.
+    pub uses: Vec<Use>,
+    /// What flash did, in this span; erases per block since the device was made.
+    pub flash: Option<FlashStatistics>,
+    /// What it took.
+    pub energy: Vec<Consumption>,
+    /// Events of the simulation.
+    pub events: u64,
+    /// Of all events since the device was made: equal for equal runs.
+    pub digest: u64,
+}
+
+impl Results {
+    /// Seconds of virtual time.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.elapsed_ns as f64 / 1e9
+    }
+
+    /// Bytes a second of this kind; 0 where nothing took any time.
+    #[must_use]
+    pub fn rate(&self, class: &Class) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { class.bytes as f64 / self.seconds() }
+    }
+
+    /// Requests a second of this kind.
+    #[must_use]
+    pub fn requests_per_second(&self, class: &Class) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { class.requests as f64 / self.seconds() }
+    }
+
+    /// The share of the time in which a part was busy.
+    #[must_use]
+    pub fn utilisation(&self, part: &Use) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { part.busy.0 as f64 / self.elapsed_ns as f64 }
+    }
+
+    /// Mean and highest utilisation of all parts of each kind, in the order of a request's way, and
+    /// how many there are.
+    #[must_use]
+    pub fn utilisations(&self) -> Vec<(Part, u32, f64, f64)> {
+        let mut kinds: Vec<Part> = self.uses.iter().map(|part| part.part).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let of = |kind: Part| {
+            let shares = self.uses.iter().filter(|part| part.part == kind);
+            let shares: Vec<f64> = shares.map(|part| self.utilisation(part)).collect();
+            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+            let most = shares.iter().copied().fold(0.0, f64::max);
+            (kind, shares.len() as u32, mean, most)
+        };
+        kinds.into_iter().map(of).collect()
+    }
+
+    /// Joules altogether.
+    #[must_use]
+    pub fn joules(&self) -> f64 {
+        self.energy.iter().map(|part| part.joules).sum()
+    }
+}
+
+/// What parts did since `before`.
+fn differences(before: &[Use], after: &[Use]) -> Vec<Use> {
+    let since = |now: &Use| {
+        let same = |old: &&Use| (old.part, old.index) == (now.part, now.index);
+        let old = before.iter().find(same);
+        let (busy, services) = old.map_or((0, 0), |old| (old.busy.0, old.services));
+        Use {
+            busy: SimTime(now.busy.0.saturating_sub(busy)),
+            services: now.services.saturating_sub(services),
+            ..*now
+        }
+    };
+    after.iter().map(since).collect()
+}
+
+/// What flash did since `before`. Erases per block are of its whole life: wear does not begin anew.
+fn flash(before: FlashStatistics, after: FlashStatistics) -> FlashStatistics {
+    FlashStatistics {
+        page_reads: after.page_reads.saturating_sub(before.page_reads),
+        page_programs: after.page_programs.saturating_sub(before.page_programs),
+        host_programs: after.host_programs.saturating_sub(before.host_programs),
+        moved_pages: after.moved_pages.saturating_sub(before.moved_pages),
+        erases: after.erases.saturating_sub(before.erases),
+        buffered_pages: after.buffered_pages.saturating_sub(before.buffered_pages),
+        cached_pages: after.cached_pages.saturating_sub(before.cached_pages),
+        ..after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_count_from_where_they_were() {
+        let used =
+            |index, busy, services| Use { part: Part::Die, index, busy: SimTime(busy), services };
+        let before = [used(0, 10, 1), used(1, 20, 2)];
+        let after = [used(1, 50, 4), used(0, 10, 1), used(2, 5, 1)];
+        assert_eq!(differences(&before, &after), [used(1, 30, 2), used(0, 0, 0), used(2, 5, 1)]);
+    }
+
+    #[test]
+    fn wear_is_of_a_life_and_writes_are_of_a_span() {
+        let before = FlashStatistics {
+            page_programs: 100,
+            host_programs: 50,
+            erases: 3,
+            erases_max: 2,
+            ..FlashStatistics::default()
+        };
+        let after = FlashStatistics {
+            page_programs: 160,
+            host_programs: 80,
+            erases: 7,
+            erases_min: 1,
+            erases_max: 4,
+            ..before
+        };
+        let since = flash(before, after);
+        assert_eq!((since.erases, since.erases_min, since.erases_max), (4, 1, 4));
+        assert_eq!(since.write_amplification(), 2.0);
+    }
+}

@@ -1,0 +1,246 @@
+//! Units, times and addresses of a trace, put into those of the device that is to serve it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::error::Fault;
+use super::{Event, Format, Tally};
+use crate::request::{Request, RequestKind, SimTime};
+
+/// A disk of the traced system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Unit {
+    /// The major device number; 0 where a trace has one number only.
+    pub major: u32,
+    /// The minor device number, or the one number of the trace.
+    pub minor: u32,
+}
+
+impl Unit {
+    pub(super) fn plain(number: u32) -> Self {
+        Unit { major: 0, minor: number }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.major {
+            0 => write!(f, "{}", self.minor),
+            major => write!(f, "{major},{}", self.minor),
+        }
+    }
+}
+
+impl FromStr for Unit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (major, minor) = text.split_once(',').unwrap_or(("0", text));
+        match (major.parse(), minor.parse()) {
+            (Ok(major), Ok(minor)) => Ok(Unit { major, minor }),
+            _ => Err(format!("'{text}' is neither a number nor major,minor")),
+        }
+    }
+}
+
+/// What becomes of the units of a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Units {
+    /// There is one; a second is an error.
+    #[default]
+    Single,
+    /// Only the requests of this one.
+    Only(Unit),
+    /// All of them address the same bytes.
+    Together,
+    /// They lie one behind another in the order in which they first appear, each with as many bytes.
+    Apart(u64),
+}
+
+/// What becomes of addresses.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Address {
+    /// They stay.
+    #[default]
+    Same,
+    /// They are multiplied and rounded down to a multiple of 512; sizes stay.
+    Scaled(f64),
+    /// What does not end below as many bytes begins again from 0, moved by a multiple of 512.
+    Wrapped(u64),
+}
+
+/// How a trace is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// `None` finds out.
+    pub format: Option<Format>,
+    /// At which event of blkparse a request counts.
+    pub event: Event,
+    /// What becomes of units.
+    pub units: Units,
+    /// Times are multiplied by this: 0.5 is twice as fast. More than 0, or 0 for all at once.
+    pub time_scale: f64,
+    /// What becomes of addresses.
+    pub address: Address,
+    /// The device's size in bytes; what ends above it is an error.
+    pub limit_bytes: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            format: None,
+            event: Event::default(),
+            units: Units::default(),
+            time_scale: 1.0,
+            address: Address::default(),
+            limit_bytes: None,
+        }
+    }
+}
+
+/// Scaled and wrapped addresses stay on these.
+const SECTOR: u64 = 512;
+
+/// Applies [`Options`] to one request after the other.
+pub(super) struct Adjuster {
+    units: Units,
+    seen: Vec<Unit>,
+    time_scale: f64,
+    address: Address,
+    limit_bytes: Option<u64>,
+    start_ns: Option<u64>,
+    last_ns: u64,
+    pub tally: Tally,
+}
+
+impl Adjuster {
+    pub fn new(options: &Options) -> Self {
+        Adjuster {
+            units: options.units,
+            seen: Vec::new(),
+            time_scale: options.time_scale,
+            address: options.address,
+            limit_bytes: options.limit_bytes,
+            start_ns: None,
+            last_ns: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The request as the device is to serve it; none when it is another unit's. `absolute` times
+    /// begin with the first request.
+    pub fn adjust(
+        &mut self,
+        unit: Unit,
+        mut request: Request,
+        absolute: bool,
+    ) -> Result<Option<Request>, Fault> {
+        let Some(base) = self.base(unit, &request)? else {
+            self.tally.other_units += 1;
+            return Ok(None);
+        };
+        request.arrival = self.time(request.arrival.0, absolute)?;
+        if request.kind != RequestKind::Flush {
+            let placed = base.checked_add(request.offset);
+            let place =
+                placed.ok_or_else(|| impossible(&request, "an address below 2^64 bytes"))?;
+            request.offset = self.place(place, request.len).ok_or_else(|| {
+                impossible(&request, &format!("at most {} bytes", self.address.limit()))
+            })?;
+            let end = request.offset.checked_add(request.len);
+            let end = end.ok_or_else(|| impossible(&request, "an address below 2^64 bytes"))?;
+            if let Some(limit) = self.limit_bytes
+                && end > limit
+            {
+                let expected = format!("requests within {limit} bytes (scale or wrap addresses)");
+                return Err(impossible(&request, &expected));
+            }
+        }
+        self.tally.requests += 1;
+        Ok(Some(request))
+    }
+
+    /// Where the unit begins.
+    fn base(&mut self, unit: Unit, request: &Request) -> Result<Option<u64>, Fault> {
+        let index = match self.seen.iter().position(|seen| *seen == unit) {
+            Some(index) => index,
+            None => {
+                self.seen.push(unit);
+                self.seen.len() - 1
+            }
+        };
+        match self.units {
+            Units::Single if index > 0 => {
+                let expected =
+                    format!("unit {} alone (choose one, or how to place them)", self.seen[0]);
+                Err(Fault::new(1, &format!("unit {unit}"), expected))
+            }
+            Units::Only(wanted) if wanted != unit => Ok(None),
+            Units::Single | Units::Only(_) | Units::Together => Ok(Some(0)),
+            Units::Apart(each) => {
+                let inside = request.offset.checked_add(request.len).is_some_and(|end| end <= each);
+                if !inside {
+                    let expected = format!("requests within a unit's {each} bytes");
+                    return Err(impossible(request, &expected));
+                }
+                let base = (index as u64).checked_mul(each);
+                base.map(Some).ok_or_else(|| impossible(request, "an address below 2^64 bytes"))
+            }
+        }
+    }
+
+    fn time(&mut self, found_ns: u64, absolute: bool) -> Result<SimTime, Fault> {
+        let start_ns = if absolute { *self.start_ns.get_or_insert(found_ns) } else { 0 };
+        let scaled_ns = {
+            let since_ns = found_ns.saturating_sub(start_ns);
+            if self.time_scale == 1.0 {
+                since_ns
+            } else {
+                let scaled = since_ns as f64 * self.time_scale;
+                if scaled >= u64::MAX as f64 {
+                    let expected = "a time that fits in 64 bits when it is scaled";
+                    return Err(Fault::new(1, &found_ns.to_string(), expected));
+                }
+                scaled.round() as u64
+            }
+        };
+        if scaled_ns < self.last_ns || found_ns < start_ns {
+            self.tally.late += 1;
+        }
+        self.last_ns = self.last_ns.max(scaled_ns);
+        Ok(SimTime(self.last_ns))
+    }
+
+    fn place(&mut self, offset: u64, len: u64) -> Option<u64> {
+        match self.address {
+            Address::Same => Some(offset),
+            Address::Scaled(by) => {
+                let scaled = offset as f64 * by;
+                (scaled < u64::MAX as f64).then_some(scaled as u64 / SECTOR * SECTOR)
+            }
+            Address::Wrapped(limit) => {
+                if offset.checked_add(len).is_some_and(|end| end <= limit) {
+                    return Some(offset);
+                }
+                // Room for the request's first byte, in whole sectors. Where in its sector it
+                // begins does not change.
+                let within = offset % SECTOR;
+                let room = limit.checked_sub(len.checked_add(within)?)? / SECTOR + 1;
+                self.tally.wrapped += 1;
+                Some(offset / SECTOR % room * SECTOR + within)
+            }
+        }
+    }
+}
+
+impl Address {
+    fn limit(self) -> u64 {
+        if let Address::Wrapped(limit) = self { limit } else { u64::MAX }
+    }
+}
+
+fn impossible(request: &Request, expected: &str) -> Fault {
+    let found = format!("{} bytes at byte {}", request.len, request.offset);
+    Fault::new(1, &found, expected)
+}

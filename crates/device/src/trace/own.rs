@@ -1,0 +1,115 @@
+//! Our own format: `ns kind offset len [hash]`, a request a line, below a line that names the format.
+//!
+//! ```text
+//!   # merganser trace 1
+//!   0 R 1048576 65536
+//!   250000 W 0 4096 531e779b0f0e1b3e6c1f2a9d8c7b6a5f
+//!   251000 T 8192 4096
+//!   300000 F 0 0
+//! ```
+//!
+//! Times and bytes are whole numbers, kinds are read, write, trim and flush, the hash is of the
+//! content that is written. Lines that begin with `#` are comments.
+
+use std::io::{self, Write};
+
+use super::error::Fault;
+use super::line::Line;
+use super::{Parsed, Unit, request};
+use crate::request::{Request, RequestKind};
+
+/// The first line.
+pub const HEADER: &str = "# merganser trace 1";
+
+pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+    if line.number() == 1 && line.text().trim_ascii_end() != HEADER {
+        return Err(Fault::new(1, line.text(), format!("'{HEADER}'")));
+    }
+    if line.text().starts_with('#') {
+        return Ok(Parsed::Other);
+    }
+    let fields = line.words();
+    let (arrival, kind, offset, len, content) = match fields[..] {
+        [arrival, kind, offset, len] => (arrival, kind, offset, len, None),
+        [arrival, kind, offset, len, content] => (arrival, kind, offset, len, Some(content)),
+        _ => {
+            let expected = "four or five fields: ns, kind, offset, bytes, hash";
+            return Err(line.wrong_count(&fields, 5, expected));
+        }
+    };
+    let arrival_ns = arrival.number("an arrival time in nanoseconds")?;
+    let request_kind = match kind.text {
+        "R" => RequestKind::Read,
+        "W" => RequestKind::Write,
+        "T" => RequestKind::Trim,
+        "F" => RequestKind::Flush,
+        _ => return Err(kind.fault("R, W, T or F")),
+    };
+    let start = offset.number("an offset in bytes")?;
+    let bytes = len.number("a size in bytes")?;
+    if bytes == 0 && request_kind != RequestKind::Flush {
+        return Err(len.fault("at least one byte"));
+    }
+    let content = match content {
+        None => None,
+        Some(hash) => {
+            let sound = hash.text.len() <= 32 && hash.text.bytes().all(|b| b.is_ascii_hexdigit());
+            let value = u128::from_str_radix(hash.text, 16).ok().filter(|_| sound);
+            Some(value.ok_or_else(|| hash.fault("a hash of at most 32 hexadecimal digits"))?)
+        }
+    };
+    let request = request(arrival_ns, request_kind, start, bytes, content);
+    Ok(Parsed::Request(Unit::plain(0), request))
+}
+
+/// Writes a trace in our format.
+pub struct Writer<W> {
+    out: W,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins with the header.
+    ///
+    /// # Errors
+    /// The writer's own.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        writeln!(out, "{HEADER}")?;
+        Ok(Writer { out })
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// The writer's own.
+    pub fn write(&mut self, request: &Request) -> io::Result<()> {
+        let Request { arrival, kind, offset, len, content } = request;
+        let letter = match kind {
+            RequestKind::Read => 'R',
+            RequestKind::Write => 'W',
+            RequestKind::Trim => 'T',
+            RequestKind::Flush => 'F',
+        };
+        write!(self.out, "{} {letter} {offset} {len}", arrival.0)?;
+        match content {
+            Some(hash) => writeln!(self.out, " {hash:032x}"),
+            None => writeln!(self.out),
+        }
+    }
+
+    /// Adds a comment of one line.
+    ///
+    /// # Errors
+    /// The writer's own.
+    pub fn comment(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "# {}", text.replace(['\n', '\r'], " "))
+    }
+
+    /// Hands the writer back, flushed.
+    ///
+    /// # Errors
+    /// The writer's own.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

@@ -1,0 +1,267 @@
+//! A trace of a run of our own: storages that note every request, without root and without blktrace.
+//!
+//! ```text
+//!   submit ──► Recorder notes (time, storage, kind, offset, len) ──► the storage, unchanged
+//! ```
+//!
+//! What was several files becomes one device: storages lie one behind another in the order in which
+//! they were first asked, each with the room that it needed in the end. A file system would give
+//! the space of removed files away again; here it is never given twice.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
+
+use crate::request::{Request, RequestKind, SimTime};
+
+/// Room is given in multiples of this.
+const EXTENT: u64 = 1 << 20;
+
+/// Notes the requests of all storages that are made through it.
+pub struct Recorder {
+    clock: Arc<dyn Clock>,
+    start_ns: u64,
+    log: Mutex<Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    notes: Vec<Note>,
+    /// The end of the last byte that was asked for, a storage each.
+    ends: Vec<u64>,
+}
+
+struct Note {
+    at_ns: u64,
+    storage: usize,
+    kind: RequestKind,
+    offset: u64,
+    len: u64,
+}
+
+impl Recorder {
+    /// A recorder whose time begins now on `clock`.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        let start_ns = clock.now_ns();
+        Arc::new(Recorder { clock, start_ns, log: Mutex::default() })
+    }
+
+    /// `inner`, with its requests noted.
+    #[must_use]
+    pub fn storage(self: &Arc<Self>, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        let id = self.enter();
+        Arc::new(Recorded { inner, recorder: Arc::clone(self), id })
+    }
+
+    /// `inner`, with the requests of all storages in it noted.
+    #[must_use]
+    pub fn directory(self: &Arc<Self>, inner: Arc<dyn Directory>) -> Arc<RecordingDirectory> {
+        Arc::new(RecordingDirectory { inner, recorder: Arc::clone(self), ids: Mutex::default() })
+    }
+
+    /// What was noted, as requests to one device, in the order in which they were submitted.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        let log = self.log();
+        let mut bases = vec![None; log.ends.len()];
+        let mut free = 0_u64;
+        let place = |note: &Note| {
+            let base = *bases[note.storage].get_or_insert_with(|| {
+                let base = free;
+                free = free.saturating_add(log.ends[note.storage].div_ceil(EXTENT) * EXTENT);
+                base
+            });
+            let flush = note.kind == RequestKind::Flush;
+            let offset = if flush { 0 } else { base.saturating_add(note.offset) };
+            let Note { at_ns, kind, len, .. } = *note;
+            Request { arrival: SimTime(at_ns), kind, offset, len, content: None }
+        };
+        log.notes.iter().map(place).collect()
+    }
+
+    fn enter(&self) -> usize {
+        let mut log = self.log();
+        log.ends.push(0);
+        log.ends.len() - 1
+    }
+
+    fn note(&self, storage: usize, kind: RequestKind, offset: u64, len: u64) {
+        let mut log = self.log();
+        // Read under the lock, so that times ascend.
+        let at_ns = self.clock.now_ns().saturating_sub(self.start_ns);
+        let end = &mut log.ends[storage];
+        *end = (*end).max(offset.saturating_add(len));
+        log.notes.push(Note { at_ns, storage, kind, offset, len });
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().expect("no holder panics")
+    }
+}
+
+struct Recorded {
+    inner: Arc<dyn Storage>,
+    recorder: Arc<Recorder>,
+    id: usize,
+}
+
+impl Storage for Recorded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let noted = match &operation {
+            // What lies behind the storage's end never reaches the device.
+            Operation::Read { offset, buffer } => {
+                let len = self.size().saturating_sub(*offset).min(buffer.len() as u64);
+                Some((RequestKind::Read, *offset, len))
+            }
+            Operation::Write { offset, buffer } => {
+                Some((RequestKind::Write, *offset, buffer.len() as u64))
+            }
+            Operation::Discard { offset, len } => {
+                let len = self.size().saturating_sub(*offset).min(*len);
+                Some((RequestKind::Trim, *offset, len))
+            }
+            Operation::Sync => Some((RequestKind::Flush, 0, 0)),
+            // Matters of the file system's own tables.
+            Operation::Allocate { .. } | Operation::SetSize { .. } => None,
+        };
+        if let Some((kind, offset, len)) = noted
+            && (len > 0 || kind == RequestKind::Flush)
+        {
+            self.recorder.note(self.id, kind, offset, len);
+        }
+        self.inner.submit(token, operation, completions);
+    }
+}
+
+/// A directory whose storages are recorded. A name keeps its place when it is opened again.
+pub struct RecordingDirectory {
+    inner: Arc<dyn Directory>,
+    recorder: Arc<Recorder>,
+    ids: Mutex<HashMap<String, usize>>,
+}
+
+impl RecordingDirectory {
+    fn recorded(&self, inner: Arc<dyn Storage>, id: usize) -> Arc<dyn Storage> {
+        Arc::new(Recorded { inner, recorder: Arc::clone(&self.recorder), id })
+    }
+
+    fn ids(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.ids.lock().expect("no holder panics")
+    }
+}
+
+impl Directory for RecordingDirectory {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        let storage = self.inner.create(name)?;
+        let id = self.recorder.enter();
+        self.ids().insert(name.to_owned(), id);
+        Ok(self.recorded(storage, id))
+    }
+
+    fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>> {
+        let storage = self.inner.create_unnamed()?;
+        Ok(self.recorded(storage, self.recorder.enter()))
+    }
+
+    fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
+        let storage = self.inner.open(name, writable)?;
+        let id = *self.ids().entry(name.to_owned()).or_insert_with(|| self.recorder.enter());
+        Ok(self.recorded(storage, id))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)?;
+        let mut ids = self.ids();
+        match ids.remove(from) {
+            Some(id) => ids.insert(to.to_owned(), id),
+            None => ids.remove(to),
+        };
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)?;
+        self.ids().remove(name);
+        Ok(())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::memory::{MemoryDirectory, MemoryStorage};
+    use storage::{RealClock, StorageExt};
+
+    use super::*;
+
+    #[test]
+    fn storages_lie_side_by_side_in_the_order_of_their_first_request() {
+        let recorder = Recorder::new(Arc::new(RealClock::new()));
+        let folder = recorder.directory(MemoryDirectory::new());
+        let input = recorder.storage(MemoryStorage::from_bytes("in", &[1; 5000]));
+        let run = folder.create("run").expect("new");
+        run.write_at(0, &[2; 3 << 20]).expect("written");
+        input.read_at(4096, &mut [0; 8192]).expect("read");
+        run.sync().expect("synced");
+        drop(run);
+        let again = folder.open("run", true).expect("there");
+        again.run(Operation::Discard { offset: 4096, len: 4 << 20 }).expect("discarded");
+        let seen: Vec<_> = recorder.requests().iter().map(|r| (r.kind, r.offset, r.len)).collect();
+        let expected = [
+            (RequestKind::Write, 0, 3 << 20),
+            (RequestKind::Read, (3 << 20) + 4096, 904),
+            (RequestKind::Flush, 0, 0),
+            (RequestKind::Trim, 4096, (3 << 20) - 4096),
+        ];
+        assert_eq!(seen, expected);
+        assert!(recorder.requests().is_sorted_by_key(|request| request.arrival));
+    }
+
+    #[test]
+    fn a_name_keeps_its_place_until_it_is_another_file() {
+        let recorder = Recorder::new(Arc::new(RealClock::new()));
+        let folder = recorder.directory(MemoryDirectory::new());
+        folder.create("a").expect("new").write_at(0, b"a").expect("written");
+        folder.rename("a", "b").expect("renamed");
+        folder.open("b", true).expect("there").write_at(1, b"b").expect("written");
+        folder.remove("b").expect("removed");
+        folder.create("b").expect("new").write_at(0, b"c").expect("written");
+        folder.create_unnamed().expect("new").write_at(7, b"d").expect("written");
+        let offsets: Vec<_> = recorder.requests().iter().map(|request| request.offset).collect();
+        assert_eq!(offsets, [0, 1, EXTENT, 2 * EXTENT + 7]);
+    }
+}

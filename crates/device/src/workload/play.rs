@@ -1,0 +1,149 @@
+//! Requests, played to a device, and everything it does watched.
+
+use std::io;
+
+use crate::device::{Command, Device, Done};
+use crate::request::{Request, SimTime};
+use crate::results::Collector;
+use crate::trace::TraceError;
+
+/// When requests are given to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// At their arrival times, whatever the device has still to do.
+    Open,
+    /// As many at a time; arrival times are not looked at.
+    Closed(u32),
+}
+
+/// What keeps requests from being served.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// They can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The device refused one.
+    #[error("request {number} ({len} bytes at byte {offset}): {error}")]
+    Refused {
+        /// Counted from 1.
+        number: u64,
+        /// Its first byte.
+        offset: u64,
+        /// Its bytes.
+        len: u64,
+        /// What the device says.
+        error: io::Error,
+    },
+    /// The device has nothing more to do, and has not ended all requests: its model is wrong.
+    #[error("{given} requests were given and {served} served")]
+    Lost {
+        /// How many it was given.
+        given: u64,
+        /// How many it ended.
+        served: u64,
+    },
+}
+
+/// What was played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Played {
+    /// Requests, all of them served.
+    pub requests: u64,
+    /// When the first could have come.
+    pub start: SimTime,
+    /// When the last one ended.
+    pub end: SimTime,
+}
+
+/// Gives `requests` to `device` and waits for all of them. Arrival times count from the device's
+/// present time.
+///
+/// # Errors
+/// When one can't be read, or was refused by the device.
+pub fn play(
+    device: &mut dyn Device,
+    requests: impl IntoIterator<Item = Result<Request, TraceError>>,
+    pace: Pace,
+    collector: &mut Collector,
+) -> Result<Played, PlayError> {
+    let mut player = Player::new(device, collector);
+    for request in requests {
+        player.submit(&request?, pace)?;
+    }
+    player.drain()
+}
+
+struct Player<'a> {
+    device: &'a mut dyn Device,
+    collector: &'a mut Collector,
+    start: SimTime,
+    end: SimTime,
+    given: u64,
+    served: u64,
+    /// Those in flight by their number, for what the device does not tell of them.
+    flying: std::collections::HashMap<u64, Request>,
+}
+
+impl<'a> Player<'a> {
+    fn new(device: &'a mut dyn Device, collector: &'a mut Collector) -> Self {
+        let start = device.now();
+        let flying = std::collections::HashMap::new();
+        Player { device, collector, start, end: start, given: 0, served: 0, flying }
+    }
+
+    fn submit(&mut self, request: &Request, pace: Pace) -> Result<(), PlayError> {
+        let at = match pace {
+            Pace::Open => {
+                let at = SimTime(self.start.0.saturating_add(request.arrival.0));
+                // What ends at this very time has ended before.
+                while self.device.next_at().is_some_and(|next| next <= at) {
+                    self.step()?;
+                }
+                at
+            }
+            Pace::Closed(depth) => {
+                while self.flying.len() >= depth.max(1) as usize {
+                    self.step()?;
+                }
+                self.end
+            }
+        };
+        self.given += 1;
+        let Request { kind, offset, len, .. } = *request;
+        self.flying.insert(self.given, *request);
+        let at = at.max(self.device.now());
+        self.device.submit(at, Command { id: self.given, kind, offset, len, buffer: None });
+        self.collect()
+    }
+
+    /// Lets one event happen.
+    fn step(&mut self) -> Result<(), PlayError> {
+        if !self.device.advance() {
+            return Err(PlayError::Lost { given: self.given, served: self.served });
+        }
+        self.collect()
+    }
+
+    fn collect(&mut self) -> Result<(), PlayError> {
+        while let Some(Done { id, submitted, at, result, .. }) = self.device.completed() {
+            let Some(request) = self.flying.remove(&id) else {
+                return Err(PlayError::Lost { given: self.given, served: self.served });
+            };
+            let Request { kind, offset, len, .. } = request;
+            if let Err(error) = result {
+                return Err(PlayError::Refused { number: id, offset, len, error });
+            }
+            self.served += 1;
+            self.end = self.end.max(at);
+            self.collector.served(kind, len, submitted, at);
+        }
+        Ok(())
+    }
+
+    fn drain(mut self) -> Result<Played, PlayError> {
+        while !self.flying.is_empty() {
+            self.step()?;
+        }
+        Ok(Played { requests: self.served, start: self.start, end: self.end })
+    }
+}

@@ -1,0 +1,214 @@
+//! Workloads against what they are to be, and played to a disk.
+
+use super::*;
+use crate::device::Device;
+use crate::hdd::{Hdd, HddProfile};
+use crate::results::{Collector, Power};
+use crate::trace;
+
+fn workload() -> Workload {
+    Workload {
+        pattern: Pattern::Random,
+        read_share: 0.7,
+        sizes: Sizes::Fixed(4096),
+        arrivals: Arrivals::Closed(8),
+        requests: 20_000,
+        start: 1 << 20,
+        span_bytes: 1 << 30,
+        align_bytes: 4096,
+        seed: 42,
+    }
+}
+
+fn all(of: &Workload) -> Vec<Request> {
+    of.requests().expect("sound").collect()
+}
+
+#[test]
+fn a_seed_fixes_everything_and_another_changes_it() {
+    for pattern in [Pattern::Random, Pattern::Zipf(0.99), Pattern::Mixed(0.5)] {
+        let mut one =
+            Workload { pattern, arrivals: Arrivals::Exponential(SimTime(1000)), ..workload() };
+        let first = all(&one);
+        assert_eq!(first, all(&one));
+        one.seed = 43;
+        assert_ne!(first, all(&one));
+    }
+    // The numbers themselves, so that another machine, or another version, is caught.
+    let mut pinned = Workload {
+        pattern: Pattern::Zipf(0.8),
+        sizes: Sizes::Exponential(10_000),
+        arrivals: Arrivals::Exponential(SimTime(50_000)),
+        ..workload()
+    };
+    pinned.requests = 1000;
+    let sum = all(&pinned).iter().fold(0_u64, |sum, r| {
+        sum.rotate_left(7) ^ r.arrival.0 ^ r.offset.wrapping_mul(31) ^ r.len ^ (r.kind as u64)
+    });
+    assert_eq!(sum, PINNED);
+}
+
+const PINNED: u64 = 12_868_305_175_664_650_264;
+
+#[test]
+fn requests_are_aligned_and_inside() {
+    for pattern in [
+        Pattern::Sequential,
+        Pattern::Strided(12_288),
+        Pattern::Random,
+        Pattern::Mixed(0.3),
+        Pattern::Zipf(1.2),
+    ] {
+        for sizes in [
+            Sizes::Fixed(8192),
+            Sizes::Uniform(4096, 1 << 20),
+            Sizes::Exponential(30_000),
+            Sizes::Choice(vec![(4096, 1.0), (65_536, 3.0)]),
+        ] {
+            // An odd span, hardly larger than the largest request.
+            let of = Workload { pattern, sizes, span_bytes: (1 << 20) + 4097, ..workload() };
+            for request in all(&of) {
+                assert!(request.offset.is_multiple_of(4096) && request.len.is_multiple_of(4096));
+                assert!(request.offset >= of.start && request.len > 0, "{request:?}");
+                assert!(request.offset + request.len <= of.start + of.span_bytes, "{request:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shares_sizes_and_gaps_have_their_means() {
+    let near = |found: f64, expected: f64| {
+        assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
+    };
+    let mean = |of: &Workload, what: &dyn Fn(&Request) -> f64| {
+        let requests = all(of);
+        requests.iter().map(what).sum::<f64>() / requests.len() as f64
+    };
+    let reads = |request: &Request| f64::from(u8::from(request.kind == RequestKind::Read));
+    near(mean(&workload(), &reads), 0.7);
+    let sized = |sizes| Workload { sizes, align_bytes: 512, ..workload() };
+    let len = |request: &Request| request.len as f64;
+    near(mean(&sized(Sizes::Uniform(512, 10_240)), &len), 5376.0);
+    near(
+        mean(&sized(Sizes::Choice(vec![(512, 1.0), (4096, 3.0)])), &len),
+        (512.0 + 3.0 * 4096.0) / 4.0,
+    );
+    // Rounded up to sectors, an exponential is a geometric distribution: 512 / (1 - e^(-512/mean)).
+    near(mean(&sized(Sizes::Exponential(4096)), &len), 512.0 / (1.0 - (-0.125_f64).exp()));
+    for arrivals in [
+        Arrivals::Every(SimTime(1000)),
+        Arrivals::Uniform(SimTime(1000)),
+        Arrivals::Exponential(SimTime(1000)),
+    ] {
+        let requests = all(&Workload { arrivals, ..workload() });
+        assert!(requests.is_sorted_by_key(|request| request.arrival));
+        assert_eq!(requests[0].arrival, SimTime(0));
+        near(requests[19_999].arrival.0 as f64, 19_999_000.0);
+    }
+}
+
+#[test]
+fn patterns_go_where_they_say() {
+    let offsets = |pattern, requests| {
+        let of = Workload { pattern, requests, span_bytes: 10 * 4096, start: 0, ..workload() };
+        all(&of).iter().map(|request| request.offset / 4096).collect::<Vec<_>>()
+    };
+    assert_eq!(offsets(Pattern::Sequential, 12), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]);
+    assert_eq!(offsets(Pattern::Strided(8192), 5), [0, 3, 6, 9, 0]);
+    let mut counts = [0; 10];
+    offsets(Pattern::Zipf(1.0), 20_000).iter().for_each(|at| counts[*at as usize] += 1);
+    assert!(counts.iter().all(|count| *count > 0), "every place is asked: {counts:?}");
+    counts.sort_unstable();
+    assert!(counts[9] > 9 * counts[0], "{counts:?}");
+    let follows = |share| {
+        let at = offsets(Pattern::Mixed(share), 20_000);
+        at.windows(2).filter(|pair| pair[1] == (pair[0] + 1) % 10).count()
+    };
+    assert_eq!(follows(0.0), 19_999);
+    // Half of them go anywhere, and one in ten of these by chance there too.
+    assert!((10_500..11_500).contains(&follows(0.5)), "{}", follows(0.5));
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    let table: [(Workload, &str); 7] = [
+        (Workload { read_share: 1.5, ..workload() }, "share of reads: 1.5, expected 0 to 1"),
+        (Workload { read_share: f64::NAN, ..workload() }, "share of reads: NaN, expected 0 to 1"),
+        (
+            Workload { pattern: Pattern::Zipf(-1.0), ..workload() },
+            "exponent of Zipf's law: -1, expected 0 to 10",
+        ),
+        (
+            Workload { arrivals: Arrivals::Closed(0), ..workload() },
+            "queue depth: 0, expected at least 1",
+        ),
+        (
+            Workload { sizes: Sizes::Fixed(1000), ..workload() },
+            "sizes: Fixed(1000), expected multiples of the alignment, above 0",
+        ),
+        (
+            Workload { span_bytes: 4095, ..workload() },
+            "a request of 4096 bytes does not fit in the 0 bytes to be asked for",
+        ),
+        (
+            Workload { start: u64::MAX, ..workload() },
+            "a request of 4096 bytes does not fit in the 1073741824 bytes to be asked for",
+        ),
+    ];
+    for (of, sentence) in table {
+        assert_eq!(of.requests().map(|_| ()).expect_err(sentence).to_string(), sentence);
+    }
+}
+
+fn disk() -> Hdd {
+    Hdd::new(&HddProfile::preset("cheetah").expect("a preset")).expect("a disk")
+}
+
+#[test]
+fn every_request_is_served_in_both_paces() {
+    for arrivals in [Arrivals::Closed(4), Arrivals::Exponential(SimTime(8_000_000))] {
+        let of = Workload { arrivals, requests: 1000, ..workload() };
+        let mut device = disk();
+        let mut collector = Collector::new(&device);
+        let requests = of.requests().expect("sound").map(Ok);
+        let played = play(&mut device, requests, of.pace(), &mut collector).expect("served");
+        let results = collector.finish(&device, played, &Power::hdd(1.0, 1.0, "a test"));
+        assert_eq!(results.reads.requests + results.writes.requests, 1000);
+        assert_eq!(results.reads.bytes + results.writes.bytes, 4_096_000);
+        let bins = results.timeline.read().iter().chain(results.timeline.written());
+        assert_eq!(bins.sum::<u64>(), 4_096_000);
+        let arm = results.utilisations()[1];
+        match arrivals {
+            Arrivals::Closed(_) => assert!(arm.2 > 0.99, "{arm:?}"),
+            _ => assert!((0.2..0.9).contains(&arm.2), "{arm:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_refused_request_and_a_bad_line_end_the_play() {
+    let text = "0.0 0 0 8 1\n1.0 0 999999999999 8 1\n";
+    let options = trace::Options::default();
+    let mut device = disk();
+    let requests = trace::read(text.as_bytes(), &options).expect("DiskSim");
+    let error =
+        play(&mut device, requests, Pace::Open, &mut Collector::ignoring()).expect_err("beyond");
+    let said = error.to_string();
+    assert!(
+        said.starts_with("request 2 (4096 bytes at byte 511999999999488): cheetah: "),
+        "{said}"
+    );
+    let limit_bytes = Some(disk().capacity_bytes());
+    let options = trace::Options { limit_bytes, ..options };
+    let requests = trace::read(text.as_bytes(), &options).expect("DiskSim");
+    let error =
+        play(&mut disk(), requests, Pace::Open, &mut Collector::ignoring()).expect_err("beyond");
+    assert!(error.to_string().starts_with("line 2, column 1: found '4096 bytes at"), "{error}");
+}
+
+#[test]
+fn a_disk_needs_no_preconditioning() {
+    let done = precondition(&mut disk(), Bounds::default(), 1, &|| false).expect("nothing to do");
+    assert!(done.steady && done.filled_bytes == 0);
+}

@@ -1,0 +1,49 @@
+//! Any bytes as a trace of any format: requests that the device could serve, or an error. What was
+//! read is written in our format and read again.
+#![no_main]
+
+use device::trace::{self, Address, Format, Options, Units, Writer};
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Debug, Arbitrary)]
+struct Case<'a> {
+    format: u8,
+    units: u8,
+    wraps: bool,
+    scale: u8,
+    limit_bytes: u64,
+    bytes: &'a [u8],
+}
+
+fuzz_target!(|case: Case<'_>| {
+    let format = Format::ALL.get(usize::from(case.format)).copied();
+    let units = match case.units % 3 {
+        0 => Units::Single,
+        1 => Units::Together,
+        _ => Units::Apart(1 << 40),
+    };
+    let address = match (case.wraps, case.scale) {
+        (true, _) => Address::Wrapped(case.limit_bytes),
+        (false, 0) => Address::Same,
+        (false, scale) => Address::Scaled(f64::from(scale) / 64.0),
+    };
+    let limit_bytes = Some(case.limit_bytes);
+    let options = Options { format, units, address, limit_bytes, ..Options::default() };
+    let Ok(mut trace) = trace::read(case.bytes, &options) else { return };
+    let mut requests = Vec::new();
+    let mut writer = Writer::new(Vec::new()).expect("memory");
+    for request in trace.by_ref() {
+        let Ok(request) = request else { break };
+        assert!(request.offset.checked_add(request.len).is_some_and(|end| end <= case.limit_bytes));
+        writer.write(&request).expect("memory");
+        requests.push(request);
+    }
+    assert_eq!(trace.tally().requests, requests.len() as u64);
+    assert!(requests.is_sorted_by_key(|request| request.arrival));
+    assert!(trace.next().is_none(), "an error ends a trace");
+    let text = writer.finish().expect("memory");
+    let again: Result<Vec<_>, _> =
+        trace::read(&text[..], &Options::default()).expect("ours").collect();
+    assert_eq!(again.expect("ours"), requests);
+});
