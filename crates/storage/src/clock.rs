@@ -8,8 +8,10 @@ use std::time::Instant;
 pub enum Work {
     /// Key comparisons.
     Compares(u64),
-    /// Bytes copied from one buffer to another.
+    /// Bytes copied from one buffer to another in one go.
     CopiedBytes(u64),
+    /// Records handled, beside their comparisons and copies.
+    Records(u64),
 }
 
 /// Tells time and takes charges.

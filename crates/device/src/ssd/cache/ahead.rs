@@ -1,0 +1,114 @@
+//! Pages read ahead of sequential readers.
+//!
+//! Only time is at stake here: what a read returns comes from the map when the read starts, so a
+//! page that was read ahead is never stale.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::ssd::nand::Unit;
+
+/// Readers that are followed at once.
+const STREAMS: usize = 8;
+
+#[derive(Debug)]
+enum Page {
+    /// On its way; who waits for it.
+    Coming(Vec<(u32, u32)>),
+    Here,
+}
+
+/// What the buffer of read-ahead says of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    No,
+    /// The reader waits for what is on its way.
+    Coming,
+    Here,
+}
+
+/// Sequential readers, and the units read ahead of them.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    units: u64,
+    /// Where recent reads ended.
+    ends: VecDeque<u64>,
+    pages: BTreeMap<u32, Page>,
+    /// Units here, oldest first.
+    order: VecDeque<u32>,
+}
+
+impl ReadAhead {
+    /// Reads `units` ahead.
+    pub fn new(units: u64) -> ReadAhead {
+        ReadAhead { units, ends: VecDeque::new(), pages: BTreeMap::new(), order: VecDeque::new() }
+    }
+
+    /// A read of bytes `offset..end` has come: whether a reader goes on with it, whom it is worth
+    /// to read ahead.
+    pub fn follows(&mut self, offset: u64, end: u64) -> bool {
+        if self.units == 0 {
+            return false;
+        }
+        let known = self.ends.iter().position(|&e| e == offset);
+        if let Some(at) = known {
+            self.ends.remove(at);
+        } else if self.ends.len() == STREAMS {
+            self.ends.pop_front();
+        }
+        self.ends.push_back(end);
+        known.is_some()
+    }
+
+    /// How many units are read ahead.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// Whether `unit` was asked for.
+    pub fn has(&self, unit: Unit) -> bool {
+        self.pages.contains_key(&unit.0)
+    }
+
+    /// `unit` was asked for.
+    pub fn expect(&mut self, unit: Unit) {
+        self.pages.insert(unit.0, Page::Coming(Vec::new()));
+    }
+
+    /// A reader wants `unit`: `waiter` is told of it when it is on its way. What is here is used up.
+    pub fn want(&mut self, unit: Unit, waiter: (u32, u32)) -> Found {
+        match self.pages.get_mut(&unit.0) {
+            None => Found::No,
+            Some(Page::Coming(waiters)) => {
+                waiters.push(waiter);
+                Found::Coming
+            }
+            Some(Page::Here) => {
+                self.pages.remove(&unit.0);
+                Found::Here
+            }
+        }
+    }
+
+    /// `unit` has come; gives those who waited.
+    pub fn came(&mut self, unit: Unit) -> Vec<(u32, u32)> {
+        let Some(Page::Coming(waiters)) = self.pages.remove(&unit.0) else { return Vec::new() };
+        if waiters.is_empty() {
+            self.pages.insert(unit.0, Page::Here);
+            self.order.push_back(unit.0);
+            if self.order.len() as u64 > self.units * STREAMS as u64 {
+                let oldest = self.order.pop_front().expect("more than none");
+                if matches!(self.pages.get(&oldest), Some(Page::Here)) {
+                    self.pages.remove(&oldest);
+                }
+            }
+        }
+        waiters
+    }
+
+    /// `unit` is written: what was read of it is of no use.
+    pub fn written(&mut self, unit: Unit) {
+        if matches!(self.pages.get(&unit.0), Some(Page::Here)) {
+            self.pages.remove(&unit.0);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The write buffer: lists of units that flash does not have yet.
+//!
+//! ```text
+//!   lru        one list; when the buffer is full, its oldest page goes to flash
+//!   parallel   a list for each package; when the buffer is full, the oldest pages of every list
+//!              go to flash together, so that all packages work (dissertation 5.3.3, Algorithm 1)
+//!   behind     one list; a page's worth goes to flash as soon as it is there
+//! ```
+//!
+//! Space is given back when flash has programmed a page, not when it is sent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::profile::{CachePolicy, SsdSettings};
+use crate::ssd::nand::Unit;
+use crate::ssd::nand::array::Content;
+
+#[derive(Debug)]
+struct Entry {
+    content: Content,
+    list: u32,
+    turn: u64,
+}
+
+/// Units that are programmed together.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub units: Vec<(Unit, Content)>,
+    /// The die whose list they come from.
+    pub die: Option<u32>,
+}
+
+/// Units written by the host and not yet by flash.
+#[derive(Debug)]
+pub(crate) struct WriteBuffer {
+    policy: CachePolicy,
+    capacity: u64,
+    a_page: usize,
+    parallelism: u64,
+    /// Whether a unit's die is fixed, so that only neighbours share a page.
+    fixed: bool,
+    entries: BTreeMap<Unit, Entry>,
+    /// Oldest first.
+    lists: Vec<BTreeMap<u64, Unit>>,
+    turn: u64,
+    /// Units sent to flash and not programmed yet.
+    leaving: u64,
+}
+
+impl WriteBuffer {
+    pub fn new(settings: &SsdSettings) -> WriteBuffer {
+        let policy = settings.cache_policy();
+        let lists = if policy == CachePolicy::Parallel { settings.dies() } else { 1 };
+        WriteBuffer {
+            policy,
+            capacity: settings.cache_bytes / settings.map_unit_bytes,
+            a_page: settings.units_a_page() as usize,
+            parallelism: settings.cache_parallelism,
+            fixed: settings.placement() == crate::profile::Placement::Fixed,
+            entries: BTreeMap::new(),
+            lists: vec![BTreeMap::new(); lists as usize],
+            turn: 0,
+            leaving: 0,
+        }
+    }
+
+    /// Whether there is one.
+    pub fn exists(&self) -> bool {
+        self.policy != CachePolicy::None
+    }
+
+    pub fn contains(&self, unit: Unit) -> bool {
+        self.entries.contains_key(&unit)
+    }
+
+    /// The bytes of `unit`, if it is here.
+    pub fn content(&self, unit: Unit) -> Option<Option<&[u8]>> {
+        self.entries.get(&unit).map(|entry| entry.content.as_deref())
+    }
+
+    /// Whether all `units` fit: those that are here take no more space.
+    pub fn fits(&self, units: impl Iterator<Item = Unit>) -> bool {
+        let new = units.filter(|&unit| !self.contains(unit)).count() as u64;
+        self.entries.len() as u64 + self.leaving + new <= self.capacity
+    }
+
+    /// Takes `unit`, as the youngest of its list; `home` is the die that its number says.
+    pub fn put(&mut self, unit: Unit, content: Content, home: u32) {
+        self.drop_unit(unit);
+        let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
+        self.turn += 1;
+        self.lists[list as usize].insert(self.turn, unit);
+        self.entries.insert(unit, Entry { content, list, turn: self.turn });
+    }
+
+    /// `unit` is needed no more.
+    pub fn drop_unit(&mut self, unit: Unit) -> Option<Content> {
+        let entry = self.entries.remove(&unit)?;
+        self.lists[entry.list as usize].remove(&entry.turn);
+        Some(entry.content)
+    }
+
+    /// Nothing is here or on its way to flash.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.leaving == 0
+    }
+
+    /// Whether units are on their way to flash.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving > 0
+    }
+
+    /// What must leave because the buffer is full.
+    pub fn make_space(&mut self) -> VecDeque<Group> {
+        match self.policy {
+            CachePolicy::Parallel => {
+                let mut groups = VecDeque::new();
+                for _ in 0..self.parallelism {
+                    for list in 0..self.lists.len() as u32 {
+                        groups.extend(self.oldest(list));
+                    }
+                }
+                groups
+            }
+            _ => self.oldest(0).into_iter().collect(),
+        }
+    }
+
+    /// What leaves although there is space.
+    pub fn leave_behind(&mut self) -> Option<Group> {
+        let full_page = self.policy == CachePolicy::Behind && self.entries.len() >= self.a_page;
+        if full_page { self.oldest(0) } else { None }
+    }
+
+    /// Some of what is left, until there is nothing.
+    pub fn drain(&mut self) -> Option<Group> {
+        (0..self.lists.len() as u32).find_map(|list| self.oldest(list))
+    }
+
+    /// The oldest units of `list` that make a page.
+    fn oldest(&mut self, list: u32) -> Option<Group> {
+        let (_, &first) = self.lists[list as usize].first_key_value()?;
+        let units: Vec<Unit> = if self.fixed {
+            let page = first.0 / self.a_page as u32 * self.a_page as u32;
+            (page..page + self.a_page as u32).map(Unit).filter(|&u| self.contains(u)).collect()
+        } else {
+            self.lists[list as usize].values().take(self.a_page).copied().collect()
+        };
+        self.leaving += units.len() as u64;
+        let take = |unit: Unit| (unit, self.drop_unit(unit).expect("it is here"));
+        let units = units.into_iter().map(take).collect();
+        let die = (self.policy == CachePolicy::Parallel).then_some(list);
+        Some(Group { units, die })
+    }
+
+    /// Flash has programmed `units` units.
+    pub fn left(&mut self, units: u64) {
+        self.leaving = self.leaving.checked_sub(units).expect("they were leaving");
+    }
+
+    /// Flash could not take `group`: it stays here.
+    pub fn keep(&mut self, group: Group) {
+        self.left(group.units.len() as u64);
+        let list = group.die.unwrap_or(0);
+        for (unit, content) in group.units {
+            self.put(unit, content, list);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(policy: u64) -> WriteBuffer {
+        let settings = SsdSettings {
+            cache_policy: policy,
+            cache_bytes: 4 * 4096,
+            cache_parallelism: 2,
+            channels: 2,
+            ..SsdSettings::default()
+        };
+        WriteBuffer::new(&settings)
+    }
+
+    fn fill(buffer: &mut WriteBuffer, units: &[u32]) {
+        for &unit in units {
+            buffer.put(Unit(unit), None, unit % 2);
+        }
+    }
+
+    fn numbers(groups: impl IntoIterator<Item = Group>) -> Vec<u32> {
+        groups.into_iter().flat_map(|g| g.units).map(|(unit, _)| unit.0).collect()
+    }
+
+    #[test]
+    fn lru_gives_what_was_written_longest_ago() {
+        let mut lru = buffer(1);
+        fill(&mut lru, &[1, 2, 3, 1, 4]);
+        assert!(!lru.fits([Unit(9)].into_iter()) && lru.fits([Unit(4)].into_iter()));
+        assert_eq!(numbers(lru.make_space()), [2]);
+        assert!(!lru.fits([Unit(9)].into_iter()), "its space comes back when flash has it");
+        lru.left(1);
+        assert!(lru.fits([Unit(9)].into_iter()));
+    }
+
+    #[test]
+    fn parallel_gives_every_package_its_share() {
+        let mut parallel = buffer(2);
+        fill(&mut parallel, &[1, 3, 5, 2]);
+        let groups = parallel.make_space();
+        assert_eq!(groups.iter().map(|g| g.die).collect::<Vec<_>>(), [Some(0), Some(1), Some(1)]);
+        assert_eq!(numbers(groups), [2, 1, 3]);
+        assert_eq!(numbers(parallel.drain()), [5]);
+        parallel.left(4);
+        assert!(parallel.is_empty());
+    }
+}

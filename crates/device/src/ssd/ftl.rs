@@ -1,0 +1,359 @@
+//! The flash translation layer: a page map over planes that are written like logs.
+//!
+//! ```text
+//!   unit of the host ── map ──► place in flash
+//!   plane:  free blocks ─► open block ─► full blocks ── collected, erased ─► free blocks
+//! ```
+//!
+//! Every page that the host writes goes to the next page of the open block of a plane. When no more
+//! than a part of a plane's blocks are free, a full block is collected first: its valid units move to
+//! the open block of the same plane, and it is erased. What this takes is given as operations, in
+//! the order in which dies have to do them.
+
+use std::collections::VecDeque;
+
+use crate::profile::{GcPolicy, Placement, SsdSettings};
+use crate::sim::Random;
+use crate::ssd::Owner;
+use crate::ssd::gc::FullBlocks;
+use crate::ssd::nand::array::{Array, Content};
+use crate::ssd::nand::timing::{Op, OpKind};
+use crate::ssd::nand::{Block, Place, Unit};
+use crate::ssd::wear::WearLevelling;
+
+/// Units of one chunk of the map; chunks are allocated when something in them is written.
+const CHUNK: usize = 1024;
+
+/// Not mapped.
+const NOWHERE: u32 = u32::MAX;
+
+/// No block can take another page: too many were given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WornOut;
+
+#[derive(Debug)]
+struct Plane {
+    free: VecDeque<u32>,
+    open: Option<Block>,
+    full: FullBlocks,
+    /// Units whose latest copy is in this plane.
+    valid: u64,
+    /// Blocks that were not given up.
+    good: u32,
+}
+
+/// What the layer counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Pages programmed with what the host wrote.
+    pub host_pages: u64,
+    /// Pages programmed by collection.
+    pub moved_pages: u64,
+}
+
+/// The translation layer with the flash that it writes.
+#[derive(Debug)]
+pub(crate) struct Ftl {
+    map: Vec<Option<Box<[u32; CHUNK]>>>,
+    pub array: Array,
+    planes: Vec<Plane>,
+    /// Where each full block is among the full blocks.
+    positions: Vec<u32>,
+    /// By die, the plane to begin with.
+    next_plane: Vec<u32>,
+    next_die: u32,
+    /// Pages that went to the present die in turn.
+    in_stripe: u64,
+    settings: SsdSettings,
+    policy: GcPolicy,
+    placement: Placement,
+    wear: WearLevelling,
+    data_pages: u32,
+    dies: u32,
+    pub counts: Counts,
+}
+
+impl Ftl {
+    pub fn new(settings: &SsdSettings) -> Ftl {
+        let array = Array::new(settings);
+        let a_plane = array.blocks_a_plane;
+        let planes = (settings.dies() * settings.planes) as u32;
+        let policy = settings.gc_policy();
+        let plane = |index: u32| Plane {
+            free: (index * a_plane..(index + 1) * a_plane).collect(),
+            open: None,
+            full: FullBlocks::new(policy, array.units_a_block),
+            valid: 0,
+            good: a_plane,
+        };
+        let mut map = Vec::new();
+        map.resize_with((settings.logical_units() as usize).div_ceil(CHUNK), || None);
+        Ftl {
+            map,
+            planes: (0..planes).map(plane).collect(),
+            positions: vec![0; (planes * a_plane) as usize],
+            next_plane: vec![0; settings.dies() as usize],
+            next_die: 0,
+            in_stripe: 0,
+            policy,
+            placement: settings.placement(),
+            wear: WearLevelling {
+                spread: settings.wear_spread as u32,
+                endurance: settings.endurance_cycles as u32,
+            },
+            data_pages: settings.data_pages_a_block() as u32,
+            dies: settings.dies() as u32,
+            counts: Counts::default(),
+            settings: settings.clone(),
+            array,
+        }
+    }
+
+    /// Where the latest copy of `unit` is.
+    pub fn find(&self, unit: Unit) -> Option<Place> {
+        let chunk = self.map[unit.0 as usize / CHUNK].as_ref()?;
+        let place = chunk[unit.0 as usize % CHUNK];
+        (place != NOWHERE).then_some(Place(place))
+    }
+
+    /// The die on which `unit` belongs by its number.
+    pub fn home(&self, unit: Unit) -> u32 {
+        let page = u64::from(unit.0) / self.settings.units_a_page();
+        (page / self.settings.stripe_pages % u64::from(self.dies)) as u32
+    }
+
+    /// Writes `units`, at most a page of them, to `die` or where the placement says. `last` waits
+    /// for the last operation.
+    ///
+    /// # Errors
+    /// When no block has room; nothing has changed for these units then.
+    pub fn write(
+        &mut self,
+        units: &mut Vec<(Unit, Content)>,
+        die: Option<u32>,
+        last: Owner,
+        now_ns: u64,
+        random: &mut Random,
+        ops: &mut Vec<Op>,
+    ) -> Result<(), WornOut> {
+        let plane = match (die, self.placement) {
+            (Some(die), _) => self.ready_plane(die, now_ns, random, ops).ok_or(WornOut)?,
+            (None, Placement::Fixed) => {
+                let die = self.home(units[0].0);
+                self.ready_plane(die, now_ns, random, ops).ok_or(WornOut)?
+            }
+            (None, Placement::Rotating) => self.next_in_turn(now_ns, random, ops).ok_or(WornOut)?,
+        };
+        for (unit, _) in units.iter() {
+            self.forget(*unit);
+        }
+        self.program(plane, units, last, now_ns, ops);
+        self.counts.host_pages += 1;
+        Ok(())
+    }
+
+    /// A plane of the next die in turn that has room.
+    fn next_in_turn(&mut self, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> Option<u32> {
+        for _ in 0..=self.dies {
+            if self.in_stripe == self.settings.stripe_pages {
+                self.next_die = (self.next_die + 1) % self.dies;
+                self.in_stripe = 0;
+            }
+            if let Some(plane) = self.ready_plane(self.next_die, now_ns, random, ops) {
+                self.in_stripe += 1;
+                return Some(plane);
+            }
+            self.in_stripe = self.settings.stripe_pages;
+        }
+        None
+    }
+
+    /// The plane of `die` with the most free pages, ready to take one: collected if need be.
+    fn ready_plane(
+        &mut self,
+        die: u32,
+        now_ns: u64,
+        random: &mut Random,
+        ops: &mut Vec<Op>,
+    ) -> Option<u32> {
+        let count = self.array.planes_a_die;
+        let start = self.next_plane[die as usize];
+        let mut chosen = None;
+        for turn in 0..count {
+            let plane = die * count + (start + turn) % count;
+            // A plane that is full of valid units would be collected for ever.
+            let room = self.free_pages(plane);
+            if self.has_room(plane) && chosen.is_none_or(|(most, _)| room > most) {
+                chosen = Some((room, plane));
+            }
+        }
+        let (_, plane) = chosen?;
+        if !self.make_room(plane, now_ns, random, ops) {
+            return None;
+        }
+        self.next_plane[die as usize] = (plane % count + 1) % count;
+        Some(plane)
+    }
+
+    /// Whether the valid units of `plane` leave room for another page and for collection, which
+    /// wins something only from a block that lacks a whole page of units.
+    fn has_room(&self, plane: u32) -> bool {
+        let state = &self.planes[plane as usize];
+        let blocks = u64::from(state.good).saturating_sub(self.settings.gc_free_blocks() + 1);
+        state.valid + self.settings.units_a_page() <= blocks * self.settings.movable_units()
+    }
+
+    /// Pages of the free blocks and of the open one.
+    fn free_pages(&self, plane: u32) -> u32 {
+        let state = &self.planes[plane as usize];
+        state.free.len() as u32 * self.data_pages + self.open_pages(plane)
+    }
+
+    fn open_pages(&self, plane: u32) -> u32 {
+        let open = self.planes[plane as usize].open;
+        open.map_or(0, |block| self.data_pages - self.array.programmed(block))
+    }
+
+    /// Collects until a page can be written; one block a page at most while free blocks last.
+    fn make_room(
+        &mut self,
+        plane: u32,
+        now_ns: u64,
+        random: &mut Random,
+        ops: &mut Vec<Op>,
+    ) -> bool {
+        let threshold = self.settings.gc_free_blocks() as usize;
+        if self.planes[plane as usize].free.len() <= threshold {
+            self.collect(plane, now_ns, random, ops);
+        }
+        // The last free block is collection's own.
+        while self.open_pages(plane) == 0 && self.planes[plane as usize].free.len() < 2 {
+            if !self.collect(plane, now_ns, random, ops) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Moves what is valid in a block of `plane` away and erases it; false where that wins nothing.
+    fn collect(&mut self, plane: u32, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> bool {
+        let a_page = self.array.units_a_page;
+        let most = self.settings.movable_units() as u32;
+        let state = &mut self.planes[plane as usize];
+        let cold = self.wear.cold(&state.full, &state.free, &self.array);
+        let victim = cold.or_else(|| {
+            let choices = self.settings.gc_choices;
+            state.full.victim(self.policy, choices, most, &self.array, now_ns, random)
+        });
+        let Some(victim) = victim else { return false };
+        let valid = self.array.valid(victim);
+        if valid.div_ceil(a_page) > self.free_pages(plane) {
+            return false;
+        }
+        self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
+        let copies: Vec<(Place, Unit)> = self.array.owners(victim).collect();
+        let (die, in_die) = self.die_and_plane(plane);
+        let copy_back = self.settings.copy_back == 1 && a_page == 1;
+        if !copy_back {
+            for page in copies.chunk_by(|a, b| self.array.page_of(a.0) == self.array.page_of(b.0)) {
+                let bytes = self.carried_bytes(page.len() as u64 * self.settings.map_unit_bytes);
+                let page = self.array.page_of(page[0].0);
+                let kind = OpKind::Read;
+                ops.push(Op { kind, die, plane: in_die, page, bytes, owner: Owner::Nobody });
+            }
+        }
+        for group in copies.chunks(a_page as usize) {
+            let mut units: Vec<_> =
+                group.iter().map(|&(place, unit)| (unit, self.array.take(place, unit))).collect();
+            self.planes[plane as usize].valid -= units.len() as u64;
+            let first = ops.len();
+            self.program(plane, &mut units, Owner::Nobody, now_ns, ops);
+            if copy_back {
+                ops[first].kind = OpKind::CopyBack;
+            }
+            self.counts.moved_pages += 1;
+        }
+        self.array.erase(victim);
+        ops.push(Op {
+            kind: OpKind::Erase,
+            die,
+            plane: in_die,
+            page: 0,
+            bytes: 0,
+            owner: Owner::Nobody,
+        });
+        let state = &mut self.planes[plane as usize];
+        if self.wear.endures(victim, &self.array) {
+            state.free.push_back(victim.0);
+        } else {
+            state.good -= 1;
+        }
+        true
+    }
+
+    /// Programs the next page of `plane` with `units`, which are mapped nowhere.
+    fn program(
+        &mut self,
+        plane: u32,
+        units: &mut Vec<(Unit, Content)>,
+        last: Owner,
+        now_ns: u64,
+        ops: &mut Vec<Op>,
+    ) {
+        let (die, in_die) = self.die_and_plane(plane);
+        let state = &mut self.planes[plane as usize];
+        let block = *state.open.get_or_insert_with(|| {
+            let block = self.wear.next_free(&mut state.free, &self.array);
+            block.expect("room was made")
+        });
+        state.valid += units.len() as u64;
+        let page = self.array.programmed(block);
+        let count = units.len() as u32;
+        let numbers: Vec<u32> = units.iter().map(|(unit, _)| unit.0).collect();
+        let first = self.array.program(block, page, units.drain(..), now_ns);
+        for (place, unit) in (first.0..first.0 + count).zip(numbers) {
+            let chunk = &mut self.map[unit as usize / CHUNK];
+            chunk.get_or_insert_with(|| Box::new([NOWHERE; CHUNK]))[unit as usize % CHUNK] = place;
+        }
+        let bytes = self.carried_bytes(self.settings.page_bytes);
+        let op = Op { kind: OpKind::Program, die, plane: in_die, page, bytes, owner: last };
+        ops.push(op);
+        if page + 1 == self.data_pages {
+            if self.settings.block_summary_bytes > 0 {
+                self.array.program_summary(block, now_ns);
+                ops.last_mut().expect("pushed above").owner = Owner::Nobody;
+                let bytes = self.settings.block_summary_bytes as u32;
+                ops.push(Op { page: page + 1, bytes, ..op });
+            }
+            let state = &mut self.planes[plane as usize];
+            state.open = None;
+            state.full.insert(block, self.array.valid(block), &mut self.positions);
+        }
+    }
+
+    /// The latest copy of `unit` is nowhere in flash from now on.
+    pub fn forget(&mut self, unit: Unit) {
+        let Some(place) = self.find(unit) else { return };
+        let chunk = self.map[unit.0 as usize / CHUNK].as_mut().expect("found above");
+        chunk[unit.0 as usize % CHUNK] = NOWHERE;
+        let block = self.array.block_of(place);
+        let valid = self.array.valid(block);
+        self.array.give_up(place, unit);
+        let plane = &mut self.planes[self.array.plane_of(block) as usize];
+        plane.valid -= 1;
+        if plane.open != Some(block) {
+            plane.full.lost_one(block, valid, &mut self.positions);
+        }
+    }
+
+    fn die_and_plane(&self, plane: u32) -> (u32, u32) {
+        (plane / self.array.planes_a_die, plane % self.array.planes_a_die)
+    }
+
+    /// What crosses the channel for `bytes` of a page: whole transfer units, and their spare bytes.
+    pub fn carried_bytes(&self, bytes: u64) -> u32 {
+        let whole = bytes.next_multiple_of(self.settings.transfer_unit_bytes);
+        let whole = whole.min(self.settings.page_bytes);
+        (whole + whole * self.settings.page_spare_bytes / self.settings.page_bytes) as u32
+    }
+}

@@ -1,0 +1,109 @@
+//! Which block of a plane is collected.
+
+use crate::profile::GcPolicy;
+use crate::sim::Random;
+use crate::ssd::nand::Block;
+use crate::ssd::nand::array::Array;
+
+/// The full blocks of a plane: those that can be collected.
+///
+/// Greedy collection asks for the block with the fewest valid units at every turn, so full blocks
+/// are kept in a bucket for each number of valid units; other policies look at them all, or at some,
+/// and keep them in one bucket.
+#[derive(Debug)]
+pub(crate) struct FullBlocks {
+    buckets: Vec<Vec<u32>>,
+    /// No block is in a bucket below.
+    lowest: usize,
+}
+
+impl FullBlocks {
+    pub fn new(policy: GcPolicy, units_a_block: u32) -> FullBlocks {
+        let count = if policy == GcPolicy::Greedy { units_a_block as usize + 1 } else { 1 };
+        FullBlocks { buckets: vec![Vec::new(); count], lowest: count }
+    }
+
+    fn bucket(&self, valid: u32) -> usize {
+        if self.buckets.len() == 1 { 0 } else { valid as usize }
+    }
+
+    /// Adds `block`, which holds `valid` units. `positions` says where each block is in its bucket.
+    pub fn insert(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
+        let bucket = self.bucket(valid);
+        positions[block.0 as usize] = self.buckets[bucket].len() as u32;
+        self.buckets[bucket].push(block.0);
+        self.lowest = self.lowest.min(bucket);
+    }
+
+    /// Takes `block`, which was added with `valid` units, out.
+    pub fn remove(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
+        let bucket = self.bucket(valid);
+        let at = positions[block.0 as usize] as usize;
+        let removed = self.buckets[bucket].swap_remove(at);
+        assert_eq!(removed, block.0, "full blocks know their places");
+        if let Some(&moved) = self.buckets[bucket].get(at) {
+            positions[moved as usize] = at as u32;
+        }
+    }
+
+    /// `block` had `valid` units and lost one.
+    pub fn lost_one(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
+        if self.buckets.len() > 1 {
+            self.remove(block, valid, positions);
+            self.insert(block, valid - 1, positions);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = Block> + '_ {
+        self.buckets.iter().flatten().map(|&block| Block(block))
+    }
+
+    /// The block that was erased the fewest times.
+    pub fn least_worn(&self, array: &Array) -> Option<Block> {
+        self.all().min_by_key(|&block| (array.erases(block), block))
+    }
+
+    /// The block to collect: one that holds fewer than `most` valid units.
+    pub fn victim(
+        &mut self,
+        policy: GcPolicy,
+        choices: u64,
+        most: u32,
+        array: &Array,
+        now_ns: u64,
+        random: &mut Random,
+    ) -> Option<Block> {
+        let found = match policy {
+            GcPolicy::Greedy => {
+                while self.buckets.get(self.lowest).is_some_and(Vec::is_empty) {
+                    self.lowest += 1;
+                }
+                self.buckets.get(self.lowest)?.last().map(|&block| Block(block))
+            }
+            GcPolicy::CostBenefit => {
+                // Benefit over cost (Rosenblum, Ousterhout 1992): free part times age, over what
+                // reading the block and writing its valid part cost.
+                let score = |block: Block| {
+                    let u = f64::from(array.valid(block)) / f64::from(array.units_a_block);
+                    let age = (now_ns - array.touched_ns(block) + 1) as f64;
+                    (1.0 - u) * age / (1.0 + u)
+                };
+                let winning = self.all().filter(|&block| array.valid(block) < most);
+                winning.max_by(|&a, &b| score(a).total_cmp(&score(b)).then(b.cmp(&a)))
+            }
+            GcPolicy::Choices => {
+                let blocks = &self.buckets[0];
+                if blocks.is_empty() {
+                    return None;
+                }
+                let mut draw = || Block(blocks[random.below(blocks.len() as u64) as usize]);
+                let drawn = (0..choices).map(|_| draw()).min_by_key(|&block| array.valid(block));
+                // All drawn may be full of valid units; then any that is not will do.
+                drawn
+                    .filter(|&block| array.valid(block) < most)
+                    .or_else(|| self.all().find(|&block| array.valid(block) < most))
+            }
+        };
+        found.filter(|&block| array.valid(block) < most)
+    }
+}

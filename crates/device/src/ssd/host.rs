@@ -1,0 +1,185 @@
+//! The host's side: the link, the queue of commands, and commands under way.
+
+use std::collections::VecDeque;
+use std::io;
+
+use storage::Buffer;
+
+use crate::device::{Command, Done, Part, Use};
+use crate::profile::SsdSettings;
+use crate::request::{RequestKind, SimTime};
+use crate::sim::Resource;
+use crate::ssd::nand::timing::carry_ns;
+
+/// A command under way.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub id: u64,
+    pub kind: RequestKind,
+    pub offset: u64,
+    pub len: u64,
+    pub buffer: Option<Buffer>,
+    pub submitted: SimTime,
+    /// Pieces that have not ended.
+    pub remaining: u32,
+    /// When the last byte so far has crossed the link.
+    pub crossed: SimTime,
+    pub error: Option<io::Error>,
+    /// The program that answers it.
+    pub program: Option<u32>,
+}
+
+/// Commands under way by number; numbers are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    slots: Vec<Option<Job>>,
+    free: Vec<u32>,
+}
+
+impl Jobs {
+    pub fn add(&mut self, submitted: SimTime, command: Command) -> u32 {
+        let Command { id, kind, offset, len, buffer } = command;
+        let job = Job {
+            id,
+            kind,
+            offset,
+            len,
+            buffer,
+            submitted,
+            remaining: 0,
+            crossed: SimTime(0),
+            error: None,
+            program: None,
+        };
+        let number = self.free.pop().unwrap_or(self.slots.len() as u32);
+        if number as usize == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[number as usize] = Some(job);
+        number
+    }
+
+    pub fn get(&mut self, number: u32) -> &mut Job {
+        self.slots[number as usize].as_mut().expect("a job that has not ended")
+    }
+
+    pub fn end(&mut self, number: u32) -> Job {
+        self.free.push(number);
+        self.slots[number as usize].take().expect("a job ends once")
+    }
+}
+
+/// The link and what waits before it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    to_host: Resource,
+    /// Absent where both directions share one.
+    from_host: Option<Resource>,
+    interface: Resource,
+    bytes_a_second: u64,
+    latency_ns: u64,
+    command: SimTime,
+    depth: u64,
+    taken: u64,
+    waiting: VecDeque<u32>,
+    pub done: VecDeque<Done>,
+    pub reads: u64,
+    pub writes: u64,
+    pub others: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+impl Host {
+    pub fn new(settings: &SsdSettings) -> Host {
+        Host {
+            to_host: Resource::new(),
+            from_host: (settings.link_duplex == 1).then(Resource::new),
+            interface: Resource::new(),
+            bytes_a_second: settings.link_bytes_a_second,
+            latency_ns: settings.link_latency_ns,
+            command: SimTime(settings.command_ns),
+            depth: settings.queue_depth,
+            taken: 0,
+            waiting: VecDeque::new(),
+            done: VecDeque::new(),
+            reads: 0,
+            writes: 0,
+            others: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+        }
+    }
+
+    /// A command has arrived: says when the device has it, or lets it wait.
+    pub fn arrive(&mut self, now: SimTime, job: u32) -> Option<SimTime> {
+        if self.taken == self.depth {
+            self.waiting.push_back(job);
+            return None;
+        }
+        self.taken += 1;
+        let service = self.interface.serve(now, self.command);
+        Some(SimTime(service.end.0 + self.latency_ns))
+    }
+
+    /// A command has ended: one that waited may arrive.
+    pub fn leave(&mut self) -> Option<u32> {
+        self.taken -= 1;
+        self.waiting.pop_front()
+    }
+
+    /// Sends `bytes` to the host, and says when they are there.
+    pub fn send(&mut self, ready: SimTime, bytes: u64) -> SimTime {
+        let span = SimTime(carry_ns(bytes, self.bytes_a_second));
+        self.to_host.serve(ready, span).end
+    }
+
+    /// Takes `bytes` from the host, and says when they are there.
+    pub fn take(&mut self, ready: SimTime, bytes: u64) -> SimTime {
+        let span = SimTime(carry_ns(bytes, self.bytes_a_second));
+        self.from_host.as_mut().unwrap_or(&mut self.to_host).serve(ready, span).end
+    }
+
+    /// When the host knows what the device says at `at`.
+    pub fn told(&self, at: SimTime) -> SimTime {
+        SimTime(at.0 + self.latency_ns)
+    }
+
+    /// The host knows that `job` has ended.
+    pub fn finish(&mut self, at: SimTime, job: Job) {
+        let transfers = job.error.is_none();
+        let bytes = match job.kind {
+            RequestKind::Read if transfers => job.len,
+            RequestKind::Write if transfers => job.len,
+            _ => 0,
+        };
+        match job.kind {
+            RequestKind::Read => {
+                self.reads += 1;
+                self.read_bytes += bytes;
+            }
+            RequestKind::Write => {
+                self.writes += 1;
+                self.written_bytes += bytes;
+            }
+            RequestKind::Trim | RequestKind::Flush => self.others += 1,
+        }
+        self.done.push_back(Done {
+            id: job.id,
+            submitted: job.submitted,
+            at,
+            buffer: job.buffer,
+            result: job.error.map_or(Ok(bytes), Err),
+        });
+    }
+
+    pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
+        let links = std::iter::once(&self.to_host).chain(&self.from_host);
+        (0..).zip(links).map(|(index, link)| Use {
+            part: Part::Link,
+            index,
+            busy: link.busy(),
+            services: link.services(),
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! The memory inside: what data pass on their way, and what programs may claim of it.
+
+use std::io;
+
+use crate::device::{Part, Use};
+use crate::profile::SsdSettings;
+use crate::request::SimTime;
+use crate::sim::Resource;
+use crate::ssd::nand::timing::carry_ns;
+
+/// DRAM of one bus.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    bus: Resource,
+    bytes_a_second: u64,
+    bytes: u64,
+    claimed: u64,
+}
+
+impl Memory {
+    pub fn new(settings: &SsdSettings) -> Memory {
+        Memory {
+            bus: Resource::new(),
+            bytes_a_second: settings.dram_bytes_a_second,
+            bytes: settings.dram_bytes,
+            claimed: if settings.cache_policy == 0 { 0 } else { settings.cache_bytes },
+        }
+    }
+
+    /// Lets `bytes` in and out again, and says when they are.
+    pub fn pass(&mut self, now: SimTime, bytes: u64) -> SimTime {
+        self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_a_second))).end
+    }
+
+    /// Claims space for a program.
+    pub fn claim(&mut self, bytes: u64) -> io::Result<()> {
+        let free = self.bytes - self.claimed;
+        if bytes > free {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!(
+                    "the device's memory has {free} of {} bytes free, {bytes} were claimed",
+                    self.bytes
+                ),
+            ));
+        }
+        self.claimed += bytes;
+        Ok(())
+    }
+
+    /// Gives claimed space back.
+    pub fn release(&mut self, bytes: u64) {
+        self.claimed = self.claimed.checked_sub(bytes).expect("released what was claimed");
+    }
+
+    pub fn usage(&self) -> Use {
+        Use { part: Part::Memory, index: 0, busy: self.bus.busy(), services: self.bus.services() }
+    }
+}

@@ -1,0 +1,258 @@
+//! A modelled SSD, in an I/O's way down.
+//!
+//! ```text
+//!   host       link, queue of commands                        host.rs
+//!   cache      write buffer, read-ahead                       cache/
+//!   ftl        page map, collection, wear                     ftl.rs gc.rs wear.rs
+//!   nand       what flash holds; dies and channels            nand/
+//!   processor, memory     serve all of them, and programs     processor.rs memory.rs program.rs
+//! ```
+//!
+//! What a command means (which bytes, mapped where) is settled when the device starts on it; what
+//! follows is only time. [`crate::profile`] says what everything takes.
+
+mod cache;
+mod controller;
+mod ftl;
+mod gc;
+mod host;
+mod memory;
+pub(crate) mod nand;
+mod processor;
+mod program;
+mod wear;
+
+use std::collections::VecDeque;
+
+use storage::Geometry;
+use storage::near::Program;
+
+use crate::device::{Command, Device, Done, FlashStatistics, Statistics};
+use crate::profile::{ProfileError, SsdProfile, SsdSettings};
+use crate::request::SimTime;
+use crate::sim::Event;
+use nand::timing::FlashEvent;
+
+use self::controller::Controller;
+
+/// Who waits for an operation of flash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Nobody: collection.
+    Nobody,
+    /// A read of the host, for so many bytes.
+    Read { job: u32, bytes: u32 },
+    /// A write of the host.
+    Write { job: u32 },
+    /// A write that needs the rest of a unit first.
+    Rest { job: u32, piece: u32, next_edge: u8 },
+    /// The write buffer, for so many units.
+    Buffer { units: u32 },
+    /// Read-ahead of so many units.
+    Ahead { unit: u32, units: u32 },
+    /// A program's read.
+    Inside { read: u32 },
+}
+
+/// What happens in an SSD.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SsdEvent {
+    /// A command has come to the device.
+    Arrive { job: u32 },
+    /// The device has taken it.
+    Begin { job: u32 },
+    /// Firmware has looked at it.
+    Start { job: u32 },
+    /// A piece of what the host writes has crossed the link.
+    Landed { job: u32, piece: u32 },
+    /// It is in the memory.
+    Stored { job: u32, piece: u32 },
+    /// All of what the host writes to a program is in the device.
+    Claimed { job: u32 },
+    /// Firmware has prepared an operation.
+    Issue { op: u32 },
+    /// Flash has done a step.
+    Flash(FlashEvent),
+    /// A program's read needed no flash.
+    InsideDone { read: u32 },
+    /// A program's work is done.
+    Worked { program: u32, token: u64 },
+    /// The host knows that its command has ended.
+    Complete { job: u32 },
+}
+
+impl Event for SsdEvent {
+    fn fingerprint(&self) -> u64 {
+        let (kind, a, b) = match *self {
+            SsdEvent::Arrive { job } => (0, job, 0),
+            SsdEvent::Begin { job } => (1, job, 0),
+            SsdEvent::Start { job } => (2, job, 0),
+            SsdEvent::Landed { job, piece } => (3, job, piece),
+            SsdEvent::Claimed { job } => (4, job, 0),
+            SsdEvent::Issue { op } => (5, op, 0),
+            SsdEvent::Flash(FlashEvent::Sensed { die }) => (6, die, 0),
+            SsdEvent::Flash(FlashEvent::Carried { channel }) => (7, channel, 0),
+            SsdEvent::Flash(FlashEvent::Settled { die }) => (8, die, 0),
+            SsdEvent::InsideDone { read } => (9, read, 0),
+            SsdEvent::Worked { program, token } => {
+                return 10 | u64::from(program) << 8 | token.rotate_left(32);
+            }
+            SsdEvent::Complete { job } => (11, job, 0),
+            SsdEvent::Stored { job, piece } => (12, job, piece),
+        };
+        kind | u64::from(a) << 8 | u64::from(b) << 40
+    }
+}
+
+/// A modelled SSD.
+///
+/// ```
+/// use device::device::{Command, Device};
+/// use device::profile::SsdProfile;
+/// use device::request::{RequestKind, SimTime};
+/// use device::ssd::Ssd;
+///
+/// let profile = SsdProfile::preset("jasmine")?;
+/// let mut ssd = Ssd::new(&profile, 1)?;
+/// let (kind, len) = (RequestKind::Write, 32 << 10);
+/// ssd.submit(SimTime(0), Command { id: 7, kind, offset: 0, len, buffer: None });
+/// while ssd.advance() {}
+/// let done = ssd.completed().expect("it ends");
+/// // Link, command, transfer and program of one page.
+/// assert_eq!((done.id, done.at.0 / 1000), (7, 2205));
+/// # Ok::<(), device::profile::ProfileError>(())
+/// ```
+pub struct Ssd {
+    name: String,
+    controller: Controller,
+    programs: Vec<Box<dyn Program>>,
+}
+
+impl Ssd {
+    /// The device of `profile`, empty, with random numbers of `seed`.
+    ///
+    /// # Errors
+    /// Settings that do not fit together.
+    pub fn new(profile: &SsdProfile, seed: u64) -> Result<Ssd, ProfileError> {
+        profile.settings.check()?;
+        Ok(Ssd {
+            name: profile.name.to_owned(),
+            controller: Controller::new(&profile.settings, seed),
+            programs: Vec::new(),
+        })
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub fn settings(&self) -> &SsdSettings {
+        &self.controller.settings
+    }
+
+    /// Gives the device a program, which answers what it claims. Of several that claim a request
+    /// the first answers.
+    pub fn attach(&mut self, program: Box<dyn Program>) {
+        self.programs.push(program);
+    }
+
+    /// Writes the first `bytes` once, in order, in no time and without counting it: a device that
+    /// was used before. The content stays undefined.
+    pub fn precondition(&mut self, bytes: u64) {
+        self.controller.precondition(bytes);
+    }
+
+    /// Runs the programs that have something to do.
+    fn run_programs(&mut self) {
+        while let Some(call) = self.controller.calls.pop_front() {
+            program::run(&mut self.controller, &mut self.programs, call);
+        }
+    }
+}
+
+impl Device for Ssd {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.controller.settings.capacity_bytes()
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.controller.geometry()
+    }
+
+    fn trim_bytes(&self) -> Option<u64> {
+        let settings = &self.controller.settings;
+        (settings.trim == 1).then_some(settings.map_unit_bytes)
+    }
+
+    fn now(&self) -> SimTime {
+        self.controller.engine.now()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command) {
+        self.controller.submit(at, command);
+    }
+
+    fn next_at(&self) -> Option<SimTime> {
+        self.controller.engine.next_at()
+    }
+
+    fn advance(&mut self) -> bool {
+        let Some(event) = self.controller.engine.next() else { return false };
+        if let SsdEvent::Start { job } = event {
+            self.controller.claim(job, &self.programs);
+        }
+        self.controller.happen(event);
+        self.run_programs();
+        true
+    }
+
+    fn completed(&mut self) -> Option<Done> {
+        self.controller.host.done.pop_front()
+    }
+
+    fn statistics(&self) -> Statistics {
+        let controller = &self.controller;
+        let (host, flash, counts) = (&controller.host, &controller.flash, controller.ftl.counts);
+        let mut uses: Vec<_> = host.uses().collect();
+        uses.push(controller.processor.usage());
+        uses.push(controller.memory.usage());
+        uses.extend(flash.uses());
+        let (erases_min, erases_max) = controller.ftl.array.wear();
+        let [page_reads, page_programs, erases] = flash.counts;
+        Statistics {
+            reads: host.reads,
+            writes: host.writes,
+            others: host.others,
+            read_bytes: host.read_bytes,
+            written_bytes: host.written_bytes,
+            uses,
+            flash: Some(FlashStatistics {
+                page_reads,
+                page_programs,
+                host_programs: counts.host_pages,
+                moved_pages: counts.moved_pages,
+                erases,
+                erases_min: u64::from(erases_min),
+                erases_max: u64::from(erases_max),
+                buffered_pages: controller.buffered_pages,
+                cached_pages: controller.cached_pages,
+            }),
+            digest: controller.engine.digest(),
+            events: controller.engine.passed(),
+        }
+    }
+}
+
+/// What a program is called with.
+#[derive(Debug)]
+pub(crate) enum Call {
+    /// A claimed request.
+    Request { program: u32, job: u32 },
+    /// Something that it started has ended.
+    Wake { program: u32, wake: storage::near::Wake },
+}
+
+/// Calls in the order in which they became due.
+pub(crate) type Calls = VecDeque<Call>;

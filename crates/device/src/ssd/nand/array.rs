@@ -1,0 +1,258 @@
+//! What flash holds, and the rules that it enforces.
+//!
+//! ```text
+//!   block:  erased ── program page 0, 1, 2, … in order ──► full ── erase ──► erased
+//! ```
+//!
+//! A page is programmed once after an erase, in ascending order, all units of it together; only
+//! whole blocks are erased. Breaking a rule is a bug of the translation layer and panics. Owners and
+//! data of a block are allocated when it is first programmed and freed when it is erased, so memory
+//! grows with what is stored.
+
+use crate::profile::SsdSettings;
+use crate::ssd::nand::{Block, Place, Unit};
+
+/// No unit: never written, or given up.
+const NOBODY: u32 = u32::MAX;
+
+/// The bytes of one unit; `None` where nobody gave any (they read as zeros).
+pub(crate) type Content = Option<Box<[u8]>>;
+
+#[derive(Debug, Default)]
+struct BlockState {
+    /// Pages programmed since the last erase.
+    programmed: u32,
+    /// Units whose latest copy is here.
+    valid: u32,
+    erases: u32,
+    /// When it was last programmed, in nanoseconds.
+    touched_ns: u64,
+    /// Whose copy each place holds.
+    owners: Option<Box<[u32]>>,
+    /// Allocated when the first content comes.
+    data: Option<Box<[Content]>>,
+}
+
+/// All blocks of a device.
+#[derive(Debug)]
+pub(crate) struct Array {
+    blocks: Vec<BlockState>,
+    pub blocks_a_plane: u32,
+    pub planes_a_die: u32,
+    pub pages_a_block: u32,
+    pub units_a_page: u32,
+    pub units_a_block: u32,
+}
+
+impl Array {
+    pub fn new(settings: &SsdSettings) -> Array {
+        let count = settings.dies() * settings.planes * settings.blocks_a_plane;
+        let mut blocks = Vec::new();
+        blocks.resize_with(count as usize, BlockState::default);
+        let (pages_a_block, units_a_page) =
+            (settings.pages_a_block as u32, settings.units_a_page() as u32);
+        Array {
+            blocks,
+            blocks_a_plane: settings.blocks_a_plane as u32,
+            planes_a_die: settings.planes as u32,
+            pages_a_block,
+            units_a_page,
+            units_a_block: pages_a_block * units_a_page,
+        }
+    }
+
+    pub fn block_of(&self, place: Place) -> Block {
+        Block(place.0 / self.units_a_block)
+    }
+
+    /// The page within its block.
+    pub fn page_of(&self, place: Place) -> u32 {
+        place.0 % self.units_a_block / self.units_a_page
+    }
+
+    /// The plane, numbered through all dies.
+    pub fn plane_of(&self, block: Block) -> u32 {
+        block.0 / self.blocks_a_plane
+    }
+
+    pub fn die_of(&self, block: Block) -> u32 {
+        self.plane_of(block) / self.planes_a_die
+    }
+
+    pub fn programmed(&self, block: Block) -> u32 {
+        self.blocks[block.0 as usize].programmed
+    }
+
+    pub fn valid(&self, block: Block) -> u32 {
+        self.blocks[block.0 as usize].valid
+    }
+
+    pub fn erases(&self, block: Block) -> u32 {
+        self.blocks[block.0 as usize].erases
+    }
+
+    pub fn touched_ns(&self, block: Block) -> u64 {
+        self.blocks[block.0 as usize].touched_ns
+    }
+
+    /// Programs the next page of `block` with `units`, and gives the place of the first; the rest
+    /// of the page is lost until the next erase.
+    ///
+    /// # Panics
+    /// When the block is full, or the units are more than a page holds.
+    pub fn program(
+        &mut self,
+        block: Block,
+        page: u32,
+        units: impl ExactSizeIterator<Item = (Unit, Content)>,
+        now_ns: u64,
+    ) -> Place {
+        let (a_page, a_block) = (self.units_a_page, self.units_a_block);
+        let state = &mut self.blocks[block.0 as usize];
+        assert!(page < self.pages_a_block, "page {page} of block {} does not exist", block.0);
+        assert_eq!(page, state.programmed, "pages of block {} are programmed in order", block.0);
+        assert!(units.len() <= a_page as usize, "more units than a page holds");
+        let owners =
+            state.owners.get_or_insert_with(|| vec![NOBODY; a_block as usize].into_boxed_slice());
+        let first = page * a_page;
+        for (at, (unit, content)) in (first..).zip(units) {
+            owners[at as usize] = unit.0;
+            state.valid += 1;
+            if content.is_some() {
+                let data = state.data.get_or_insert_with(|| {
+                    let mut data = Vec::new();
+                    data.resize_with(a_block as usize, || None);
+                    data.into_boxed_slice()
+                });
+                data[at as usize] = content;
+            }
+        }
+        state.programmed += 1;
+        state.touched_ns = now_ns;
+        Place(block.0 * a_block + first)
+    }
+
+    /// Programs the last page of `block` with what describes the others.
+    pub fn program_summary(&mut self, block: Block, now_ns: u64) {
+        let page = self.pages_a_block - 1;
+        self.program(block, page, std::iter::empty(), now_ns);
+    }
+
+    /// The copy at `place` is no longer the latest.
+    pub fn give_up(&mut self, place: Place, unit: Unit) {
+        let block = self.block_of(place);
+        let state = &mut self.blocks[block.0 as usize];
+        let at = (place.0 % self.units_a_block) as usize;
+        let owners = state.owners.as_mut().expect("a mapped place was programmed");
+        assert_eq!(owners[at], unit.0, "the map and block {} disagree", block.0);
+        owners[at] = NOBODY;
+        state.valid -= 1;
+        if let Some(data) = &mut state.data {
+            data[at] = None;
+        }
+    }
+
+    /// Takes the latest copy at `place` out, to move it.
+    pub fn take(&mut self, place: Place, unit: Unit) -> Content {
+        let at = (place.0 % self.units_a_block) as usize;
+        let block = self.block_of(place);
+        let data = self.blocks[block.0 as usize].data.as_mut();
+        let content = data.and_then(|data| data[at].take());
+        self.give_up(place, unit);
+        content
+    }
+
+    /// The bytes at `place`.
+    pub fn content(&self, place: Place) -> Option<&[u8]> {
+        let block = self.block_of(place);
+        let data = self.blocks[block.0 as usize].data.as_ref()?;
+        data[(place.0 % self.units_a_block) as usize].as_deref()
+    }
+
+    /// The units of `block` whose latest copies are in it, in the order of their places.
+    pub fn owners(&self, block: Block) -> impl Iterator<Item = (Place, Unit)> + '_ {
+        let first = block.0 * self.units_a_block;
+        let owners = self.blocks[block.0 as usize].owners.as_deref().unwrap_or(&[]);
+        (first..)
+            .zip(owners)
+            .filter(|&(_, &owner)| owner != NOBODY)
+            .map(|(place, &owner)| (Place(place), Unit(owner)))
+    }
+
+    /// Erases `block`.
+    ///
+    /// # Panics
+    /// When it holds the latest copy of anything.
+    pub fn erase(&mut self, block: Block) {
+        let state = &mut self.blocks[block.0 as usize];
+        assert_eq!(state.valid, 0, "block {} still holds the only copy of units", block.0);
+        state.programmed = 0;
+        state.erases += 1;
+        state.owners = None;
+        state.data = None;
+    }
+
+    /// Fewest and most erases of any block.
+    pub fn wear(&self) -> (u32, u32) {
+        let erases = self.blocks.iter().map(|block| block.erases);
+        erases.fold((u32::MAX, 0), |(least, most), e| (least.min(e), most.max(e)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array() -> Array {
+        let settings = SsdSettings {
+            channels: 1,
+            blocks_a_plane: 4,
+            pages_a_block: 2,
+            page_bytes: 8192,
+            ..SsdSettings::default()
+        };
+        Array::new(&settings)
+    }
+
+    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (Unit, Content)> + '_ {
+        of.iter().map(|&unit| (Unit(unit), Some(vec![unit as u8].into_boxed_slice())))
+    }
+
+    #[test]
+    fn what_was_programmed_is_there_until_given_up_and_erased() {
+        let mut array = array();
+        let place = array.program(Block(1), 0, units(&[7, 8]), 5);
+        assert_eq!(place, Place(4));
+        assert_eq!(array.content(Place(5)), Some(&[8_u8][..]));
+        array.give_up(Place(4), Unit(7));
+        assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(Place(5), Unit(8))]);
+        assert_eq!(array.take(Place(5), Unit(8)).as_deref(), Some(&[8_u8][..]));
+        array.erase(Block(1));
+        assert_eq!(
+            (array.erases(Block(1)), array.wear(), array.content(Place(5))),
+            (1, (0, 1), None)
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "in order")]
+    fn a_page_is_not_programmed_twice() {
+        let mut array = array();
+        array.program(Block(0), 0, units(&[1]), 0);
+        array.program(Block(0), 0, units(&[1]), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "in order")]
+    fn no_page_is_skipped() {
+        array().program(Block(0), 1, units(&[1]), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "only copy")]
+    fn what_is_needed_is_not_erased() {
+        let mut array = array();
+        array.program(Block(0), 0, units(&[1]), 0);
+        array.erase(Block(0));
+    }
+}
