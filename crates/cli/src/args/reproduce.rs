@@ -14,6 +14,9 @@ use super::Size;
 /// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
 /// with `merganser sort` as processes of their own, timed from start to end with the result synced,
 /// and check it with `merganser verify`. The data goes into a folder in --dir that is removed.
+///
+/// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
+/// their figures are the same on every machine.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
@@ -28,6 +31,8 @@ Examples:
   merganser reproduce triton-internal-sort --size 800MB --rounds 3
   # 100 GB on another disk, in 16 GiB
   merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
+  # Figure 8 of ActiveSort, on a modelled SSD
+  merganser reproduce activesort-throughput --plot figure8.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -40,7 +45,8 @@ pub struct ReproduceArgs {
     pub list: bool,
 
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
-    /// data set, or of the largest one to try (minute-sort) [default: 1GB]
+    /// data set, or of the largest one to try (minute-sort) [default: 1GB; activesort-sort 2 GiB,
+    /// the other two 128 MiB a point]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
@@ -93,4 +99,10 @@ pub enum ExperimentName {
     MinuteSort,
     /// TB sorted a minute.
     GraySort,
+    /// Reading a merge made inside a modelled SSD.
+    ActivesortThroughput,
+    /// ActiveSort, merge sort and quicksort on a modelled SSD and host.
+    ActivesortSort,
+    /// Skipping busy channels against waiting for them.
+    ActivesortChannels,
 }

@@ -4,11 +4,14 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints};
 
-const EXPERIMENTS: [(&str, &[&str]); 4] = [
+const EXPERIMENTS: [(&str, &[&str]); 7] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-efficiency", &["--cost", "2000"]),
     ("minute-sort", &["--memory", "64M"]),
     ("gray-sort", &["--memory", "64M"]),
+    ("activesort-throughput", &[]),
+    ("activesort-sort", &[]),
+    ("activesort-channels", &[]),
 ];
 
 #[test]
