@@ -4,4 +4,5 @@ pub mod device;
 pub mod profile;
 pub mod request;
 pub mod sim;
+pub mod simulated;
 pub mod ssd;

@@ -1,0 +1,67 @@
+//! How fast the simulator is: page operations of flash a second, on one core.
+//!
+//! ```text
+//! cargo run --release -p merganser-device --example device_speed
+//! ```
+#![allow(clippy::print_stdout, reason = "it prints what it measured")]
+
+use std::time::Instant;
+
+use device::device::{Command, Device};
+use device::profile::SsdProfile;
+use device::request::RequestKind;
+use device::sim::Random;
+use device::ssd::Ssd;
+
+fn main() {
+    for (preset, kind, sequential) in [
+        ("msr", RequestKind::Read, true),
+        ("msr", RequestKind::Read, false),
+        ("msr", RequestKind::Write, true),
+        ("msr", RequestKind::Write, false),
+        ("nvme", RequestKind::Read, false),
+        ("nvme", RequestKind::Write, false),
+        ("jasmine", RequestKind::Read, true),
+    ] {
+        measure(preset, kind, sequential);
+    }
+}
+
+fn measure(preset: &str, kind: RequestKind, sequential: bool) {
+    let mut profile = SsdProfile::preset(preset).expect("a preset");
+    if preset == "nvme" {
+        profile.set("blocks_a_plane=64").expect("a smaller device");
+    }
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    let len = ssd.settings().map_unit_bytes;
+    let pages = (ssd.capacity_bytes() / len).min(1 << 20);
+    ssd.precondition(ssd.capacity_bytes());
+    let mut random = Random::new(1);
+    let (start, before) = (Instant::now(), ssd.statistics());
+    let count = 2_000_000;
+    let (mut given, mut flying) = (0, 0);
+    loop {
+        while flying < 32 && given < count {
+            let page = if sequential { given % pages } else { random.below(pages) };
+            let command = Command { id: given, kind, offset: page * len, len, buffer: None };
+            ssd.submit(ssd.now(), command);
+            (given, flying) = (given + 1, flying + 1);
+        }
+        if !ssd.advance() {
+            break;
+        }
+        while ssd.completed().is_some() {
+            flying -= 1;
+        }
+    }
+    let (seconds, after) = (start.elapsed().as_secs_f64(), ssd.statistics());
+    let (a, b) = (after.flash.expect("flash"), before.flash.expect("flash"));
+    let operations = a.page_reads + a.page_programs - b.page_reads - b.page_programs;
+    println!(
+        "{preset:8} {kind:?} {}: {:.2} M requests/s, {:.2} M page operations/s, {:.1} M events/s",
+        if sequential { "in order" } else { "at random" },
+        count as f64 / seconds / 1e6,
+        operations as f64 / seconds / 1e6,
+        (after.events - before.events) as f64 / seconds / 1e6,
+    );
+}

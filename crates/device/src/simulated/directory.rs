@@ -1,0 +1,461 @@
+//! A volume on a modelled device: named files of extents.
+//!
+//! Space is given out in units that follow one another where they can, so that what is written in
+//! order lies in order. The tables are kept by the host and cost no I/O; a sync of the directory is
+//! a flush of the device. Nothing outlives the world.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+
+use crate::device::Done;
+use crate::request::RequestKind;
+use crate::simulated::storage::{End, Part, joined, outcome};
+use crate::simulated::{SimulatedStorage, World};
+
+/// Space is given out in so many bytes.
+const UNIT: u64 = 1 << 20;
+
+/// Which units are taken.
+struct Space {
+    taken: Vec<bool>,
+    /// Units that are not.
+    free: u64,
+    /// Where a new file begins to look.
+    next: usize,
+}
+
+impl Space {
+    /// A free unit: the one after `after`, or the next that is free.
+    fn take(&mut self, after: Option<u32>) -> Option<u32> {
+        if self.free == 0 {
+            return None;
+        }
+        let count = self.taken.len();
+        let start = after.map_or(self.next, |unit| unit as usize + 1);
+        let unit = (0..count).map(|i| (start + i) % count).find(|&i| !self.taken[i])?;
+        self.taken[unit] = true;
+        self.free -= 1;
+        self.next = unit + 1;
+        Some(unit as u32)
+    }
+
+    fn give_back(&mut self, unit: u32) {
+        self.taken[unit as usize] = false;
+        self.free += 1;
+    }
+}
+
+/// What a file consists of.
+#[derive(Default)]
+struct Extents {
+    size: u64,
+    /// Where each unit of the file lies; `None` is a hole, which reads as zeros.
+    units: Vec<Option<u32>>,
+}
+
+/// A volume on a device of a world.
+pub struct SimulatedDirectory {
+    volume: Arc<Volume>,
+    entries: Mutex<BTreeMap<String, Arc<File>>>,
+}
+
+struct Volume {
+    name: String,
+    device: Arc<SimulatedStorage>,
+    space: Mutex<Space>,
+}
+
+/// A file's extents; its space goes back when the last handle drops.
+struct File {
+    volume: Arc<Volume>,
+    extents: RwLock<Extents>,
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let extents = std::mem::take(self.extents.get_mut().expect("no holder panics"));
+        let units: Vec<u32> = extents.units.into_iter().flatten().collect();
+        self.volume.give_back(&units);
+    }
+}
+
+impl Volume {
+    fn lock(&self) -> MutexGuard<'_, Space> {
+        self.space.lock().expect("no holder panics")
+    }
+
+    /// Gives units back and tells the device, which nobody waits for.
+    fn give_back(&self, units: &[u32]) {
+        if units.is_empty() {
+            return;
+        }
+        let mut parts = Vec::new();
+        for run in units.chunk_by(|a, b| a + 1 == *b) {
+            let (offset, len) = (u64::from(run[0]) * UNIT, run.len() as u64 * UNIT);
+            parts.push(Part { kind: RequestKind::Trim, offset, len, buffer: None });
+        }
+        // A trim that the device gets now comes before whatever is written there later.
+        self.device.run(parts, End::plain(0, Completions::new()));
+        let mut space = self.lock();
+        for &unit in units {
+            space.give_back(unit);
+        }
+    }
+}
+
+impl SimulatedDirectory {
+    /// An empty volume over all of the world's device number `device`.
+    ///
+    /// # Panics
+    /// When there is no such device.
+    #[must_use]
+    pub fn new(world: &Arc<World>, device: usize) -> Arc<SimulatedDirectory> {
+        let device = SimulatedStorage::new(world, device);
+        let units = (device.size() / UNIT) as usize;
+        let space = Space { taken: vec![false; units], free: units as u64, next: 0 };
+        let name = device.name().to_owned();
+        let volume = Arc::new(Volume { name, device, space: Mutex::new(space) });
+        Arc::new(SimulatedDirectory { volume, entries: Mutex::default() })
+    }
+
+    fn handle(&self, name: &str, file: Arc<File>, writable: bool) -> Arc<dyn Storage> {
+        Arc::new(SimulatedFile { name: format!("{}/{name}", self.volume.name), file, writable })
+    }
+
+    fn fresh(&self) -> Arc<File> {
+        Arc::new(File { volume: Arc::clone(&self.volume), extents: RwLock::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<File>>> {
+        self.entries.lock().expect("no holder panics")
+    }
+
+    fn error(&self, kind: io::ErrorKind, name: &str, operation: &str) -> io::Error {
+        io::Error::new(kind, format!("{}/{name}: {operation}: {kind}", self.volume.name))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/')
+}
+
+impl Directory for SimulatedDirectory {
+    fn name(&self) -> &str {
+        &self.volume.name
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.volume.device.clock()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        if !is_name(name) {
+            return Err(self.error(io::ErrorKind::InvalidInput, name, "create"));
+        }
+        let mut entries = self.lock();
+        if entries.contains_key(name) {
+            return Err(self.error(io::ErrorKind::AlreadyExists, name, "create"));
+        }
+        let file = self.fresh();
+        entries.insert(name.to_owned(), Arc::clone(&file));
+        Ok(self.handle(name, file, true))
+    }
+
+    fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>> {
+        Ok(self.handle("(unnamed)", self.fresh(), true))
+    }
+
+    fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
+        match self.lock().get(name) {
+            Some(file) => Ok(self.handle(name, Arc::clone(file), writable)),
+            None => Err(self.error(io::ErrorKind::NotFound, name, "open")),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        if !is_name(to) {
+            return Err(self.error(io::ErrorKind::InvalidInput, to, "rename"));
+        }
+        let mut entries = self.lock();
+        let Some(file) = entries.remove(from) else {
+            return Err(self.error(io::ErrorKind::NotFound, from, "rename"));
+        };
+        let replaced = entries.insert(to.to_owned(), file);
+        drop(entries);
+        drop(replaced);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let removed = self.lock().remove(name);
+        match removed {
+            Some(_) => Ok(()),
+            None => Err(self.error(io::ErrorKind::NotFound, name, "remove")),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.lock().keys().cloned().collect())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        storage::StorageExt::sync(&*self.volume.device)
+    }
+}
+
+/// A file of a volume.
+struct SimulatedFile {
+    name: String,
+    file: Arc<File>,
+    writable: bool,
+}
+
+/// A part of a request: where in the file it begins, its length, and where it lies.
+struct Span {
+    len: u64,
+    place: Option<u64>,
+}
+
+impl Extents {
+    /// `len` bytes at `offset`, cut where they do not lie in one stretch.
+    fn spans(&self, offset: u64, len: u64) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let count = (UNIT - at % UNIT).min(end - at);
+            let unit = self.units.get((at / UNIT) as usize).copied().flatten();
+            let place = unit.map(|unit| u64::from(unit) * UNIT + at % UNIT);
+            match spans.last_mut() {
+                Some(last) if place.is_some() && last.place.map(|p| p + last.len) == place => {
+                    last.len += count;
+                }
+                Some(last) if place.is_none() && last.place.is_none() => last.len += count,
+                _ => spans.push(Span { len: count, place }),
+            }
+            at += count;
+        }
+        spans
+    }
+
+    /// Takes out the whole units in the range.
+    fn punch(&mut self, offset: u64, len: u64) -> Vec<u32> {
+        let end = ((offset + len) / UNIT).min(self.units.len() as u64);
+        let range = offset.div_ceil(UNIT).min(end)..end;
+        range.filter_map(|unit| self.units[unit as usize].take()).collect()
+    }
+}
+
+impl SimulatedFile {
+    fn device(&self) -> &SimulatedStorage {
+        &self.file.volume.device
+    }
+
+    /// Gives every unit of the range a place. Fresh units read as zeros: what they held was
+    /// trimmed, or is zeroed by the parts added to `zeros`.
+    fn allocate(&self, offset: u64, len: u64, zeros: &mut Vec<Part>) -> io::Result<()> {
+        let mut extents = self.file.extents.write().expect("no holder panics");
+        let mut space = self.file.volume.lock();
+        let end = (offset + len).div_ceil(UNIT) as usize;
+        if extents.units.len() < end {
+            extents.units.resize(end, None);
+        }
+        for index in (offset / UNIT) as usize..end {
+            if extents.units[index].is_some() {
+                continue;
+            }
+            let before = if index == 0 { None } else { extents.units[index - 1] };
+            let Some(unit) = space.take(before) else {
+                let why = format!("{}: the volume is full", self.name);
+                return Err(io::Error::new(io::ErrorKind::StorageFull, why));
+            };
+            extents.units[index] = Some(unit);
+            if self.device().trim_bytes().is_none_or(|bytes| UNIT % bytes != 0) {
+                self.device().discard(u64::from(unit) * UNIT, UNIT, zeros);
+            }
+        }
+        extents.size = extents.size.max(offset + len);
+        Ok(())
+    }
+
+    fn read(&self, token: u64, offset: u64, mut buffer: Buffer, completions: Completions) {
+        let extents = self.file.extents.read().expect("no holder panics");
+        let len = (buffer.len() as u64).min(extents.size.saturating_sub(offset));
+        let spans = extents.spans(offset, len);
+        drop(extents);
+        let tail = buffer.split_off(len as usize);
+        let mut parts = Vec::new();
+        // Holes are filled here; the others travel. `pieces` says in which order they join.
+        let mut pieces: Vec<Option<Buffer>> = Vec::new();
+        for Span { len, place } in spans {
+            let rest = buffer.split_off(len as usize);
+            let mut piece = std::mem::replace(&mut buffer, rest);
+            match place {
+                Some(offset) => {
+                    parts.push(Part { kind: RequestKind::Read, offset, len, buffer: Some(piece) });
+                    pieces.push(None);
+                }
+                None => {
+                    piece.fill(0);
+                    pieces.push(Some(piece));
+                }
+            }
+        }
+        let (empty, file) = (buffer, Arc::clone(&self.file));
+        let finish = Box::new(move |mut done: Vec<Done>| {
+            // Its space is nobody else's until what is under way has ended.
+            drop(file);
+            let result = outcome(&mut done).map(|()| len as usize);
+            let mut came =
+                done.into_iter().map(|part| part.buffer.expect("a read returns its buffer"));
+            let mut all = pieces.into_iter().map(|piece| piece.or_else(|| came.next()));
+            let mut whole = all.next().flatten();
+            for next in all.flatten() {
+                whole.as_mut().expect("the first").unsplit(next).expect("neighbours");
+            }
+            let mut whole = whole.unwrap_or(empty);
+            // An empty rest is no neighbour of anything when all was cut off before it.
+            if !tail.is_empty() {
+                whole = match whole.unsplit(tail) {
+                    Ok(()) => whole,
+                    Err(tail) => tail,
+                };
+            }
+            (Some(whole), result)
+        });
+        self.device().run(parts, End { token, completions, finish });
+    }
+
+    fn write(&self, token: u64, offset: u64, mut buffer: Buffer, completions: Completions) {
+        let len = buffer.len() as u64;
+        let mut parts = Vec::new();
+        if let Err(error) = self.allocate(offset, len, &mut parts) {
+            completions.post(Completion { token, buffer: Some(buffer), result: Err(error) });
+            return;
+        }
+        let zeroing = parts.len();
+        let spans = self.file.extents.read().expect("no holder panics").spans(offset, len);
+        for Span { len, place } in spans {
+            let rest = buffer.split_off(len as usize);
+            let piece = std::mem::replace(&mut buffer, rest);
+            let offset = place.expect("allocated above");
+            parts.push(Part { kind: RequestKind::Write, offset, len, buffer: Some(piece) });
+        }
+        let (empty, file) = (buffer, Arc::clone(&self.file));
+        let finish = Box::new(move |mut done: Vec<Done>| {
+            drop(file);
+            let result = outcome(&mut done).map(|()| len as usize);
+            (Some(joined(&mut done[zeroing..]).unwrap_or(empty)), result)
+        });
+        self.device().run(parts, End { token, completions, finish });
+    }
+
+    fn discard(&self, token: u64, offset: u64, len: u64, completions: Completions) {
+        let mut extents = self.file.extents.write().expect("no holder panics");
+        let len = len.min(extents.size.saturating_sub(offset));
+        let units = extents.punch(offset, len);
+        let rest = extents.spans(offset, len);
+        drop(extents);
+        self.file.volume.give_back(&units);
+        let mut parts = Vec::new();
+        for Span { len, place } in rest {
+            if let Some(place) = place {
+                self.device().discard(place, len, &mut parts);
+            }
+        }
+        self.device().run(parts, End::plain(token, completions));
+    }
+
+    fn set_size(&self, token: u64, size: u64, completions: Completions) {
+        let mut extents = self.file.extents.write().expect("no holder panics");
+        let old = extents.size;
+        extents.size = size;
+        let keep = size.div_ceil(UNIT) as usize;
+        let cut =
+            if extents.units.len() > keep { extents.units.split_off(keep) } else { Vec::new() };
+        // What is left of the last unit must read as zeros when the file grows again.
+        let end = size.next_multiple_of(UNIT).min(old);
+        let rest = if end > size { extents.spans(size, end - size) } else { Vec::new() };
+        drop(extents);
+        self.file.volume.give_back(&cut.into_iter().flatten().collect::<Vec<_>>());
+        let mut parts = Vec::new();
+        for Span { len, place } in rest {
+            if let Some(place) = place {
+                self.device().discard(place, len, &mut parts);
+            }
+        }
+        self.device().run(parts, End::plain(token, completions));
+    }
+}
+
+impl Storage for SimulatedFile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.file.extents.read().expect("no holder panics").size
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.device().geometry()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.device().clock()
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let completions = completions.clone();
+        let reads = matches!(operation, Operation::Read { .. } | Operation::Sync);
+        let end = match &operation {
+            Operation::Write { offset, buffer } => offset.checked_add(buffer.len() as u64),
+            Operation::Discard { offset, len } | Operation::Allocate { offset, len } => {
+                offset.checked_add(*len)
+            }
+            Operation::SetSize { size } => Some(*size),
+            Operation::Read { .. } | Operation::Sync => Some(0),
+        };
+        let refused = if !reads && !self.writable {
+            Some((io::ErrorKind::PermissionDenied, "opened for reading only"))
+        } else if end.is_none_or(|end| end > i64::MAX as u64) {
+            Some((io::ErrorKind::InvalidInput, "beyond any file's end"))
+        } else {
+            None
+        };
+        if let Some((kind, why)) = refused {
+            let buffer = match operation {
+                Operation::Read { buffer, .. } | Operation::Write { buffer, .. } => Some(buffer),
+                _ => None,
+            };
+            let error = io::Error::new(kind, format!("{}: {why}", self.name));
+            completions.post(Completion { token, buffer, result: Err(error) });
+            return;
+        }
+        match operation {
+            Operation::Read { offset, buffer } => self.read(token, offset, buffer, completions),
+            Operation::Write { buffer, .. } if buffer.is_empty() => {
+                completions.post(Completion { token, buffer: Some(buffer), result: Ok(0) });
+            }
+            Operation::Write { offset, buffer } => self.write(token, offset, buffer, completions),
+            Operation::Sync => self.device().submit(token, Operation::Sync, &completions),
+            Operation::Discard { offset, len } => self.discard(token, offset, len, completions),
+            Operation::Allocate { len: 0, .. } => {
+                self.device().run(Vec::new(), End::plain(token, completions));
+            }
+            Operation::Allocate { offset, len } => {
+                let mut parts = Vec::new();
+                match self.allocate(offset, len, &mut parts) {
+                    Ok(()) => self.device().run(parts, End::plain(token, completions)),
+                    Err(error) => {
+                        let result = Err(error);
+                        completions.post(Completion { token, buffer: None, result });
+                    }
+                }
+            }
+            Operation::SetSize { size } => self.set_size(token, size, completions),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A whole modelled device as a storage.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
+
+use crate::device::Done;
+use crate::request::RequestKind;
+use crate::simulated::World;
+
+/// A device of a world, as one stretch of bytes of fixed size.
+pub struct SimulatedStorage {
+    world: Arc<World>,
+    device: usize,
+    name: String,
+    size: u64,
+    geometry: Geometry,
+    trim_bytes: Option<u64>,
+}
+
+impl SimulatedStorage {
+    /// The storage of the world's device number `device`.
+    ///
+    /// # Panics
+    /// When there is no such device.
+    #[must_use]
+    pub fn new(world: &Arc<World>, device: usize) -> Arc<SimulatedStorage> {
+        let (name, size, geometry, trim_bytes) = world.with_device(device, |d| {
+            (d.name().to_owned(), d.capacity_bytes(), d.geometry(), d.trim_bytes())
+        });
+        Arc::new(SimulatedStorage {
+            world: Arc::clone(world),
+            device,
+            name,
+            size,
+            geometry,
+            trim_bytes,
+        })
+    }
+
+    /// What the device's trim gives up.
+    pub(super) fn trim_bytes(&self) -> Option<u64> {
+        self.trim_bytes
+    }
+
+    /// The world it lives in.
+    #[must_use]
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Runs `parts` side by side and ends `end` when all have ended.
+    pub(super) fn run(&self, parts: Vec<Part>, end: End) {
+        if parts.is_empty() {
+            end.finish(Vec::new());
+            return;
+        }
+        let gathered = Arc::new(Gathered {
+            state: Mutex::new((Some(end), Vec::with_capacity(parts.len()), parts.len())),
+        });
+        for (index, part) in parts.into_iter().enumerate() {
+            let gathered = Arc::clone(&gathered);
+            let then = Box::new(move |done: Done| gathered.ended(index, done));
+            let Part { kind, offset, len, buffer } = part;
+            self.world.submit(self.device, kind, offset, len, buffer, then);
+        }
+    }
+
+    /// What makes `len` bytes at `offset` read as zeros: trims of whole stretches, and zeros
+    /// written to the rest.
+    pub(super) fn discard(&self, offset: u64, len: u64, parts: &mut Vec<Part>) {
+        let end = offset + len;
+        let (from, to) = match self.trim_bytes {
+            Some(unit) => (offset.next_multiple_of(unit), end / unit * unit),
+            None => (end, end),
+        };
+        let mut zero = |from: u64, to: u64| {
+            for at in (from..to).step_by(1 << 20) {
+                let len = (to - at).min(1 << 20);
+                let buffer = Some(Buffer::new(len as usize));
+                parts.push(Part { kind: RequestKind::Write, offset: at, len, buffer });
+            }
+        };
+        if from >= to {
+            zero(offset, end);
+            return;
+        }
+        zero(offset, from);
+        zero(to, end);
+        let kind = RequestKind::Trim;
+        parts.push(Part { kind, offset: from, len: to - from, buffer: None });
+    }
+}
+
+/// One command of an operation.
+pub(super) struct Part {
+    pub kind: RequestKind,
+    pub offset: u64,
+    pub len: u64,
+    pub buffer: Option<Buffer>,
+}
+
+/// How an operation ends.
+pub(super) struct End {
+    pub token: u64,
+    pub completions: Completions,
+    /// Makes buffer and result of what the parts have come to, in the order of the parts.
+    pub finish: Box<dyn FnOnce(Vec<Done>) -> (Option<Buffer>, io::Result<usize>) + Send>,
+}
+
+impl End {
+    fn finish(self, done: Vec<Done>) {
+        let (buffer, result) = (self.finish)(done);
+        self.completions.post(Completion { token: self.token, buffer, result });
+    }
+}
+
+/// Parts that have ended, of an operation that has not.
+struct Gathered {
+    state: Mutex<(Option<End>, Vec<(usize, Done)>, usize)>,
+}
+
+impl Gathered {
+    fn ended(&self, index: usize, done: Done) {
+        let mut state = self.state.lock().expect("no holder panics");
+        state.1.push((index, done));
+        if state.1.len() < state.2 {
+            return;
+        }
+        let end = state.0.take().expect("all end once");
+        let mut parts = std::mem::take(&mut state.1);
+        drop(state);
+        parts.sort_unstable_by_key(|&(index, _)| index);
+        end.finish(parts.into_iter().map(|(_, done)| done).collect());
+    }
+}
+
+/// The first error of `done`, if there is one.
+pub(super) fn outcome(done: &mut [Done]) -> io::Result<()> {
+    for part in done {
+        std::mem::replace(&mut part.result, Ok(0))?;
+    }
+    Ok(())
+}
+
+/// Joins the buffers of `done`, which are neighbours.
+pub(super) fn joined(done: &mut [Done]) -> Option<Buffer> {
+    let mut buffers = done.iter_mut().filter_map(|part| part.buffer.take());
+    let mut whole = buffers.next()?;
+    for next in buffers {
+        whole.unsplit(next).expect("parts are neighbours");
+    }
+    Some(whole)
+}
+
+impl Storage for SimulatedStorage {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.world) as Arc<dyn Clock>
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let completions = completions.clone();
+        let refuse = |buffer, why: &str| {
+            let error =
+                io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {why}", self.name));
+            completions.post(Completion { token, buffer, result: Err(error) });
+        };
+        let beyond = "a device does not grow";
+        let mut parts = Vec::new();
+        let fits =
+            |offset: u64, len: u64| offset.checked_add(len).is_some_and(|end| end <= self.size);
+        match operation {
+            Operation::Read { offset, mut buffer } => {
+                let len = (buffer.len() as u64).min(self.size.saturating_sub(offset));
+                let tail = buffer.split_off(len as usize);
+                if len > 0 {
+                    let kind = RequestKind::Read;
+                    parts.push(Part { kind, offset, len, buffer: Some(buffer) });
+                    let finish = Box::new(move |mut done: Vec<Done>| {
+                        let result = outcome(&mut done).map(|()| len as usize);
+                        let mut whole = joined(&mut done).expect("a read returns its buffer");
+                        whole.unsplit(tail).expect("cut off above");
+                        (Some(whole), result)
+                    });
+                    self.run(parts, End { token, completions, finish });
+                } else {
+                    buffer.unsplit(tail).expect("cut off above");
+                    completions.post(Completion { token, buffer: Some(buffer), result: Ok(0) });
+                }
+            }
+            Operation::Write { offset, buffer } => {
+                let len = buffer.len() as u64;
+                if !fits(offset, len) {
+                    return refuse(Some(buffer), beyond);
+                }
+                let kind = RequestKind::Write;
+                parts.push(Part { kind, offset, len, buffer: Some(buffer) });
+                let finish = Box::new(move |mut done: Vec<Done>| {
+                    let result = outcome(&mut done).map(|()| len as usize);
+                    (joined(&mut done), result)
+                });
+                self.run(parts, End { token, completions, finish });
+            }
+            Operation::Sync => {
+                parts.push(Part { kind: RequestKind::Flush, offset: 0, len: 0, buffer: None });
+                self.run(parts, End::plain(token, completions));
+            }
+            Operation::Discard { offset, len } if fits(offset, len) => {
+                self.discard(offset, len, &mut parts);
+                self.run(parts, End::plain(token, completions));
+            }
+            Operation::Allocate { offset, len } if fits(offset, len) => {
+                self.run(parts, End::plain(token, completions));
+            }
+            Operation::SetSize { size } if size == self.size => {
+                self.run(parts, End::plain(token, completions));
+            }
+            Operation::Discard { .. } | Operation::Allocate { .. } | Operation::SetSize { .. } => {
+                refuse(None, beyond);
+            }
+        }
+    }
+}
+
+impl End {
+    /// The end of an operation that transfers nothing.
+    pub fn plain(token: u64, completions: Completions) -> End {
+        let finish = Box::new(|mut done: Vec<Done>| (None, outcome(&mut done).map(|()| 0)));
+        End { token, completions, finish }
+    }
+}

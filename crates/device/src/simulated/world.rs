@@ -1,0 +1,146 @@
+//! The devices and the time that they share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use storage::{Buffer, Clock, Work};
+
+use crate::device::{Command, Device, Done, Statistics};
+use crate::request::{RequestKind, SimTime};
+
+/// What the host's processor takes for work; all 0 is a host that takes no time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostCosts {
+    /// Picoseconds a comparison of keys.
+    pub compare_ps: u64,
+    /// Picoseconds a byte copied.
+    pub copied_byte_ps: u64,
+    /// Picoseconds a record handled.
+    pub record_ps: u64,
+}
+
+impl HostCosts {
+    fn picoseconds(self, work: Work) -> u128 {
+        let (count, each) = match work {
+            Work::Compares(count) => (count, self.compare_ps),
+            Work::CopiedBytes(count) => (count, self.copied_byte_ps),
+            Work::Records(count) => (count, self.record_ps),
+        };
+        u128::from(count) * u128::from(each)
+    }
+}
+
+/// Called with what a command has led to.
+pub(super) type Then = Box<dyn FnOnce(Done) + Send>;
+
+struct State {
+    devices: Vec<Box<dyn Device>>,
+    /// By device and command.
+    waiting: BTreeMap<(usize, u64), Then>,
+    next_id: u64,
+    now: SimTime,
+    /// Work charged that is not a whole nanosecond yet.
+    rest_ps: u128,
+}
+
+/// Modelled devices under one clock.
+pub struct World {
+    state: Mutex<State>,
+    costs: HostCosts,
+}
+
+impl World {
+    /// A world of `devices`, used by a host of these costs.
+    #[must_use]
+    pub fn new(devices: Vec<Box<dyn Device>>, costs: HostCosts) -> Arc<World> {
+        let state =
+            State { devices, waiting: BTreeMap::new(), next_id: 0, now: SimTime(0), rest_ps: 0 };
+        Arc::new(World { state: Mutex::new(state), costs })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> SimTime {
+        self.lock().now
+    }
+
+    /// Lets time pass on the host: nothing of what it does takes it.
+    pub fn pass(&self, span: SimTime) {
+        self.lock().now.0 += span.0;
+    }
+
+    /// What a device did so far.
+    ///
+    /// # Panics
+    /// When there is no such device.
+    #[must_use]
+    pub fn statistics(&self, device: usize) -> Statistics {
+        self.lock().devices[device].statistics()
+    }
+
+    /// Looks at a device.
+    ///
+    /// # Panics
+    /// When there is no such device.
+    pub fn with_device<R>(&self, device: usize, look: impl FnOnce(&dyn Device) -> R) -> R {
+        look(&*self.lock().devices[device])
+    }
+
+    /// Gives `device` a command now; `then` is called when it has ended.
+    pub(super) fn submit(
+        &self,
+        device: usize,
+        kind: RequestKind,
+        offset: u64,
+        len: u64,
+        buffer: Option<Buffer>,
+        then: Then,
+    ) {
+        let mut state = self.lock();
+        let id = state.next_id;
+        state.next_id += 1;
+        state.waiting.insert((device, id), then);
+        let at = state.now.max(state.devices[device].now());
+        state.devices[device].submit(at, Command { id, kind, offset, len, buffer });
+    }
+}
+
+impl Clock for World {
+    fn now_ns(&self) -> u64 {
+        self.now().0
+    }
+
+    fn charge(&self, work: Work) {
+        let cost = self.costs.picoseconds(work);
+        let mut state = self.lock();
+        let total = state.rest_ps + cost;
+        state.now.0 += (total / 1000) as u64;
+        state.rest_ps = total % 1000;
+    }
+
+    fn advance(&self) -> bool {
+        let mut state = self.lock();
+        // The earliest event of all; of several at one time, the first device's.
+        let due =
+            |(index, device): (usize, &Box<dyn Device>)| device.next_at().map(|at| (at, index));
+        let Some((at, index)) = state.devices.iter().enumerate().filter_map(due).min() else {
+            return false;
+        };
+        state.devices[index].advance();
+        state.now = state.now.max(at);
+        let mut ended = Vec::new();
+        while let Some(done) = state.devices[index].completed() {
+            let then = state.waiting.remove(&(index, done.id)).expect("a command ends once");
+            ended.push((then, done));
+        }
+        drop(state);
+        for (then, done) in ended {
+            then(done);
+        }
+        true
+    }
+}
