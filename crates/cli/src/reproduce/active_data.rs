@@ -47,10 +47,10 @@ pub struct Data {
 }
 
 impl Data {
-    /// About `bytes` in whole pages of the device a chunk.
+    /// About `bytes`: chunks of as many pages on every channel, so that all begin on the same one.
     pub fn new(bytes: u64, record_bytes: u64, key_bytes: u64) -> Self {
-        const PAGE: u64 = 32 << 10;
-        let chunk = (bytes / CHUNKS).next_multiple_of(PAGE).max(PAGE);
+        const PAGES: u64 = 4 * (32 << 10);
+        let chunk = (bytes / CHUNKS).next_multiple_of(PAGES).max(PAGES);
         let (keys, chunk_records) = (Keys::Random, chunk / record_bytes);
         Data { record_bytes, key_bytes, chunk_records, keys, gap_bytes: 0 }
     }

@@ -200,15 +200,6 @@ impl Host {
         Ok(())
     }
 
-    /// Drops what is cached of `range`: its content has changed under the cache.
-    pub fn forget(&mut self, range: Range<u64>) {
-        if let Some(cache) = &mut self.cache {
-            for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
-                cache.drop_block(block);
-            }
-        }
-    }
-
     /// Writes a command of a program inside the device, past the cache.
     pub fn command(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let mut buffer = Buffer::new(bytes.len());

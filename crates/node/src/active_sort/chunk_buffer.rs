@@ -399,7 +399,7 @@ mod tests {
         let (mut reads, mut seen, mut copied) = (Vec::new(), Vec::new(), 0);
         while fill(&mut buffer, &device, &mut reads) == Supply::Ready {
             let segment = buffer.segment().to_vec();
-            assert!(segment.ends_with(b"\n") && segment.len() % 11 == 0);
+            assert!(segment.ends_with(b"\n") && segment.len().is_multiple_of(11));
             assert_eq!(buffer.more(), seen.len() + segment.len() < 2200);
             seen.extend_from_slice(&segment);
             buffer.merge(segment.len());

@@ -442,7 +442,8 @@ mod tests {
 
     #[test]
     fn every_bad_field_is_named() {
-        let of_bytes: [(&dyn Fn(&mut Vec<u8>), &str); 9] = [
+        type Change<'a, T> = (&'a dyn Fn(&mut T), &'a str);
+        let of_bytes: [Change<'_, Vec<u8>>; 9] = [
             (&|b| b[0] = b'x', "this is no merge descriptor: its first bytes are not MGNSRmrg"),
             (&|b| b[8] = 2, "the descriptor has version 2; this device reads version 1"),
             (&|b| b[12..16].fill(0), "length of the descriptor: 0 is not between 60 and 1048576"),
@@ -459,7 +460,7 @@ mod tests {
         }
         assert!(complaint_of_bytes(|b| b[32] = 1).contains("between the last chunk and the CRC"));
         assert!(complaint_of_bytes(|b| b[33] = 0xff).contains("at most 4096 can be merged"));
-        let of_fields: [(&dyn Fn(&mut Descriptor), &str); 9] = [
+        let of_fields: [Change<'_, Descriptor>; 9] = [
             (&|d| d.order.keys = vec!["95:10".into()], "the key ends outside the record"),
             (&|d| d.order.unique = true, "the size of the result is not known beforehand"),
             (&|d| d.order.options = "n".into(), "-n has no meaning for fixed-length records"),
