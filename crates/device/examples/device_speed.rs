@@ -12,8 +12,13 @@ use device::profile::SsdProfile;
 use device::request::RequestKind;
 use device::sim::Random;
 use device::ssd::Ssd;
+use storage::Buffer;
 
 fn main() {
+    // First, while what others freed is not used again.
+    for preset in SsdProfile::names() {
+        memory(preset);
+    }
     for (preset, kind, sequential) in [
         ("msr", RequestKind::Read, true),
         ("msr", RequestKind::Read, false),
@@ -25,6 +30,31 @@ fn main() {
     ] {
         measure(preset, kind, sequential);
     }
+}
+
+/// Resident memory of this process, in MiB, where the system says.
+fn resident_mib() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|field| field.parse().ok());
+    pages.unwrap_or(0.0) * 4096.0 / f64::from(1 << 20)
+}
+
+/// What a device takes empty, and with 64 MiB of data.
+fn memory(preset: &str) {
+    let profile = SsdProfile::preset(preset).expect("a preset");
+    let before = resident_mib();
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    let empty = resident_mib() - before;
+    for id in 0..64 {
+        let mut buffer = Buffer::new(1 << 20);
+        buffer.fill(id as u8);
+        let (kind, offset, len) = (RequestKind::Write, id << 20, 1 << 20);
+        ssd.submit(ssd.now(), Command { id, kind, offset, len, buffer: Some(buffer) });
+        while ssd.advance() {}
+        while ssd.completed().is_some() {}
+    }
+    let full = resident_mib() - before;
+    println!("{preset:8} {empty:.0} MiB empty, {full:.0} MiB with 64 MiB of data");
 }
 
 fn measure(preset: &str, kind: RequestKind, sequential: bool) {

@@ -272,7 +272,7 @@ impl SimulatedFile {
                 return Err(io::Error::new(io::ErrorKind::StorageFull, why));
             };
             extents.units[index] = Some(unit);
-            if self.device().trim_bytes().is_none_or(|bytes| UNIT % bytes != 0) {
+            if self.device().trim_bytes().is_none_or(|bytes| !UNIT.is_multiple_of(bytes)) {
                 self.device().discard(u64::from(unit) * UNIT, UNIT, zeros);
             }
         }

@@ -57,7 +57,8 @@ impl SimulatedStorage {
             return;
         }
         let gathered = Arc::new(Gathered {
-            state: Mutex::new((Some(end), Vec::with_capacity(parts.len()), parts.len())),
+            end: Mutex::new(Some(end)),
+            done: Mutex::new(parts.iter().map(|_| None).collect()),
         });
         for (index, part) in parts.into_iter().enumerate() {
             let gathered = Arc::clone(&gathered);
@@ -106,8 +107,11 @@ pub(super) struct End {
     pub token: u64,
     pub completions: Completions,
     /// Makes buffer and result of what the parts have come to, in the order of the parts.
-    pub finish: Box<dyn FnOnce(Vec<Done>) -> (Option<Buffer>, io::Result<usize>) + Send>,
+    pub finish: Finish,
 }
+
+/// Makes what a completion says of the parts' ends.
+pub(super) type Finish = Box<dyn FnOnce(Vec<Done>) -> (Option<Buffer>, io::Result<usize>) + Send>;
 
 impl End {
     fn finish(self, done: Vec<Done>) {
@@ -118,21 +122,22 @@ impl End {
 
 /// Parts that have ended, of an operation that has not.
 struct Gathered {
-    state: Mutex<(Option<End>, Vec<(usize, Done)>, usize)>,
+    end: Mutex<Option<End>>,
+    /// In the order of the parts.
+    done: Mutex<Vec<Option<Done>>>,
 }
 
 impl Gathered {
-    fn ended(&self, index: usize, done: Done) {
-        let mut state = self.state.lock().expect("no holder panics");
-        state.1.push((index, done));
-        if state.1.len() < state.2 {
+    fn ended(&self, index: usize, part: Done) {
+        let mut done = self.done.lock().expect("no holder panics");
+        done[index] = Some(part);
+        if done.iter().any(Option::is_none) {
             return;
         }
-        let end = state.0.take().expect("all end once");
-        let mut parts = std::mem::take(&mut state.1);
-        drop(state);
-        parts.sort_unstable_by_key(|&(index, _)| index);
-        end.finish(parts.into_iter().map(|(_, done)| done).collect());
+        let parts = std::mem::take(&mut *done).into_iter().flatten().collect();
+        drop(done);
+        let end = self.end.lock().expect("no holder panics").take();
+        end.expect("all end once").finish(parts);
     }
 }
 

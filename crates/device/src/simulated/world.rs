@@ -129,11 +129,9 @@ impl Clock for World {
     fn advance(&self) -> bool {
         let mut state = self.lock();
         // The earliest event of all; of several at one time, the first device's.
-        let due =
-            |(index, device): (usize, &Box<dyn Device>)| device.next_at().map(|at| (at, index));
-        let Some((at, index)) = state.devices.iter().enumerate().filter_map(due).min() else {
-            return false;
-        };
+        let due = state.devices.iter().map(|device| device.next_at()).zip(0_usize..);
+        let earliest = due.filter_map(|(at, index)| at.map(|at| (at, index))).min();
+        let Some((at, index)) = earliest else { return false };
         state.devices[index].advance();
         state.now = state.now.max(at);
         let mut ended = Vec::new();

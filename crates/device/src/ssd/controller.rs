@@ -134,8 +134,8 @@ impl Controller {
             RequestKind::Trim | RequestKind::Flush => return,
         };
         let (offset, len) = (job.offset, job.len as usize);
-        let claims = |program: &Box<dyn Program>| program.claims(write, offset, len);
-        job.program = programs.iter().position(claims).map(|at| at as u32);
+        let found = programs.iter().position(|program| program.claims(write, offset, len));
+        job.program = found.map(|at| at as u32);
     }
 
     pub fn happen(&mut self, event: SsdEvent) {
@@ -215,7 +215,10 @@ impl Controller {
         let short = job.buffer.as_ref().is_some_and(|buffer| buffer.len() as u64 != len);
         let checked = match kind {
             RequestKind::Flush => Ok(()),
-            _ if short => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+            _ if short => {
+                let why = "a command's buffer has the length of the command";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            }
             _ => self.check_range(offset, len),
         };
         if let Err(error) = checked {
@@ -333,6 +336,9 @@ impl Controller {
                 self.read_ready(number, bytes);
                 continue;
             };
+            for unit in stretch.unit + 1..stretch.unit + stretch.units {
+                self.ahead.used(Unit(unit));
+            }
             match self.ahead.want(Unit(stretch.unit), (number, bytes)) {
                 Found::Coming => self.cached_pages += 1,
                 Found::Here => {
@@ -357,7 +363,7 @@ impl Controller {
         for Stretch { unit, units, place, bytes } in self.stretches(from, end - from) {
             let Some(place) = place else { continue };
             if !self.ahead.has(Unit(unit)) {
-                self.ahead.expect(Unit(unit));
+                (unit..unit + units).for_each(|unit| self.ahead.expect(Unit(unit)));
                 self.fetch(place, bytes, Owner::Ahead { unit, units });
             }
         }
@@ -499,7 +505,7 @@ impl Controller {
     fn write_through(&mut self, number: u32, piece: u32) {
         let mut units = self.piece_content(number, piece);
         for (unit, _) in &units {
-            self.ahead.written(*unit);
+            self.ahead.used(*unit);
         }
         if self.program(&mut units, None, Owner::Write { job: number }) {
             return;
@@ -538,12 +544,11 @@ impl Controller {
     fn fill_buffer(&mut self) {
         while let Some(&(number, piece)) = self.stalled.front() {
             let units = self.piece_units(number, piece);
+            let count = units.len() as u64;
             if !self.buffer.fits(units.map(Unit)) {
-                let none_leaving = !self.buffer.is_leaving();
-                if none_leaving || self.settings.cache_policy == 1 {
-                    self.evict();
-                }
-                if !self.buffer.is_leaving() && self.worn_out {
+                // As much leaves as waits: what is on its way makes space for the first of them.
+                while self.stalled.len() as u64 * count > self.buffer.leaving() && self.evict() {}
+                if self.buffer.leaving() == 0 && self.worn_out {
                     self.stalled.pop_front();
                     self.fail_write(number);
                     continue;
@@ -552,7 +557,7 @@ impl Controller {
             }
             self.stalled.pop_front();
             for (unit, content) in self.piece_content(number, piece) {
-                self.ahead.written(unit);
+                self.ahead.used(unit);
                 self.buffered_pages += u64::from(self.buffer.contains(unit));
                 let home = self.ftl.home(unit);
                 self.buffer.put(unit, content, home);
@@ -566,10 +571,13 @@ impl Controller {
         }
     }
 
-    fn evict(&mut self) {
+    /// Sends to flash what a full buffer gives; false when nothing went.
+    fn evict(&mut self) -> bool {
+        let mut went = false;
         for group in self.buffer.make_space() {
-            self.send_to_flash(group);
+            went |= self.send_to_flash(group);
         }
+        went
     }
 
     /// Programs a group of the buffer; one that flash does not take stays.
@@ -592,7 +600,7 @@ impl Controller {
             let Some(group) = self.buffer.drain() else { break };
             self.send_to_flash(group);
         }
-        let stuck = self.worn_out && !self.buffer.is_leaving();
+        let stuck = self.worn_out && self.buffer.leaving() == 0;
         let settled = self.programming == 0 && self.stalled.is_empty();
         if settled && (self.buffer.is_empty() || stuck) {
             for number in std::mem::take(&mut self.flushes) {
@@ -615,7 +623,7 @@ impl Controller {
         for number in offset.div_ceil(unit)..(offset + len) / unit {
             let unit = Unit(number as u32);
             self.buffer.drop_unit(unit);
-            self.ahead.written(unit);
+            self.ahead.used(unit);
             self.ftl.forget(unit);
         }
     }
@@ -638,9 +646,11 @@ impl Controller {
                 self.fill_buffer();
                 self.drain();
             }
-            Owner::Ahead { unit, .. } => {
-                for (job, bytes) in self.ahead.came(Unit(unit)) {
-                    self.read_ready(job, bytes);
+            Owner::Ahead { unit, units } => {
+                for unit in unit..unit + units {
+                    for (job, bytes) in self.ahead.came(Unit(unit)) {
+                        self.read_ready(job, bytes);
+                    }
                 }
             }
             Owner::Inside { read } => {

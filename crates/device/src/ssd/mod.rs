@@ -119,7 +119,7 @@ impl Event for SsdEvent {
 /// while ssd.advance() {}
 /// let done = ssd.completed().expect("it ends");
 /// // Link, command, transfer and program of one page.
-/// assert_eq!((done.id, done.at.0 / 1000), (7, 2205));
+/// assert_eq!((done.id, done.at.0 / 1000), (7, 2206));
 /// # Ok::<(), device::profile::ProfileError>(())
 /// ```
 pub struct Ssd {

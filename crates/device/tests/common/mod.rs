@@ -1,5 +1,9 @@
 //! Drivers that the tests of modelled devices share.
-#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(
+    dead_code,
+    clippy::print_stdout,
+    reason = "each test uses some of it, and says what it saw"
+)]
 
 use device::device::{Command, Device, Done};
 use device::profile::SsdProfile;

@@ -71,7 +71,8 @@ impl ReadAhead {
 
     /// `unit` was asked for.
     pub fn expect(&mut self, unit: Unit) {
-        self.pages.insert(unit.0, Page::Coming(Vec::new()));
+        // Who waits for it already goes on waiting.
+        self.pages.entry(unit.0).or_insert(Page::Coming(Vec::new()));
     }
 
     /// A reader wants `unit`: `waiter` is told of it when it is on its way. What is here is used up.
@@ -105,8 +106,8 @@ impl ReadAhead {
         waiters
     }
 
-    /// `unit` is written: what was read of it is of no use.
-    pub fn written(&mut self, unit: Unit) {
+    /// What was read of `unit` is of no more use: it was used, or written.
+    pub fn used(&mut self, unit: Unit) {
         if matches!(self.pages.get(&unit.0), Some(Page::Here)) {
             self.pages.remove(&unit.0);
         }

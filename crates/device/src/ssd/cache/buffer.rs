@@ -105,9 +105,9 @@ impl WriteBuffer {
         self.entries.is_empty() && self.leaving == 0
     }
 
-    /// Whether units are on their way to flash.
-    pub fn is_leaving(&self) -> bool {
-        self.leaving > 0
+    /// How many units are on their way to flash.
+    pub fn leaving(&self) -> u64 {
+        self.leaving
     }
 
     /// What must leave because the buffer is full.

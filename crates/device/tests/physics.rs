@@ -1,0 +1,152 @@
+//! Devices act as physics says when their parts change; nothing is lost; runs repeat.
+
+mod common;
+
+use common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
+use device::device::{Device, Done, Part};
+use device::request::RequestKind::{Read, Trim, Write};
+use device::ssd::Ssd;
+
+fn read_speed(settings: &[&str]) -> f64 {
+    let mut device = ssd("jasmine", settings);
+    let total = 64 << 20;
+    device.precondition(total);
+    throughput(&closed_loop(&mut device, sequential(Read, 128 << 10, total), 32))
+}
+
+fn write_speed(settings: &[&str]) -> f64 {
+    let mut device = ssd("jasmine", settings);
+    throughput(&closed_loop(&mut device, sequential(Write, 128 << 10, 64 << 20), 32))
+}
+
+#[test]
+fn twice_the_channels_carry_twice_until_the_link_is_full() {
+    let usual = read_speed(&[]);
+    close("2 channels", read_speed(&["channels=2"]), usual / 2.0, 0.01);
+    close("8 channels", read_speed(&["channels=8"]), 260e6, 0.01);
+    let wide = ["channels=8", "link_bytes_a_second=2G"];
+    close("8 channels, wide link", read_speed(&wide), 2.0 * usual, 0.02);
+    close("8 channels, writes", write_speed(&["channels=8"]), 2.0 * write_speed(&[]), 0.02);
+}
+
+#[test]
+fn a_slower_link_bounds() {
+    close("link", read_speed(&["link_bytes_a_second=50000000"]), 50e6, 0.01);
+}
+
+/// Firmware's work for a page is one after another for all channels.
+#[test]
+fn half_the_clock_halves_what_firmware_bounds() {
+    let busy = "firmware_read_cycles=50000";
+    let usual = read_speed(&[busy]);
+    close("firmware-bound", usual, 32_768.0 * 87.5e6 / 50_000.0, 0.01);
+    close("half the clock", read_speed(&[busy, "processor_hz=43750000"]), usual / 2.0, 0.01);
+}
+
+#[test]
+fn more_dies_on_a_channel_hide_sensing() {
+    let one = read_speed(&["link_bytes_a_second=2G"]);
+    let two = read_speed(&["link_bytes_a_second=2G", "ways=2"]);
+    // The channel is then busy all the time: its bytes and its overhead.
+    close("two ways", two, 4.0 * 32_768e9 / (190_000.0 + 32_768e9 / 66.7e6), 0.02);
+    let not = read_speed(&["link_bytes_a_second=2G", "ways=2", "interleaving=off"]);
+    close("two ways without interleaving", not, one, 0.02);
+}
+
+#[test]
+fn planes_together_share_the_time_of_a_program() {
+    // 1.3 ms for two pages instead of one.
+    let two = write_speed(&["planes=2", "multi_plane=on"]);
+    let carry = 190_000.0 + 32_768e9 / 66.7e6;
+    close("two planes", two, 4.0 * 2.0 * 32_768e9 / (1_300_000.0 + 2.0 * carry), 0.03);
+}
+
+#[test]
+fn a_smaller_write_buffer_takes_less() {
+    // Random writes into a hot set that the larger buffer holds.
+    let programs = |cache: &str| {
+        let mut device = ssd("msr", &["cache_policy=lru", cache]);
+        closed_loop(&mut device, random(Write, 4096, 4 << 20, 20_000, 1), 8);
+        device.statistics().flash.expect("it is flash").page_programs
+    };
+    let (small, large) = (programs("cache_bytes=1M"), programs("cache_bytes=8M"));
+    assert_eq!(large, 0, "what fits never leaves");
+    // A random unit of 1,024 is among the last 256 written a quarter of the time.
+    close("programs", small as f64, 20_000.0 * 0.75, 0.05);
+}
+
+#[test]
+fn reading_ahead_fills_the_device_for_a_lone_reader() {
+    let speed = |settings: &[&str]| {
+        let mut device = ssd("jasmine", settings);
+        device.precondition(64 << 20);
+        throughput(&closed_loop(&mut device, sequential(Read, 32 << 10, 64 << 20), 1))
+    };
+    let (alone, ahead) = (speed(&[]), speed(&["read_ahead_pages=16"]));
+    assert!(ahead > 3.0 * alone, "{ahead} with read-ahead, {alone} without");
+}
+
+/// Bytes that the host gave arrive on flash, and those that it asked for cross the link.
+#[test]
+fn nothing_is_lost_or_invented() {
+    let mut device = ssd("msr", &["blocks_a_plane=64", "queue_depth=64"]);
+    let capacity = device.capacity_bytes();
+    device.precondition(capacity);
+    let writes = random(Write, 4096, capacity, 60_000, 1);
+    let reads = random(Read, 8192, capacity, 20_000, 2);
+    let trims = random(Trim, 4096, capacity, 1_000, 3);
+    let ended = closed_loop(&mut device, writes.chain(reads).chain(trims), 32);
+    let statistics = device.statistics();
+    let flash = statistics.flash.expect("it is flash");
+    assert_eq!(ended.len(), 81_000);
+    assert_eq!((statistics.reads, statistics.writes, statistics.others), (20_000, 60_000, 1_000));
+    assert_eq!(statistics.written_bytes, 60_000 * 4096);
+    assert_eq!(statistics.read_bytes, 20_000 * 8192);
+    assert_eq!(flash.host_programs, 60_000);
+    assert!(flash.moved_pages > 0 && flash.erases > 0, "it collected");
+    // Every block that was filled has one summary page; those of preconditioning took no time.
+    let summaries = flash.page_programs - flash.host_programs - flash.moved_pages;
+    let filled = (flash.host_programs + flash.moved_pages) / 63;
+    assert!(summaries.abs_diff(filled) <= 64, "{summaries} summaries of {filled} blocks");
+    let busy = |part| {
+        let uses = statistics.uses.iter().filter(move |u| u.part == part);
+        uses.map(|u| (u.busy.0, u.services)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    };
+    assert!(busy(Part::Die).0 <= 8 * device.now().0, "no die works twice at once");
+    assert!(busy(Part::Channel).0 <= 8 * device.now().0);
+}
+
+fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<Done>) {
+    let mut device = ssd("msr", settings);
+    let capacity = device.capacity_bytes();
+    let mixed = random(Write, 4096, capacity, 30_000, seed)
+        .zip(random(Read, 8192, capacity, 30_000, seed + 1))
+        .flat_map(|(a, b): (Ask, Ask)| [a, b]);
+    let ended = closed_loop(&mut device, mixed, 16);
+    (device, ended)
+}
+
+#[test]
+fn two_runs_of_one_seed_are_the_same() {
+    let settings = ["blocks_a_plane=32", "gc_policy=choices"];
+    let (a, b) = (run(&settings, 5), run(&settings, 5));
+    assert_eq!(a.0.statistics(), b.0.statistics());
+    let times = |ended: &[Done]| ended.iter().map(|d| (d.id, d.at)).collect::<Vec<_>>();
+    assert_eq!(times(&a.1), times(&b.1));
+    assert_ne!(a.0.statistics().digest, run(&settings, 6).0.statistics().digest);
+}
+
+#[test]
+fn cold_data_move_when_wear_differs() {
+    let spread = |wear: &str| {
+        let mut device = ssd("msr", &["blocks_a_plane=32", "channels=1", "planes=1", wear]);
+        let capacity = device.capacity_bytes();
+        device.precondition(capacity);
+        // A tenth of the space is written again and again.
+        closed_loop(&mut device, random(Write, 4096, capacity / 10, 100_000, 1), 8);
+        let flash = device.statistics().flash.expect("it is flash");
+        flash.erases_max - flash.erases_min
+    };
+    let (without, with) = (spread("wear_spread=0"), spread("wear_spread=4"));
+    assert!(with <= 12 && without > 4 * with, "{with} with levelling, {without} without");
+}

@@ -1,0 +1,187 @@
+//! Programs inside a device: what they see, and what their reads, work and answers cost.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::{close, ssd};
+use device::device::{Command, Device, Done, Part};
+use device::request::{RequestKind, SimTime};
+use device::ssd::Ssd;
+use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use storage::{Buffer, Work};
+
+const PAGE: u64 = 32 << 10;
+/// Reads from here on are answered with the pages at 0, inverted.
+const WINDOW: u64 = 64 << 20;
+
+#[derive(Default)]
+struct Seen {
+    channels: Vec<u32>,
+    busy: Vec<bool>,
+    written: Vec<u8>,
+    order: Vec<u64>,
+    refusal: String,
+}
+
+/// Answers a read of n pages with n pages of its own, inverted; works for each page that comes.
+struct Inverter {
+    seen: Arc<Mutex<Seen>>,
+    work: Vec<Work>,
+    request: Option<RequestId>,
+    output: Vec<u8>,
+    left: u64,
+}
+
+impl Program for Inverter {
+    fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
+        offset >= WINDOW
+    }
+
+    fn request(&mut self, id: RequestId, request: HostRequest<'_>, inside: &mut dyn Inside) {
+        let mut seen = self.seen.lock().expect("alone");
+        match request {
+            HostRequest::Write { bytes, .. } => {
+                seen.written = bytes.to_vec();
+                seen.refusal = inside.claim_memory(1 << 40).expect_err("too much").to_string();
+                inside.claim_memory(60 << 20).expect("there is as much");
+                inside.claim_memory(5 << 20).expect_err("no more");
+                inside.release_memory(60 << 20);
+                inside.answer(id, Ok(Buffer::new(0)));
+            }
+            HostRequest::Read { len, .. } => {
+                self.request = Some(id);
+                self.output = vec![0; len];
+                self.left = len as u64 / PAGE;
+                for page in 0..self.left {
+                    let channel = inside.channel_of(page * PAGE);
+                    seen.channels.push(channel);
+                    seen.busy.push(inside.is_busy(channel));
+                    inside.read(page, page * PAGE, Buffer::new(PAGE as usize));
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, wake: Wake, inside: &mut dyn Inside) {
+        match wake {
+            Wake::Read { token, buffer, result } => {
+                assert_eq!(result.expect("it is read"), PAGE as usize);
+                let at = (token * PAGE) as usize;
+                for (out, byte) in self.output[at..at + PAGE as usize].iter_mut().zip(&*buffer) {
+                    *out = !byte;
+                }
+                inside.work(token, &self.work);
+            }
+            Wake::Worked { token } => {
+                self.seen.lock().expect("alone").order.push(token);
+                self.left -= 1;
+                if self.left == 0 {
+                    let mut answer = Buffer::new(self.output.len());
+                    answer.copy_from_slice(&self.output);
+                    inside.answer(self.request.take().expect("asked"), Ok(answer));
+                }
+            }
+        }
+    }
+}
+
+fn run(ssd: &mut Ssd, kind: RequestKind, offset: u64, buffer: Buffer) -> Done {
+    let len = buffer.len() as u64;
+    ssd.submit(ssd.now(), Command { id: 1, kind, offset, len, buffer: Some(buffer) });
+    while ssd.advance() {}
+    ssd.completed().expect("it ends")
+}
+
+/// A device with eight pages of data and the program; and what that sees.
+fn device(settings: &[&str], work: &[Work]) -> (Ssd, Arc<Mutex<Seen>>) {
+    let mut ssd = ssd("jasmine", settings);
+    for page in 0..8 {
+        let mut buffer = Buffer::new(PAGE as usize);
+        buffer.fill(page as u8);
+        run(&mut ssd, RequestKind::Write, page * PAGE, buffer).result.expect("written");
+    }
+    let seen = Arc::default();
+    let program = Inverter {
+        seen: Arc::clone(&seen),
+        work: work.to_vec(),
+        request: None,
+        output: Vec::new(),
+        left: 0,
+    };
+    ssd.attach(Box::new(program));
+    (ssd, seen)
+}
+
+#[test]
+fn a_program_answers_from_its_own_reads() {
+    let (mut ssd, seen) = device(&[], &[Work::Compares(1)]);
+    let crossed = |ssd: &Ssd| {
+        let uses = ssd.statistics().uses;
+        uses.iter().find(|u| u.part == Part::Link).expect("it has a link").services
+    };
+    let before = crossed(&ssd);
+    let done = run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
+    assert_eq!(done.result.expect("answered"), 8 * PAGE);
+    let content = done.buffer.expect("it comes back");
+    assert!((0..8).all(|page| content[page * PAGE as usize] == !(page as u8)));
+    assert_eq!(crossed(&ssd), before + 1, "only the answer crosses the link");
+    let seen = seen.lock().expect("alone");
+    assert_eq!(seen.channels, [0, 1, 2, 3, 0, 1, 2, 3], "pages lie on channels in turn");
+    assert_eq!(seen.busy, [[false; 4], [true; 4]].concat());
+    assert_eq!(seen.order.len(), 8);
+}
+
+#[test]
+fn a_program_takes_writes_and_claims_memory() {
+    let (mut ssd, seen) = device(&[], &[]);
+    let mut buffer = Buffer::new(512);
+    buffer.fill(7);
+    let done = run(&mut ssd, RequestKind::Write, WINDOW, buffer);
+    assert_eq!(done.result.expect("taken"), 512);
+    let seen = seen.lock().expect("alone");
+    assert_eq!(seen.written, [7; 512]);
+    let expected =
+        "the device's memory has 67108864 of 67108864 bytes free, 1099511627776 were claimed";
+    assert_eq!(seen.refusal, expected);
+}
+
+/// How long a claimed read of eight pages takes.
+fn span(settings: &[&str], work: &[Work]) -> f64 {
+    let (mut ssd, _) = device(settings, work);
+    let start = ssd.now();
+    let done = run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
+    assert!(done.submitted >= start);
+    (done.at.0 - done.submitted.0) as f64
+}
+
+/// Work is done while flash is read: what counts is the longer of both, and the rest of the shorter.
+#[test]
+fn work_and_flash_overlap() {
+    let page = 190_000.0 + 250_000.0 + 32_768e9 / 66.7e6;
+    let link = 8.0 * 32_768e9 / 260e6 + 2.0 * 8.0 * 32_768e9 / 700e6;
+    let firmware = 500e9 / 87.5e6;
+    // Nearly no work: two rounds of four channels, and the answer.
+    let little = span(&[], &[]);
+    close("flash-bound, ns", little, 2.0 * page + link + 4.0 * firmware, 0.01);
+    // Two milliseconds of work a page: the first page, then work alone.
+    let work = [Work::Compares(2_000_000 * 875 / 10_000 / 50)];
+    close("work-bound, ns", span(&[], &work), page + 8.0 * 2e6 + link, 0.01);
+    let slow = span(&["processor_hz=43750000"], &work);
+    close("half the clock, ns", slow, page + 8.0 * 4e6 + link, 0.01);
+}
+
+/// Firmware's work for the host's reads and a program's work are one after another.
+#[test]
+fn programs_and_firmware_share_the_processor() {
+    let settings = ["firmware_read_cycles=87500"];
+    let (mut ssd, _) = device(&settings, &[Work::Compares(8750)]);
+    let before = ssd.statistics();
+    run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
+    let busy = |s: &device::device::Statistics| {
+        s.uses.iter().find(|u| u.part == Part::Processor).expect("it has one").busy
+    };
+    let spent = busy(&ssd.statistics()).0 - busy(&before).0;
+    // 1 ms of firmware and 5 ms of comparisons a page.
+    assert_eq!(SimTime(spent), SimTime(8 * (1_000_000 + 5_000_000)));
+}
