@@ -78,6 +78,11 @@ pub trait Inside {
     /// calls; [`Wake::Worked`] ends it. A real processor has done it already.
     fn work(&mut self, token: u64, work: &[Work]);
 
+    /// What the device copies at once, in bytes: a program charges its copies in whole units.
+    fn copy_unit_bytes(&self) -> u32 {
+        1
+    }
+
     /// Claims `bytes` of the device's memory.
     ///
     /// # Errors

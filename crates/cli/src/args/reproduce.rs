@@ -15,6 +15,9 @@ use super::Size;
 /// with `merganser sort` as processes of their own, timed from start to end with the result synced,
 /// and check it with `merganser verify`. Their data, and that of triton-disk, goes into a folder in
 /// --dir that is removed.
+///
+/// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
+/// their figures are the same on every machine.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
@@ -31,6 +34,8 @@ Examples:
   merganser reproduce triton-internal-sort --size 800MB --rounds 3
   # 100 GB on another disk, in 16 GiB
   merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
+  # Figure 8 of ActiveSort, on a modelled SSD
+  merganser reproduce activesort-throughput --plot figure8.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -44,7 +49,8 @@ pub struct ReproduceArgs {
 
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
     /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
-    /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB]
+    /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB; activesort-sort 2 GiB,
+    /// the other two 128 MiB a point]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
@@ -108,4 +114,10 @@ pub enum ExperimentName {
     SsdValidate,
     /// Write buffers of an SSD against one another.
     SsdBuffer,
+    /// Reading a merge made inside a modelled SSD.
+    ActivesortThroughput,
+    /// ActiveSort, merge sort and quicksort on a modelled SSD and host.
+    ActivesortSort,
+    /// Skipping busy channels against waiting for them.
+    ActivesortChannels,
 }

@@ -12,7 +12,7 @@ mod csv;
 mod gensort;
 mod lines;
 mod parallel;
-mod random;
+pub mod random;
 mod words;
 
 use std::ops::Range;

@@ -9,6 +9,12 @@
 //! An experiment is a file with a function `run` that takes a [`Lab`] and gives an [`Outcome`], and
 //! a line in [`EXPERIMENTS`]. Figures of a paper stand in the experiment's file, with their table.
 
+mod active_data;
+mod active_host;
+mod active_swap;
+mod activesort_channels;
+mod activesort_sort;
+mod activesort_throughput;
 mod disk;
 mod efficiency;
 mod gray_sort;
@@ -50,7 +56,7 @@ pub struct Experiment {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 7] = [
+pub const EXPERIMENTS: [Experiment; 10] = [
     Experiment {
         typed: ExperimentName::TritonInternalSort,
         name: "triton-internal-sort",
@@ -99,6 +105,27 @@ pub const EXPERIMENTS: [Experiment; 7] = [
         about: "a write buffer of lists a package against LRU, by size and parallelism",
         source: "McSD/HcDD dissertation, Figures 5.6 to 5.9 and Table 5.2",
         run: ssd_buffer::run,
+    },
+    Experiment {
+        typed: ExperimentName::ActivesortThroughput,
+        name: "activesort-throughput",
+        about: "reading a merge made inside a modelled SSD, against the size of records",
+        source: "ActiveSort, Figure 8 and 3.2.3",
+        run: activesort_throughput::run,
+    },
+    Experiment {
+        typed: ExperimentName::ActivesortSort,
+        name: "activesort-sort",
+        about: "ActiveSort, merge sort and quicksort of 2 GB on a modelled SSD and host",
+        source: "ActiveSort, Figure 9 and Table 3",
+        run: activesort_sort::run,
+    },
+    Experiment {
+        typed: ExperimentName::ActivesortChannels,
+        name: "activesort-channels",
+        about: "skipping busy channels of a modelled SSD against waiting for them",
+        source: "ActiveSort, 4.1.3",
+        run: activesort_channels::run,
     },
 ];
 

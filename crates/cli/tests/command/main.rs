@@ -9,6 +9,7 @@
 //! - `verify`: checking, beside GNU sort
 //! - `views`: views made, read in parts, verified, copied out
 
+mod active_sort;
 mod generate;
 mod help;
 mod reports;

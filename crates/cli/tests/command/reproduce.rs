@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints};
 
-const EXPERIMENTS: [(&str, &[&str]); 7] = [
+const EXPERIMENTS: [(&str, &[&str]); 10] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -12,6 +12,9 @@ const EXPERIMENTS: [(&str, &[&str]); 7] = [
     ("gray-sort", &["--memory", "64M"]),
     ("ssd-validate", &[]),
     ("ssd-buffer", &[]),
+    ("activesort-throughput", &[]),
+    ("activesort-sort", &[]),
+    ("activesort-channels", &[]),
 ];
 
 #[test]

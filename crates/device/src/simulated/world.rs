@@ -122,6 +122,10 @@ impl Clock for World {
         state.rest_ps = total % 1000;
     }
 
+    fn is_modelled(&self) -> bool {
+        true
+    }
+
     fn advance(&self) -> bool {
         let mut state = self.lock();
         // The earliest event of all; of several at one time, the first device's.

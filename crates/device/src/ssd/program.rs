@@ -146,6 +146,10 @@ impl Inside for Seat<'_> {
         self.controller.engine.at(end, SsdEvent::Worked { program: self.program, token });
     }
 
+    fn copy_unit_bytes(&self) -> u32 {
+        self.controller.settings.copy_unit_bytes as u32
+    }
+
     fn claim_memory(&mut self, bytes: u64) -> io::Result<()> {
         self.controller.memory.claim(bytes)
     }

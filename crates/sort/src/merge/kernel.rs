@@ -32,6 +32,8 @@ pub struct MergeCount {
     pub bytes: u64,
     /// The segment that does not hold whole records: the merge stopped at its broken one.
     pub broken: Option<usize>,
+    /// The segment whose first record did not fit and is cut, while others were live.
+    pub cut: Option<usize>,
 }
 
 /// The first bytes of a key as an integer, which ascends in key order.
@@ -66,11 +68,11 @@ impl Word for u128 {
 
 /// One sorted input of a merge.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Segment<'a> {
+pub struct Segment<'a> {
     /// Whole records.
-    pub(crate) bytes: &'a [u8],
+    pub bytes: &'a [u8],
     /// Whether records follow that are not in memory: the merge stops when these are used up.
-    pub(crate) more: bool,
+    pub more: bool,
 }
 
 struct Cursor<'a, K, W> {
@@ -180,6 +182,7 @@ fn merge_cursors<W: Word, F: Framing, A: KeyAccess>(
                 out[at..].copy_from_slice(&record[..space]);
                 count.bytes = out.len() as u64;
                 count.records += u64::from(space > 0);
+                count.cut = Some(cursor.number);
                 return;
             }
             out[at..at + record.len()].copy_from_slice(record);

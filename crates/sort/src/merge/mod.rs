@@ -8,6 +8,7 @@
 //!   width   how many key bytes it compares first
 //!   stream  windows merged on all cores, handed out in order
 //!   sorted_inputs  files that are sorted but have no fences (`sort -m`)
+//!   step    the kernel for whoever keeps its own buffers, step by step
 //! ```
 //!
 //! A merge here has no read-ahead to tune. The fences say beforehand which blocks every part of the
@@ -20,9 +21,11 @@ pub(crate) mod bound;
 pub(crate) mod kernel;
 pub(crate) mod plan;
 mod sorted_inputs;
+pub mod step;
 pub(crate) mod stream;
 mod width;
 pub(crate) mod window;
 
+pub use kernel::MergeCount;
 pub use sorted_inputs::merge_sorted;
 pub use stream::Stream;

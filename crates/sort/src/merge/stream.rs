@@ -16,7 +16,7 @@ use storage::{ALIGNMENT, Buffer, Work};
 
 use super::bound::Bound;
 use super::plan::Planner;
-use super::window::{Loading, Segments, WindowPlan};
+use super::window::{Loading, Segments, Window, WindowPlan};
 use crate::activity::{self, Activity, wait};
 use crate::budget::Reservation;
 use crate::{Budget, Error, Result};
@@ -73,8 +73,25 @@ impl StreamSize {
 pub struct Stream {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
+    /// The one worker, where the reader itself merges.
+    own: Option<Box<Worker>>,
     current: Option<Merged>,
     _memory: Reservation,
+}
+
+/// What a worker has between two windows.
+struct Worker {
+    window_bytes: u64,
+    /// The window whose reads are under way.
+    loading: Option<(u64, Result<Loading>)>,
+    memory: Vec<Buffer>,
+}
+
+impl Worker {
+    fn new(window_bytes: u64) -> Self {
+        let memory = (0..2).map(|_| Buffer::new(window_bytes as usize)).collect();
+        Worker { window_bytes, loading: None, memory }
+    }
 }
 
 struct Shared {
@@ -129,7 +146,10 @@ impl Stream {
             ahead: threads as u64 + SLOTS_AHEAD,
             align,
         });
-        let workers = (0..threads)
+        let modelled =
+            shared.segments.runs.first().is_some_and(|run| run.storage().clock().is_modelled());
+        let own = (threads == 1 && modelled).then(|| Box::new(Worker::new(window_bytes)));
+        let workers = (0..if own.is_some() { 0 } else { threads })
             .map(|_| {
                 let shared = Arc::clone(&shared);
                 let here = Activity::here();
@@ -140,7 +160,7 @@ impl Stream {
                 std::thread::Builder::new().name("merge".to_owned()).spawn(work)
             })
             .collect::<std::io::Result<_>>()?;
-        Ok(Stream { shared, workers, current: None, _memory: memory })
+        Ok(Stream { shared, workers, own, current: None, _memory: memory })
     }
 
     /// The next merged window, whole; give its buffer back with [`Stream::recycle`].
@@ -156,6 +176,12 @@ impl Stream {
             }
             if state.planned_all && number >= state.next_plan {
                 return Ok(None);
+            }
+            if let Some(worker) = &mut self.own {
+                drop(state);
+                self.shared.turn(worker);
+                state = self.shared.lock();
+                continue;
             }
             let _waiting = wait(activity::State::Input);
             state = self.shared.changed.wait(state).expect("workers do not panic");
@@ -222,72 +248,76 @@ impl Shared {
 
     fn work(&self, window_bytes: u64) {
         let _alarm = Alarm(self);
-        let mut loading: Option<(u64, Result<Loading>)> = None;
-        let mut memory =
-            vec![Buffer::new(window_bytes as usize), Buffer::new(window_bytes as usize)];
-        loop {
-            // Ask for the next window's blocks before merging the one at hand.
-            let next = self.plan(&mut self.lock());
-            let next = next.map(|(number, plan)| {
-                let loading = plan.map(|plan| {
-                    Loading::start(&self.segments, plan, memory.pop().expect("two a worker"))
-                });
-                (number, loading)
+        let mut worker = Worker::new(window_bytes);
+        while self.turn(&mut worker) {}
+    }
+
+    /// Merges the window whose reads are under way, having asked for the next one's; false when that
+    /// was the last for this worker.
+    fn turn(&self, worker: &mut Worker) -> bool {
+        // Ask for the next window's blocks before merging the one at hand.
+        let next = self.plan(&mut self.lock());
+        let next = next.map(|(number, plan)| {
+            let loading = plan.map(|plan| {
+                let memory = worker.memory.pop().expect("two a worker");
+                Loading::start(&self.segments, plan, memory)
             });
-            let Some((number, ready)) = std::mem::replace(&mut loading, next) else {
-                if loading.is_none() {
-                    return;
-                }
-                continue;
-            };
-            let merged = ready.and_then(|l| l.finish(&self.segments)).and_then(|window| {
-                let bytes = window.bytes() as usize;
-                let mut state = self.lock();
-                while number >= state.next_out + self.ahead && !state.stop {
-                    let _waiting = wait(activity::State::Output);
-                    state = self.changed.wait(state).expect("workers do not panic");
-                }
-                let free = state.free.pop();
-                drop(state);
-                let pad =
-                    self.align.map_or(0, |base| (base + window.output_offset) as usize % ALIGNMENT);
-                let mut buffer = match free {
-                    Some(buffer) if buffer.len() >= pad + bytes => buffer,
-                    _ => Buffer::new(
-                        (bytes.max(window_bytes as usize) + pad).next_multiple_of(ALIGNMENT),
-                    ),
-                };
-                let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes])?;
-                if let Some(run) = self.segments.runs.first() {
-                    let clock = run.storage().clock();
-                    clock.charge(Work::Compares(count.compares));
-                    clock.charge(Work::CopiedBytes(count.bytes));
-                }
-                let merged = Merged {
-                    buffer,
-                    pad,
-                    len: count.bytes as usize,
-                    lower: window.lower.clone(),
-                    output_offset: window.output_offset,
-                    needed: window.needed.clone(),
-                };
-                memory.push(window.into_memory());
-                Ok(merged)
-            });
-            let failed = merged.is_err();
-            if failed {
-                memory.push(Buffer::new(0));
-            }
-            let mut state = self.lock();
-            if failed {
-                state.planned_all = true;
-            }
-            state.merged.insert(number, merged);
-            self.changed.notify_all();
-            if state.stop || failed {
-                return;
-            }
+            (number, loading)
+        });
+        let Some((number, ready)) = std::mem::replace(&mut worker.loading, next) else {
+            return worker.loading.is_some();
+        };
+        let merged = ready
+            .and_then(|loading| loading.finish(&self.segments))
+            .and_then(|window| self.merge(number, window, worker));
+        let failed = merged.is_err();
+        if failed {
+            worker.memory.push(Buffer::new(0));
         }
+        let mut state = self.lock();
+        if failed {
+            state.planned_all = true;
+        }
+        state.merged.insert(number, merged);
+        self.changed.notify_all();
+        !(state.stop || failed)
+    }
+
+    /// Merges window `number` once the reader is near enough.
+    fn merge(&self, number: u64, window: Window, worker: &mut Worker) -> Result<Merged> {
+        let bytes = window.bytes() as usize;
+        let mut state = self.lock();
+        while number >= state.next_out + self.ahead && !state.stop {
+            let _waiting = wait(activity::State::Output);
+            state = self.changed.wait(state).expect("workers do not panic");
+        }
+        let free = state.free.pop();
+        drop(state);
+        let pad = self.align.map_or(0, |base| (base + window.output_offset) as usize % ALIGNMENT);
+        let mut buffer = match free {
+            Some(buffer) if buffer.len() >= pad + bytes => buffer,
+            _ => {
+                let most = bytes.max(worker.window_bytes as usize) + pad;
+                Buffer::new(most.next_multiple_of(ALIGNMENT))
+            }
+        };
+        let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes])?;
+        if let Some(run) = self.segments.runs.first() {
+            let clock = run.storage().clock();
+            clock.charge(Work::Compares(count.compares));
+            clock.charge(Work::Records(count.records));
+            clock.charge(Work::CopiedBytes(count.bytes));
+        }
+        let merged = Merged {
+            buffer,
+            pad,
+            len: count.bytes as usize,
+            lower: window.lower.clone(),
+            output_offset: window.output_offset,
+            needed: window.needed.clone(),
+        };
+        worker.memory.push(window.into_memory());
+        Ok(merged)
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::time::Instant;
 
 use storage::spread::Spread;
-use storage::{Buffer, Directory, Operation, Storage, StorageExt};
+use storage::{Buffer, Clock, Directory, Operation, RealClock, Storage, StorageExt, Work};
 
 use crate::activity::{self, Activity, State, wait};
 use crate::budget::Reservation;
@@ -158,6 +158,25 @@ pub fn sort(
 pub use explain::{Estimate, Explanation, explain};
 
 pub use consume::{end_consuming, is_interrupted_sort, sort_consuming};
+
+/// Reads the next chunk; also whether it is the last, and the header row so far.
+fn fill(
+    reader: &mut ChunkReader,
+    mut chunk: Chunk,
+    progress: &dyn Progress,
+) -> Result<(Chunk, bool, Vec<u8>)> {
+    reader.fill(&mut chunk, progress)?;
+    let header = reader.header().unwrap_or_default().to_vec();
+    Ok((chunk, reader.finished(), header))
+}
+
+/// Charges sorting and gathering `records` of `bytes` in memory. However they are sorted, it counts
+/// as the comparisons of a sort that compares.
+fn charge_sort(clock: &dyn Clock, records: u64, bytes: u64) {
+    clock.charge(Work::Compares(records * u64::from(records.max(1).ilog2())));
+    clock.charge(Work::Records(records));
+    clock.charge(Work::CopiedBytes(bytes));
+}
 
 /// How many more runs are made room for when nobody knows how many come.
 const RUNS_AHEAD: u64 = 8;
@@ -329,38 +348,50 @@ impl<'a> Sorter<'a> {
         for _ in 0..plan.chunks {
             empty_to.send(Chunk::new(plan.chunk_bytes as usize)).expect("not closed");
         }
+        let clock = self.clock(output);
         std::thread::scope(|scope| {
             // Both ends close with this scope's body, or the reader would wait for ever when it
             // fails.
             let (empty_to, full_from) = (empty_to, full_from);
-            let here = Activity::here();
-            std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, move || {
-                let _worker = here.enroll("read");
-                let empty = || {
-                    let _waiting = wait(State::Memory);
-                    empty_from.recv()
-                };
-                while let Ok(mut chunk) = empty() {
-                    let filled = reader.fill(&mut chunk, progress);
-                    let last = filled.is_err() || reader.finished();
-                    let header = reader.header().unwrap_or_default().to_vec();
-                    let _waiting = wait(State::Output);
-                    // The other side hangs up when it fails, and says why itself.
-                    if full_to.send(filled.map(|()| (chunk, last, header))).is_err() || last {
-                        return;
+            // In modelled time one thread is one thread: it reads when it needs a chunk.
+            let mut own = None;
+            if self.options.threads == 1 && clock.is_modelled() {
+                own = Some((reader, empty_from));
+            } else {
+                let here = Activity::here();
+                let reading = move || {
+                    let _worker = here.enroll("read");
+                    let empty = || {
+                        let _waiting = wait(State::Memory);
+                        empty_from.recv()
+                    };
+                    while let Ok(chunk) = empty() {
+                        let filled = fill(&mut reader, chunk, progress);
+                        let last = filled.as_ref().map_or(true, |(_, last, _)| *last);
+                        let _waiting = wait(State::Output);
+                        // The other side hangs up when it fails, and says why itself.
+                        if full_to.send(filled).is_err() || last {
+                            return;
+                        }
                     }
-                }
-            })?;
+                };
+                let builder = std::thread::Builder::new().name("read".to_owned());
+                builder.spawn_scoped(scope, reading)?;
+            }
             let mut behinds: Vec<WriteBehind> = Vec::new();
             let mut unfinished = None;
             let mut threshold: Option<Vec<u8>> = None;
             loop {
-                let filled = {
-                    let _waiting = wait(State::Input);
-                    full_from.recv()
+                let (chunk, last, header) = match &mut own {
+                    Some((reader, empty_from)) => {
+                        let chunk = empty_from.recv().expect("there is one that is not in use");
+                        fill(reader, chunk, progress)?
+                    }
+                    None => {
+                        let _waiting = wait(State::Input);
+                        full_from.recv().expect("the reader sends until the last chunk")?
+                    }
                 };
-                let (chunk, last, header) =
-                    filled.expect("the reader sends until the last chunk")?;
                 self.report.input_bytes += chunk.data_bytes() as u64;
                 let mut from = None;
                 let order = Arc::clone(&self.order);
@@ -372,6 +403,7 @@ impl<'a> Sorter<'a> {
                     if progress.cancelled() {
                         return Err(Error::Cancelled);
                     }
+                    charge_sort(&*clock, sorted.records(), sorted.bytes());
                     let resume = sorted.resume;
                     if let Some(top) = self.options.top {
                         sorted.truncate(top);
@@ -412,6 +444,16 @@ impl<'a> Sorter<'a> {
                 let _ = empty_to.send(chunk);
             }
         })
+    }
+
+    /// The clock by which the records are moved.
+    fn clock(&self, output: &SortOutput<'_>) -> Arc<dyn Clock> {
+        match (output, self.options.temp.first()) {
+            (SortOutput::View { folder, .. }, _) => folder.clock(),
+            (SortOutput::Storage(storage), _) => storage.clock(),
+            (SortOutput::Writer(_), Some(temp)) => temp.clock(),
+            (SortOutput::Writer(_), None) => Arc::new(RealClock::new()),
+        }
     }
 
     /// Gathers a sorted chunk into a run, whose last pieces are being written yet.

@@ -1,0 +1,525 @@
+//! One merge: chunk buffers in, steps on the processor, pages out to whoever reads the interface.
+//!
+//! ```text
+//!   flash ─► chunk buffers ─► step: at most a page, as far as the buffers go ─► ready pages ─► answer
+//!              ▲                │ compares, records, copies take the processor      │
+//!              └── room, once the step's work has ended ◄───────────────────────────┘ next step
+//! ```
+//!
+//! | state | memory | what moves it on |
+//! |---|---|---|
+//! | idle | none | a read claims memory and starts |
+//! | running | claimed | pages arrive, work ends, reads come |
+//! | ending | claimed | nothing is under way any more: memory is given back, then idle or gone |
+//!
+//! The result is read from anywhere. Reading on continues the merge; reading further ahead passes
+//! over what lies between; reading back begins again at the last *mark*, a place in the result for
+//! which the place in every chunk is known.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+use sort::key::{Order, Place};
+use sort::merge::step::{Segment, StepMerge};
+use storage::near::{Inside, RequestId};
+use storage::{Buffer, Work};
+
+use super::Settings;
+use super::chunk_buffer::{ChunkBuffer, Supply};
+use super::descriptor::{Descriptor, DescriptorError};
+use super::schedule::{Candidate, Schedule};
+
+/// Bytes of a key that a processor of 32 bits compares at once.
+const WORD_BYTES: usize = 4;
+/// Marks of one merge. Each has a number a chunk.
+const MARKS: u64 = 64;
+/// How often the oldest read may be passed over by ones that fit better.
+const PASSED_MAX: u32 = 32;
+
+/// A read of the interface, until it is answered.
+#[derive(Debug)]
+struct Read {
+    id: RequestId,
+    /// Where in the result, which may be behind its end.
+    range: Range<u64>,
+    passed: u32,
+}
+
+/// A place in the result at which a merge can begin.
+#[derive(Debug)]
+struct Mark {
+    result: u64,
+    chunks: Box<[u64]>,
+}
+
+/// What a step has made, while its work is on the processor.
+#[derive(Debug)]
+struct Step {
+    token: u64,
+    bytes: Vec<u8>,
+}
+
+/// What a merge has while it runs.
+#[derive(Debug)]
+struct Running {
+    chunks: Vec<ChunkBuffer>,
+    schedule: Schedule,
+    steps: StepMerge,
+    free: Vec<Buffer>,
+    /// Where in the result the first ready byte belongs.
+    start: u64,
+    ready: Ready,
+    /// Where the read ends that waits for more.
+    wanted_end: u64,
+    step: Option<Step>,
+    reads_under_way: usize,
+    claimed_bytes: u64,
+    carry_claimed_bytes: u64,
+    ending: bool,
+}
+
+/// One merge that the host has opened.
+#[derive(Debug)]
+pub(super) struct Merge {
+    descriptor: Descriptor,
+    steps: StepMerge,
+    /// How many comparisons one of two keys is charged as.
+    key_words: u64,
+    settings: Settings,
+    page_bytes: u64,
+    reads: VecDeque<Read>,
+    marks: Vec<Mark>,
+    running: Option<Running>,
+    closed: bool,
+    /// The request that closed it, until it is answered.
+    closed_by: Option<RequestId>,
+}
+
+impl Merge {
+    /// A merge that nobody has read yet. Its memory is claimed.
+    ///
+    /// # Errors
+    /// A descriptor that means nothing, or too little memory.
+    pub(super) fn open(
+        descriptor: Descriptor,
+        settings: Settings,
+        inside: &mut dyn Inside,
+    ) -> io::Result<Self> {
+        let invalid = |e: DescriptorError| io::Error::new(io::ErrorKind::InvalidInput, e);
+        let steps = StepMerge::new(descriptor.compile().map_err(invalid)?);
+        let start = Mark { result: 0, chunks: vec![0; descriptor.chunks.len()].into() };
+        let mut merge = Merge {
+            key_words: key_words(steps.order()),
+            page_bytes: settings.page_bytes(inside.geometry()),
+            descriptor,
+            steps,
+            settings,
+            reads: VecDeque::new(),
+            marks: vec![start],
+            running: None,
+            closed: false,
+            closed_by: None,
+        };
+        merge.start(inside)?;
+        Ok(merge)
+    }
+
+    pub(super) fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// Whether it was closed and has given everything back.
+    pub(super) fn gone(&self) -> bool {
+        self.closed && self.running.is_none()
+    }
+
+    /// A read of `range` of the interface.
+    pub(super) fn read(&mut self, id: RequestId, range: Range<u64>) {
+        self.reads.push_back(Read { id, range, passed: 0 });
+    }
+
+    /// Ends it; `id` is answered when its memory is given back.
+    pub(super) fn close(&mut self, id: RequestId, inside: &mut dyn Inside) {
+        self.closed = true;
+        self.closed_by = Some(id);
+        let error = io::Error::new(io::ErrorKind::ConnectionAborted, "closed by the host");
+        self.fail(&error, inside);
+    }
+
+    /// The read of a page of `chunk` has ended.
+    pub(super) fn page_arrived(
+        &mut self,
+        chunk: usize,
+        token: u64,
+        buffer: Buffer,
+        result: io::Result<usize>,
+    ) {
+        let running = self.running.as_mut().expect("it ends after its reads");
+        running.reads_under_way -= 1;
+        running.chunks[chunk].arrived(token, buffer, result, &mut running.free);
+    }
+
+    /// Work of a step has ended.
+    pub(super) fn worked(&mut self, token: u64) {
+        let running = self.running.as_mut().expect("it ends after its work");
+        let step = running.step.take().filter(|step| step.token == token);
+        running.ready.push(step.expect("one step at a time").bytes);
+        for (number, chunk) in running.chunks.iter_mut().enumerate() {
+            for _ in 0..chunk.release_used(&mut running.free) {
+                running.schedule.room(number);
+            }
+        }
+    }
+
+    /// Does all that can be done now but reading pages. `token` names the work, if there is any;
+    /// returns whether there is.
+    pub(super) fn go_on(&mut self, token: u64, inside: &mut dyn Inside) -> bool {
+        self.end_if_nothing_is_under_way(inside);
+        if self.running.is_none() {
+            if self.reads.is_empty() || self.closed {
+                return false;
+            }
+            if let Err(error) = self.start(inside) {
+                self.fail(&error, inside);
+                return false;
+            }
+        }
+        self.answer_what_is_ready(inside);
+        match self.step(token, inside) {
+            Ok(work) => {
+                let all_read = self.running.as_ref().is_some_and(|running| {
+                    running.start >= self.descriptor.total_bytes() && self.reads.is_empty()
+                });
+                if all_read {
+                    self.running.as_mut().expect("just seen").ending = true;
+                    self.end_if_nothing_is_under_way(inside);
+                }
+                work
+            }
+            Err(error) => {
+                self.fail(&error, inside);
+                false
+            }
+        }
+    }
+
+    /// The next page to read, and of which chunk. Its token is `token`.
+    pub(super) fn read_page(
+        &mut self,
+        token: u64,
+        idle: bool,
+        inside: &mut dyn Inside,
+    ) -> Option<usize> {
+        let running = self.running.as_mut()?;
+        if running.ending || (self.reads.is_empty() && running.start == 0 && running.ready.len == 0)
+        {
+            // Nobody has read yet: chunks may still be on their way to the flash.
+            return None;
+        }
+        let candidates: Vec<Candidate> = running
+            .chunks
+            .iter()
+            .enumerate()
+            .filter_map(|(chunk, buffer)| {
+                let channel = inside.channel_of(buffer.next_read()?.offset);
+                Some(Candidate { chunk, at_hand: buffer.at_hand(), channel })
+            })
+            .collect();
+        let busy = |channel| inside.is_busy(channel);
+        let chunk = running.schedule.choose(&candidates, busy, idle)?;
+        let buffer = &mut running.chunks[chunk];
+        let read = buffer.next_read().expect("it is a candidate");
+        let memory = buffer.buffer(&read, &mut running.free);
+        buffer.asked(token, &read);
+        running.reads_under_way += 1;
+        inside.read(token, read.offset, memory);
+        Some(chunk)
+    }
+
+    /// Claims memory and begins at the start.
+    fn start(&mut self, inside: &mut dyn Inside) -> io::Result<()> {
+        let chunks = self.descriptor.chunks.len();
+        let pages = chunks as u64 * self.settings.chunk_pages as u64;
+        let claimed_bytes = (pages + self.settings.output_pages as u64) * self.page_bytes;
+        let id = self.descriptor.merge.0;
+        inside.claim_memory(claimed_bytes).map_err(|e| {
+            let (k, p) = (chunks, self.settings.chunk_pages);
+            let what = format!(
+                "merge {id} needs {claimed_bytes} bytes of the device's memory ({k} chunks of {p} \
+                 pages, and {} for the result): {e}; close another merge, or merge fewer chunks",
+                self.settings.output_pages
+            );
+            io::Error::new(e.kind(), what)
+        })?;
+        let buffer = |chunk: &super::descriptor::Chunk| {
+            let format = self.descriptor.order.format;
+            ChunkBuffer::new(chunk.clone(), format, self.page_bytes, self.settings.chunk_pages)
+        };
+        self.running = Some(Running {
+            chunks: self.descriptor.chunks.iter().map(buffer).collect(),
+            schedule: Schedule::new(self.settings.policy, chunks, self.settings.chunk_pages),
+            steps: self.steps.clone(),
+            free: Vec::new(),
+            start: 0,
+            ready: Ready::default(),
+            wanted_end: 0,
+            step: None,
+            reads_under_way: 0,
+            claimed_bytes,
+            carry_claimed_bytes: 0,
+            ending: false,
+        });
+        Ok(())
+    }
+
+    /// Answers every waiting read with `error`, and ends.
+    fn fail(&mut self, error: &io::Error, inside: &mut dyn Inside) {
+        let id = self.descriptor.merge.0;
+        for read in self.reads.drain(..) {
+            let text = format!("merge {id}: {error}");
+            inside.answer(read.id, Err(io::Error::new(error.kind(), text)));
+        }
+        if let Some(running) = &mut self.running {
+            running.ending = true;
+        }
+        self.end_if_nothing_is_under_way(inside);
+    }
+
+    fn end_if_nothing_is_under_way(&mut self, inside: &mut dyn Inside) {
+        let over = |r: &Running| r.ending && r.reads_under_way == 0 && r.step.is_none();
+        if self.running.as_ref().is_some_and(over) {
+            let running = self.running.take().expect("it is there");
+            inside.release_memory(running.claimed_bytes + running.carry_claimed_bytes);
+        }
+        if self.running.is_none()
+            && let Some(id) = self.closed_by.take()
+        {
+            inside.answer(id, Ok(Buffer::new(0)));
+        }
+    }
+
+    /// Answers reads for which everything is there, and moves to where the next one begins.
+    fn answer_what_is_ready(&mut self, inside: &mut dyn Inside) {
+        let total = self.descriptor.total_bytes();
+        while let Some(running) = &mut self.running
+            && !running.ending
+            && let Some(at) = choose_read(&mut self.reads, running.start)
+        {
+            let wanted = self.reads[at].range.start.min(total)..self.reads[at].range.end.min(total);
+            if wanted.start < running.start && !wanted.is_empty() {
+                if running.step.is_some() {
+                    // Its pages are being copied; begin again after that.
+                    return;
+                }
+                running.restart(&self.marks, wanted.start);
+            }
+            if !wanted.is_empty() {
+                let passed_over = (wanted.start - running.start).min(running.ready.len as u64);
+                running.ready.drop_front(passed_over as usize);
+                running.start += passed_over;
+            }
+            let len = (wanted.end - wanted.start) as usize;
+            let here = running.start == wanted.start && running.ready.len >= len;
+            if !wanted.is_empty() && !here {
+                running.wanted_end = wanted.end;
+                return;
+            }
+            let Read { id, range, .. } = self.reads.remove(at).expect("it was chosen");
+            let mut buffer = Buffer::new((range.end - range.start) as usize);
+            running.ready.take_front(&mut buffer[..len]);
+            running.start += len as u64;
+            inside.answer(id, Ok(buffer));
+        }
+    }
+
+    /// Merges at most a page and gives the work to the processor.
+    fn step(&mut self, token: u64, inside: &mut dyn Inside) -> io::Result<bool> {
+        let total = self.descriptor.total_bytes();
+        let Some(running) = &mut self.running else { return Ok(false) };
+        if running.ending || running.step.is_some() {
+            return Ok(false);
+        }
+        let ready_end = running.start + running.ready.len as u64;
+        let ahead = self.settings.output_pages as u64 * self.page_bytes;
+        let room = (running.start + ahead).max(running.wanted_end).saturating_sub(ready_end);
+        let len = self.page_bytes.min(room).min(total - ready_end);
+        if len == 0 {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; len as usize];
+        let mut done = running.merge(&mut bytes)?;
+        let carried: u64 = running.chunks.iter().map(ChunkBuffer::carry_bytes).sum();
+        if carried > running.carry_claimed_bytes {
+            let more = carried.next_multiple_of(self.page_bytes) - running.carry_claimed_bytes;
+            inside.claim_memory(more).map_err(|e| {
+                let text = format!("a record that spans pages needs {more} bytes of memory: {e}");
+                io::Error::new(e.kind(), text)
+            })?;
+            running.carry_claimed_bytes += more;
+        }
+        done.copied_bytes += running.chunks.iter_mut().map(ChunkBuffer::take_copied).sum::<u64>();
+        if done.bytes == 0 && done.copied_bytes == 0 {
+            return Ok(false);
+        }
+        bytes.truncate(done.bytes);
+        let ready_end = ready_end + done.bytes as u64;
+        if ready_end >= self.marks.last().map_or(0, |m| m.result) + total.div_ceil(MARKS) {
+            self.marks.push(running.mark(ready_end));
+        }
+        running.step = Some(Step { token, bytes });
+        inside.work(token, &done.work(self.key_words, inside.copy_unit_bytes()));
+        Ok(true)
+    }
+}
+
+/// Merged bytes that nobody has read yet, as the steps made them.
+#[derive(Debug, Default)]
+struct Ready {
+    pages: VecDeque<Vec<u8>>,
+    /// Bytes of the first page that are gone.
+    gone: usize,
+    len: usize,
+}
+
+impl Ready {
+    fn push(&mut self, page: Vec<u8>) {
+        self.len += page.len();
+        self.pages.push_back(page);
+    }
+
+    fn drop_front(&mut self, bytes: usize) {
+        self.front(bytes, |_, _| {});
+    }
+
+    fn take_front(&mut self, out: &mut [u8]) {
+        self.front(out.len(), |at, part| out[at..at + part.len()].copy_from_slice(part));
+    }
+
+    /// Removes the first `bytes`, giving each stretch to `take` with its place among them.
+    fn front(&mut self, bytes: usize, mut take: impl FnMut(usize, &[u8])) {
+        let mut at = 0;
+        while at < bytes {
+            let page = self.pages.front().expect("that many are ready");
+            let n = (page.len() - self.gone).min(bytes - at);
+            take(at, &page[self.gone..self.gone + n]);
+            at += n;
+            self.gone += n;
+            if self.gone == page.len() {
+                self.pages.pop_front();
+                self.gone = 0;
+            }
+        }
+        self.len -= bytes;
+    }
+}
+
+/// The read to serve next: the oldest, or one that begins where the merge is.
+fn choose_read(reads: &mut VecDeque<Read>, start: u64) -> Option<usize> {
+    let oldest = reads.front_mut()?;
+    if oldest.range.start == start || oldest.passed >= PASSED_MAX {
+        return Some(0);
+    }
+    let fitting = reads.iter().position(|read| read.range.start == start);
+    if fitting.is_some() {
+        reads[0].passed += 1;
+    }
+    fitting.or(Some(0))
+}
+
+/// Words of a key that lies in its record and has one length; keys of varying length count as one,
+/// since most differ in their first.
+fn key_words(order: &Order) -> u64 {
+    match order.direct().map(|key| key.place) {
+        Some(Place::Range { len, .. }) => len.div_ceil(WORD_BYTES).max(1) as u64,
+        _ => 1,
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    bytes: usize,
+    records: u64,
+    compares: u64,
+    copied_bytes: u64,
+}
+
+impl Done {
+    /// The charges. Each record is a copy of its own, of whole units.
+    fn work(self, key_words: u64, unit_bytes: u32) -> [Work; 3] {
+        let unit = u64::from(unit_bytes);
+        let copies = self.records.max(1);
+        let copied = copies * (self.copied_bytes.div_ceil(copies)).next_multiple_of(unit);
+        [
+            Work::Compares(self.compares * key_words),
+            Work::Records(self.records),
+            Work::CopiedBytes(copied),
+        ]
+    }
+}
+
+impl Running {
+    /// Begins again at the last mark before `result`.
+    fn restart(&mut self, marks: &[Mark], result: u64) {
+        let at = marks.partition_point(|mark| mark.result <= result) - 1;
+        let mark = &marks[at];
+        for (chunk, position) in self.chunks.iter_mut().zip(&mark.chunks) {
+            chunk.restart(*position);
+        }
+        self.steps.restart();
+        self.ready = Ready::default();
+        self.start = mark.result;
+        self.wanted_end = 0;
+    }
+
+    /// Merges into `out` as far as the chunk buffers go.
+    fn merge(&mut self, out: &mut [u8]) -> io::Result<Done> {
+        let mut done = Done::default();
+        loop {
+            let ended = |chunk: &&ChunkBuffer| chunk.merged() == chunk.bytes();
+            let alone = self.chunks.iter().filter(ended).count() + 1 >= self.chunks.len();
+            let mut dry = false;
+            for (number, chunk) in self.chunks.iter_mut().enumerate() {
+                let supply = chunk
+                    .supply(alone)
+                    .map_err(|e| io::Error::new(e.kind(), format!("chunk {number}: {e}")))?;
+                dry |= supply == Supply::Dry;
+            }
+            if dry || done.bytes == out.len() {
+                break;
+            }
+            let mut segments: Vec<Segment<'_>> = self
+                .chunks
+                .iter()
+                .map(|chunk| Segment { bytes: chunk.segment(), more: chunk.more() })
+                .collect();
+            let before: Vec<usize> = segments.iter().map(|s| s.bytes.len()).collect();
+            let count = self.steps.merge(&mut segments, &mut out[done.bytes..]);
+            let used: Vec<usize> =
+                segments.iter().zip(before).map(|(s, before)| before - s.bytes.len()).collect();
+            for (chunk, used) in self.chunks.iter_mut().zip(used) {
+                chunk.merge(used);
+            }
+            if count.bytes == 0 {
+                break;
+            }
+            done.bytes += count.bytes as usize;
+            done.records += count.records;
+            done.compares += count.compares;
+            done.copied_bytes += count.bytes;
+        }
+        Ok(done)
+    }
+
+    /// A mark for the place where the next step begins; where that cuts a record, for its start.
+    fn mark(&self, ready_end: u64) -> Mark {
+        let mut chunks: Box<[u64]> = self.chunks.iter().map(ChunkBuffer::merged).collect();
+        let mut result = ready_end;
+        if let Some(cut) = self.steps.cut() {
+            result -= cut.written as u64;
+            chunks[cut.segment] -= cut.written as u64;
+        }
+        Mark { result, chunks }
+    }
+}

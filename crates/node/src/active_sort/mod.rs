@@ -1,0 +1,268 @@
+//! ActiveSort: a merge inside the storage device, made while the host reads its result.
+//!
+//! After Lee, Roh, Seo et al., "ActiveSort: efficient external sorting using active SSDs in the
+//! MapReduce framework" (sections 3.1, 3.2.2 and 4.1). The host writes sorted chunks as any data,
+//! then a [descriptor](Descriptor) to the *control address*; reads of the descriptor's *interface
+//! range* are answered with the merged records, which are never stored.
+//!
+//! ```text
+//!   host     write chunks … │ write descriptor │ read interface, 0 … size │ write close
+//!                                  │                  ▲
+//!   device   flash                 ▼                  │ answer
+//!            pages ─► chunk_buffer ─► merging (the engine's merge, step by step) ─► ready pages
+//!                  ▲
+//!                  └── schedule: busy channels are skipped, other chunks served first
+//! ```
+//!
+//! Beyond the paper's prototype: every record format and key of the engine, records of varying
+//! length that span pages, chunks in pieces anywhere on the device, reads of the result in any
+//! order and repeatedly.
+//!
+//! | what may fail | what happens |
+//! |---|---|
+//! | a bad descriptor | the write to the control address is the error, with the field's name |
+//! | too little memory | the same; a merge that had ended and is read again: the read is the error |
+//! | a page that cannot be read, a record without end | waiting reads are errors, memory is given back; a later read tries again |
+//! | the host closes while it reads | its reads are errors, then the close is answered |
+//! | chunks that are not sorted, or change while they are merged | not noticed: the result has their records in some order |
+
+mod chunk_buffer;
+pub mod descriptor;
+mod merging;
+mod schedule;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use storage::{Buffer, Geometry};
+
+use descriptor::{Command, Descriptor, MergeId, overlap};
+use merging::Merge;
+pub use schedule::Policy;
+
+/// How merges use the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Pages of a chunk buffer. The paper has 8: four to compute on, four on their way from as many
+    /// channels (4.1.3).
+    pub chunk_pages: usize,
+    /// Pages of the result that are merged before the host asks for them (3.1: "multiple internal
+    /// buffers").
+    pub output_pages: usize,
+    /// Bytes of a page; `None` for the device's own: what lies on one channel, or where that is
+    /// unknown, what is read best at once.
+    pub page_bytes: Option<u32>,
+    /// Which page to read next.
+    pub policy: Policy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let policy = Policy::SkipBusy;
+        Settings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy }
+    }
+}
+
+impl Settings {
+    fn page_bytes(self, geometry: Geometry) -> u64 {
+        let own = if geometry.stripe_bytes > 0 {
+            geometry.stripe_bytes.max(geometry.page_bytes)
+        } else {
+            geometry.best_io_bytes
+        };
+        u64::from(self.page_bytes.unwrap_or(own))
+    }
+}
+
+/// Which page a read brings.
+#[derive(Debug)]
+struct PageOf {
+    merge: MergeId,
+    chunk: usize,
+}
+
+/// ActiveSort as a program of a device: see the [module](self).
+#[derive(Debug)]
+pub struct ActiveSort {
+    control: Range<u64>,
+    settings: Settings,
+    merges: BTreeMap<MergeId, Merge>,
+    tokens: u64,
+    pages: BTreeMap<u64, PageOf>,
+    works: BTreeMap<u64, MergeId>,
+    /// Which merge was served first lately; the next one is, next time.
+    first: Option<MergeId>,
+}
+
+impl ActiveSort {
+    /// A program that takes commands at `control_address`.
+    ///
+    /// # Panics
+    /// When the settings leave no page for a chunk or for the result, or pages of no whole sectors.
+    #[must_use]
+    pub fn new(control_address: u64, settings: Settings) -> Self {
+        assert!(settings.chunk_pages > 0, "a chunk buffer has at least a page");
+        assert!(settings.output_pages > 0, "the result needs at least a page");
+        let sector = descriptor::SECTOR_BYTES as u32;
+        let whole = |bytes: u32| bytes > 0 && bytes.is_multiple_of(sector);
+        assert!(settings.page_bytes.is_none_or(whole), "a page is whole sectors");
+        ActiveSort {
+            control: control_address..control_address + descriptor::BYTES_MAX as u64,
+            settings,
+            merges: BTreeMap::new(),
+            tokens: 0,
+            pages: BTreeMap::new(),
+            works: BTreeMap::new(),
+            first: None,
+        }
+    }
+
+    /// Merges that are open.
+    #[must_use]
+    pub fn open_merges(&self) -> usize {
+        self.merges.len()
+    }
+
+    fn command(&mut self, id: RequestId, bytes: &[u8], inside: &mut dyn Inside) -> io::Result<()> {
+        let invalid = |e| io::Error::new(io::ErrorKind::InvalidInput, e);
+        match Command::decode(bytes).map_err(invalid)? {
+            Command::Open(descriptor) => {
+                self.check_place(&descriptor)?;
+                let merge = descriptor.merge;
+                self.merges.insert(merge, Merge::open(descriptor, self.settings, inside)?);
+                inside.answer(id, Ok(Buffer::new(0)));
+            }
+            Command::Close(merge) => match self.merges.get_mut(&merge) {
+                Some(open) => open.close(id, inside),
+                None => {
+                    let reason = format!("merge {} is not open", merge.0);
+                    return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// That a new merge gets in nobody's way.
+    fn check_place(&self, descriptor: &Descriptor) -> io::Result<()> {
+        let refuse = |reason: String| Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+        let (id, interface) = (descriptor.merge.0, descriptor.interface.bytes());
+        if self.merges.contains_key(&descriptor.merge) {
+            return refuse(format!("merge {id} is open already; close it first"));
+        }
+        if overlap(interface.clone(), self.control.clone()) {
+            return refuse(format!("merge {id}: its interface covers the control address"));
+        }
+        for (other, merge) in &self.merges {
+            let taken = merge.descriptor().interface.bytes();
+            if overlap(interface.clone(), taken.clone()) {
+                return refuse(format!(
+                    "merge {id}: its interface covers that of merge {}",
+                    other.0
+                ));
+            }
+            let mut extents = descriptor.chunks.iter().flat_map(|chunk| &chunk.extents);
+            if extents.any(|extent| overlap(extent.bytes(), taken.clone())) {
+                return refuse(format!(
+                    "merge {id}: one of its chunks is the result of merge {}, which is not stored",
+                    other.0
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn interface_at(&mut self, range: &Range<u64>) -> Option<&mut Merge> {
+        self.merges
+            .values_mut()
+            .find(|merge| overlap(merge.descriptor().interface.bytes(), range.clone()))
+    }
+
+    /// Lets every merge do what it can, and reads pages until no merge wants one more.
+    fn go_on(&mut self, inside: &mut dyn Inside) {
+        let mut ids: Vec<MergeId> = self.merges.keys().copied().collect();
+        let turn = self.first.map_or(0, |first| ids.partition_point(|id| *id <= first));
+        let turn = if turn == ids.len() { 0 } else { turn };
+        ids.rotate_left(turn);
+        self.first = ids.first().copied();
+        for id in &ids {
+            let merge = self.merges.get_mut(id).expect("just listed");
+            if merge.go_on(self.tokens, inside) {
+                self.works.insert(self.tokens, *id);
+                self.tokens += 1;
+            }
+            if merge.gone() {
+                self.merges.remove(id);
+            }
+        }
+        let mut wanting = ids;
+        while !wanting.is_empty() {
+            wanting.retain(|id| {
+                let Some(merge) = self.merges.get_mut(id) else { return false };
+                let idle = self.pages.is_empty();
+                let Some(chunk) = merge.read_page(self.tokens, idle, inside) else { return false };
+                self.pages.insert(self.tokens, PageOf { merge: *id, chunk });
+                self.tokens += 1;
+                true
+            });
+        }
+    }
+}
+
+impl Program for ActiveSort {
+    fn claims(&self, write: bool, offset: u64, len: usize) -> bool {
+        let Some(end) = offset.checked_add(len as u64) else { return false };
+        let range = offset..end;
+        let is_interface =
+            |merge: &Merge| overlap(merge.descriptor().interface.bytes(), range.clone());
+        write && overlap(range.clone(), self.control.clone())
+            || self.merges.values().any(is_interface)
+    }
+
+    fn request(&mut self, id: RequestId, request: HostRequest<'_>, inside: &mut dyn Inside) {
+        let refuse = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        match request {
+            HostRequest::Write { offset, bytes } if offset == self.control.start => {
+                if let Err(error) = self.command(id, bytes, inside) {
+                    inside.answer(id, Err(error));
+                }
+            }
+            HostRequest::Write { offset, bytes } => {
+                let range = offset..offset + bytes.len() as u64;
+                let reason = match self.interface_at(&range) {
+                    Some(_) => "this range is the result of a merge; it cannot be written",
+                    None => "a command begins at the control address",
+                };
+                inside.answer(id, refuse(reason));
+            }
+            HostRequest::Read { offset, len } => {
+                let range = offset..offset + len as u64;
+                let merge = self.interface_at(&range).expect("it was claimed");
+                let interface = merge.descriptor().interface.bytes();
+                if range.start < interface.start || range.end > interface.end {
+                    inside.answer(id, refuse("it begins or ends outside the result of a merge"));
+                } else {
+                    merge.read(id, range.start - interface.start..range.end - interface.start);
+                }
+            }
+        }
+        self.go_on(inside);
+    }
+
+    fn wake(&mut self, wake: Wake, inside: &mut dyn Inside) {
+        match wake {
+            Wake::Read { token, buffer, result } => {
+                let PageOf { merge, chunk } = self.pages.remove(&token).expect("it was read");
+                let merge = self.merges.get_mut(&merge).expect("it ends after its reads");
+                merge.page_arrived(chunk, token, buffer, result);
+            }
+            Wake::Worked { token } => {
+                let merge = self.works.remove(&token).expect("it was worked");
+                self.merges.get_mut(&merge).expect("it ends after its work").worked(token);
+            }
+        }
+        self.go_on(inside);
+    }
+}
