@@ -145,14 +145,20 @@ impl Look {
         let all = self.reads + self.writes;
         let scale = (most as f64 / all as f64).min(1.);
         let mut sources = Vec::new();
+        // Shares and requests given so far, of reads and of writes; so that rounding loses none.
+        let mut given = [(0., 0), (0., 0)];
         for (at, stream) in self.streams.iter().enumerate() {
             let count = if stream.reads { self.reads } else { self.writes };
+            let (share, before) = &mut given[usize::from(stream.reads)];
+            *share += stream.share;
+            let end = (count as f64 * scale * *share).round() as u64;
+            let requests = end - std::mem::replace(before, end);
             let workload = Workload {
                 pattern: stream.pattern,
                 read_share: f64::from(u8::from(stream.reads)),
                 sizes: stream.sizes.clone(),
                 arrivals: Arrivals::Closed(1),
-                requests: (count as f64 * scale * stream.share).round() as u64,
+                requests,
                 start: stream.start,
                 span_bytes: stream.span,
                 align_bytes: 4 * KIB,
@@ -383,6 +389,9 @@ mod tests {
                 assert!((share - 1.).abs() < 1e-9, "{}", look.name);
                 assert!(expected > 0);
             }
+            let all = look.requests(u64::MAX).unwrap_or_default();
+            let reads = all.iter().filter(|r| r.kind == RequestKind::Read).count() as u64;
+            assert_eq!((reads, all.len() as u64 - reads), (look.reads, look.writes));
             let requests = look.requests(10_000).unwrap_or_default();
             assert!(requests.is_sorted_by_key(|request| request.arrival), "{}", look.name);
             let reads = requests.iter().filter(|r| r.kind == RequestKind::Read).count() as f64;
