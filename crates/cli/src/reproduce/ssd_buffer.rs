@@ -330,7 +330,7 @@ fn differs(most: u64) -> Vec<String> {
         "The dissertation's bars have no figures in its text; only which buffer is better is compared (1: as the row says).".to_owned(),
         "The traces are not here: look-alikes with the same numbers of reads and writes (Table 5.2), made of streams that ssd_buffer.rs writes down. Their arrival times are guessed, and mean responses hang on them.".to_owned(),
         "Random writes: the paper's '250 KB' and '5 MB' are the 250k and 5m requests of DiskSim's validation runs, by its parameter files; here 250,000, and 1,000,000 for the longer run.".to_owned(),
-        "Our LRU gives one page to flash for each that comes, and does not wait for one before it gives the next; what the dissertation's LRU waits for is not said. Where it waits, lists look better than here.".to_owned(),
+        "Our LRU gives as many of its oldest pages to flash as wait for space, whichever packages they go to; what the dissertation's LRU waits for is not said.".to_owned(),
         "Here a read waits while its package takes the pages that its list gave away. The dissertation says that its buffer does not affect reads, so writes alone are compared too.".to_owned(),
     ];
     if most < 1_000_000 {
