@@ -16,9 +16,8 @@ use storage::Buffer;
 
 fn main() {
     // First, while what others freed is not used again.
-    for preset in SsdProfile::names() {
-        memory(preset);
-    }
+    let kept: Vec<Ssd> = SsdProfile::names().map(memory).collect();
+    drop(kept);
     for (preset, kind, sequential) in [
         ("msr", RequestKind::Read, true),
         ("msr", RequestKind::Read, false),
@@ -40,7 +39,7 @@ fn resident_mib() -> f64 {
 }
 
 /// What a device takes empty, and with 64 MiB of data.
-fn memory(preset: &str) {
+fn memory(preset: &str) -> Ssd {
     let profile = SsdProfile::preset(preset).expect("a preset");
     let before = resident_mib();
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
@@ -55,6 +54,7 @@ fn memory(preset: &str) {
     }
     let full = resident_mib() - before;
     println!("{preset:8} {empty:.0} MiB empty, {full:.0} MiB with 64 MiB of data");
+    ssd
 }
 
 fn measure(preset: &str, kind: RequestKind, sequential: bool) {

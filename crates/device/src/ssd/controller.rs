@@ -9,12 +9,12 @@ use crate::device::Command;
 use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Engine;
-use crate::ssd::cache::{Found, Group, ReadAhead, WriteBuffer};
+use crate::ssd::cache::{ReadAhead, WriteBuffer};
 use crate::ssd::ftl::Ftl;
 use crate::ssd::host::{Host, Jobs};
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::array::Content;
-use crate::ssd::nand::timing::{Flash, Op, OpKind};
+use crate::ssd::nand::timing::{Flash, Op};
 use crate::ssd::nand::{Place, Unit};
 use crate::ssd::processor::Processor;
 use crate::ssd::program::InsideReads;
@@ -33,33 +33,33 @@ pub(crate) struct Stretch {
 
 /// All parts of a device but its programs.
 pub(crate) struct Controller {
-    pub settings: SsdSettings,
-    pub engine: Engine<SsdEvent>,
-    pub host: Host,
-    pub jobs: Jobs,
-    pub buffer: WriteBuffer,
-    ahead: ReadAhead,
-    pub ftl: Ftl,
-    pub flash: Flash,
-    pub processor: Processor,
-    pub memory: Memory,
-    pub inside_reads: InsideReads,
-    pub calls: Calls,
+    pub(super) settings: SsdSettings,
+    pub(super) engine: Engine<SsdEvent>,
+    pub(super) host: Host,
+    pub(super) jobs: Jobs,
+    pub(super) buffer: WriteBuffer,
+    pub(super) ahead: ReadAhead,
+    pub(super) ftl: Ftl,
+    pub(super) flash: Flash,
+    pub(super) processor: Processor,
+    pub(super) memory: Memory,
+    pub(super) inside_reads: InsideReads,
+    pub(super) calls: Calls,
     /// Operations that firmware prepares.
-    preparing: Vec<Option<Op>>,
-    preparing_free: Vec<u32>,
+    pub(super) preparing: Vec<Option<Op>>,
+    pub(super) preparing_free: Vec<u32>,
     /// Pieces of writes for which the buffer has no space.
-    stalled: std::collections::VecDeque<(u32, u32)>,
+    pub(super) stalled: std::collections::VecDeque<(u32, u32)>,
     /// Flushes that wait for what was written before them.
-    flushes: Vec<u32>,
+    pub(super) flushes: Vec<u32>,
     /// Programs of what the host wrote that have not ended.
-    programming: u64,
-    worn_out: bool,
-    pub buffered_pages: u64,
-    pub cached_pages: u64,
+    pub(super) programming: u64,
+    pub(super) worn_out: bool,
+    pub(super) buffered_pages: u64,
+    pub(super) cached_pages: u64,
     /// Scratch space.
-    ops: Vec<Op>,
-    owners: Vec<Owner>,
+    pub(super) ops: Vec<Op>,
+    pub(super) owners: Vec<Owner>,
 }
 
 impl Controller {
@@ -257,378 +257,19 @@ impl Controller {
     }
 
     /// The host will know at `at`, or when all bytes have crossed, that the job has ended.
-    fn tell(&mut self, number: u32, at: SimTime) {
+    pub(super) fn tell(&mut self, number: u32, at: SimTime) {
         let crossed = self.jobs.get(number).crossed.max(at);
         self.engine.at(self.host.told(crossed), SsdEvent::Complete { job: number });
     }
 
     /// One piece of the job has ended.
-    fn piece_done(&mut self, number: u32) {
+    pub(super) fn piece_done(&mut self, number: u32) {
         let job = self.jobs.get(number);
         job.remaining -= 1;
         if job.remaining == 0 {
             self.tell(number, self.engine.now());
         }
     }
-
-    // Reads.
-
-    /// `offset..offset + len` as stretches that lie on one flash page each, or on none.
-    pub fn stretches(&self, offset: u64, len: u64) -> Vec<Stretch> {
-        let unit_bytes = self.settings.map_unit_bytes;
-        let end = offset + len;
-        let mut found: Vec<Stretch> = Vec::new();
-        for number in offset / unit_bytes..end.div_ceil(unit_bytes) {
-            let unit = Unit(number as u32);
-            let start = number * unit_bytes;
-            let bytes = end.min(start + unit_bytes) - offset.max(start);
-            let place = if self.buffer.contains(unit) { None } else { self.ftl.find(unit) };
-            let page = |place: Place| place.0 / self.ftl.array.units_a_page;
-            match found.last_mut() {
-                Some(last) if last.place.zip(place).is_some_and(|(a, b)| page(a) == page(b)) => {
-                    last.units += 1;
-                    last.bytes += bytes;
-                }
-                _ => found.push(Stretch { unit: unit.0, units: 1, place, bytes }),
-            }
-        }
-        found
-    }
-
-    /// Copies what is stored at `offset` on into `out`; zeros where nothing is.
-    pub fn copy_out(&self, offset: u64, out: &mut [u8]) {
-        let unit_bytes = self.settings.map_unit_bytes;
-        let mut done = 0;
-        while done < out.len() {
-            let at = offset + done as u64;
-            let from = (at % unit_bytes) as usize;
-            let count = (unit_bytes as usize - from).min(out.len() - done);
-            let unit = Unit((at / unit_bytes) as u32);
-            let target = &mut out[done..done + count];
-            match self.content(unit) {
-                Some(content) => target.copy_from_slice(&content[from..from + count]),
-                None => target.fill(0),
-            }
-            done += count;
-        }
-    }
-
-    fn content(&self, unit: Unit) -> Option<&[u8]> {
-        if let Some(content) = self.buffer.content(unit) {
-            return content;
-        }
-        self.ftl.find(unit).and_then(|place| self.ftl.array.content(place))
-    }
-
-    fn read(&mut self, number: u32) {
-        let job = self.jobs.get(number);
-        let (offset, len) = (job.offset, job.len);
-        if let Some(mut buffer) = job.buffer.take() {
-            self.copy_out(offset, &mut buffer);
-            self.jobs.get(number).buffer = Some(buffer);
-        }
-        let stretches = self.stretches(offset, len);
-        self.jobs.get(number).remaining = stretches.len() as u32;
-        for stretch in &stretches {
-            let bytes = stretch.bytes as u32;
-            let Some(place) = stretch.place else {
-                self.cached_pages += u64::from(self.buffer.contains(Unit(stretch.unit)));
-                self.read_ready(number, bytes);
-                continue;
-            };
-            for unit in stretch.unit + 1..stretch.unit + stretch.units {
-                self.ahead.used(Unit(unit));
-            }
-            match self.ahead.want(Unit(stretch.unit), (number, bytes)) {
-                Found::Coming => self.cached_pages += 1,
-                Found::Here => {
-                    self.cached_pages += 1;
-                    self.read_ready(number, bytes);
-                }
-                Found::No => self.fetch(place, stretch.bytes, Owner::Read { job: number, bytes }),
-            }
-        }
-        if self.ahead.follows(offset, offset + len) {
-            self.read_ahead(offset + len);
-        }
-    }
-
-    fn read_ahead(&mut self, offset: u64) {
-        let unit_bytes = self.settings.map_unit_bytes;
-        let from = offset.next_multiple_of(unit_bytes);
-        let end = (from + self.ahead.units() * unit_bytes).min(self.settings.capacity_bytes());
-        if from >= end {
-            return;
-        }
-        for Stretch { unit, units, place, bytes } in self.stretches(from, end - from) {
-            let Some(place) = place else { continue };
-            if !self.ahead.has(Unit(unit)) {
-                (unit..unit + units).for_each(|unit| self.ahead.expect(Unit(unit)));
-                self.fetch(place, bytes, Owner::Ahead { unit, units });
-            }
-        }
-    }
-
-    /// `bytes` of a read are in the device: they cross memory and link.
-    fn read_ready(&mut self, number: u32, bytes: u32) {
-        let in_memory = self.memory.pass(self.engine.now(), u64::from(bytes));
-        let crossed = self.host.send(in_memory, u64::from(bytes));
-        let job = self.jobs.get(number);
-        job.crossed = job.crossed.max(crossed);
-        self.piece_done(number);
-    }
-
-    /// Starts to read `bytes` of the page at `place`.
-    pub fn fetch(&mut self, place: Place, bytes: u64, owner: Owner) {
-        let array = &self.ftl.array;
-        let block = array.block_of(place);
-        let op = Op {
-            kind: OpKind::Read,
-            die: array.die_of(block),
-            plane: array.plane_of(block) % array.planes_a_die,
-            page: array.page_of(place),
-            bytes: self.ftl.carried_bytes(bytes),
-            owner,
-        };
-        self.issue(op);
-    }
-
-    /// Lets firmware prepare `op`, and then its die do it.
-    fn issue(&mut self, op: Op) {
-        self.flash.expect(op.die);
-        let cycles = match op.kind {
-            OpKind::Read => self.settings.firmware_read_cycles,
-            OpKind::Program | OpKind::CopyBack => self.settings.firmware_write_cycles,
-            OpKind::Erase => 0,
-        };
-        if cycles == 0 {
-            self.flash.submit(op, &mut self.engine);
-            return;
-        }
-        let ready = self.processor.firmware(self.engine.now(), cycles).end;
-        let number = self.preparing_free.pop().unwrap_or_else(|| {
-            self.preparing.push(None);
-            self.preparing.len() as u32 - 1
-        });
-        self.preparing[number as usize] = Some(op);
-        self.engine.at(ready, SsdEvent::Issue { op: number });
-    }
-
-    // Writes.
-
-    fn page_bytes(&self) -> u64 {
-        self.settings.page_bytes
-    }
-
-    /// How many flash pages' worth of neighbours a write spans.
-    fn pieces(&mut self, number: u32) -> u32 {
-        let page = self.page_bytes();
-        let job = self.jobs.get(number);
-        ((job.offset + job.len).div_ceil(page) - job.offset / page) as u32
-    }
-
-    /// The bytes of one piece.
-    fn piece_range(&mut self, number: u32, piece: u32) -> std::ops::Range<u64> {
-        let page = self.page_bytes();
-        let job = self.jobs.get(number);
-        let start = (job.offset / page + u64::from(piece)) * page;
-        job.offset.max(start)..(job.offset + job.len).min(start + page)
-    }
-
-    fn piece_bytes(&mut self, number: u32, piece: u32) -> u64 {
-        let range = self.piece_range(number, piece);
-        range.end - range.start
-    }
-
-    fn piece_units(&mut self, number: u32, piece: u32) -> std::ops::Range<u32> {
-        let range = self.piece_range(number, piece);
-        let unit = self.settings.map_unit_bytes;
-        (range.start / unit) as u32..range.end.div_ceil(unit) as u32
-    }
-
-    /// Goes on with a piece: reads the rest of units that it covers in part, from edge `edge` on,
-    /// then stores it.
-    fn write_piece(&mut self, number: u32, piece: u32, edge: u8) {
-        let range = self.piece_range(number, piece);
-        let unit_bytes = self.settings.map_unit_bytes;
-        let first = (edge == 0 && !range.start.is_multiple_of(unit_bytes), range.start);
-        let last_is_other = range.start / unit_bytes != (range.end - 1) / unit_bytes;
-        let last_cut = !range.end.is_multiple_of(unit_bytes);
-        let last_cut = last_cut && (last_is_other || range.start.is_multiple_of(unit_bytes));
-        let last = (edge <= 1 && last_cut, range.end - 1);
-        for (next_edge, (cut, at)) in (1..).zip([first, last]) {
-            let unit = Unit((at / unit_bytes) as u32);
-            if !cut || self.buffer.contains(unit) {
-                continue;
-            }
-            if let Some(place) = self.ftl.find(unit) {
-                self.fetch(place, unit_bytes, Owner::Rest { job: number, piece, next_edge });
-                return;
-            }
-        }
-        if self.buffer.exists() {
-            self.stalled.push_back((number, piece));
-            self.fill_buffer();
-        } else {
-            self.write_through(number, piece);
-        }
-    }
-
-    /// What the units of a piece hold once it is written.
-    fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(Unit, Content)> {
-        let units = self.piece_units(number, piece);
-        let unit_bytes = self.settings.map_unit_bytes;
-        let job = self.jobs.get(number);
-        let Some(buffer) = job.buffer.take() else {
-            return units.map(|unit| (Unit(unit), None)).collect();
-        };
-        let (offset, end) = (job.offset, job.offset + job.len);
-        let mut made = Vec::with_capacity(units.len());
-        for unit in units {
-            let start = u64::from(unit) * unit_bytes;
-            let (from, to) = (start.max(offset), (start + unit_bytes).min(end));
-            let given = &buffer[(from - offset) as usize..(to - offset) as usize];
-            let content = if given.len() as u64 == unit_bytes {
-                given.into()
-            } else {
-                let mut whole = vec![0; unit_bytes as usize];
-                self.copy_out(start, &mut whole);
-                whole[(from - start) as usize..(to - start) as usize].copy_from_slice(given);
-                whole.into_boxed_slice()
-            };
-            made.push((Unit(unit), Some(content)));
-        }
-        self.jobs.get(number).buffer = Some(buffer);
-        made
-    }
-
-    fn write_through(&mut self, number: u32, piece: u32) {
-        let mut units = self.piece_content(number, piece);
-        for (unit, _) in &units {
-            self.ahead.used(*unit);
-        }
-        if self.program(&mut units, None, Owner::Write { job: number }) {
-            return;
-        }
-        self.fail_write(number);
-    }
-
-    /// Writes a page to flash; false when there is no room.
-    fn program(
-        &mut self,
-        units: &mut Vec<(Unit, Content)>,
-        die: Option<u32>,
-        owner: Owner,
-    ) -> bool {
-        let mut ops = std::mem::take(&mut self.ops);
-        let now_ns = self.engine.now().0;
-        let random = self.engine.random();
-        let written = self.ftl.write(units, die, owner, now_ns, random, &mut ops);
-        for op in ops.drain(..) {
-            self.issue(op);
-        }
-        self.ops = ops;
-        self.programming += u64::from(written.is_ok());
-        self.worn_out |= written.is_err();
-        written.is_ok()
-    }
-
-    fn fail_write(&mut self, number: u32) {
-        let why = "the device is worn out: no block takes another page";
-        let job = self.jobs.get(number);
-        job.error.get_or_insert_with(|| io::Error::new(io::ErrorKind::StorageFull, why));
-        self.piece_done(number);
-    }
-
-    /// Takes as many of the waiting pieces into the buffer as it has space for, and makes space.
-    fn fill_buffer(&mut self) {
-        while let Some(&(number, piece)) = self.stalled.front() {
-            let units = self.piece_units(number, piece);
-            let count = units.len() as u64;
-            if !self.buffer.fits(units.map(Unit)) {
-                // As much leaves as waits: what is on its way makes space for the first of them.
-                while self.stalled.len() as u64 * count > self.buffer.leaving() && self.evict() {}
-                if self.buffer.leaving() == 0 && self.worn_out {
-                    self.stalled.pop_front();
-                    self.fail_write(number);
-                    continue;
-                }
-                break;
-            }
-            self.stalled.pop_front();
-            for (unit, content) in self.piece_content(number, piece) {
-                self.ahead.used(unit);
-                self.buffered_pages += u64::from(self.buffer.contains(unit));
-                let home = self.ftl.home(unit);
-                self.buffer.put(unit, content, home);
-            }
-            self.piece_done(number);
-            while let Some(group) = self.buffer.leave_behind() {
-                if !self.send_to_flash(group) {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Sends to flash what a full buffer gives; false when nothing went.
-    fn evict(&mut self) -> bool {
-        let mut went = false;
-        for group in self.buffer.make_space() {
-            went |= self.send_to_flash(group);
-        }
-        went
-    }
-
-    /// Programs a group of the buffer; one that flash does not take stays.
-    fn send_to_flash(&mut self, mut group: Group) -> bool {
-        let units = group.units.len() as u32;
-        let owner = Owner::Buffer { units };
-        let sent = self.program(&mut group.units, group.die, owner);
-        if !sent {
-            self.buffer.keep(group);
-        }
-        sent
-    }
-
-    /// Sends all that a flush waits for to flash.
-    fn drain(&mut self) {
-        if self.flushes.is_empty() {
-            return;
-        }
-        while !self.worn_out {
-            let Some(group) = self.buffer.drain() else { break };
-            self.send_to_flash(group);
-        }
-        let stuck = self.worn_out && self.buffer.leaving() == 0;
-        let settled = self.programming == 0 && self.stalled.is_empty();
-        if settled && (self.buffer.is_empty() || stuck) {
-            for number in std::mem::take(&mut self.flushes) {
-                if !self.buffer.is_empty() {
-                    let why = "the device is worn out: its buffer cannot be written";
-                    let error = io::Error::new(io::ErrorKind::StorageFull, why);
-                    self.jobs.get(number).error = Some(error);
-                }
-                self.tell(number, self.engine.now());
-            }
-        }
-    }
-
-    /// Gives up whole units in the range.
-    fn trim(&mut self, offset: u64, len: u64) {
-        if self.settings.trim == 0 {
-            return;
-        }
-        let unit = self.settings.map_unit_bytes;
-        for number in offset.div_ceil(unit)..(offset + len) / unit {
-            let unit = Unit(number as u32);
-            self.buffer.drop_unit(unit);
-            self.ahead.used(unit);
-            self.ftl.forget(unit);
-        }
-    }
-
-    // Ends.
 
     fn flash_done(&mut self, owner: Owner) {
         match owner {

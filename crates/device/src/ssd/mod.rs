@@ -1,8 +1,8 @@
 //! A modelled SSD, in an I/O's way down.
 //!
 //! ```text
-//!   host       link, queue of commands                        host.rs
-//!   cache      write buffer, read-ahead                       cache/
+//!   host       link, queue of commands                        host.rs controller.rs
+//!   cache      write buffer, read-ahead                       reads.rs writes.rs cache/
 //!   ftl        page map, collection, wear                     ftl.rs gc.rs wear.rs
 //!   nand       what flash holds; dies and channels            nand/
 //!   processor, memory     serve all of them, and programs     processor.rs memory.rs program.rs
@@ -20,7 +20,9 @@ mod memory;
 pub(crate) mod nand;
 mod processor;
 mod program;
+mod reads;
 mod wear;
+mod writes;
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Flash memory: what it holds ([`array`]) and how long it takes ([`timing`]).
+//! Flash memory: what it holds ([`mod@array`]) and how long it takes ([`timing`]).
 //!
 //! The two are apart on purpose. What is where changes at once, when the translation layer decides;
 //! the time for it is then spent by operations that queue at their die in the order of those

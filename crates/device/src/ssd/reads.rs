@@ -1,0 +1,150 @@
+//! A read's way: which stretches lie on which pages, what is here already, and what flash must give.
+
+use crate::ssd::cache::Found;
+use crate::ssd::controller::{Controller, Stretch};
+use crate::ssd::nand::timing::{Op, OpKind};
+use crate::ssd::nand::{Place, Unit};
+use crate::ssd::{Owner, SsdEvent};
+
+impl Controller {
+    /// `offset..offset + len` as stretches that lie on one flash page each, or on none.
+    pub fn stretches(&self, offset: u64, len: u64) -> Vec<Stretch> {
+        let unit_bytes = self.settings.map_unit_bytes;
+        let end = offset + len;
+        let mut found: Vec<Stretch> = Vec::new();
+        for number in offset / unit_bytes..end.div_ceil(unit_bytes) {
+            let unit = Unit(number as u32);
+            let start = number * unit_bytes;
+            let bytes = end.min(start + unit_bytes) - offset.max(start);
+            let place = if self.buffer.contains(unit) { None } else { self.ftl.find(unit) };
+            let page = |place: Place| place.0 / self.ftl.array.units_a_page;
+            match found.last_mut() {
+                Some(last) if last.place.zip(place).is_some_and(|(a, b)| page(a) == page(b)) => {
+                    last.units += 1;
+                    last.bytes += bytes;
+                }
+                _ => found.push(Stretch { unit: unit.0, units: 1, place, bytes }),
+            }
+        }
+        found
+    }
+
+    /// Copies what is stored at `offset` on into `out`; zeros where nothing is.
+    pub fn copy_out(&self, offset: u64, out: &mut [u8]) {
+        let unit_bytes = self.settings.map_unit_bytes;
+        let mut done = 0;
+        while done < out.len() {
+            let at = offset + done as u64;
+            let from = (at % unit_bytes) as usize;
+            let count = (unit_bytes as usize - from).min(out.len() - done);
+            let unit = Unit((at / unit_bytes) as u32);
+            let target = &mut out[done..done + count];
+            match self.content(unit) {
+                Some(content) => target.copy_from_slice(&content[from..from + count]),
+                None => target.fill(0),
+            }
+            done += count;
+        }
+    }
+
+    pub(super) fn content(&self, unit: Unit) -> Option<&[u8]> {
+        if let Some(content) = self.buffer.content(unit) {
+            return content;
+        }
+        self.ftl.find(unit).and_then(|place| self.ftl.array.content(place))
+    }
+
+    pub(super) fn read(&mut self, number: u32) {
+        let job = self.jobs.get(number);
+        let (offset, len) = (job.offset, job.len);
+        if let Some(mut buffer) = job.buffer.take() {
+            self.copy_out(offset, &mut buffer);
+            self.jobs.get(number).buffer = Some(buffer);
+        }
+        let stretches = self.stretches(offset, len);
+        self.jobs.get(number).remaining = stretches.len() as u32;
+        for stretch in &stretches {
+            let bytes = stretch.bytes as u32;
+            let Some(place) = stretch.place else {
+                self.cached_pages += u64::from(self.buffer.contains(Unit(stretch.unit)));
+                self.read_ready(number, bytes);
+                continue;
+            };
+            for unit in stretch.unit + 1..stretch.unit + stretch.units {
+                self.ahead.used(Unit(unit));
+            }
+            match self.ahead.want(Unit(stretch.unit), (number, bytes)) {
+                Found::Coming => self.cached_pages += 1,
+                Found::Here => {
+                    self.cached_pages += 1;
+                    self.read_ready(number, bytes);
+                }
+                Found::No => self.fetch(place, stretch.bytes, Owner::Read { job: number, bytes }),
+            }
+        }
+        if self.ahead.follows(offset, offset + len) {
+            self.read_ahead(offset + len);
+        }
+    }
+
+    pub(super) fn read_ahead(&mut self, offset: u64) {
+        let unit_bytes = self.settings.map_unit_bytes;
+        let from = offset.next_multiple_of(unit_bytes);
+        let end = (from + self.ahead.units() * unit_bytes).min(self.settings.capacity_bytes());
+        if from >= end {
+            return;
+        }
+        for Stretch { unit, units, place, bytes } in self.stretches(from, end - from) {
+            let Some(place) = place else { continue };
+            if !self.ahead.has(Unit(unit)) {
+                (unit..unit + units).for_each(|unit| self.ahead.expect(Unit(unit)));
+                self.fetch(place, bytes, Owner::Ahead { unit, units });
+            }
+        }
+    }
+
+    /// `bytes` of a read are in the device: they cross memory and link.
+    pub(super) fn read_ready(&mut self, number: u32, bytes: u32) {
+        let in_memory = self.memory.pass(self.engine.now(), u64::from(bytes));
+        let crossed = self.host.send(in_memory, u64::from(bytes));
+        let job = self.jobs.get(number);
+        job.crossed = job.crossed.max(crossed);
+        self.piece_done(number);
+    }
+
+    /// Starts to read `bytes` of the page at `place`.
+    pub fn fetch(&mut self, place: Place, bytes: u64, owner: Owner) {
+        let array = &self.ftl.array;
+        let block = array.block_of(place);
+        let op = Op {
+            kind: OpKind::Read,
+            die: array.die_of(block),
+            plane: array.plane_of(block) % array.planes_a_die,
+            page: array.page_of(place),
+            bytes: self.ftl.carried_bytes(bytes),
+            owner,
+        };
+        self.issue(op);
+    }
+
+    /// Lets firmware prepare `op`, and then its die do it.
+    pub(super) fn issue(&mut self, op: Op) {
+        self.flash.expect(op.die);
+        let cycles = match op.kind {
+            OpKind::Read => self.settings.firmware_read_cycles,
+            OpKind::Program | OpKind::CopyBack => self.settings.firmware_write_cycles,
+            OpKind::Erase => 0,
+        };
+        if cycles == 0 {
+            self.flash.submit(op, &mut self.engine);
+            return;
+        }
+        let ready = self.processor.firmware(self.engine.now(), cycles).end;
+        let number = self.preparing_free.pop().unwrap_or_else(|| {
+            self.preparing.push(None);
+            self.preparing.len() as u32 - 1
+        });
+        self.preparing[number as usize] = Some(op);
+        self.engine.at(ready, SsdEvent::Issue { op: number });
+    }
+}

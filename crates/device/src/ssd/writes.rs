@@ -1,0 +1,222 @@
+//! A write's way: pieces of a flash page each, through the write buffer or straight to flash.
+
+use std::io;
+
+use crate::ssd::Owner;
+use crate::ssd::cache::Group;
+use crate::ssd::controller::Controller;
+use crate::ssd::nand::Unit;
+use crate::ssd::nand::array::Content;
+
+impl Controller {
+    pub(super) fn page_bytes(&self) -> u64 {
+        self.settings.page_bytes
+    }
+
+    /// How many flash pages' worth of neighbours a write spans.
+    pub(super) fn pieces(&mut self, number: u32) -> u32 {
+        let page = self.page_bytes();
+        let job = self.jobs.get(number);
+        ((job.offset + job.len).div_ceil(page) - job.offset / page) as u32
+    }
+
+    /// The bytes of one piece.
+    pub(super) fn piece_range(&mut self, number: u32, piece: u32) -> std::ops::Range<u64> {
+        let page = self.page_bytes();
+        let job = self.jobs.get(number);
+        let start = (job.offset / page + u64::from(piece)) * page;
+        job.offset.max(start)..(job.offset + job.len).min(start + page)
+    }
+
+    pub(super) fn piece_bytes(&mut self, number: u32, piece: u32) -> u64 {
+        let range = self.piece_range(number, piece);
+        range.end - range.start
+    }
+
+    pub(super) fn piece_units(&mut self, number: u32, piece: u32) -> std::ops::Range<u32> {
+        let range = self.piece_range(number, piece);
+        let unit = self.settings.map_unit_bytes;
+        (range.start / unit) as u32..range.end.div_ceil(unit) as u32
+    }
+
+    /// Goes on with a piece: reads the rest of units that it covers in part, from edge `edge` on,
+    /// then stores it.
+    pub(super) fn write_piece(&mut self, number: u32, piece: u32, edge: u8) {
+        let range = self.piece_range(number, piece);
+        let unit_bytes = self.settings.map_unit_bytes;
+        let first = (edge == 0 && !range.start.is_multiple_of(unit_bytes), range.start);
+        let last_is_other = range.start / unit_bytes != (range.end - 1) / unit_bytes;
+        let last_cut = !range.end.is_multiple_of(unit_bytes);
+        let last_cut = last_cut && (last_is_other || range.start.is_multiple_of(unit_bytes));
+        let last = (edge <= 1 && last_cut, range.end - 1);
+        for (next_edge, (cut, at)) in (1..).zip([first, last]) {
+            let unit = Unit((at / unit_bytes) as u32);
+            if !cut || self.buffer.contains(unit) {
+                continue;
+            }
+            if let Some(place) = self.ftl.find(unit) {
+                self.fetch(place, unit_bytes, Owner::Rest { job: number, piece, next_edge });
+                return;
+            }
+        }
+        if self.buffer.exists() {
+            self.stalled.push_back((number, piece));
+            self.fill_buffer();
+        } else {
+            self.write_through(number, piece);
+        }
+    }
+
+    /// What the units of a piece hold once it is written.
+    pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(Unit, Content)> {
+        let units = self.piece_units(number, piece);
+        let unit_bytes = self.settings.map_unit_bytes;
+        let job = self.jobs.get(number);
+        let Some(buffer) = job.buffer.take() else {
+            return units.map(|unit| (Unit(unit), None)).collect();
+        };
+        let (offset, end) = (job.offset, job.offset + job.len);
+        let mut made = Vec::with_capacity(units.len());
+        for unit in units {
+            let start = u64::from(unit) * unit_bytes;
+            let (from, to) = (start.max(offset), (start + unit_bytes).min(end));
+            let given = &buffer[(from - offset) as usize..(to - offset) as usize];
+            let content = if given.len() as u64 == unit_bytes {
+                given.into()
+            } else {
+                let mut whole = vec![0; unit_bytes as usize];
+                self.copy_out(start, &mut whole);
+                whole[(from - start) as usize..(to - start) as usize].copy_from_slice(given);
+                whole.into_boxed_slice()
+            };
+            made.push((Unit(unit), Some(content)));
+        }
+        self.jobs.get(number).buffer = Some(buffer);
+        made
+    }
+
+    pub(super) fn write_through(&mut self, number: u32, piece: u32) {
+        let mut units = self.piece_content(number, piece);
+        for (unit, _) in &units {
+            self.ahead.used(*unit);
+        }
+        if self.program(&mut units, None, Owner::Write { job: number }) {
+            return;
+        }
+        self.fail_write(number);
+    }
+
+    /// Writes a page to flash; false when there is no room.
+    pub(super) fn program(
+        &mut self,
+        units: &mut Vec<(Unit, Content)>,
+        die: Option<u32>,
+        owner: Owner,
+    ) -> bool {
+        let mut ops = std::mem::take(&mut self.ops);
+        let now_ns = self.engine.now().0;
+        let random = self.engine.random();
+        let written = self.ftl.write(units, die, owner, now_ns, random, &mut ops);
+        for op in ops.drain(..) {
+            self.issue(op);
+        }
+        self.ops = ops;
+        self.programming += u64::from(written.is_ok());
+        self.worn_out |= written.is_err();
+        written.is_ok()
+    }
+
+    pub(super) fn fail_write(&mut self, number: u32) {
+        let why = "the device is worn out: no block takes another page";
+        let job = self.jobs.get(number);
+        job.error.get_or_insert_with(|| io::Error::new(io::ErrorKind::StorageFull, why));
+        self.piece_done(number);
+    }
+
+    /// Takes as many of the waiting pieces into the buffer as it has space for, and makes space.
+    pub(super) fn fill_buffer(&mut self) {
+        while let Some(&(number, piece)) = self.stalled.front() {
+            let units = self.piece_units(number, piece);
+            let count = units.len() as u64;
+            if !self.buffer.fits(units.map(Unit)) {
+                // As much leaves as waits: what is on its way makes space for the first of them.
+                while self.stalled.len() as u64 * count > self.buffer.leaving() && self.evict() {}
+                if self.buffer.leaving() == 0 && self.worn_out {
+                    self.stalled.pop_front();
+                    self.fail_write(number);
+                    continue;
+                }
+                break;
+            }
+            self.stalled.pop_front();
+            for (unit, content) in self.piece_content(number, piece) {
+                self.ahead.used(unit);
+                self.buffered_pages += u64::from(self.buffer.contains(unit));
+                let home = self.ftl.home(unit);
+                self.buffer.put(unit, content, home);
+            }
+            self.piece_done(number);
+            while let Some(group) = self.buffer.leave_behind() {
+                if !self.send_to_flash(group) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Sends to flash what a full buffer gives; false when nothing went.
+    pub(super) fn evict(&mut self) -> bool {
+        let mut went = false;
+        for group in self.buffer.make_space() {
+            went |= self.send_to_flash(group);
+        }
+        went
+    }
+
+    /// Programs a group of the buffer; one that flash does not take stays.
+    pub(super) fn send_to_flash(&mut self, mut group: Group) -> bool {
+        let units = group.units.len() as u32;
+        let owner = Owner::Buffer { units };
+        let sent = self.program(&mut group.units, group.die, owner);
+        if !sent {
+            self.buffer.keep(group);
+        }
+        sent
+    }
+
+    /// Sends all that a flush waits for to flash.
+    pub(super) fn drain(&mut self) {
+        if self.flushes.is_empty() {
+            return;
+        }
+        while !self.worn_out {
+            let Some(group) = self.buffer.drain() else { break };
+            self.send_to_flash(group);
+        }
+        let stuck = self.worn_out && self.buffer.leaving() == 0;
+        let settled = self.programming == 0 && self.stalled.is_empty();
+        if settled && (self.buffer.is_empty() || stuck) {
+            for number in std::mem::take(&mut self.flushes) {
+                if !self.buffer.is_empty() {
+                    let why = "the device is worn out: its buffer cannot be written";
+                    let error = io::Error::new(io::ErrorKind::StorageFull, why);
+                    self.jobs.get(number).error = Some(error);
+                }
+                self.tell(number, self.engine.now());
+            }
+        }
+    }
+    /// Gives up whole units in the range.
+    pub(super) fn trim(&mut self, offset: u64, len: u64) {
+        if self.settings.trim == 0 {
+            return;
+        }
+        let unit = self.settings.map_unit_bytes;
+        for number in offset.div_ceil(unit)..(offset + len) / unit {
+            let unit = Unit(number as u32);
+            self.buffer.drop_unit(unit);
+            self.ahead.used(unit);
+            self.ftl.forget(unit);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The other presets do what their sources say.
+
+mod common;
+
+use common::{close, closed_loop, random, sequential, ssd, throughput};
+use device::device::{Command, Device};
+use device::request::RequestKind::{Read, Write};
+use storage::Buffer;
+use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+
+/// NVMeVirt's 970 Pro: the link bounds reads in order, programs bound writes, and a lone read of
+/// 4 KiB takes firmware, sensing, channel and link.
+#[test]
+fn nvme() {
+    let mut nvme = ssd("nvme", &["blocks_a_plane=64"]);
+    let total = 512 << 20;
+    nvme.precondition(total);
+    let ended = closed_loop(&mut nvme, sequential(Read, 128 << 10, total), 32);
+    close("in order, bytes/s", throughput(&ended), 3.36e9, 0.01);
+
+    let mut nvme = ssd("nvme", &["blocks_a_plane=64"]);
+    nvme.precondition(total);
+    let ended = closed_loop(&mut nvme, random(Read, 4096, total, 2_000, 1), 1);
+    let alone = 8_500.0 + 36_000.0 + 4096.0 / 0.8 + 2.0 * 4096.0 / 12.8 + 4096.0 / 3.36;
+    close("4 KiB alone, ns", nvme.now().0 as f64 / ended.len() as f64, alone, 0.01);
+
+    let mut nvme = ssd("nvme", &["blocks_a_plane=64"]);
+    let ended = closed_loop(&mut nvme, sequential(Write, 128 << 10, total), 32);
+    // Sixteen dies program 32 KiB in 185 us, and take in the next in 41 us before.
+    let flash = 16.0 * 32_768e9 / (185_000.0 + 32_768.0 / 0.8);
+    close("writes in order, bytes/s", throughput(&ended), flash, 0.02);
+}
+
+/// Reads all of its data, a few hundred pages at a time, and answers when it has.
+struct Scan {
+    bytes: u64,
+    next: u64,
+    left: u64,
+    request: Option<RequestId>,
+}
+
+const STEP: u64 = 64 << 10;
+
+impl Scan {
+    fn read(&mut self, inside: &mut dyn Inside, buffer: Buffer) {
+        if self.next < self.bytes {
+            inside.read(0, self.next, buffer);
+            self.next += STEP;
+        }
+    }
+}
+
+impl Program for Scan {
+    fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
+        offset >= self.bytes
+    }
+
+    fn request(&mut self, id: RequestId, _: HostRequest<'_>, inside: &mut dyn Inside) {
+        (self.request, self.left) = (Some(id), self.bytes / STEP);
+        for _ in 0..64 {
+            self.read(inside, Buffer::new(STEP as usize));
+        }
+    }
+
+    fn wake(&mut self, wake: Wake, inside: &mut dyn Inside) {
+        let Wake::Read { buffer, .. } = wake else { unreachable!("it does no work") };
+        self.left -= 1;
+        self.read(inside, buffer);
+        if self.left == 0 {
+            inside.answer(self.request.take().expect("asked"), Ok(Buffer::new(8192)));
+        }
+    }
+}
+
+/// 3.2 GB/s inside, 750 MB/s outside (ISC for Hadoop 2.1).
+#[test]
+fn isc() {
+    let bytes = 256 << 20;
+    let settings = ["blocks_a_plane=64"];
+    let mut isc = ssd("isc", &settings);
+    isc.precondition(bytes);
+    let ended = closed_loop(&mut isc, sequential(Read, 128 << 10, bytes), 32);
+    close("outside, bytes/s", throughput(&ended), 750e6, 0.01);
+
+    let mut isc = ssd("isc", &settings);
+    isc.precondition(bytes);
+    isc.attach(Box::new(Scan { bytes, next: 0, left: 0, request: None }));
+    let (kind, len) = (Read, 8192);
+    isc.submit(isc.now(), Command { id: 1, kind, offset: bytes, len, buffer: None });
+    while isc.advance() {}
+    let done = isc.completed().expect("it ends");
+    close("inside, bytes/s", bytes as f64 * 1e9 / done.at.0 as f64, 3.2e9, 0.02);
+}
