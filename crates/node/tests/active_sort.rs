@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use node::active_sort::descriptor::{Chunk, Command, Descriptor, Extent, MergeId};
-use node::active_sort::{ActiveSort, Policy, Settings};
+use node::active_sort::{ActiveSort, Asking, Policy, Settings};
 use node::run::Runner;
 use proptest::prelude::*;
 use sort::key::OrderSpec;
@@ -189,7 +189,8 @@ impl Work {
 }
 
 fn settings(policy: Policy) -> Settings {
-    Settings { chunk_pages: 3, output_pages: 2, page_bytes: Some(1024), policy }
+    let asking = Asking::BeforeStep;
+    Settings { chunk_pages: 3, output_pages: 2, page_bytes: Some(1024), policy, asking }
 }
 
 fn runner(device: &Arc<dyn Storage>, settings: Settings) -> Runner<ActiveSort> {
@@ -277,6 +278,7 @@ proptest! {
             output_pages: 1 + random.index(3),
             page_bytes: Some(512 << random.index(3)),
             policy,
+            asking: if random.one_in(2) { Asking::BeforeStep } else { Asking::AfterStep },
         };
         let mut runner = runner(&device, settings);
         let works: Vec<Work> = (0..merges as u64).map(|number| {

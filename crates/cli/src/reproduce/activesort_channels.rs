@@ -4,7 +4,7 @@
 use node::active_sort::{Policy, Settings};
 
 use super::active_data::{Data, Keys};
-use super::activesort_throughput::{Measured, PAPER_RAW_READ, jasmine, measure};
+use super::activesort_throughput::{Measured, PAPER_RAW_READ, firmware, jasmine, measure};
 use super::{Lab, Outcome, Plot, Section};
 use crate::failure::Failure;
 
@@ -33,7 +33,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
     let one = |policy, keys, gap_bytes, chunk_pages| -> Result<Measured, Failure> {
         lab.go_on()?;
         let data = Data { keys, gap_bytes, ..Data::new(bytes, RECORD_BYTES, 4) };
-        let settings = Settings { policy, chunk_pages, ..Settings::default() };
+        let settings = Settings { policy, chunk_pages, ..firmware() };
         let measured = measure(&profile, settings, data)?;
         lab.progress.advance(bytes);
         Ok(measured)

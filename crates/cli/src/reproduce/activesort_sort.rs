@@ -9,12 +9,11 @@
 //! ```
 
 use device::ssd::Ssd;
-use node::active_sort::Settings;
 
 use super::active_data::{CHUNKS, Data, program, read_merged};
 use super::active_host::{CacheSize, Content, Host, nanoseconds};
 use super::active_swap::Swap;
-use super::activesort_throughput::jasmine;
+use super::activesort_throughput::{firmware, jasmine};
 use super::{Lab, Outcome, Plot, Section};
 use crate::failure::Failure;
 
@@ -120,7 +119,7 @@ impl Case {
     /// what it writes.
     fn host(&self, heap: u64, content: Option<Content>) -> Result<Host, Failure> {
         let mut ssd = Ssd::new(&jasmine()?, 1).map_err(|e| Failure::Error(e.to_string()))?;
-        ssd.attach(program(Settings::default()));
+        ssd.attach(program(firmware()));
         let memory_bytes = self.scaled(self.memory);
         let free = memory_bytes.saturating_sub(self.scaled(SYSTEM_BYTES) + heap);
         let cache = CacheSize { bytes: free.max(memory_bytes / 20), memory_bytes };

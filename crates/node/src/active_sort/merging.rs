@@ -172,27 +172,31 @@ impl Merge {
         }
     }
 
-    /// Does all that can be done now but reading pages. `token` names the work, if there is any;
-    /// returns whether there is.
-    pub(super) fn go_on(&mut self, token: u64, inside: &mut dyn Inside) -> bool {
+    /// Ends, starts and answers what can be.
+    pub(super) fn settle(&mut self, inside: &mut dyn Inside) {
         self.end_if_nothing_is_under_way(inside);
-        if self.running.is_none() {
-            if self.reads.is_empty() || self.closed {
-                return false;
-            }
-            if let Err(error) = self.start(inside) {
-                self.fail(&error, inside);
-                return false;
-            }
+        if self.running.is_none()
+            && !self.reads.is_empty()
+            && !self.closed
+            && let Err(error) = self.start(inside)
+        {
+            self.fail(&error, inside);
         }
         self.answer_what_is_ready(inside);
+    }
+
+    /// Takes the next step if there is one to take, whose work is named `token`; returns whether
+    /// there is.
+    pub(super) fn go_on(&mut self, token: u64, inside: &mut dyn Inside) -> bool {
         match self.step(token, inside) {
             Ok(work) => {
-                let all_read = self.running.as_ref().is_some_and(|running| {
-                    running.start >= self.descriptor.total_bytes() && self.reads.is_empty()
-                });
-                if all_read {
-                    self.running.as_mut().expect("just seen").ending = true;
+                let total = self.descriptor.total_bytes();
+                let no_reads = self.reads.is_empty();
+                if let Some(running) = &mut self.running
+                    && running.start >= total
+                    && no_reads
+                {
+                    running.ending = true;
                     self.end_if_nothing_is_under_way(inside);
                 }
                 work

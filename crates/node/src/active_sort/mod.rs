@@ -56,12 +56,27 @@ pub struct Settings {
     pub page_bytes: Option<u32>,
     /// Which page to read next.
     pub policy: Policy,
+    /// When to ask for it.
+    pub asking: Asking,
+}
+
+/// When pages are asked for, as soon as there is room and their channel is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asking {
+    /// Before the next step: what a page takes of the processor is little, and flash need not wait
+    /// for the merge of another page.
+    #[default]
+    BeforeStep,
+    /// After it: firmware that merges in the path of the host's reads, and prefetches when that is
+    /// done.
+    AfterStep,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let policy = Policy::SkipBusy;
-        Settings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy }
+        let asking = Asking::BeforeStep;
+        Settings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy, asking }
     }
 }
 
@@ -180,7 +195,7 @@ impl ActiveSort {
             .find(|merge| overlap(merge.descriptor().interface.bytes(), range.clone()))
     }
 
-    /// Lets every merge do what it can, and reads pages until no merge wants one more.
+    /// Lets every merge do what it can.
     fn go_on(&mut self, inside: &mut dyn Inside) {
         let mut ids: Vec<MergeId> = self.merges.keys().copied().collect();
         let turn = self.first.map_or(0, |first| ids.partition_point(|id| *id <= first));
@@ -188,25 +203,44 @@ impl ActiveSort {
         ids.rotate_left(turn);
         self.first = ids.first().copied();
         for id in &ids {
-            let merge = self.merges.get_mut(id).expect("just listed");
-            if merge.go_on(self.tokens, inside) {
-                self.works.insert(self.tokens, *id);
-                self.tokens += 1;
+            self.merges.get_mut(id).expect("just listed").settle(inside);
+        }
+        match self.settings.asking {
+            Asking::BeforeStep => {
+                self.ask(&ids, inside);
+                self.step(&ids, inside);
             }
-            if merge.gone() {
-                self.merges.remove(id);
+            Asking::AfterStep => {
+                self.step(&ids, inside);
+                self.ask(&ids, inside);
             }
         }
-        let mut wanting = ids;
+        self.merges.retain(|_, merge| !merge.gone());
+    }
+
+    /// Asks for pages until no merge wants one more.
+    fn ask(&mut self, ids: &[MergeId], inside: &mut dyn Inside) {
+        let mut wanting = ids.to_vec();
         while !wanting.is_empty() {
             wanting.retain(|id| {
-                let Some(merge) = self.merges.get_mut(id) else { return false };
+                let merge = self.merges.get_mut(id).expect("still there");
                 let idle = self.pages.is_empty();
                 let Some(chunk) = merge.read_page(self.tokens, idle, inside) else { return false };
                 self.pages.insert(self.tokens, PageOf { merge: *id, chunk });
                 self.tokens += 1;
                 true
             });
+        }
+    }
+
+    /// Lets every merge take a step that has one to take.
+    fn step(&mut self, ids: &[MergeId], inside: &mut dyn Inside) {
+        for id in ids {
+            let merge = self.merges.get_mut(id).expect("still there");
+            if merge.go_on(self.tokens, inside) {
+                self.works.insert(self.tokens, *id);
+                self.tokens += 1;
+            }
         }
     }
 }
