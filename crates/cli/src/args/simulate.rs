@@ -245,9 +245,9 @@ pub struct TraceArgs {
 ///
 /// Copies the inputs onto the device, sorts them there with the engine of `merganser sort`, unchanged,
 /// and copies the result out, checked. Prints the virtual seconds that the sort took and what the
-/// device did; copying in and out is not counted. One thread sorts, with helpers that read ahead and
-/// write behind: who of them comes first is this machine's doing, so that virtual time may differ by
-/// a percent from run to run.
+/// device did; copying in and out is not counted, and the host's processor takes no time. One thread
+/// sorts: a merge takes the same virtual time on every run. Distributing has threads of its own, whose
+/// order is this machine's doing, so that it may differ by some percent.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 #[command(after_help = "\

@@ -137,27 +137,21 @@ fn latencies(results: &Results) -> String {
     let series: Vec<Series> = present.iter().map(|(name, class)| curve(name, class)).collect();
     let axes = ["latency, us (logarithmic)".to_owned(), "% of requests within it".to_owned()];
     let plot = Plot::Lines { title: "Latency".to_owned(), axes, series };
-    let heads: String = PERCENTILES.iter().map(|(_, name)| format!("<th>{name}</th>")).collect();
-    let rows: String = present
-        .iter()
-        .map(|(name, class)| {
-            let latency = &class.latency;
-            let cell = |ns: f64| format!("<td>{}</td>", text::seconds(ns / 1e9));
-            let shares: String = PERCENTILES
-                .iter()
-                .map(|(share, _)| cell(latency.percentile(*share) as f64))
-                .collect();
-            format!(
-                "<tr><th>{name}</th><td>{}</td>{}{}{shares}</tr>\n",
-                text::count(class.requests),
-                cell(latency.mean()),
-                cell(latency.min() as f64)
-            )
-        })
-        .collect();
+    let heads: String = present.iter().map(|(name, _)| format!("<th>{name}</th>")).collect();
+    let row = |name: &str, figure: &dyn Fn(&Class) -> String| {
+        let cells = present.iter().map(|(_, class)| format!("<td>{}</td>", figure(class)));
+        format!("<tr><th>{name}</th>{}</tr>\n", cells.collect::<String>())
+    };
+    let seconds = |ns: f64| text::seconds(ns / 1e9);
+    let mut rows = row("requests", &|class| text::count(class.requests));
+    rows += &row("mean", &|class| seconds(class.latency.mean()));
+    rows += &row("min", &|class| seconds(class.latency.min() as f64));
+    for (share, name) in PERCENTILES {
+        rows += &row(name, &|class| seconds(class.latency.percentile(share) as f64));
+    }
     format!(
-        "<section>\n<h2>Latency</h2>\n<div class=\"plot\">{}</div>\n<table>\n<thead><tr><th></th><th>requests</th>\
-         <th>mean</th><th>min</th>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n",
+        "<section>\n<h2>Latency</h2>\n<div class=\"plot\">{}</div>\n<table>\n<thead><tr><th></th>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n</section>\n",
         plot.svg()
     )
 }
