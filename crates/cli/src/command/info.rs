@@ -45,6 +45,13 @@ fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
 }
 
 fn run_file(typed: &InfoArgs) -> Result<Facts, Failure> {
+    if typed.path.extension().is_some_and(|extension| extension == "buckets") {
+        let path = typed.path.display();
+        return Err(format!(
+            "{path}: holds buckets of a view, which say nothing alone; name the view's folder"
+        )
+        .into());
+    }
     let run = open_run(&typed.path)?;
     if typed.verify {
         run.verify_all(|_| {})?;

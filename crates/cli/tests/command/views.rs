@@ -131,6 +131,10 @@ fn a_view_is_verified_and_described() {
         .expect("a run");
     let info = prints(dir.path(), &["info", &format!("v.view/{run}")]);
     assert!(String::from_utf8(info).expect("UTF-8").contains("kind          run\n"));
+    let words = ["sort", "copy", "--view", "b.view", "--strategy", "distribute", "--memory", "16M"];
+    prints(dir.path(), &words);
+    let error = fails(dir.path(), &["info", "b.view/000000.buckets"]);
+    assert!(error.ends_with("say nothing alone; name the view's folder"), "{error}");
     let error = fails(dir.path(), &["verify", "v.view", "-n"]);
     assert_eq!(error, "v.view: a view has a format and key of its own; leave out yours");
 }
