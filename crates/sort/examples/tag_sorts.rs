@@ -17,7 +17,7 @@ fn main() {
     let count = millions * 1_000_000;
     for (name, tags) in [("uniform", uniform(count)), ("text", text(count))] {
         let rivals: [(&str, &Sorter); 4] = [
-            ("radix to cache size, then unstable", &|tags, scratch| sort(tags, scratch, 1)),
+            ("radix to cache size, then short_sort", &|tags, scratch| sort(tags, scratch, 1)),
             ("the same, 2 threads", &|tags, scratch| sort(tags, scratch, 2)),
             ("std unstable", &|tags, _| tags.sort_unstable()),
             ("LSD radix, 8 passes of 8 bits", &least_significant_digit),

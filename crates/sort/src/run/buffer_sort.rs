@@ -8,8 +8,8 @@
 //! The first radix pass needs no scratch, because it is the extraction itself: a first walk over the
 //! records counts the tags of each bucket, a second one writes every tag into its own. Buckets that
 //! are still larger than the cache are parted further by in-place passes (American flag: McIlroy,
-//! Bostic, McIlroy, *Engineering Radix Sort*, 1993), small ones by the standard library's sort. Both
-//! are unstable, which does not matter: a tag's low bits are its record's number, so no two tags are
+//! Bostic, McIlroy, *Engineering Radix Sort*, 1993), small ones by `short_sort`. The former is
+//! unstable, which does not matter: a tag's low bits are its record's number, so no two tags are
 //! equal, and equal keys keep their input order.
 //!
 //! In place, the tags are then cut down to record numbers, in their own memory, and [`permute()`]
