@@ -1,0 +1,75 @@
+package io.merganser.hadoop.config;
+
+/** The names of all settings, and what they are when nobody set them. */
+public final class Keys {
+  /** Whether map tasks defer their merge where they can. Read by map tasks. */
+  public static final String DEFER = "merganser.shuffle.defer";
+
+  /** The default of {@link #DEFER}. */
+  public static final boolean DEFAULT_DEFER = true;
+
+  /** Least average bytes of a record, key and value, for which a map task defers its merge. */
+  public static final String MIN_RECORD_BYTES = "merganser.shuffle.defer.min-record-bytes";
+
+  /** The default of {@link #MIN_RECORD_BYTES}. */
+  public static final long DEFAULT_MIN_RECORD_BYTES = 0;
+
+  /** Least average bytes of a spill's segment for which a map task defers its merge. */
+  public static final String MIN_SEGMENT_BYTES = "merganser.shuffle.defer.min-segment-bytes";
+
+  /** The default of {@link #MIN_SEGMENT_BYTES}. */
+  public static final long DEFAULT_MIN_SEGMENT_BYTES = 64 << 10;
+
+  /** Least spills for which a map task defers its merge; fewer than two are never deferred. */
+  public static final String MIN_SPILLS = "merganser.shuffle.defer.min-spills";
+
+  /** The default of {@link #MIN_SPILLS}. */
+  public static final int DEFAULT_MIN_SPILLS = 2;
+
+  /** Most spills for which a map task defers its merge. */
+  public static final String MAX_SPILLS = "merganser.shuffle.defer.max-spills";
+
+  /** The default of {@link #MAX_SPILLS}. */
+  public static final int DEFAULT_MAX_SPILLS = 64;
+
+  /**
+   * Followed by the name of a comparator class: the fields of its keys, which {@code
+   * io.merganser.hadoop.order.KeyOrder} explains.
+   */
+  public static final String ORDER_PREFIX = "merganser.shuffle.order.";
+
+  /** Path of the merge process's Unix socket; empty for merges in Java. Read by NodeManagers. */
+  public static final String SOCKET = "merganser.shuffle.socket";
+
+  /** Bytes of memory that all merges of a NodeManager together may take. */
+  public static final String SERVICE_MEMORY = "merganser.shuffle.service.memory-bytes";
+
+  /** The default of {@link #SERVICE_MEMORY}. */
+  public static final long DEFAULT_SERVICE_MEMORY = 256 << 20;
+
+  /** Merges that a NodeManager runs at once; fetches beyond them are asked to come again. */
+  public static final String SERVICE_MERGES = "merganser.shuffle.service.merges";
+
+  /** The default of {@link #SERVICE_MERGES}: none given, two a processor. */
+  public static final int DEFAULT_SERVICE_MERGES = 0;
+
+  /** Seconds after which a fetch that was turned away may come again. */
+  public static final String RETRY_SECONDS = "merganser.shuffle.service.retry-seconds";
+
+  /** The default of {@link #RETRY_SECONDS}. */
+  public static final int DEFAULT_RETRY_SECONDS = 1;
+
+  /** Whether the reduce side merges with the native library where it loads. */
+  public static final String REDUCE_NATIVE = "merganser.reduce.native";
+
+  /** The default of {@link #REDUCE_NATIVE}. */
+  public static final boolean DEFAULT_REDUCE_NATIVE = true;
+
+  /** Bytes of memory that the merge of fetched files may take in a reduce task. */
+  public static final String REDUCE_MEMORY = "merganser.reduce.merge.memory-bytes";
+
+  /** The default of {@link #REDUCE_MEMORY}. */
+  public static final long DEFAULT_REDUCE_MEMORY = 64 << 20;
+
+  private Keys() {}
+}
