@@ -62,8 +62,7 @@ public final class MergeService implements Closeable {
     stallNanos =
         TimeUnit.SECONDS.toNanos(
             positive(conf, Keys.STALLED_SECONDS, Keys.DEFAULT_STALLED_SECONDS));
-    outputs =
-        new OutputCatalog(positive(conf, Keys.MANIFEST_CACHE, Keys.DEFAULT_MANIFEST_CACHE));
+    outputs = new OutputCatalog(positive(conf, Keys.MANIFEST_CACHE, Keys.DEFAULT_MANIFEST_CACHE));
     admission =
         new Admission(memory, most, TimeUnit.MILLISECONDS.toNanos(retryMillis), System::nanoTime);
     String socket = conf.getTrimmed(Keys.SOCKET, "");
@@ -79,8 +78,7 @@ public final class MergeService implements Closeable {
                     System::nanoTime));
     merges = Executors.newFixedThreadPool(most, threads("Merganser merge #%d"));
     timer = Executors.newSingleThreadScheduledExecutor(threads("Merganser timer"));
-    timer.scheduleWithFixedDelay(
-        admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
+    timer.scheduleWithFixedDelay(admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
     metrics.watch(admission);
   }
 
@@ -111,10 +109,7 @@ public final class MergeService implements Closeable {
    *     batch is closed before
    */
   public Batch admit(
-      String reducer,
-      List<OutputCatalog.Deferred> fetched,
-      Runnable granted,
-      Runnable turnedAway) {
+      String reducer, List<OutputCatalog.Deferred> fetched, Runnable granted, Runnable turnedAway) {
     long bytes = fetched.stream().mapToLong(this::wantedBytes).max().orElse(0);
     Batch batch = new Batch(this, bytes, granted, turnedAway);
     batch.enter(reducer);
@@ -180,8 +175,7 @@ public final class MergeService implements Closeable {
     }
   }
 
-  Optional<MergedBytes> mergeInProcess(
-      OutputCatalog.Deferred output, long skip, long memoryBytes) {
+  Optional<MergedBytes> mergeInProcess(OutputCatalog.Deferred output, long skip, long memoryBytes) {
     return process.flatMap(p -> p.merge(output, skip, memoryBytes));
   }
 

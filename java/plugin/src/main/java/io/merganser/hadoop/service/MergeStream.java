@@ -211,6 +211,12 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
     batch.settle();
   }
 
+  /** No thread will make the rest. Called without the monitor. */
+  void reject(IOException reason) {
+    fail(reason);
+    batch.settle();
+  }
+
   private void fail(Throwable e) {
     boolean wanted;
     synchronized (batch) {
@@ -264,7 +270,9 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
     void run() throws IOException;
   }
 
-  /** Does one step with the merge there is, and lets Java take over when the process fails in it. */
+  /**
+   * Does one step with the merge there is, and lets Java take over when the process fails in it.
+   */
   private void attempt(ByteBuf chunk, Step step) throws IOException {
     if (source == null) {
       begin(produced + chunk.readableBytes());

@@ -13,12 +13,16 @@ import java.util.Optional;
 import org.apache.hadoop.io.SecureIOUtils;
 import org.apache.hadoop.thirdparty.com.google.common.cache.Cache;
 import org.apache.hadoop.thirdparty.com.google.common.cache.CacheBuilder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Knows which map outputs are deferred, and what lies in them. Remembers what it read, so that the
  * fetches of a job's many reducers parse a manifest once; a map attempt's output never changes.
  */
 public final class OutputCatalog {
+  private static final Logger LOG = LoggerFactory.getLogger(OutputCatalog.class);
+
   /** What a remembered output costs besides its manifest: names, and the entry itself. */
   private static final int ENTRY_BYTES = 512;
 
@@ -55,7 +59,8 @@ public final class OutputCatalog {
       String name, String user, KeyOrder order, List<Segment> segments, long length) {}
 
   /**
-   * Returns what to merge, or nothing when the map output is a stock one.
+   * Returns what to merge, or nothing when the map output is a stock one, or can't be opened, which
+   * the stock handler will say.
    *
    * @param job the job's id
    * @param user whose job it is, and who has to own every file
@@ -79,7 +84,14 @@ public final class OutputCatalog {
     Attempt key = new Attempt(job, attempt);
     Known output = known.getIfPresent(key);
     if (output == null) {
-      output = read(user, fileOut);
+      FileInputStream in;
+      try {
+        in = SecureIOUtils.openForRead(fileOut.toFile(), user, null);
+      } catch (IOException e) {
+        LOG.debug("{} is left to the stock handler", fileOut, e);
+        return Optional.empty();
+      }
+      output = read(in, fileOut);
       known.put(key, output);
     }
     if (output.manifest.isEmpty()) {
@@ -110,8 +122,8 @@ public final class OutputCatalog {
     return known.size();
   }
 
-  private static Known read(String user, Path fileOut) throws IOException {
-    try (FileInputStream in = SecureIOUtils.openForRead(fileOut.toFile(), user, null)) {
+  private static Known read(FileInputStream opened, Path fileOut) throws IOException {
+    try (FileInputStream in = opened) {
       FileChannel channel = in.getChannel();
       if (!Manifest.isManifest(in.readNBytes(START_BYTES))) {
         return new Known(Optional.empty(), ENTRY_BYTES);
