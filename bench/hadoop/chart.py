@@ -35,7 +35,6 @@ p { margin: 4px 0; } .note { color: var(--faint); font-size: .87rem; }
 .grid i { position: absolute; top: 0; bottom: 0; border-left: 1px solid var(--line); }
 .axis { position: relative; margin-left: 42px; height: 20px; font-size: 11px; color: var(--faint); }
 .axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
-.axis span:last-child { transform: translateX(-100%); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .87rem; margin-top: 6px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; }

@@ -120,10 +120,6 @@ class Process:
         else:
             self._process.wait()
 
-    def resident_bytes(self):
-        """Memory it has resident now, and at most since it began (0 once it has ended)."""
-        return tuple(_status(self.pid, key) for key in ("VmRSS", "VmHWM"))
-
 
 def _status(pid, key):
     try:
@@ -326,9 +322,12 @@ class Cluster:
 
     def submit(self, program, words, flavour=STOCK, settings=None, heap_mb=384, name="client"):
         """Starts a client; settings become `-D` options. The process, whose log it writes."""
-        options = {**config.mapred_site(self.ports, self.jars.classpath(flavour)), **(settings or {})}
-        options = {key: value for key, value in options.items() if key == "mapreduce.application.classpath" or key in (settings or {})}
-        options["yarn.application.classpath"] = self.jars.classpath(flavour)
+        classpath = self.jars.classpath(flavour)
+        options = {
+            "mapreduce.application.classpath": classpath,
+            "yarn.application.classpath": classpath,
+            **(settings or {}),
+        }
         defines = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
         log = self.folder / "logs" / f"{name}.log"
         log.unlink(missing_ok=True)
@@ -375,6 +374,20 @@ class Cluster:
                     raise
             if time.monotonic() > deadline:
                 raise ClusterError(f"{job_id} left no history below /history")
+
+    def resident_bytes(self, name):
+        """The most memory that a running process, by name, has had resident; 0 when it is not running."""
+        return _status(self.running[name].pid, "VmHWM") if name in self.running else 0
+
+    def cpu_seconds(self, name):
+        """What it has computed so far; 0 when it is not running."""
+        if name not in self.running:
+            return 0
+        try:
+            fields = Path(f"/proc/{self.running[name].pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def task_logs(self, job_id):
         """The syslog files of a job's containers on all nodes."""

@@ -64,9 +64,10 @@ class WorkloadsTest {
     for (String kind : List.of("fixed", "text", "users", "visits")) {
       Path one = folder.resolve(kind + 1);
       Path three = folder.resolve(kind + 3);
-      run(new Generate(), Map.of(Rows.MAPS, "1"), kind, 100, one);
-      run(new Generate(), Map.of(Rows.MAPS, "3"), kind, 100, three);
+      run(new Generate(), Map.of(Rows.MAPS, "1"), kind, 99, one);
+      run(new Generate(), Map.of(Rows.MAPS, "3"), kind, 99, three);
       assertEquals(3, parts(three).size());
+      // Equal splits keep their order, so the files in a row are the same bytes.
       assertArrayEquals(bytes(one), bytes(three), kind);
     }
   }
