@@ -7,6 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.CommonConfigurationKeysPublic;
 import org.apache.hadoop.mapred.JobConf;
@@ -27,6 +29,8 @@ import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fifo.FifoSchedule
  * they all share one configuration.
  */
 final class ClusterUnderTest implements AutoCloseable {
+  private static final Map<String, Integer> FOLDERS = new ConcurrentHashMap<>();
+
   private final Path folder;
   private final MiniYARNCluster yarn;
   private final JobHistoryServer history;
@@ -137,7 +141,15 @@ final class ClusterUnderTest implements AutoCloseable {
     }
     history.stop();
     yarn.stop();
+    delete(folder.resolve("staging"));
+  }
+
+  /** An empty folder below the build's, one for each call in this JVM. */
+  static Path folder(String name) throws IOException {
+    int number = FOLDERS.merge(name, 1, Integer::sum);
+    Path folder = Path.of("target", "clusters", name + "-" + number).toAbsolutePath();
     delete(folder);
+    return Files.createDirectories(folder);
   }
 
   /** A port that nobody listened at a moment ago. */

@@ -80,7 +80,8 @@ interface Input {
     };
   }
 
-  private static String name(int file) {
+  /** The name of a file of an input, counted from 0. */
+  static String name(int file) {
     return String.format("in-%03d", file);
   }
 

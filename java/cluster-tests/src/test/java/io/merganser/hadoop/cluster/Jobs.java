@@ -211,6 +211,7 @@ final class Jobs {
   public static final class Gated<K, V> extends Mapper<K, V, K, V> {
     static final String GATE = "test.gate";
     static final String LAST = "test.gate.last";
+    static final String MAPS = "test.gate.maps";
 
     @Override
     public void run(Context context) throws IOException, InterruptedException {
@@ -221,6 +222,21 @@ final class Jobs {
           context.progress();
           Thread.sleep(50);
         }
+      }
+      super.run(context);
+    }
+  }
+
+  /** Hands on what it gets; the first attempt for the last file takes a minute more for it. */
+  public static final class SlowFirstAttempt<K, V> extends Mapper<K, V, K, V> {
+    @Override
+    public void run(Context context) throws IOException, InterruptedException {
+      String file = ((FileSplit) context.getInputSplit()).getPath().getName();
+      boolean cluster = context.getConfiguration().get("mapreduce.framework.name").equals("yarn");
+      if (cluster
+          && file.equals(context.getConfiguration().get(Gated.LAST))
+          && context.getTaskAttemptID().getId() == 0) {
+        Thread.sleep(60_000);
       }
       super.run(context);
     }

@@ -6,6 +6,7 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -30,26 +31,62 @@ final class Node implements AutoCloseable {
    * @param mergeProcess whether a merge process runs beside it
    * @param ownJvm whether the NodeManager is a process of its own
    * @param settings further settings of the NodeManager
+   * @param disk folder for the local dir; none: beside the NodeManager's other folders
    */
   record Kind(
-      String shuffleHandler, boolean mergeProcess, boolean ownJvm, Map<String, String> settings) {
+      String shuffleHandler,
+      boolean mergeProcess,
+      boolean ownJvm,
+      Map<String, String> settings,
+      Optional<Path> disk) {
+    private Kind(String shuffleHandler, boolean mergeProcess) {
+      this(shuffleHandler, mergeProcess, false, Map.of(), Optional.empty());
+    }
+
     /** Hadoop as it comes. */
-    static final Kind STOCK = new Kind(ShuffleHandler.class.getName(), false, false, Map.of());
+    static final Kind STOCK = new Kind(ShuffleHandler.class.getName(), false);
 
     /** Our shuffle service, which merges by itself. */
-    static final Kind JAVA = new Kind(Active.HANDLER, false, false, Map.of());
+    static final Kind JAVA = new Kind(Active.HANDLER, false);
 
     /** Our shuffle service and a merge process. */
-    static final Kind PROCESS = new Kind(Active.HANDLER, true, false, Map.of());
+    static final Kind PROCESS = new Kind(Active.HANDLER, true);
+
+    /** The kinds that are ours and can run here: the process only if it was built. */
+    static List<Kind> ours() {
+      return MergeProcess.binary().isPresent() ? List.of(PROCESS, JAVA) : List.of(JAVA);
+    }
+
+    /** Ours as it is meant to run, with a merge process if one was built. */
+    static Kind best() {
+      return ours().get(0);
+    }
+
+    @Override
+    public String toString() {
+      if (!shuffleHandler.equals(Active.HANDLER)) {
+        return "stock node";
+      }
+      return mergeProcess ? "node with merge process" : "node that merges in Java";
+    }
 
     Kind inOwnJvm() {
-      return new Kind(shuffleHandler, mergeProcess, true, settings);
+      return new Kind(shuffleHandler, mergeProcess, true, settings, disk);
     }
 
     Kind with(Map<String, String> more) {
-      Map<String, String> all = new java.util.HashMap<>(settings);
+      Map<String, String> all = new HashMap<>(settings);
       all.putAll(more);
-      return new Kind(shuffleHandler, mergeProcess, ownJvm, Map.copyOf(all));
+      return new Kind(shuffleHandler, mergeProcess, ownJvm, Map.copyOf(all), disk);
+    }
+
+    Kind on(Path disk) {
+      return new Kind(shuffleHandler, mergeProcess, ownJvm, settings, Optional.of(disk));
+    }
+
+    /** A node whose plugin reads manifests up to another version. */
+    static Kind ofVersion(int version) {
+      throw new UnsupportedOperationException("version " + version);
     }
   }
 
@@ -174,7 +211,7 @@ final class Node implements AutoCloseable {
   }
 
   Path localDir() {
-    return folder.resolve("local");
+    return kind.disk().orElse(folder).resolve("local");
   }
 
   Optional<MergeProcess> merges() {
@@ -204,14 +241,17 @@ final class Node implements AutoCloseable {
     return found;
   }
 
+  /** Ends all processes; what the containers said stays for whoever looks into a failure. */
   @Override
   public void close() throws IOException {
     stopNodeManager();
     if (outside != null) {
-      outside.destroyForcibly();
+      outside.destroy();
+      outside.onExit().join();
     }
     if (merges != null) {
       merges.close();
     }
+    ClusterUnderTest.delete(localDir());
   }
 }

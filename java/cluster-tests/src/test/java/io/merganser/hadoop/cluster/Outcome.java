@@ -14,7 +14,7 @@ import org.apache.hadoop.mapreduce.TaskType;
  * How a job ended, as its history tells.
  *
  * @param succeeded whether it did
- * @param why the reason when it did not
+ * @param why the reason when it did not, and what attempts that failed said
  * @param counters of the whole job
  * @param maps counters of each map task's attempt that counted
  * @param reduces the same of reduce tasks
@@ -44,11 +44,22 @@ record Outcome(
     }
     return new Outcome(
         succeeded,
-        job.getStatus().getFailureInfo(),
+        why(job, attempts),
         job.getCounters(),
         tasks(job, TaskType.MAP),
         tasks(job, TaskType.REDUCE),
         attempts);
+  }
+
+  private static String why(Job job, List<TaskCompletionEvent> attempts) throws Exception {
+    StringBuilder why = new StringBuilder(String.valueOf(job.getStatus().getFailureInfo()));
+    for (TaskCompletionEvent attempt : attempts) {
+      if (attempt.getStatus() != TaskCompletionEvent.Status.SUCCEEDED) {
+        why.append('\n').append(attempt.getTaskAttemptId()).append(": ");
+        why.append(String.join("\n", job.getTaskDiagnostics(attempt.getTaskAttemptId())));
+      }
+    }
+    return why.toString();
   }
 
   private static List<Counters> tasks(Job job, TaskType type) throws Exception {

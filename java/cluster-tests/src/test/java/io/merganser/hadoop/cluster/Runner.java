@@ -19,7 +19,7 @@ import org.apache.hadoop.mapreduce.server.jobtracker.JTConfig;
  * Runs {@link Shape}s, and knows what stock Hadoop writes for each: its map tasks, merges and
  * reduce tasks run in this JVM by Hadoop's local runner, on the same input.
  */
-final class Runner {
+final class Runner implements AutoCloseable {
   private final Path folder;
   private final AtomicInteger jobs = new AtomicInteger();
   private final Map<String, Object> locks = new ConcurrentHashMap<>();
@@ -61,6 +61,8 @@ final class Runner {
       if (known == null) {
         Prepared stock = prepare(shape, localRunner(folder.resolve("local-runner")));
         stock.job().getConfiguration().setInt(MRJobConfig.IO_SORT_MB, 4);
+        // A map that waits for a gate finds it open.
+        stock.job().getConfiguration().set(Jobs.Gated.GATE, folder.toString());
         if (!stock.job().waitForCompletion(false)) {
           throw new IOException("Hadoop's local runner failed on " + shape + " of " + input);
         }
@@ -81,6 +83,18 @@ final class Runner {
     conf.set(JTConfig.JT_STAGING_AREA_ROOT, folder.resolve("staging").toString());
     conf.setInt(MRJobConfig.IO_SORT_MB, 4);
     return conf;
+  }
+
+  /** Removes inputs and outputs. */
+  @Override
+  public void close() throws IOException {
+    for (String name : locks.keySet()) {
+      ClusterUnderTest.delete(folder.resolve("in " + name));
+    }
+    for (int i = 1; i <= jobs.get(); i++) {
+      ClusterUnderTest.delete(folder.resolve("out-" + i));
+    }
+    ClusterUnderTest.delete(folder.resolve("local-runner"));
   }
 
   static org.apache.hadoop.fs.Path hadoop(Path path) {

@@ -4,12 +4,20 @@ import io.merganser.hadoop.config.Keys;
 import java.io.IOException;
 import java.util.List;
 import java.util.Random;
+import java.util.function.BiConsumer;
 import org.apache.hadoop.examples.WordCount;
+import org.apache.hadoop.io.BooleanWritable;
 import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.DoubleWritable;
+import org.apache.hadoop.io.FloatWritable;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
+import org.apache.hadoop.io.NullWritable;
 import org.apache.hadoop.io.SequenceFile.CompressionType;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.VIntWritable;
+import org.apache.hadoop.io.VLongWritable;
+import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat;
@@ -184,6 +192,50 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }));
   }
 
+  /** Those that take long. */
+  static List<Shape> large() {
+    return List.of(
+        sort4KiB(
+            "more fetched files than three merge passes of Hadoop take",
+            Way.DEFERRED,
+            32,
+            job -> {
+              job.setNumReduceTasks(1);
+              onDisk(job);
+            }),
+        ofType("vint keys", new VIntWritable(), (random, key) -> key.set(random.nextInt())),
+        ofType("vlong keys", new VLongWritable(), (random, key) -> key.set(random.nextLong())),
+        ofType("long keys", new LongWritable(), (random, key) -> key.set(random.nextLong())),
+        ofType(
+            "float keys", new FloatWritable(), (random, key) -> key.set(random.nextFloat() - 0.5f)),
+        ofType(
+            "double keys", new DoubleWritable(), (random, key) -> key.set(random.nextGaussian())),
+        ofType(
+            "boolean keys", new BooleanWritable(), (random, key) -> key.set(random.nextBoolean())),
+        ofType("keys of no bytes", NullWritable.get(), (random, key) -> {}));
+  }
+
+  private static <K extends Writable> Shape ofType(String name, K key, BiConsumer<Random, K> fill) {
+    return new Shape(
+        name,
+        Way.DEFERRED,
+        Input.sequence(
+            2,
+            20_000,
+            key,
+            new Text(),
+            (random, n, k, value) -> {
+              fill.accept(random, k);
+              value.set("v" + n + words(random, 12));
+            }),
+        job -> {
+          sort(job);
+          job.setReducerClass(Jobs.SortedValues.class);
+          job.setOutputKeyClass(key.getClass());
+          job.setOutputValueClass(Text.class);
+        });
+  }
+
   /** Lets reducers fetch to disk, and Hadoop's own merge of three files at once begin early. */
   static void onDisk(Job job) {
     job.getConfiguration().setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, 1 << 20);
@@ -198,6 +250,25 @@ record Shape(String name, Way way, Input input, Setup setup) {
         job -> {
           sort(job);
           more.configure(job);
+        });
+  }
+
+  /**
+   * A sort of 4 KiB records whose last map task waits for a gate, and whose reducers wait for all
+   * map tasks.
+   */
+  static Shape gated(String name, int maps, int recordsPerMap, int reducers) {
+    return new Shape(
+        name,
+        Way.DEFERRED,
+        sorted(maps, recordsPerMap, 4_072),
+        job -> {
+          sort(job);
+          job.setMapperClass(Jobs.Gated.class);
+          job.setNumReduceTasks(reducers);
+          job.getConfiguration().set(Jobs.Gated.LAST, Input.name(maps - 1));
+          job.getConfiguration().setInt(Jobs.Gated.MAPS, maps);
+          job.getConfiguration().setFloat(MRJobConfig.COMPLETED_MAPS_FOR_REDUCE_SLOWSTART, 1);
         });
   }
 

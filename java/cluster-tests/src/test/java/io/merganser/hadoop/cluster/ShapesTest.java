@@ -1,13 +1,7 @@
 package io.merganser.hadoop.cluster;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
-
 import java.nio.file.Path;
 import java.util.List;
-import org.apache.hadoop.mapred.JobConf;
-import org.apache.hadoop.mapreduce.Counters;
-import org.apache.hadoop.mapreduce.TaskCounter;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.parallel.Execution;
@@ -15,26 +9,31 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** One job of each shape, on nodes that are ours: stock Hadoop's output, by the way it must go. */
+/**
+ * One job of each shape on a cluster of two nodes that are ours, one of which has no merge process:
+ * stock Hadoop's output, by the way it must go.
+ */
 class ShapesTest {
-  private static Path folder;
-  private static Runner runner;
   private static ClusterUnderTest cluster;
+  private static Runner runner;
 
   @BeforeAll
   static void start() throws Exception {
-    folder = Path.of("target", "shapes").toAbsolutePath();
-    ClusterUnderTest.delete(folder);
+    Path folder = ClusterUnderTest.folder("shapes");
     runner = new Runner(folder);
     cluster = new ClusterUnderTest(folder.resolve("cluster"));
-    cluster.addNode(Node.Kind.STOCK);
-    cluster.addNode(Node.Kind.STOCK);
+    cluster.addNode(Node.Kind.best());
+    cluster.addNode(Node.Kind.JAVA);
   }
 
   @AfterAll
   static void stop() throws Exception {
-    cluster.close();
-    ClusterUnderTest.delete(folder);
+    try {
+      Leaks.assertNone(cluster);
+    } finally {
+      cluster.close();
+      runner.close();
+    }
   }
 
   static List<Shape> shapes() {
@@ -44,21 +43,7 @@ class ShapesTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("shapes")
   @Execution(ExecutionMode.CONCURRENT)
-  void stock(Shape shape) throws Exception {
-    JobConf conf = cluster.stockJob();
-    Runner.Prepared prepared = runner.prepare(shape, conf);
-    Outcome outcome = Outcome.of(prepared.job());
-    assertTrue(outcome.succeeded(), outcome::why);
-    assertEquals(runner.expected(shape), Output.digests(prepared.output()));
-    for (Counters map : outcome.maps()) {
-      System.err.println(
-          shape
-              + " records "
-              + MapOutputs.value(map, TaskCounter.MAP_OUTPUT_RECORDS)
-              + " spilled "
-              + MapOutputs.value(map, TaskCounter.SPILLED_RECORDS)
-              + " "
-              + Outcome.group(map, "org.apache.hadoop.mapreduce.FileSystemCounter"));
-    }
+  void runs(Shape shape) throws Exception {
+    ShapeCheck.active(cluster, runner, shape);
   }
 }
