@@ -1,0 +1,421 @@
+package io.merganser.hadoop.order;
+
+import io.merganser.hadoop.config.Keys;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.hadoop.io.BooleanWritable;
+import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.DoubleWritable;
+import org.apache.hadoop.io.FloatWritable;
+import org.apache.hadoop.io.IntWritable;
+import org.apache.hadoop.io.LongWritable;
+import org.apache.hadoop.io.MD5Hash;
+import org.apache.hadoop.io.NullWritable;
+import org.apache.hadoop.io.RawComparator;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.VIntWritable;
+import org.apache.hadoop.io.VLongWritable;
+import org.apache.hadoop.io.WritableComparator;
+import org.apache.hadoop.io.serializer.SerializationFactory;
+import org.apache.hadoop.io.serializer.WritableSerialization;
+import org.apache.hadoop.mapred.JobConf;
+
+/**
+ * How serialized keys compare, as a description that the merge process understands too.
+ *
+ * <p>A description lists the fields of a serialized key in order, separated by commas, each {@code
+ * TYPE} or {@code TYPE:desc}:
+ *
+ * <ul>
+ *   <li>{@code text}: a length in Hadoop's variable-length form, then that many bytes (Text)
+ *   <li>{@code bytes}: a length of 4 bytes, then that many bytes (BytesWritable)
+ *   <li>{@code int}, {@code long}: 4 and 8 bytes, signed
+ *   <li>{@code vint}, {@code vlong}: Hadoop's variable-length form of 1 to 9 bytes, signed
+ *   <li>{@code float}, {@code double}: IEEE 754; −0 before 0, and NaN, whatever its bits, last
+ *   <li>{@code boolean}: one byte
+ *   <li>{@code fixed:N}: N bytes
+ *   <li>{@code raw}: all that is left of the key; only as the last field
+ *   <li>{@code null}: no bytes
+ * </ul>
+ *
+ * <p>Integers and floating-point numbers are big-endian, and bytes compare unsigned, a prefix
+ * before what it begins. Bytes after the last field don't count. Keys that are equal in all fields
+ * are equal.
+ */
+public final class KeyOrder {
+  private enum Type {
+    TEXT,
+    BYTES,
+    INT,
+    LONG,
+    VINT,
+    VLONG,
+    FLOAT,
+    DOUBLE,
+    BOOLEAN,
+    FIXED,
+    RAW,
+    NULL;
+
+    String word() {
+      return name().toLowerCase(java.util.Locale.ROOT);
+    }
+  }
+
+  /** One field; {@code size} is only used by {@link Type#FIXED}. */
+  private record Field(Type type, int size, boolean descending) {
+    @Override
+    public String toString() {
+      return type.word() + (type == Type.FIXED ? ":" + size : "") + (descending ? ":desc" : "");
+    }
+  }
+
+  /** The comparators that Hadoop registers for its own key classes. */
+  private static final Map<Class<?>, String> OF_COMPARATOR =
+      Map.ofEntries(
+          Map.entry(Text.Comparator.class, "text"),
+          Map.entry(BytesWritable.Comparator.class, "bytes"),
+          Map.entry(IntWritable.Comparator.class, "int"),
+          Map.entry(LongWritable.Comparator.class, "long"),
+          Map.entry(LongWritable.DecreasingComparator.class, "long:desc"),
+          Map.entry(FloatWritable.Comparator.class, "float"),
+          Map.entry(DoubleWritable.Comparator.class, "double"),
+          Map.entry(BooleanWritable.Comparator.class, "boolean"),
+          Map.entry(NullWritable.Comparator.class, "null"),
+          Map.entry(MD5Hash.Comparator.class, "fixed:16"));
+
+  /**
+   * The key classes that those comparators are meant for, and two that have none of their own: what
+   * a comparator does to keys of another class, its description doesn't say.
+   */
+  private static final Map<Class<?>, String> OF_KEY =
+      Map.ofEntries(
+          Map.entry(Text.class, "text"),
+          Map.entry(BytesWritable.class, "bytes"),
+          Map.entry(IntWritable.class, "int"),
+          Map.entry(LongWritable.class, "long"),
+          Map.entry(FloatWritable.class, "float"),
+          Map.entry(DoubleWritable.class, "double"),
+          Map.entry(BooleanWritable.class, "boolean"),
+          Map.entry(NullWritable.class, "null"),
+          Map.entry(MD5Hash.class, "fixed:16"),
+          Map.entry(VIntWritable.class, "vint"),
+          Map.entry(VLongWritable.class, "vlong"));
+
+  private final Field[] fields;
+  private final String description;
+
+  private KeyOrder(List<Field> fields) {
+    this.fields = fields.toArray(new Field[0]);
+    this.description = String.join(",", fields.stream().map(Field::toString).toList());
+  }
+
+  /**
+   * The order that a description says.
+   *
+   * @throws IllegalArgumentException if it isn't one; the message says which field and what is
+   *     allowed
+   */
+  public static KeyOrder parse(String description) {
+    List<Field> fields = new ArrayList<>();
+    for (String field : description.split(",", -1)) {
+      if (!fields.isEmpty() && fields.get(fields.size() - 1).type == Type.RAW) {
+        throw new IllegalArgumentException(
+            "key order \""
+                + description
+                + "\": nothing can follow raw, which takes all that is left");
+      }
+      fields.add(parseField(field, description));
+    }
+    return new KeyOrder(fields);
+  }
+
+  private static Field parseField(String field, String description) {
+    List<String> words = new ArrayList<>(List.of(field.split(":", -1)));
+    boolean descending = words.size() > 1 && words.get(words.size() - 1).equals("desc");
+    if (descending) {
+      words.remove(words.size() - 1);
+    }
+    for (Type type : Type.values()) {
+      if (!type.word().equals(words.get(0))) {
+        continue;
+      }
+      if (type != Type.FIXED && words.size() == 1) {
+        return new Field(type, 0, descending);
+      }
+      if (type == Type.FIXED && words.size() == 2 && words.get(1).matches("[1-9][0-9]{0,8}")) {
+        return new Field(type, Integer.parseInt(words.get(1)), descending);
+      }
+    }
+    throw new IllegalArgumentException(
+        "key order \""
+            + description
+            + "\": \""
+            + field
+            + "\" is no field; a field is text, bytes, int, long, vint, vlong, float, double,"
+            + " boolean, null, fixed:N or raw, and :desc may follow");
+  }
+
+  /**
+   * The order of a job's keys: what is registered under {@link Keys#ORDER_PREFIX} for its
+   * comparator's class or, where the keys compare themselves, for the class of its keys; otherwise
+   * that of the comparator that Hadoop has for one of its own key classes; otherwise none.
+   *
+   * @throws IllegalArgumentException if what is registered is no description
+   */
+  public static Optional<KeyOrder> of(JobConf job) {
+    RawComparator<?> comparator = job.getOutputKeyComparator();
+    Class<?> comparatorClass = comparator.getClass();
+    Class<?> keyClass = job.getMapOutputKeyClass();
+    Optional<KeyOrder> registered = registered(job, comparator);
+    if (registered.isPresent()) {
+      return registered;
+    }
+    boolean comparesItself = comparatorClass == WritableComparator.class;
+    String ofKey = OF_KEY.get(keyClass);
+    String ofComparator = comparesItself ? ofKey : OF_COMPARATOR.get(comparatorClass);
+    boolean meantForEachOther =
+        ofKey != null
+            && ofComparator != null
+            && (ofComparator.equals(ofKey) || ofComparator.equals(ofKey + ":desc"));
+    boolean asWritable =
+        new SerializationFactory(job).getSerialization(keyClass) instanceof WritableSerialization;
+    return meantForEachOther && asWritable ? Optional.of(parse(ofComparator)) : Optional.empty();
+  }
+
+  /** Whether {@link #of} comes from a registration, which only its author vouches for. */
+  public static boolean isRegistered(JobConf job) {
+    return registered(job, job.getOutputKeyComparator()).isPresent();
+  }
+
+  private static Optional<KeyOrder> registered(JobConf job, RawComparator<?> comparator) {
+    Class<?> named =
+        comparator.getClass() == WritableComparator.class
+            ? job.getMapOutputKeyClass()
+            : comparator.getClass();
+    String key = Keys.ORDER_PREFIX + named.getName();
+    String description = job.getTrimmed(key, "");
+    if (description.isEmpty()) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(parse(description));
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(key + ": " + e.getMessage(), e);
+    }
+  }
+
+  /** The description in its one spelling: {@link #parse} gives this order back. */
+  public String description() {
+    return description;
+  }
+
+  /**
+   * Compares two serialized keys: negative, zero or positive.
+   *
+   * @throws MalformedKeyException if a key ends before its fields do
+   */
+  public int compare(byte[] a, int aStart, int aLength, byte[] b, int bStart, int bLength) {
+    int ai = aStart;
+    int bi = bStart;
+    int aEnd = aStart + aLength;
+    int bEnd = bStart + bLength;
+    for (Field field : fields) {
+      int order;
+      switch (field.type) {
+        case TEXT -> {
+          int an = textLength(a, ai, aEnd);
+          int bn = textLength(b, bi, bEnd);
+          ai += vintSize(a, ai, aEnd);
+          bi += vintSize(b, bi, bEnd);
+          order = compareBytes(a, ai, an, b, bi, bn);
+          ai += an;
+          bi += bn;
+        }
+        case BYTES -> {
+          int an = bytesLength(a, ai, aEnd);
+          int bn = bytesLength(b, bi, bEnd);
+          ai += 4;
+          bi += 4;
+          order = compareBytes(a, ai, an, b, bi, bn);
+          ai += an;
+          bi += bn;
+        }
+        case RAW -> {
+          order = compareBytes(a, ai, aEnd - ai, b, bi, bEnd - bi);
+          ai = aEnd;
+          bi = bEnd;
+        }
+        case FIXED, BOOLEAN -> {
+          int size = field.type == Type.FIXED ? field.size : 1;
+          need(a, ai, aEnd, size);
+          need(b, bi, bEnd, size);
+          order = compareBytes(a, ai, size, b, bi, size);
+          ai += size;
+          bi += size;
+        }
+        case INT -> {
+          order = Integer.compare(readInt(a, ai, aEnd), readInt(b, bi, bEnd));
+          ai += 4;
+          bi += 4;
+        }
+        case LONG -> {
+          order = Long.compare(readLong(a, ai, aEnd), readLong(b, bi, bEnd));
+          ai += 8;
+          bi += 8;
+        }
+        case VINT, VLONG -> {
+          order = Long.compare(readVLong(a, ai, aEnd), readVLong(b, bi, bEnd));
+          ai += vintSize(a, ai, aEnd);
+          bi += vintSize(b, bi, bEnd);
+        }
+        case FLOAT -> {
+          order =
+              Float.compare(
+                  Float.intBitsToFloat(readInt(a, ai, aEnd)),
+                  Float.intBitsToFloat(readInt(b, bi, bEnd)));
+          ai += 4;
+          bi += 4;
+        }
+        case DOUBLE -> {
+          order =
+              Double.compare(
+                  Double.longBitsToDouble(readLong(a, ai, aEnd)),
+                  Double.longBitsToDouble(readLong(b, bi, bEnd)));
+          ai += 8;
+          bi += 8;
+        }
+        case NULL -> order = 0;
+        default -> throw new AssertionError(field.type);
+      }
+      if (order != 0) {
+        return (order < 0) == field.descending ? 1 : -1;
+      }
+    }
+    return 0;
+  }
+
+  /**
+   * Eight bytes of the first field that keep the order: if two prefixes differ as unsigned numbers,
+   * the keys differ in the same way; if they are equal, nothing is known.
+   *
+   * @throws MalformedKeyException if the key ends before its first field does
+   */
+  public long prefix(byte[] key, int start, int length) {
+    Field first = fields[0];
+    int end = start + length;
+    long prefix =
+        switch (first.type) {
+          case TEXT ->
+              leadingBytes(key, start + vintSize(key, start, end), textLength(key, start, end));
+          case BYTES -> leadingBytes(key, start + 4, bytesLength(key, start, end));
+          case RAW -> leadingBytes(key, start, length);
+          case FIXED, BOOLEAN -> {
+            int size = first.type == Type.FIXED ? first.size : 1;
+            need(key, start, end, size);
+            yield leadingBytes(key, start, size);
+          }
+          // Flipping the sign bit maps signed order to unsigned order.
+          case INT -> ((long) readInt(key, start, end) << 32) ^ Long.MIN_VALUE;
+          case LONG -> readLong(key, start, end) ^ Long.MIN_VALUE;
+          case VINT, VLONG -> readVLong(key, start, end) ^ Long.MIN_VALUE;
+          case FLOAT -> {
+            int bits = Float.floatToIntBits(Float.intBitsToFloat(readInt(key, start, end)));
+            yield ((long) (bits ^ ((bits >> 31) | Integer.MIN_VALUE))) << 32;
+          }
+          case DOUBLE -> {
+            // Negative numbers grow backwards, so all their bits are flipped; floatToIntBits and
+            // doubleToLongBits have one NaN, which lies above infinity.
+            long bits = Double.doubleToLongBits(Double.longBitsToDouble(readLong(key, start, end)));
+            yield bits ^ ((bits >> 63) | Long.MIN_VALUE);
+          }
+          case NULL -> 0;
+        };
+    return first.descending ? ~prefix : prefix;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof KeyOrder order && order.description.equals(description);
+  }
+
+  @Override
+  public int hashCode() {
+    return description.hashCode();
+  }
+
+  @Override
+  public String toString() {
+    return description;
+  }
+
+  private static int compareBytes(byte[] a, int ai, int an, byte[] b, int bi, int bn) {
+    return Arrays.compareUnsigned(a, ai, ai + an, b, bi, bi + bn);
+  }
+
+  /** Up to eight bytes as a big-endian number, zeros where there are fewer. */
+  private static long leadingBytes(byte[] key, int start, int length) {
+    long value = 0;
+    int count = Math.min(length, 8);
+    for (int i = 0; i < count; i++) {
+      value |= (key[start + i] & 0xFFL) << (56 - 8 * i);
+    }
+    return value;
+  }
+
+  private static void need(byte[] key, int at, int end, long bytes) {
+    if (bytes < 0 || bytes > end - at) {
+      throw new MalformedKeyException(
+          "a key has " + (end - at) + " bytes left where a field needs " + bytes);
+    }
+  }
+
+  private static int textLength(byte[] key, int at, int end) {
+    long length = readVLong(key, at, end);
+    need(key, at + vintSize(key, at, end), end, length);
+    return (int) length;
+  }
+
+  private static int bytesLength(byte[] key, int at, int end) {
+    int length = readInt(key, at, end);
+    need(key, at + 4, end, length);
+    return length;
+  }
+
+  private static int readInt(byte[] key, int at, int end) {
+    need(key, at, end, 4);
+    return (key[at] & 0xFF) << 24
+        | (key[at + 1] & 0xFF) << 16
+        | (key[at + 2] & 0xFF) << 8
+        | (key[at + 3] & 0xFF);
+  }
+
+  private static long readLong(byte[] key, int at, int end) {
+    need(key, at, end, 8);
+    return ((long) readInt(key, at, end) << 32) | (readInt(key, at + 4, end) & 0xFFFFFFFFL);
+  }
+
+  /** The size in bytes, 1 to 9, of a variable-length number, from its first byte. */
+  private static int vintSize(byte[] key, int at, int end) {
+    need(key, at, end, 1);
+    byte first = key[at];
+    return first >= -112 ? 1 : first >= -120 ? -111 - first : -119 - first;
+  }
+
+  private static long readVLong(byte[] key, int at, int end) {
+    int size = vintSize(key, at, end);
+    byte first = key[at];
+    if (size == 1) {
+      return first;
+    }
+    need(key, at, end, size);
+    long value = 0;
+    for (int i = 1; i < size; i++) {
+      value = value << 8 | (key[at + i] & 0xFF);
+    }
+    return first < -120 ? ~value : value;
+  }
+}
