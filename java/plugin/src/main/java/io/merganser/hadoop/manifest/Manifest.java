@@ -208,7 +208,7 @@ public final class Manifest {
     KeyOrder order = KeyOrder.parse(string(in));
     int partitions = in.getInt();
     int count = in.getInt();
-    if (partitions < 1 || count < 1 || (long) partitions * count * Long.BYTES > in.remaining()) {
+    if (partitions < 1 || count < 1 || (long) partitions * count > in.remaining() / Long.BYTES) {
       throw new ManifestException(
           "damaged manifest, "
               + count
