@@ -41,6 +41,12 @@ public final class Keys {
   /** Path of the merge process's Unix socket; empty for merges in Java. Read by NodeManagers. */
   public static final String SOCKET = "merganser.shuffle.socket";
 
+  /** Milliseconds for which the merge process may send nothing before Java takes over. */
+  public static final String SOCKET_TIMEOUT = "merganser.shuffle.socket.timeout-ms";
+
+  /** The default of {@link #SOCKET_TIMEOUT}. */
+  public static final long DEFAULT_SOCKET_TIMEOUT = 20_000;
+
   /** Bytes of memory that all merges of a NodeManager together may take. */
   public static final String SERVICE_MEMORY = "merganser.shuffle.service.memory-bytes";
 
@@ -53,11 +59,29 @@ public final class Keys {
   /** The default of {@link #SERVICE_MERGES}: none given, two a processor. */
   public static final int DEFAULT_SERVICE_MERGES = 0;
 
-  /** Seconds after which a fetch that was turned away may come again. */
+  /**
+   * Seconds that a fetch waits to be let in before it is turned away, and after which it may come
+   * again.
+   */
   public static final String RETRY_SECONDS = "merganser.shuffle.service.retry-seconds";
 
   /** The default of {@link #RETRY_SECONDS}. */
   public static final int DEFAULT_RETRY_SECONDS = 1;
+
+  /**
+   * Seconds after which a reducer that does not read loses its place among the merges to one that
+   * waits; it gets the rest when it reads again.
+   */
+  public static final String STALLED_SECONDS = "merganser.shuffle.service.stalled-seconds";
+
+  /** The default of {@link #STALLED_SECONDS}. */
+  public static final int DEFAULT_STALLED_SECONDS = 10;
+
+  /** Bytes of memory for the manifests that a NodeManager remembers. */
+  public static final String MANIFEST_CACHE = "merganser.shuffle.service.manifest-cache-bytes";
+
+  /** The default of {@link #MANIFEST_CACHE}. */
+  public static final long DEFAULT_MANIFEST_CACHE = 32 << 20;
 
   /** Whether the reduce side merges with the native library where it loads. */
   public static final String REDUCE_NATIVE = "merganser.reduce.native";

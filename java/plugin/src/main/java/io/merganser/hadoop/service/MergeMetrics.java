@@ -1,0 +1,71 @@
+package io.merganser.hadoop.service;
+
+import java.util.function.LongSupplier;
+import org.apache.hadoop.metrics2.annotation.Metric;
+import org.apache.hadoop.metrics2.annotation.Metrics;
+import org.apache.hadoop.metrics2.lib.MutableCounterLong;
+
+/** What the merges of a NodeManager tell Hadoop's metrics system. */
+@Metrics(name = MergeMetrics.NAME, about = "Merges of deferred map outputs", context = "mapred")
+public final class MergeMetrics {
+  /** The name of the source. */
+  public static final String NAME = "MerganserShuffle";
+
+  @Metric("Map outputs whose merge began in the merge process")
+  MutableCounterLong mergesByProcess;
+
+  @Metric("Map outputs whose merge began in Java")
+  MutableCounterLong mergesByJava;
+
+  @Metric("Merges that Java took over from the merge process")
+  MutableCounterLong takeovers;
+
+  @Metric("Bytes of merged map outputs handed to connections")
+  MutableCounterLong mergedBytes;
+
+  @Metric("Fetches asked to come again later")
+  MutableCounterLong turnedAway;
+
+  @Metric("Merges put off since their reducer did not read while others waited")
+  MutableCounterLong putOff;
+
+  @Metric("Map outputs not sent since a spill was damaged, cut short or gone")
+  MutableCounterLong damaged;
+
+  private volatile LongSupplier memory = () -> 0;
+  private volatile LongSupplier running = () -> 0;
+  private volatile LongSupplier waiting = () -> 0;
+  private volatile LongSupplier remembered = () -> 0;
+
+  /** Says where the gauges read. */
+  void watch(Admission admission, OutputCatalog outputs) {
+    remembered = outputs::size;
+    memory = admission::usedBytes;
+    running = admission::granted;
+    waiting = admission::waiting;
+  }
+
+  /** Returns the bytes that fetches hold now. */
+  @Metric("Bytes of memory granted to fetches now")
+  public long getMemoryInUse() {
+    return memory.getAsLong();
+  }
+
+  /** Returns the fetches that are let in now. */
+  @Metric("Fetches let in now")
+  public long getFetchesRunning() {
+    return running.getAsLong();
+  }
+
+  /** Returns the fetches that wait now. */
+  @Metric("Fetches in line now")
+  public long getFetchesWaiting() {
+    return waiting.getAsLong();
+  }
+
+  /** Returns the map outputs whose kind or manifest is remembered. */
+  @Metric("Map outputs remembered now")
+  public long getOutputsRemembered() {
+    return remembered.getAsLong();
+  }
+}

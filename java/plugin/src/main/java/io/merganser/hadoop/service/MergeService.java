@@ -1,0 +1,217 @@
+package io.merganser.hadoop.service;
+
+import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.segment.Segment;
+import io.merganser.hadoop.segment.SegmentMerge;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.thirdparty.com.google.common.util.concurrent.ThreadFactoryBuilder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** All merges of a NodeManager: their settings, threads, memory, and the merge process. */
+public final class MergeService implements Closeable {
+  private static final Logger LOG = LoggerFactory.getLogger(MergeService.class);
+
+  /** Read ahead in each segment, if there is memory: what a disk needs to be kept streaming. */
+  private static final int READ_BYTES = 256 << 10;
+
+  private static final int CHUNK_BYTES_MIN = 16 << 10;
+  private static final int CHUNK_BYTES_MAX = 128 << 10;
+
+  /** Chunks of a batch: those that wait, the one being made, and the buffer of a merge in Java. */
+  private static final int CHUNKS = MergeStream.QUEUE_MAX + 2;
+
+  private static final long TICK_MILLIS = 100;
+
+  private final MergeMetrics metrics;
+  private final OutputCatalog outputs;
+  private final Admission admission;
+  private final Optional<MergeProcess> process;
+  private final long shareBytes;
+  private final int chunkBytes;
+  private final long retryMillis;
+  private final long stallNanos;
+  private final ExecutorService merges;
+  private final ScheduledExecutorService timer;
+
+  /**
+   * Starts the threads.
+   *
+   * @throws IllegalArgumentException if a setting makes no sense, which the message names
+   */
+  public MergeService(Configuration conf, MergeMetrics metrics) {
+    this.metrics = metrics;
+    long memory = positive(conf, Keys.SERVICE_MEMORY, Keys.DEFAULT_SERVICE_MEMORY);
+    int most = conf.getInt(Keys.SERVICE_MERGES, Keys.DEFAULT_SERVICE_MERGES);
+    if (most <= 0) {
+      most = 2 * Runtime.getRuntime().availableProcessors();
+    }
+    shareBytes = memory / most;
+    chunkBytes =
+        (int) Math.min(CHUNK_BYTES_MAX, Math.max(CHUNK_BYTES_MIN, shareBytes / (2 * CHUNKS)));
+    retryMillis =
+        TimeUnit.SECONDS.toMillis(positive(conf, Keys.RETRY_SECONDS, Keys.DEFAULT_RETRY_SECONDS));
+    stallNanos =
+        TimeUnit.SECONDS.toNanos(
+            positive(conf, Keys.STALLED_SECONDS, Keys.DEFAULT_STALLED_SECONDS));
+    outputs = new OutputCatalog(positive(conf, Keys.MANIFEST_CACHE, Keys.DEFAULT_MANIFEST_CACHE));
+    admission =
+        new Admission(memory, most, TimeUnit.MILLISECONDS.toNanos(retryMillis), System::nanoTime);
+    process = process(conf, most);
+    merges = Executors.newFixedThreadPool(most, threads("Merganser merge #%d"));
+    timer = Executors.newSingleThreadScheduledExecutor(threads("Merganser timer"));
+    timer.scheduleWithFixedDelay(admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
+    metrics.watch(admission, outputs);
+  }
+
+  /**
+   * The merge process, if one is configured and may be used. On a secure cluster it may not: there
+   * a spill's owner is looked up on the descriptor that is read, as the stock service does, and the
+   * process opens files by their paths, behind which a user could change a directory for a link.
+   */
+  private static Optional<MergeProcess> process(Configuration conf, int connectionsMax) {
+    String socket = conf.getTrimmed(Keys.SOCKET, "");
+    long timeout = positive(conf, Keys.SOCKET_TIMEOUT, Keys.DEFAULT_SOCKET_TIMEOUT);
+    if (socket.isEmpty()) {
+      return Optional.empty();
+    }
+    if (UserGroupInformation.isSecurityEnabled()) {
+      LOG.warn("{} is not used: on a secure cluster all merges run in Java", Keys.SOCKET);
+      return Optional.empty();
+    }
+    return Optional.of(
+        new MergeProcess(
+            Path.of(socket),
+            TimeUnit.MILLISECONDS.toNanos(timeout),
+            connectionsMax,
+            System::nanoTime));
+  }
+
+  private static long positive(Configuration conf, String key, long otherwise) {
+    long value = conf.getLong(key, otherwise);
+    if (value <= 0) {
+      throw new IllegalArgumentException(key + " is " + value + ", and has to be more than 0");
+    }
+    return value;
+  }
+
+  private static ThreadFactory threads(String name) {
+    return new ThreadFactoryBuilder().setNameFormat(name).setDaemon(true).build();
+  }
+
+  /** Returns what knows the map outputs. */
+  public OutputCatalog outputs() {
+    return outputs;
+  }
+
+  /**
+   * Asks for a fetch to be let in.
+   *
+   * @param reducer names the job and its reducer
+   * @param fetched what it wants of deferred map outputs
+   * @param granted called when it may begin
+   * @param turnedAway called when it may not; of the two one is called, on any thread, unless the
+   *     batch is closed before
+   */
+  public Batch admit(
+      String reducer, List<OutputCatalog.Deferred> fetched, Runnable granted, Runnable turnedAway) {
+    long bytes = fetched.stream().mapToLong(this::wantedBytes).max().orElse(0);
+    Batch batch = new Batch(this, bytes, granted, turnedAway);
+    batch.enter(reducer);
+    return batch;
+  }
+
+  /**
+   * Returns the milliseconds after which a fetch that was turned away should come again: up to
+   * twice the setting, so that those who were turned away together do not come back together.
+   */
+  public long retryMillis() {
+    return retryMillis + ThreadLocalRandom.current().nextLong(retryMillis);
+  }
+
+  /** Ends what runs, and the threads. */
+  @Override
+  public void close() {
+    admission.close();
+    timer.shutdownNow();
+    merges.shutdown();
+    process.ifPresent(MergeProcess::close);
+    try {
+      if (!merges.awaitTermination(10, TimeUnit.SECONDS)) {
+        merges.shutdownNow();
+      }
+    } catch (InterruptedException e) {
+      merges.shutdownNow();
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  Admission admission() {
+    return admission;
+  }
+
+  MergeMetrics metrics() {
+    return metrics;
+  }
+
+  int chunkBytes() {
+    return chunkBytes;
+  }
+
+  long stallNanos() {
+    return stallNanos;
+  }
+
+  long now() {
+    return System.nanoTime();
+  }
+
+  /** What one merge may take of a grant; never less than it needs. */
+  long mergeMemory(long grantBytes, int segments) {
+    long least = SegmentMerge.leastMemory(segments);
+    return Math.max(least, grantBytes - (long) CHUNKS * chunkBytes);
+  }
+
+  void produce(MergeStream stream) {
+    try {
+      merges.execute(stream::produce);
+    } catch (RejectedExecutionException e) {
+      stream.reject(new IOException("the shuffle service is stopping", e));
+    }
+  }
+
+  Optional<MergedBytes> mergeInProcess(OutputCatalog.Deferred output, long skip, long memoryBytes) {
+    return process.flatMap(p -> p.merge(output, skip, memoryBytes));
+  }
+
+  void distrustProcess(IOException reason) {
+    process.ifPresent(p -> p.failed(reason));
+  }
+
+  /**
+   * What a fetch asks for: to read each segment in large pieces, but no more than its share when as
+   * many merges run as may, and no less than the merge needs.
+   */
+  private long wantedBytes(OutputCatalog.Deferred output) {
+    long reads = 0;
+    for (Segment segment : output.segments()) {
+      reads += Math.min(segment.partLength(), READ_BYTES);
+    }
+    long chunks = (long) CHUNKS * chunkBytes;
+    long least = chunks + SegmentMerge.leastMemory(output.segments().size());
+    return Math.max(least, Math.min(chunks + reads, shareBytes));
+  }
+}
