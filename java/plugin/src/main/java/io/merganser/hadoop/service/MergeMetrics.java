@@ -35,9 +35,11 @@ public final class MergeMetrics {
   private volatile LongSupplier memory = () -> 0;
   private volatile LongSupplier running = () -> 0;
   private volatile LongSupplier waiting = () -> 0;
+  private volatile LongSupplier remembered = () -> 0;
 
   /** Says where the gauges read. */
-  void watch(Admission admission) {
+  void watch(Admission admission, OutputCatalog outputs) {
+    remembered = outputs::size;
     memory = admission::usedBytes;
     running = admission::granted;
     waiting = admission::waiting;
@@ -59,5 +61,11 @@ public final class MergeMetrics {
   @Metric("Fetches in line now")
   public long getFetchesWaiting() {
     return waiting.getAsLong();
+  }
+
+  /** Returns the map outputs whose kind or manifest is remembered. */
+  @Metric("Map outputs remembered now")
+  public long getOutputsRemembered() {
+    return remembered.getAsLong();
   }
 }

@@ -79,7 +79,7 @@ public final class MergeService implements Closeable {
     merges = Executors.newFixedThreadPool(most, threads("Merganser merge #%d"));
     timer = Executors.newSingleThreadScheduledExecutor(threads("Merganser timer"));
     timer.scheduleWithFixedDelay(admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
-    metrics.watch(admission);
+    metrics.watch(admission, outputs);
   }
 
   private static long positive(Configuration conf, String key, long otherwise) {

@@ -8,6 +8,7 @@ import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelPromise;
 import io.netty.handler.codec.http.DefaultHttpResponse;
 import io.netty.handler.codec.http.FullHttpRequest;
 import io.netty.handler.codec.http.HttpMethod;
@@ -110,9 +111,7 @@ class ActiveShuffleChannelHandler extends ShuffleChannelHandler {
         throw new IOException(info.mapOutputFileName + " could not be read before, and can be now");
       }
     } catch (IOException e) {
-      // With its header sent, the reducer knows which map output of the many it asked for failed.
-      channel.writeAndFlush(header(mapId, reduce, index));
-      throw e;
+      return refuse(channel, header(mapId, reduce, index), e);
     }
     channel.write(header(mapId, reduce, index));
     ChunkedWriteHandler chunking = channel.pipeline().get(ChunkedWriteHandler.class);
@@ -192,6 +191,17 @@ class ActiveShuffleChannelHandler extends ShuffleChannelHandler {
             reduce,
             index.rawLength,
             index.partLength);
+  }
+
+  /**
+   * Sends a map output's header and not its bytes: so the reducer knows which of the many that it
+   * asked for failed, and blames no other. The connection is closed when the header is out.
+   */
+  private static ChannelFuture refuse(Channel channel, ByteBuf header, IOException reason) {
+    ShuffleHandler.LOG.error("Closing {}: {}", channel, reason.getMessage());
+    ChannelPromise refused = channel.newPromise();
+    channel.writeAndFlush(header).addListener(sent -> refused.setFailure(reason));
+    return refused;
   }
 
   private static ByteBuf header(String mapId, int reduce, IndexRecord index) throws IOException {

@@ -1,0 +1,225 @@
+package io.merganser.hadoop.service;
+
+import io.merganser.hadoop.order.KeyOrder;
+import io.merganser.hadoop.segment.Segment;
+import io.merganser.hadoop.segment.SegmentMerge;
+import java.io.ByteArrayOutputStream;
+import java.io.Closeable;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.Channels;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** A merge process of the protocol's version 1 that can be told how to misbehave. */
+public final class FakeMergeProcess implements Closeable {
+  /** What it does with a merge. */
+  public enum Conduct {
+    WELL,
+    BUSY,
+    DAMAGED,
+    MISSING,
+    ORDER_UNKNOWN,
+    /** Closes the connection after {@code at} bytes. */
+    DIES,
+    /** Closes the connection when all data was sent and before the end. */
+    DIES_BEFORE_END,
+    /** Sends nothing more after {@code at} bytes. */
+    STALLS,
+    /** Sends a frame of an unknown type after {@code at} bytes. */
+    GARBAGE,
+    /** Sends a frame longer than allowed after {@code at} bytes. */
+    HUGE_FRAME,
+    /** Changes the byte at {@code at}. */
+    WRONG_BYTE,
+    /** Ends the merge after {@code at} bytes as if it were done. */
+    ENDS_EARLY,
+    /** Sends more bytes than there are. */
+    TOO_LONG
+  }
+
+  private final ServerSocketChannel server;
+  private final ConcurrentHashMap<SocketChannel, Boolean> connections = new ConcurrentHashMap<>();
+  private final AtomicInteger accepted = new AtomicInteger();
+  private final AtomicInteger requests = new AtomicInteger();
+  private final CountDownLatch closed = new CountDownLatch(1);
+  private volatile Conduct conduct = Conduct.WELL;
+  private volatile long at;
+
+  /** Listens at a path where nothing is yet. */
+  public FakeMergeProcess(Path socket) throws IOException {
+    Files.deleteIfExists(socket);
+    server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+    server.bind(UnixDomainSocketAddress.of(socket));
+    thread(this::accept);
+  }
+
+  /** Says what it does from the next merge on. */
+  public void behave(Conduct next, long atByte) {
+    at = atByte;
+    conduct = next;
+  }
+
+  /** Connections it was asked for. */
+  public int accepted() {
+    return accepted.get();
+  }
+
+  /** Merges it was asked for. */
+  public int requests() {
+    return requests.get();
+  }
+
+  /** Goes away as a killed process does; may be called twice. */
+  public void die() throws IOException {
+    closed.countDown();
+    server.close();
+    for (SocketChannel connection : connections.keySet()) {
+      connection.close();
+    }
+  }
+
+  @Override
+  public void close() throws IOException {
+    die();
+  }
+
+  private static void thread(Runnable work) {
+    Thread thread = new Thread(work, "fake merge process");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private void accept() {
+    try {
+      while (true) {
+        SocketChannel connection = server.accept();
+        accepted.incrementAndGet();
+        connections.put(connection, true);
+        thread(() -> serve(connection));
+      }
+    } catch (IOException e) {
+      // Closed.
+    }
+  }
+
+  private void serve(SocketChannel connection) {
+    try (connection) {
+      DataInputStream in = new DataInputStream(Channels.newInputStream(connection));
+      DataOutputStream out = new DataOutputStream(Channels.newOutputStream(connection));
+      while (answer(in, out)) {
+        out.flush();
+      }
+    } catch (IOException | InterruptedException e) {
+      // The other side is gone, or this process was told to be.
+    } finally {
+      connections.remove(connection);
+    }
+  }
+
+  private boolean answer(DataInputStream in, DataOutputStream out)
+      throws IOException, InterruptedException {
+    byte[] magic = in.readNBytes(4);
+    if (!"MGSH".equals(new String(magic, StandardCharsets.US_ASCII))
+        || in.readUnsignedShort() != 1
+        || in.readUnsignedShort() != 1) {
+      return false;
+    }
+    in.readInt();
+    requests.incrementAndGet();
+    long skip = in.readLong();
+    in.readLong();
+    KeyOrder order = KeyOrder.parse(in.readUTF());
+    List<Segment> segments = new ArrayList<>();
+    int count = in.readInt();
+    for (int i = 0; i < count; i++) {
+      segments.add(new Segment(Path.of(in.readUTF()), in.readLong(), in.readLong(), in.readLong()));
+    }
+    return switch (conduct) {
+      case BUSY -> error(out, 1, "all merges are taken");
+      case DAMAGED -> error(out, 2, segments.get(0).file() + ": wrong checksum");
+      case MISSING -> error(out, 3, segments.get(0).file() + ": no such file");
+      case ORDER_UNKNOWN -> error(out, 4, "not an order of this version");
+      default -> merge(out, order, segments, skip);
+    };
+  }
+
+  private boolean merge(DataOutputStream out, KeyOrder order, List<Segment> segments, long skip)
+      throws IOException, InterruptedException {
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    try (SegmentMerge merge = new SegmentMerge(order, segments, 1 << 20)) {
+      byte[] some = new byte[8 << 10];
+      for (int n = merge.read(some, 0, some.length); n >= 0; ) {
+        all.write(some, 0, n);
+        n = merge.read(some, 0, some.length);
+      }
+    }
+    byte[] bytes = all.toByteArray();
+    if (conduct == Conduct.WRONG_BYTE) {
+      bytes[(int) at] ^= 1;
+    }
+    boolean stops =
+        switch (conduct) {
+          case DIES, STALLS, GARBAGE, HUGE_FRAME, ENDS_EARLY -> true;
+          default -> false;
+        };
+    int end = stops ? (int) Math.min(at, bytes.length) : bytes.length;
+    for (int from = (int) skip; from < end; ) {
+      int frame = Math.min(end - from, 50_000);
+      out.writeByte(1);
+      out.writeInt(frame);
+      out.write(bytes, from, frame);
+      from += frame;
+    }
+    switch (conduct) {
+      case DIES, DIES_BEFORE_END -> {
+        return false;
+      }
+      case STALLS -> closed.await();
+      case GARBAGE -> {
+        out.writeByte(77);
+        out.writeInt(4);
+        out.writeInt(0);
+        return true;
+      }
+      case HUGE_FRAME -> {
+        out.writeByte(1);
+        out.writeInt(Integer.MAX_VALUE);
+        return true;
+      }
+      case TOO_LONG -> {
+        out.writeByte(1);
+        out.writeInt(1);
+        out.writeByte(0);
+      }
+      default -> {
+        // Ends as it should.
+      }
+    }
+    out.writeByte(2);
+    out.writeInt(16);
+    out.writeLong(0);
+    out.writeLong(0);
+    return true;
+  }
+
+  private static boolean error(DataOutputStream out, int kind, String sentence) throws IOException {
+    byte[] text = sentence.getBytes(StandardCharsets.UTF_8);
+    out.writeByte(3);
+    out.writeInt(2 + text.length);
+    out.writeShort(kind);
+    out.write(text);
+    return true;
+  }
+}
