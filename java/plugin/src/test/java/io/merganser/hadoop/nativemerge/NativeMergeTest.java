@@ -73,15 +73,17 @@ class NativeMergeTest {
   @Test
   void whatNobodyClosedGoesWithTheGarbage() throws Exception {
     long descriptors = openDescriptors();
-    for (int merge = 0; merge < 10; merge++) {
-      new NativeMerge(ORDER, files, MEMORY_BYTES).read(new byte[10], 0, 10);
+    List<NativeMerge> merges = new ArrayList<>();
+    for (int count = 0; count < 10; count++) {
+      merges.add(new NativeMerge(ORDER, files, MEMORY_BYTES));
     }
-    assertTrue(openDescriptors() >= descriptors + 200);
+    assertTrue(openDescriptors() > descriptors + 100);
+    merges.clear();
     for (int wait = 0; wait < 200 && openDescriptors() > descriptors; wait++) {
       System.gc();
       Thread.sleep(20);
     }
-    assertEquals(descriptors, openDescriptors());
+    assertTrue(openDescriptors() <= descriptors);
   }
 
   @Test

@@ -302,17 +302,20 @@ class FileMergeTest {
     Path file = files.get(2).file();
     byte[] bytes = Files.readAllBytes(file);
     Files.write(file, Arrays.copyOf(bytes, bytes.length / 2));
-    assertNames(file, () -> all(way.merge(order, files, true)));
+    assertNames(file, way, order, files);
     Files.delete(file);
-    assertNames(file, () -> all(way.merge(order, files, true)));
+    assertNames(file, way, order, files);
   }
 
-  private interface Attempt {
-    Object run() throws IOException;
-  }
-
-  private static void assertNames(Path file, Attempt attempt) {
-    IOException thrown = assertThrows(IOException.class, attempt::run);
+  private static void assertNames(Path file, Way way, KeyOrder order, List<Segment> files) {
+    IOException thrown =
+        assertThrows(
+            IOException.class,
+            () -> {
+              try (FileMerge merge = way.merge(order, files, true)) {
+                all(merge);
+              }
+            });
     String sentence = thrown.toString();
     assertTrue(sentence.contains(file.toString()), sentence);
   }
