@@ -9,6 +9,7 @@ mod order;
 mod range;
 mod report;
 mod reproduce;
+mod serve;
 mod simulate;
 mod size;
 mod sort;
@@ -24,6 +25,7 @@ pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
 pub use report::ReportArgs;
 pub use reproduce::{ExperimentName, ReproduceArgs};
+pub use serve::ServeArgs;
 pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
     SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName, WorkloadName,
@@ -68,6 +70,7 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Generate(GenerateArgs),
+    Serve(ServeArgs),
     Simulate(SimulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),

@@ -9,6 +9,7 @@ mod materialize;
 mod mount;
 mod report;
 mod reproduce;
+mod serve;
 mod simulate;
 mod sort;
 mod verify;
@@ -39,6 +40,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Info(typed) => info::run(&typed),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
+        Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),
         Command::Completions(typed) => manual::completions(&typed),
