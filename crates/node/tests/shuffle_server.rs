@@ -213,7 +213,8 @@ fn what_cannot_be_merged_is_told_by_kind_and_the_connection_goes_on() {
     assert_eq!((kind, sentence.contains("none of the folders")), (ErrorKind::Request, true));
     let (kind, sentence) = told(&|r| r.memory_bytes = 100);
     assert_eq!((kind, sentence.contains("too few for this merge")), (ErrorKind::Request, true));
-    std::os::unix::fs::symlink("/etc/passwd", fixture.folder.path().join("local/link")).expect("made");
+    std::os::unix::fs::symlink("/etc/passwd", fixture.folder.path().join("local/link"))
+        .expect("made");
     let link = fixture.folder.path().join("local/link");
     let (kind, sentence) = told(&|r| r.segments[0].path = link.clone());
     assert_eq!((kind, sentence.contains("a link leads out")), (ErrorKind::Request, true));
@@ -266,9 +267,9 @@ fn a_client_that_leaves_gives_back_what_it_had() {
             fixture.idle();
         }
     }
-    let open = fs::read_dir("/proc/self/fd").expect("Linux").filter_map(|entry| {
-        fs::read_link(entry.ok()?.path()).ok()
-    });
+    let open = fs::read_dir("/proc/self/fd")
+        .expect("Linux")
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     let local = fixture.folder.path().join("local");
     assert_eq!(open.filter(|path: &PathBuf| path.starts_with(&local)).count(), 0);
 }
@@ -292,11 +293,13 @@ fn hostile_clients_are_hung_up_on_and_harm_nobody() {
         assert_eq!(client.next(), None, "and hung up on");
     }
     // Bodies that are announced and never come, more of them than there is memory for.
-    let waiting: Vec<Client> = (0..40).map(|_| {
-        let mut client = fixture.connect();
-        client.stream.write_all(b"MGSH\x00\x01\x00\x01\x00\x10\x00\x00half").expect("sent");
-        client
-    }).collect();
+    let waiting: Vec<Client> = (0..40)
+        .map(|_| {
+            let mut client = fixture.connect();
+            client.stream.write_all(b"MGSH\x00\x01\x00\x01\x00\x10\x00\x00half").expect("sent");
+            client
+        })
+        .collect();
     fixture.wait_for(0, 4 << 20);
     let mut asks = fixture.connect();
     asks.ask(&merge(&spills, 0));
@@ -347,7 +350,10 @@ fn a_live_socket_is_not_taken() {
         on_event: Box::new(|_| ()),
     });
     let why = second.expect_err("taken");
-    assert!(why.ends_with("a process listens there already; stop it or name another path"), "{why}");
+    assert!(
+        why.ends_with("a process listens there already; stop it or name another path"),
+        "{why}"
+    );
     assert!(Path::new(&fixture.folder.path().join("s")).exists());
     fixture.idle();
 }

@@ -15,8 +15,7 @@ use crate::{fails, folder, merganser, names, prints};
 /// Starts it in `dir` and waits until it listens at `s`.
 fn serve(dir: &Path) -> Child {
     let arguments = ["serve", "--shuffle", "s", "--local-dir", "."];
-    let mut child =
-        merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut child = merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let stderr = child.stderr.as_mut().expect("piped");
     BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
@@ -119,7 +118,8 @@ fn what_a_killed_one_leaves_is_replaced_and_a_live_one_is_not() {
 #[test]
 fn advice_is_xml_and_json_and_leaves_nothing() {
     let dir = folder();
-    let told = String::from_utf8(prints(dir.path(), &["advise", "hadoop", "--dir", "."])).expect("UTF-8");
+    let told =
+        String::from_utf8(prints(dir.path(), &["advise", "hadoop", "--dir", "."])).expect("UTF-8");
     for name in ["min-record-bytes", "min-segment-bytes", "min-spills", "max-spills"] {
         assert!(told.contains(&format!("<name>merganser.shuffle.defer.{name}</name>")), "{told}");
     }
