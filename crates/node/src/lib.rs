@@ -6,6 +6,9 @@
 //! ([`run::Runner`]); it is the same code.
 //!
 //! - [`active_sort`] merges sorted chunks while the host reads the result.
+//!
+//! [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
 pub mod run;
+pub mod shuffle;

@@ -19,6 +19,7 @@
 //! | `version` | versions | `V` |
 //! | `random` | in a random order | `R` |
 //! | `binary` | integers and floats of fixed-length records | |
+//! | `writable` | keys as Hadoop serializes them: an order of its own, [`WritableOrder`] | |
 //!
 //! Every element is self-delimiting: no element is a proper prefix of a different one of the same
 //! key. So elements can stand one behind the other, and a descending element is the complement of
@@ -41,12 +42,14 @@ mod spec;
 mod tests;
 mod text;
 mod version;
+pub(crate) mod writable;
 
 use std::cmp::Ordering;
 
 pub use column::column_of;
 pub use random::salt_from;
 pub use spec::{KeyError, OrderSpec, parse_separator};
+pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 
 use crate::record::{Format, key_of};
 

@@ -1,21 +1,12 @@
-//! The loser tree (Knuth, TAOCP volume 3, 5.4.1, tree of losers): `k` sorted slices in memory,
-//! merged into one output slice.
+//! `k` sorted slices in memory, merged into one output slice by the loser tree ([`tree`](super::tree)).
 //!
-//! ```text
-//!              [0] winner                Each inner node keeps the loser of the match played
-//!              [1]                       there; the winner goes up. Replacing the winner's record
-//!          [2]     [3]                   replays only the matches on its way: log2 k compares,
-//!        4   5   6   7   leaves          no sibling is looked at.
-//! ```
-//!
-//! A node holds the key's first eight or sixteen bytes ([`Word`]) beside the leaf's number, so a
-//! match is one integer compare; whole keys are looked at only when those are equal, then run order
-//! decides. Which of the two is better, `width` finds out.
+//! A node holds the key's first eight or sixteen bytes ([`KeyWord`]); which of the two is better,
+//! `width` finds out.
 //! The copies are counted by the caller: exactly the bytes written.
 
 use std::cmp::Ordering;
-use std::ops::{BitAnd, BitXor};
 
+use super::tree::{self, Leaves, Word};
 use crate::access::KeyAccess;
 use crate::record::Framing;
 
@@ -36,30 +27,20 @@ pub struct MergeCount {
     pub cut: Option<usize>,
 }
 
-/// The first bytes of a key as an integer, which ascends in key order.
-pub(crate) trait Word: Copy + Ord + BitXor<Output = Self> + BitAnd<Output = Self> {
-    /// All ones.
-    const MAX: Self;
-    const ZERO: Self;
-
+/// The first bytes of a key, as many as a node of the tree holds.
+pub(crate) trait KeyWord: Word {
     /// Of a loaded record, of which `prefix` are the first eight bytes.
     fn of<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self;
 }
 
-impl Word for u64 {
-    const MAX: Self = u64::MAX;
-    const ZERO: Self = 0;
-
+impl KeyWord for u64 {
     #[inline]
     fn of<A: KeyAccess>(_access: A, _record: &[u8], _kept: &A::Kept, prefix: u64) -> Self {
         prefix
     }
 }
 
-impl Word for u128 {
-    const MAX: Self = u128::MAX;
-    const ZERO: Self = 0;
-
+impl KeyWord for u128 {
     #[inline]
     fn of<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self {
         access.widen(record, kept, prefix)
@@ -85,7 +66,7 @@ struct Cursor<'a, K, W> {
     word: W,
 }
 
-impl<'a, K: Default, W: Word> Cursor<'a, K, W> {
+impl<'a, K: Default, W: KeyWord> Cursor<'a, K, W> {
     #[inline]
     fn record(&self) -> &'a [u8] {
         &self.rest[..self.len]
@@ -102,19 +83,11 @@ impl<'a, K: Default, W: Word> Cursor<'a, K, W> {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Node<W> {
-    word: W,
-    leaf: u32,
-    /// 1 when the leaf has no record left: it loses against everything.
-    ended: u32,
-}
-
 /// Merges `segments`, each sorted, whose order breaks ties, into `out` until that is full, nothing
 /// is left, or a segment with more to come is used up. The last record is cut when it does not
 /// fit. With `unique`, only the first of records with equal keys is written. What is left of each
 /// segment is left in it.
-pub(crate) fn merge<W: Word, F: Framing, A: KeyAccess>(
+pub(crate) fn merge<W: KeyWord, F: Framing, A: KeyAccess>(
     framing: F,
     access: A,
     segments: &mut [Segment<'_>],
@@ -144,7 +117,7 @@ pub(crate) fn merge<W: Word, F: Framing, A: KeyAccess>(
     count
 }
 
-fn merge_cursors<W: Word, F: Framing, A: KeyAccess>(
+fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
     framing: F,
     access: A,
     cursors: &mut [Cursor<'_, A::Kept, W>],
@@ -165,7 +138,7 @@ fn merge_cursors<W: Word, F: Framing, A: KeyAccess>(
         }
     }
     let mut live = cursors.len();
-    let (mut tree, mut winner) = build(access, cursors);
+    let (mut tree, mut winner) = tree::build(&Cursors { access, cursors });
     // The last record written, for `unique`: whole segments outlive the merge, its key is kept.
     let mut last: Option<(&[u8], A::Kept)> = None;
     let mut at = 0;
@@ -198,8 +171,7 @@ fn merge_cursors<W: Word, F: Framing, A: KeyAccess>(
             if live == 0 || cursor.more {
                 break;
             }
-            winner.ended = 1;
-            winner.word = W::MAX;
+            winner.end();
         } else {
             if !cursor.load(framing, access) {
                 count.broken = Some(cursor.number);
@@ -207,7 +179,9 @@ fn merge_cursors<W: Word, F: Framing, A: KeyAccess>(
             }
             winner.word = cursor.word;
         }
-        winner = replay(access, cursors, &mut tree, winner, count);
+        let played = tree::replay(&Cursors { access, cursors }, &mut tree, &mut winner);
+        count.compares += played.compares;
+        count.ties += played.ties;
         if live == 1 && !unique {
             count.bytes = at as u64;
             return copy_rest(&mut cursors[winner.leaf as usize].rest, &mut out[at..], count);
@@ -224,89 +198,29 @@ fn copy_rest(rest: &mut &[u8], out: &mut [u8], count: &mut MergeCount) {
     count.bytes += n as u64;
 }
 
-fn build<W: Word, A: KeyAccess>(
+/// The cursors as the leaves of the tree.
+struct Cursors<'c, 'a, A: KeyAccess, W> {
     access: A,
-    cursors: &[Cursor<'_, A::Kept, W>],
-) -> (Vec<Node<W>>, Node<W>) {
-    let k = cursors.len();
-    let leaf = |i: usize| Node { word: cursors[i].word, leaf: i as u32, ended: 0 };
-    let mut winners = vec![leaf(0); 2 * k];
-    for i in 0..k {
-        winners[k + i] = leaf(i);
-    }
-    let mut tree = vec![leaf(0); k];
-    for node in (1..k).rev() {
-        let (a, b) = (winners[2 * node], winners[2 * node + 1]);
-        let a_first = before(access, cursors, a, b);
-        (winners[node], tree[node]) = if a_first { (a, b) } else { (b, a) };
-    }
-    let winner = winners[1.min(2 * k - 1)];
-    (tree, if k == 1 { leaf(0) } else { winner })
+    cursors: &'c [Cursor<'a, A::Kept, W>],
 }
 
-/// Plays the matches from the winner's leaf up with its next record; returns the new winner.
-#[inline]
-fn replay<W: Word, A: KeyAccess>(
-    access: A,
-    cursors: &[Cursor<'_, A::Kept, W>],
-    tree: &mut [Node<W>],
-    mut winner: Node<W>,
-    count: &mut MergeCount,
-) -> Node<W> {
-    let mut node = (winner.leaf as usize + cursors.len()) / 2;
-    while node > 0 {
-        let other = tree[node];
-        let other_first = if other.word == winner.word {
-            count.ties += u64::from(other.ended + winner.ended == 0);
-            before(access, cursors, other, winner)
-        } else {
-            other.word < winner.word
-        };
-        (tree[node], winner) = exchanged_if(other_first, other, winner);
-        count.compares += 1;
-        node /= 2;
-    }
-    winner
-}
+impl<A: KeyAccess, W: KeyWord> Leaves for Cursors<'_, '_, A, W> {
+    type Word = W;
 
-/// `(a, b)`, exchanged if `exchange`, by masks: a branch would be mispredicted half the time, and the
-/// compiler makes one of a choice between nodes.
-#[inline]
-fn exchanged_if<W: Word>(exchange: bool, a: Node<W>, b: Node<W>) -> (Node<W>, Node<W>) {
-    let mask = u32::from(exchange).wrapping_neg();
-    let word = (a.word ^ b.word) & if exchange { W::MAX } else { W::ZERO };
-    let leaf = (a.leaf ^ b.leaf) & mask;
-    let ended = (a.ended ^ b.ended) & mask;
-    let with = |node: Node<W>| Node {
-        word: node.word ^ word,
-        leaf: node.leaf ^ leaf,
-        ended: node.ended ^ ended,
-    };
-    (with(a), with(b))
-}
+    #[inline]
+    fn count(&self) -> usize {
+        self.cursors.len()
+    }
 
-/// Whether `a`'s record comes before `b`'s.
-#[inline(never)]
-fn before<W: Word, A: KeyAccess>(
-    access: A,
-    cursors: &[Cursor<'_, A::Kept, W>],
-    a: Node<W>,
-    b: Node<W>,
-) -> bool {
-    if a.ended != b.ended {
-        return a.ended < b.ended;
+    #[inline]
+    fn word(&self, leaf: usize) -> Option<W> {
+        Some(self.cursors[leaf].word)
     }
-    if a.word != b.word {
-        return a.word < b.word;
-    }
-    if a.ended == 1 {
-        return a.leaf < b.leaf;
-    }
-    let (x, y) = (&cursors[a.leaf as usize], &cursors[b.leaf as usize]);
-    match access.compare((x.record(), &x.kept), (y.record(), &y.kept)) {
-        Ordering::Less => true,
-        Ordering::Greater => false,
-        Ordering::Equal => a.leaf < b.leaf,
+
+    #[inline]
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (&self.cursors[a], &self.cursors[b]);
+        self.access.compare((a.record(), &a.kept), (b.record(), &b.kept))
     }
 }
 

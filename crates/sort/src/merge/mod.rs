@@ -4,11 +4,13 @@
 //!   bound   a place in the total order (key, run, position): where one window ends and the next begins
 //!   plan    walks all fences in key order and cuts the output into windows of bounded memory
 //!   window  the blocks of every run that one window needs: all asked for at once, merged when there
-//!   kernel  the loser tree over what is in memory
+//!   tree    the loser tree
+//!   kernel  what is in memory, merged by it
 //!   width   how many key bytes it compares first
 //!   stream  windows merged on all cores, handed out in order
 //!   sorted_inputs  files that are sorted but have no fences (`sort -m`)
 //!   step    the kernel for whoever keeps its own buffers, step by step
+//!   ifile   segments of Hadoop's map outputs, which fill themselves
 //! ```
 //!
 //! A merge here has no read-ahead to tune. The fences say beforehand which blocks every part of the
@@ -18,11 +20,13 @@
 //! know nothing of each other, so they are merged on as many cores as there are.
 
 pub(crate) mod bound;
+pub mod ifile;
 pub(crate) mod kernel;
 pub(crate) mod plan;
 mod sorted_inputs;
 pub mod step;
 pub(crate) mod stream;
+pub(crate) mod tree;
 mod width;
 pub(crate) mod window;
 

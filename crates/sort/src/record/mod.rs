@@ -6,6 +6,8 @@
 //! bytes after the last one into the next buffer, and asks [`Format::tail`] what they mean when
 //! the input ends. A record always ends with its terminator, the last one of an input too.
 //!
+//! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
+//!
 //! ```
 //! use sort::record::Format;
 //!
@@ -17,6 +19,7 @@
 
 mod csv;
 mod fixed;
+pub mod ifile;
 mod keyed;
 mod lines;
 mod outside;

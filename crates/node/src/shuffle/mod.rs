@@ -1,0 +1,19 @@
+//! The shuffle of Hadoop, near the disk: spills of a map task are merged when they are fetched, so a
+//! merged map output is never written.
+//!
+//! ```text
+//!   spill 0   ... ├ segment of partition p ┤ ...        The merged segment is what Hadoop would have
+//!   spill 1   ... ├ segment of partition p ┤ ...  ──►   written, byte for byte: same records in the
+//!   spill k   ... ├ segment of partition p ┤ ...        same order, same framing, a fresh checksum.
+//! ```
+//!
+//! [`SegmentMerge`] makes it from files. It is all that a reduce task needs, in its own process.
+
+mod error;
+mod merge;
+mod segment;
+
+pub use error::{Result, ShuffleError};
+pub use merge::SegmentMerge;
+pub use segment::SegmentSpec;
+pub use sort::key::{WritableOrder, WritableOrderError};

@@ -1,0 +1,22 @@
+package io.merganser.hadoop.reduce;
+
+import org.apache.hadoop.mapred.Reporter;
+
+/** Job counters of the reduce side, in the group {@value #GROUP}. */
+public enum ReduceCounter {
+  /** Reduce tasks that merged their files with the native library. */
+  REDUCE_MERGE_NATIVE,
+  /** Reduce tasks that merged their files with our merge in Java. */
+  REDUCE_MERGE_JAVA,
+  /** Reduce tasks that merged their files with Hadoop's merge. */
+  REDUCE_MERGE_STOCK,
+  /** Merges from files to a file that Hadoop's settings would have caused and that were not run. */
+  ON_DISK_PASSES_SAVED;
+
+  private static final String GROUP = "Merganser";
+
+  /** Adds to the counter of the task that {@code reporter} speaks for. */
+  public void add(Reporter reporter, long amount) {
+    reporter.incrCounter(GROUP, name(), amount);
+  }
+}
