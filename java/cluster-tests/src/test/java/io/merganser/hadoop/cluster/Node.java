@@ -13,7 +13,6 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.hadoop.mapred.ShuffleHandler;
-import org.apache.hadoop.yarn.api.records.NodeId;
 import org.apache.hadoop.yarn.api.records.NodeState;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.nodemanager.NodeManager;
@@ -153,8 +152,11 @@ final class Node implements AutoCloseable {
 
   private Process launch() throws IOException {
     Path confDir = Files.createDirectories(folder.resolve("conf"));
-    try (OutputStream out = Files.newOutputStream(confDir.resolve("yarn-site.xml"))) {
-      conf.writeXml(out);
+    // The shuffle service's settings are MapReduce's, whose files override YARN's.
+    for (String file : List.of("yarn-site.xml", "mapred-site.xml")) {
+      try (OutputStream out = Files.newOutputStream(confDir.resolve(file))) {
+        conf.writeXml(out);
+      }
     }
     Path log = folder.resolve("nodemanager.log");
     ProcessBuilder builder =
@@ -185,13 +187,15 @@ final class Node implements AutoCloseable {
     outside = null;
   }
 
-  NodeId id() {
-    return NodeId.newInstance("localhost", port);
-  }
-
+  /** What the ResourceManager thinks of the node, which it may know by any name of this host. */
   NodeState state() {
-    RMNode node = cluster.resourceManager().getRMContext().getRMNodes().get(id());
-    return node == null ? NodeState.LOST : node.getState();
+    System.err.println(
+        "DEBUG " + cluster.resourceManager().getRMContext().getRMNodes() + shuffleListens());
+    return cluster.resourceManager().getRMContext().getRMNodes().values().stream()
+        .filter(node -> node.getNodeID().getPort() == port)
+        .map(RMNode::getState)
+        .findFirst()
+        .orElse(NodeState.NEW);
   }
 
   private boolean shuffleListens() {
