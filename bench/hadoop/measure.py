@@ -44,9 +44,7 @@ class Bench:
         self.say(f"{name}: {scenario.title}, {size_bytes / MIB:.0f} MiB, {self.args.device} disk")
         contenders = self.args.contenders or scenario.contenders
         points, charts = [], {}
-        for point in scenario.points(size_bytes):
-            if self.args.points and self.args.points not in point.name:
-                continue
+        for point in self._chosen(scenario):
             rounds, histories = self._point(point, contenders)
             points.append(
                 {
@@ -61,9 +59,30 @@ class Bench:
             charts["-".join([name, *re.findall(r"\w+", point.name)])] = chart.page(
                 title, note, [(NAMES[who], one) for who, one in histories.items()]
             )
-        if not points:
-            raise ClusterError(f"no point of it has {self.args.points!r} in its name")
         return {"scenario": name, "title": scenario.title, "input_bytes": size_bytes, "points": points}, charts
+
+    def make_inputs(self, name, scenario):
+        """Makes what a scenario reads, and measures nothing."""
+        for point in self._chosen(scenario):
+            self.say(f"{name}{', ' * bool(point.name)}{point.name}: making the input")
+            with self._cluster(point) as (cluster, _):
+                self._inputs(cluster, point)
+
+    def _chosen(self, scenario):
+        size_bytes = round(self.args.size * self.args.scale)
+        wanted = self.args.points or ""
+        points = [point for point in scenario.points(size_bytes) if wanted in point.name]
+        if not points:
+            raise ClusterError(f"no point of it has {wanted!r} in its name")
+        return points
+
+    def _inputs(self, cluster, point):
+        """Starts stock NodeManagers and makes the inputs that are not there; their paths in HDFS."""
+        for index in range(point.nodes):
+            cluster.start_node(index)
+        return workloads.make_inputs(
+            cluster, point.workload, point.size_bytes, point.record_bytes, point.maps, self.args.timeout
+        )
 
     @contextmanager
     def _cluster(self, point):
@@ -85,12 +104,7 @@ class Bench:
         """All rounds of a point, each a run by contender, and the first round's histories."""
         rounds, histories, right = [], {}, None
         with self._cluster(point) as (cluster, mounted):
-            timeout_s = self.args.timeout
-            for index in range(point.nodes):
-                cluster.start_node(index)
-            inputs = workloads.make_inputs(
-                cluster, point.workload, point.size_bytes, point.record_bytes, point.maps, timeout_s
-            )
+            inputs = self._inputs(cluster, point)
             for number in range(1, self.args.pairs + 1):
                 one = {}
                 for who in contenders:

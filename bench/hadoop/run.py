@@ -54,6 +54,7 @@ def arguments(words=None):
                         help="for `merganser serve` beside an active NodeManager")  # fmt: skip
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of every job; repeatable")
     parser.add_argument("--timeout", type=float, default=900, metavar="S", help="longest that one job may run [900]")
+    parser.add_argument("--make-inputs", action="store_true", help="make the inputs, keep them, and measure nothing")
     parser.add_argument("--keep-data", action="store_true", help="leave HDFS with its inputs for the next run")
     args = parser.parse_args(words)
     if "all" in args.scenario:
@@ -68,6 +69,7 @@ def arguments(words=None):
         unknown = [name for name in args.contenders if name not in CONTENDERS]
         if unknown:
             parser.error(f"no contender is called {', '.join(unknown)}")
+    args.keep_data = args.keep_data or args.make_inputs
     pairs = [one.partition("=") for one in args.set]
     if not all(equals for _, equals, _ in pairs):
         parser.error("--set takes KEY=VALUE")
@@ -134,6 +136,9 @@ def main():
                 "command": " ".join(["bench/hadoop/run.py", *report.without_paths(sys.argv[1:])]),
             }
             try:
+                if args.make_inputs:
+                    bench.make_inputs(name, SCENARIOS[name])
+                    continue
                 result, charts = bench.scenario(name, SCENARIOS[name])
             except (ClusterError, subprocess.SubprocessError, OSError) as error:
                 failed.append(name)
@@ -148,7 +153,8 @@ def main():
         if not args.keep_data:
             for place in ("namenode", "datanode"):
                 shutil.rmtree(args.dir / "cluster" / place, ignore_errors=True)
-    say(f"results in {folder}")
+    if results:
+        say(f"results in {folder}")
     if failed:
         say(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
