@@ -114,8 +114,12 @@ final class Admission {
     /** It may not, and should come again later. Never called for one in the middle of an answer. */
     void turnedAway();
 
-    /** Others wait: a holder whose reducer has not read for long gives its grant back. */
-    void giveBackIfIdle();
+    /**
+     * Called now and then: a holder whose reducer has not read for long gives its grant back.
+     *
+     * @param othersWait whether somebody could use it
+     */
+    void giveBackIfIdle(boolean othersWait);
   }
 
   /** One fetch in line. */
@@ -184,7 +188,7 @@ final class Admission {
     }
     calls.forEach(Runnable::run);
     if (waits) {
-      reclaim();
+      reclaim(true);
     }
     return ask;
   }
@@ -211,9 +215,7 @@ final class Admission {
       waits = !line.isEmpty();
     }
     calls.forEach(Runnable::run);
-    if (waits) {
-      reclaim();
-    }
+    reclaim(waits);
   }
 
   /** Turns all new fetches away from now on. */
@@ -245,12 +247,12 @@ final class Admission {
     return line.size();
   }
 
-  private void reclaim() {
+  private void reclaim(boolean othersWait) {
     List<Grant> holders;
     synchronized (this) {
       holders = new ArrayList<>(grants);
     }
-    holders.forEach(grant -> grant.holder.giveBackIfIdle());
+    holders.forEach(grant -> grant.holder.giveBackIfIdle(othersWait));
   }
 
   private long ticket(String key, long now) {

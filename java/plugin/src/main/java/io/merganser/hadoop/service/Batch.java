@@ -11,7 +11,8 @@ import java.util.concurrent.TimeUnit;
  * <p>While others wait, a batch whose reducer took nothing for a while gives its grant back: the
  * merge is closed, what it had made ahead is dropped, and the offset is kept. When the reducer
  * reads again the batch asks again, ahead of all new ones, and merges from that offset. Since that
- * repeats work, the batch waits twice as long the next time, up to a minute.
+ * repeats work, the batch waits twice as long the next time, up to a minute. Where nobody waits it
+ * is a minute from the start: open files and the merge process's patience are no reducer's for ever.
  *
  * <p>All state of a batch and of its streams is guarded by the batch's monitor; the admission is
  * never called with it held.
@@ -175,10 +176,11 @@ public final class Batch {
     }
 
     @Override
-    public void giveBackIfIdle() {
+    public void giveBackIfIdle(boolean othersWait) {
       Admission.Grant given;
       synchronized (Batch.this) {
-        if (closed || grant == null || service.now() - lastMoveNanos < stallNanos) {
+        long patience = othersWait ? stallNanos : Math.max(stallNanos, STALL_NANOS_MAX);
+        if (closed || grant == null || service.now() - lastMoveNanos < patience) {
           return;
         }
         if (current != null && !current.putOff()) {
@@ -186,7 +188,7 @@ public final class Batch {
         }
         given = grant;
         grant = null;
-        stallNanos = Math.min(2 * stallNanos, STALL_NANOS_MAX);
+        stallNanos = Math.max(stallNanos, Math.min(2 * stallNanos, STALL_NANOS_MAX));
       }
       service.metrics().putOff.incr();
       given.release();

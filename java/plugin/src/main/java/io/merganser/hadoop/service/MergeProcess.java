@@ -273,7 +273,7 @@ final class MergeProcess implements Closeable {
       long end = System.nanoTime() + timeoutNanos;
       while (true) {
         long left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
-        if (aborted) {
+        if (aborted || Thread.currentThread().isInterrupted()) {
           throw new AbortedException();
         }
         if (left <= 0) {

@@ -16,10 +16,15 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.thirdparty.com.google.common.util.concurrent.ThreadFactoryBuilder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** All merges of a NodeManager: their settings, threads, memory, and the merge process. */
 public final class MergeService implements Closeable {
+  private static final Logger LOG = LoggerFactory.getLogger(MergeService.class);
+
   /** Read ahead in each segment, if there is memory: what a disk needs to be kept streaming. */
   private static final int READ_BYTES = 256 << 10;
 
@@ -65,21 +70,34 @@ public final class MergeService implements Closeable {
     outputs = new OutputCatalog(positive(conf, Keys.MANIFEST_CACHE, Keys.DEFAULT_MANIFEST_CACHE));
     admission =
         new Admission(memory, most, TimeUnit.MILLISECONDS.toNanos(retryMillis), System::nanoTime);
-    String socket = conf.getTrimmed(Keys.SOCKET, "");
-    long timeout = positive(conf, Keys.SOCKET_TIMEOUT, Keys.DEFAULT_SOCKET_TIMEOUT);
-    process =
-        socket.isEmpty()
-            ? Optional.empty()
-            : Optional.of(
-                new MergeProcess(
-                    Path.of(socket),
-                    TimeUnit.MILLISECONDS.toNanos(timeout),
-                    most,
-                    System::nanoTime));
+    process = process(conf, most);
     merges = Executors.newFixedThreadPool(most, threads("Merganser merge #%d"));
     timer = Executors.newSingleThreadScheduledExecutor(threads("Merganser timer"));
     timer.scheduleWithFixedDelay(admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
     metrics.watch(admission, outputs);
+  }
+
+  /**
+   * The merge process, if one is configured and may be used. On a secure cluster it may not: there
+   * a spill's owner is looked up on the descriptor that is read, as the stock service does, and the
+   * process opens files by their paths, behind which a user could change a directory for a link.
+   */
+  private static Optional<MergeProcess> process(Configuration conf, int connectionsMax) {
+    String socket = conf.getTrimmed(Keys.SOCKET, "");
+    long timeout = positive(conf, Keys.SOCKET_TIMEOUT, Keys.DEFAULT_SOCKET_TIMEOUT);
+    if (socket.isEmpty()) {
+      return Optional.empty();
+    }
+    if (UserGroupInformation.isSecurityEnabled()) {
+      LOG.warn("{} is not used: on a secure cluster all merges run in Java", Keys.SOCKET);
+      return Optional.empty();
+    }
+    return Optional.of(
+        new MergeProcess(
+            Path.of(socket),
+            TimeUnit.MILLISECONDS.toNanos(timeout),
+            connectionsMax,
+            System::nanoTime));
   }
 
   private static long positive(Configuration conf, String key, long otherwise) {

@@ -49,11 +49,11 @@ class SegmentMergeTest {
         empty, merge(TEXT, List.of(spill("a", List.of()), spill("b", List.of())), MEMORY, 1));
   }
 
-  /** Every way to deal up to four records with two keys to up to four spills. */
+  /** Every way to deal up to three records with two keys to up to three spills. */
   @Test
   void mergesAllTinyInputs() throws IOException {
-    for (int spills = 1; spills <= 4; spills++) {
-      for (int records = 0; records <= 4; records++) {
+    for (int spills = 1; spills <= 3; spills++) {
+      for (int records = 0; records <= 3; records++) {
         int ways = (int) Math.pow(2 * spills, records);
         for (int way = 0; way < ways; way++) {
           List<List<KeyValue>> dealt = new ArrayList<>();
@@ -74,7 +74,7 @@ class SegmentMergeTest {
   @Test
   void mergesRandomSpillsAsAStableSort() throws IOException {
     Random random = new Random(11);
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < 100; round++) {
       int spills = 1 + random.nextInt(12);
       int distinct = 1 + random.nextInt(50);
       // Values, and now and then keys, that are larger than a segment's buffer.

@@ -33,18 +33,19 @@ public final class SpillFile {
     }
   }
 
+  private static final JobConf CONF = new JobConf(false);
+
   private SpillFile() {}
 
   /** Writes segments, each a list of records in order, and says where they lie. */
   public static List<Segment> write(Path file, List<List<KeyValue>> segments) throws IOException {
-    JobConf conf = new JobConf(false);
     List<Segment> written = new ArrayList<>();
-    FileSystem local = FileSystem.getLocal(conf).getRaw();
+    FileSystem local = FileSystem.getLocal(CONF).getRaw();
     try (FSDataOutputStream out = local.create(new org.apache.hadoop.fs.Path(file.toUri()))) {
       for (List<KeyValue> records : segments) {
         long start = out.getPos();
         IFile.Writer<BytesWritable, BytesWritable> writer =
-            new IFile.Writer<>(conf, out, BytesWritable.class, BytesWritable.class, null, null);
+            new IFile.Writer<>(CONF, out, BytesWritable.class, BytesWritable.class, null, null);
         DataInputBuffer key = new DataInputBuffer();
         DataInputBuffer value = new DataInputBuffer();
         for (KeyValue record : records) {

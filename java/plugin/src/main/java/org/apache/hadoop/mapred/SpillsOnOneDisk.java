@@ -1,0 +1,103 @@
+package org.apache.hadoop.mapred;
+
+import java.io.File;
+import java.io.IOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.TaskID;
+
+/**
+ * Puts all spills of a task where its first one went, as long as there is room; everything else is
+ * as the task's own {@link MapOutputFile} says. Hadoop would spread them over all disks, and an
+ * output that stays in its spills would then be lost with any one of them. Tasks still spread: each
+ * starts on another disk.
+ */
+final class SpillsOnOneDisk extends MapOutputFile {
+  private final MapOutputFile stock;
+  private Path directory;
+
+  SpillsOnOneDisk(MapOutputFile stock) {
+    this.stock = stock;
+  }
+
+  @Override
+  public Path getSpillFileForWrite(int spillNumber, long size) throws IOException {
+    Path spill = stock.getSpillFileForWrite(spillNumber, size);
+    if (directory == null) {
+      directory = spill.getParent();
+    }
+    // A disk that has failed has no usable space.
+    boolean fits = new File(directory.toUri().getPath()).getUsableSpace() > size;
+    return fits ? new Path(directory, spill.getName()) : spill;
+  }
+
+  @Override
+  public Path getOutputFile() throws IOException {
+    return stock.getOutputFile();
+  }
+
+  @Override
+  public Path getOutputFileForWrite(long size) throws IOException {
+    return stock.getOutputFileForWrite(size);
+  }
+
+  @Override
+  public Path getOutputFileForWriteInVolume(Path existing) {
+    return stock.getOutputFileForWriteInVolume(existing);
+  }
+
+  @Override
+  public Path getOutputIndexFile() throws IOException {
+    return stock.getOutputIndexFile();
+  }
+
+  @Override
+  public Path getOutputIndexFileForWrite(long size) throws IOException {
+    return stock.getOutputIndexFileForWrite(size);
+  }
+
+  @Override
+  public Path getOutputIndexFileForWriteInVolume(Path existing) {
+    return stock.getOutputIndexFileForWriteInVolume(existing);
+  }
+
+  @Override
+  public Path getSpillFile(int spillNumber) throws IOException {
+    return stock.getSpillFile(spillNumber);
+  }
+
+  @Override
+  public Path getSpillIndexFile(int spillNumber) throws IOException {
+    return stock.getSpillIndexFile(spillNumber);
+  }
+
+  @Override
+  public Path getSpillIndexFileForWrite(int spillNumber, long size) throws IOException {
+    return stock.getSpillIndexFileForWrite(spillNumber, size);
+  }
+
+  @Override
+  public Path getInputFile(int mapId) throws IOException {
+    return stock.getInputFile(mapId);
+  }
+
+  @Override
+  public Path getInputFileForWrite(TaskID mapId, long size) throws IOException {
+    return stock.getInputFileForWrite(mapId, size);
+  }
+
+  @Override
+  public void removeAll() throws IOException {
+    stock.removeAll();
+  }
+
+  @Override
+  public void setConf(Configuration conf) {
+    stock.setConf(conf);
+  }
+
+  @Override
+  public Configuration getConf() {
+    return stock.getConf();
+  }
+}
