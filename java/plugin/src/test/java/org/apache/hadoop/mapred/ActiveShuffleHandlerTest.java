@@ -843,7 +843,7 @@ class ActiveShuffleHandlerTest {
         assertArrayEquals(ShuffleNode.merged(spills, 0), fetchPatiently(node, 0, map(0)));
         Thread.sleep(100);
       }
-      flip(node.spill(0, 2), 500_000);
+      flip(node.spill(0, 1), 500_000);
       try (ReduceClient client = node.client()) {
         Reply reply = client.fetch(0, false, map(0));
         assertThrows(EOFException.class, reply::output);
