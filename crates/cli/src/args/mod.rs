@@ -2,6 +2,7 @@
 //!
 //! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
 
+mod advise;
 mod export;
 mod generate;
 mod mount;
@@ -9,6 +10,7 @@ mod order;
 mod range;
 mod report;
 mod reproduce;
+mod serve;
 mod simulate;
 mod size;
 mod sort;
@@ -17,6 +19,7 @@ mod view;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use advise::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
@@ -24,6 +27,7 @@ pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
 pub use report::ReportArgs;
 pub use reproduce::{ExperimentName, ReproduceArgs};
+pub use serve::ServeArgs;
 pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
     SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName, WorkloadName,
@@ -68,6 +72,8 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Generate(GenerateArgs),
+    Serve(ServeArgs),
+    Advise(AdviseArgs),
     Simulate(SimulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),

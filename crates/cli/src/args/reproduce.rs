@@ -18,6 +18,9 @@ use super::Size;
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
 /// their figures are the same on every machine.
+///
+/// hadoop-... start Hadoop's daemons with `bench/hadoop/run.py` of a checkout (bench/README.md says what
+/// that needs: root, Java 17, the plugin's jar), or read results that it has kept.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
@@ -36,6 +39,8 @@ Examples:
   merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
   # Figure 8 of ActiveSort, on a modelled SSD
   merganser reproduce activesort-throughput --plot figure8.svg
+  # Figure 11, from jobs that were run before
+  merganser reproduce hadoop-io --results results.json --plot figure11.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -50,12 +55,12 @@ pub struct ReproduceArgs {
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
     /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
     /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB; activesort-sort 2 GiB,
-    /// the other two 128 MiB a point]
+    /// the other two 128 MiB a point; hadoop-... 1 GiB of input]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
     /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
-    /// as the paper and the benchmark do) [default: 5, whole sorts 1]
+    /// as the paper and the benchmark do) [default: 5, whole sorts 1, hadoop-... 3]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
 
@@ -83,6 +88,14 @@ pub struct ReproduceArgs {
     /// Let sorts use this many threads [default: one a processor; triton-internal-sort always 1]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+
+    /// The folder bench/hadoop of a checkout, for hadoop-...
+    #[arg(long, value_name = "DIR", default_value = "bench/hadoop")]
+    pub bench: PathBuf,
+
+    /// Run no jobs for hadoop-..., and read what run.py --json wrote to FILE
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds"])]
+    pub results: Option<PathBuf>,
 
     /// Write all figures to FILE
     #[arg(long, value_name = "FILE")]
@@ -120,4 +133,14 @@ pub enum ExperimentName {
     ActivesortSort,
     /// Skipping busy channels against waiting for them.
     ActivesortChannels,
+    /// How long jobs on Hadoop take.
+    HadoopElapsed,
+    /// What jobs on Hadoop read and write.
+    HadoopIo,
+    /// A sort on Hadoop by memory.
+    HadoopMemory,
+    /// TeraSort on Hadoop by reducers.
+    HadoopReducers,
+    /// TeraSort on Hadoop by nodes.
+    HadoopNodes,
 }

@@ -9,6 +9,7 @@ mod memory;
 mod order;
 mod report;
 mod reproduce;
+mod serve;
 mod simulate;
 mod sort;
 mod verify;
@@ -18,6 +19,7 @@ pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::{ReproduceConfig, Setup};
+pub use serve::ServeConfig;
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,
@@ -78,7 +80,10 @@ mod tests {
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
-            Command::Info(_) | Command::Completions(_) | Command::Man(_) => None,
+            Command::Serve(typed) => ServeConfig::try_from(typed).err(),
+            Command::Info(_) | Command::Advise(_) | Command::Completions(_) | Command::Man(_) => {
+                None
+            }
         };
         refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()
     }

@@ -42,6 +42,10 @@ pub struct Setup {
     pub pool_bytes: Option<u64>,
     /// The threads of a whole sort.
     pub threads: usize,
+    /// Where the runner of jobs on Hadoop is.
+    pub bench: PathBuf,
+    /// What it has kept, instead of running it.
+    pub results: Option<PathBuf>,
 }
 
 impl TryFrom<ReproduceArgs> for ReproduceConfig {
@@ -83,6 +87,8 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 pool_bytes: typed.memory.map(|size| size.0),
                 memory_bytes: memory_bytes(typed.memory)?,
                 threads: threads(typed.threads)?,
+                bench: typed.bench,
+                results: typed.results,
             },
             json: typed.json,
             plot: typed.plot,

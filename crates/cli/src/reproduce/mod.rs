@@ -18,6 +18,12 @@ mod activesort_throughput;
 mod disk;
 mod efficiency;
 mod gray_sort;
+mod hadoop;
+mod hadoop_elapsed;
+mod hadoop_io;
+mod hadoop_memory;
+mod hadoop_nodes;
+mod hadoop_reducers;
 mod internal_sort;
 mod machine;
 mod minute_sort;
@@ -56,7 +62,7 @@ pub struct Experiment {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 10] = [
+pub const EXPERIMENTS: [Experiment; 15] = [
     Experiment {
         typed: ExperimentName::TritonInternalSort,
         name: "triton-internal-sort",
@@ -127,6 +133,41 @@ pub const EXPERIMENTS: [Experiment; 10] = [
         source: "ActiveSort, 4.1.3",
         run: activesort_channels::run,
     },
+    Experiment {
+        typed: ExperimentName::HadoopElapsed,
+        name: "hadoop-elapsed",
+        about: "sorts and a join on Hadoop, stock and with deferred merges: time",
+        source: "ActiveSort, Figure 10",
+        run: hadoop_elapsed::run,
+    },
+    Experiment {
+        typed: ExperimentName::HadoopIo,
+        name: "hadoop-io",
+        about: "the same: bytes read from and written to the disk of intermediate data",
+        source: "ActiveSort, Figure 11",
+        run: hadoop_io::run,
+    },
+    Experiment {
+        typed: ExperimentName::HadoopMemory,
+        name: "hadoop-memory",
+        about: "a sort on Hadoop by the machine's memory",
+        source: "ActiveSort, Figure 15",
+        run: hadoop_memory::run,
+    },
+    Experiment {
+        typed: ExperimentName::HadoopReducers,
+        name: "hadoop-reducers",
+        about: "TeraSort on Hadoop by the number of reducers, at once and in all",
+        source: "ActiveSort, Figure 16",
+        run: hadoop_reducers::run,
+    },
+    Experiment {
+        typed: ExperimentName::HadoopNodes,
+        name: "hadoop-nodes",
+        about: "TeraSort on Hadoop by the number of nodes",
+        source: "ActiveSort, Figure 17",
+        run: hadoop_nodes::run,
+    },
 ];
 
 /// What an experiment works with.
@@ -157,4 +198,21 @@ fn median(mut figures: Vec<f64>) -> f64 {
 /// The arithmetic mean.
 fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EXPERIMENTS, Machine, Outcome};
+
+    /// An outcome as programs get it.
+    pub fn json(outcome: &Outcome) -> serde_json::Value {
+        let machine = Machine {
+            processor: "a processor".into(),
+            cores: 2,
+            memory_bytes: 3 << 30,
+            file_system: "ext4".into(),
+            kernel: "6".into(),
+        };
+        outcome.json(&EXPERIMENTS[0], &machine)
+    }
 }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -188,10 +188,11 @@ impl Drop for WholeSort<'_> {
 }
 
 /// The process at work, which is told when this one is asked to end.
-struct Child(Arc<Mutex<Option<u32>>>);
+pub struct Child(Arc<Mutex<Option<u32>>>);
 
 impl Child {
-    fn watched(lab: &Lab<'_>) -> Self {
+    /// None yet, in a lab that may be asked to end.
+    pub fn watched(lab: &Lab<'_>) -> Self {
         let running: Arc<Mutex<Option<u32>>> = Arc::default();
         let (cancel, watched) = (lab.cancel.clone(), Arc::clone(&running));
         std::thread::spawn(move || {
@@ -204,8 +205,20 @@ impl Child {
         Child(running)
     }
 
-    fn set(&self, id: Option<u32>) {
+    /// Which one it is; `None` before it is reaped.
+    pub fn set(&self, id: Option<u32>) {
         *self.0.lock().expect("no holder panics") = id;
+    }
+
+    /// Whether it has ended; it is forgotten when it is reaped.
+    pub fn poll(&self, child: &mut std::process::Child) -> io::Result<Option<ExitStatus>> {
+        // Held meanwhile: no signal goes to a number that is not its own any more.
+        let mut running = self.0.lock().expect("no holder panics");
+        let status = child.try_wait()?;
+        if status.is_some() {
+            *running = None;
+        }
+        Ok(status)
     }
 }
 

@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints};
 
-const EXPERIMENTS: [(&str, &[&str]); 10] = [
+/// What bench/hadoop/run.py keeps; bench/tests/test_hadoop.py holds the runner to the same file.
+const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/hadoop.json");
+
+const EXPERIMENTS: [(&str, &[&str]); 15] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -15,6 +18,11 @@ const EXPERIMENTS: [(&str, &[&str]); 10] = [
     ("activesort-throughput", &[]),
     ("activesort-sort", &[]),
     ("activesort-channels", &[]),
+    ("hadoop-elapsed", &["--results", RESULTS]),
+    ("hadoop-io", &["--results", RESULTS]),
+    ("hadoop-memory", &["--results", RESULTS]),
+    ("hadoop-reducers", &["--results", RESULTS]),
+    ("hadoop-nodes", &["--results", RESULTS]),
 ];
 
 #[test]
@@ -30,8 +38,10 @@ fn the_list_names_every_experiment() {
 fn every_experiment_prints_its_figures_and_leaves_only_what_was_asked_for() {
     for (name, more) in EXPERIMENTS {
         let dir = folder();
-        let words = ["reproduce", name, "--size", "1MB", "--json", "j", "--plot", "p.svg"];
-        let table = String::from_utf8(prints(dir.path(), &[&words[..], more].concat()));
+        let words = ["reproduce", name, "--json", "j", "--plot", "p.svg"];
+        // Results that were kept have their size.
+        let size: &[&str] = if more.contains(&RESULTS) { &[] } else { &["--size", "1MB"] };
+        let table = String::from_utf8(prints(dir.path(), &[&words[..], size, more].concat()));
         let table = table.expect("UTF-8");
         assert!(table.starts_with(&format!("{name}: ")), "{table}");
         assert!(table.contains("paper        ours    ratio"), "{table}");
@@ -73,7 +83,46 @@ fn what_an_experiment_cannot_do_is_one_sentence() {
     assert!(fails(dir.path(), &sort).starts_with("merganser sort: "));
     let time = ["reproduce", "minute-sort", "--size", "1MB", "--seconds", "0.000001"];
     assert!(fails(dir.path(), &time).starts_with("--seconds: even"));
+    let runner = fails(dir.path(), &["reproduce", "hadoop-io", "--bench", "missing"]);
+    assert!(runner.starts_with("--bench: missing/run.py is not there"), "{runner}");
+    let results = fails(dir.path(), &["reproduce", "hadoop-io", "--results", "missing"]);
+    assert!(results.starts_with("missing: "), "{results}");
     assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+#[test]
+fn jobs_on_hadoop_are_run_by_the_benchs_runner() {
+    let dir = folder();
+    let bench = folder();
+    let runner = bench.path().join("run.py");
+    let script = format!(
+        "import shutil, sys\n\
+         words = sys.argv[1:]\n\
+         assert words[:5] == ['nodes', '--size', '1048576', '--pairs', '2'], words\n\
+         shutil.copy({RESULTS:?}, words[words.index('--json') + 1])\n"
+    );
+    std::fs::write(&runner, script).expect("written");
+    let bench = bench.path().to_str().expect("UTF-8");
+    let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
+    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
+    let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.lines().any(|line| words_of(line) == "2 nodes 1.50 1.33 0.889"), "{table}");
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+
+    std::fs::write(&runner, "raise SystemExit(3)").expect("written");
+    let failed = fails(dir.path(), &words);
+    assert!(failed.contains("exit status: 3; run it by itself"), "{failed}");
+    std::fs::write(
+        &runner,
+        "import sys\nopen(sys.argv[sys.argv.index('--json') + 1], 'w').write('[]')",
+    )
+    .expect("written");
+    let nothing = fails(dir.path(), &words);
+    assert!(
+        nothing.contains("no result of nodes; `run.py nodes --json FILE` makes one"),
+        "{nothing}"
+    );
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
 }
 
 #[test]

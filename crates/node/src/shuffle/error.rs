@@ -55,6 +55,12 @@ pub enum ShuffleError {
         /// Bytes of the record.
         needed: u64,
     },
+    /// Too much is going on to begin another merge now.
+    #[error("busy: {why}; come again")]
+    Busy {
+        /// What there is too much of.
+        why: String,
+    },
     /// The merge failed before, which was told then.
     #[error("this merge has failed and gives nothing more")]
     Failed,

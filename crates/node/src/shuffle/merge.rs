@@ -103,6 +103,14 @@ impl SegmentMerge {
         })
     }
 
+    /// The most memory that a merge of `segments` has a use for, unless its keys are very long.
+    #[must_use]
+    pub fn useful_memory_bytes(segments: &[SegmentSpec]) -> u64 {
+        let buffer = |segment: &SegmentSpec| segment.raw.min(BUFFER_BYTES_MAX as u64);
+        let buffers: u64 = segments.iter().map(buffer).sum();
+        buffers + buffers / (SPARE_PART as u64 - 1) + SPARE_PART as u64
+    }
+
     /// Bytes of the merged segment without its checksum.
     #[must_use]
     pub fn raw_len(&self) -> u64 {
@@ -113,6 +121,12 @@ impl SegmentMerge {
     #[must_use]
     pub fn part_len(&self) -> u64 {
         self.raw_len + CRC_BYTES
+    }
+
+    /// Whether all of the merged segment was read.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.at == self.part_len()
     }
 
     /// Records and compares so far.
@@ -256,6 +270,9 @@ fn opening(path: &Path, error: io::Error) -> ShuffleError {
         io::ErrorKind::NotFound => ShuffleError::Missing { path },
         io::ErrorKind::PermissionDenied => {
             ShuffleError::Refused { path, reason: error.to_string() }
+        }
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            ShuffleError::Busy { why: "no more files can be opened".to_owned() }
         }
         _ => ShuffleError::Io { path, offset: 0, source: error },
     }

@@ -7,11 +7,19 @@
 //!   spill k   ... ├ segment of partition p ┤ ...        same order, same framing, a fresh checksum.
 //! ```
 //!
-//! [`SegmentMerge`] makes it from files. It is all that a reduce task needs, in its own process.
+//! [`SegmentMerge`] makes it from files. It is all that a reduce task needs, in its own process. For
+//! fetches, [`server`] runs many of them beside Hadoop's NodeManager, on request ([`protocol`]): how
+//! much at once says `admission`, which files `local_dirs`, and `socket` how clients find it.
 
+mod admission;
+pub mod calibration;
 mod error;
+mod local_dirs;
 mod merge;
+pub mod protocol;
 mod segment;
+pub mod server;
+mod socket;
 
 pub use error::{Result, ShuffleError};
 pub use merge::SegmentMerge;

@@ -22,7 +22,7 @@ use crate::activity::{State, wait};
 use crate::key::{DirectKey, Order};
 use crate::record::{Format, Framing, with_framing};
 use crate::run::buffer_sort::{RECORDS_MAX, TAG_BYTES as IN_PLACE_TAG_BYTES, sort_in_place};
-use crate::run::form::{SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
+use crate::run::form::{Gather, SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
 use crate::run::input::{Chunk, SPAN_BYTES};
 use crate::run::tag::prefix_at;

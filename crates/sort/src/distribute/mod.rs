@@ -18,6 +18,7 @@ mod batch;
 mod bucket;
 mod fixed;
 mod format;
+pub(crate) mod one_pass;
 mod out;
 mod partition;
 mod plan;

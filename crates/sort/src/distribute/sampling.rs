@@ -21,7 +21,7 @@ const READ_BYTES_MAX: u64 = 64 << 20;
 /// Bytes read at one place.
 const WINDOW_BYTES: std::ops::RangeInclusive<u64> = 4096..=(1 << 20);
 /// Records taken at one place: neighbours tell less than strangers.
-const RECORDS_A_PLACE: usize = 4;
+pub(super) const RECORDS_A_PLACE: usize = 4;
 /// Reads in flight.
 const DEPTH: usize = 32;
 /// All keys of a sample take at most this, in bytes.
@@ -48,23 +48,40 @@ pub(super) fn at_random_places(
     record_bytes: f64,
     buckets: u64,
 ) -> Result<Option<Vec<SampleKey>>> {
-    if order.format() == Format::Keyed {
-        return Ok(None);
+    let mut sample = Vec::new();
+    let places = PLACES_A_BUCKET * buckets;
+    let found = records_at_random_places(inputs, order.format(), record_bytes, places, |bytes| {
+        keys_in(bytes, order, &mut sample)
+    })?;
+    Ok(found.then_some(sample))
+}
+
+/// Hands the records at about `places` random places of `inputs` to `take`, some neighbours at a time,
+/// until what it keeps of them, which it returns in bytes, is much. False where records cannot be
+/// found from the middle of an input.
+pub(super) fn records_at_random_places(
+    inputs: &[Input],
+    format: Format,
+    record_bytes: f64,
+    places: u64,
+    mut take: impl FnMut(&[u8]) -> usize,
+) -> Result<bool> {
+    if format == Format::Keyed {
+        return Ok(false);
     }
     let mut storages: Vec<(u64, &Arc<dyn Storage>)> = Vec::new();
     let mut total = 0;
     for input in inputs {
-        let Input::Storage(storage) = input else { return Ok(None) };
+        let Input::Storage(storage) = input else { return Ok(false) };
         storages.push((total, storage));
         total += storage.size();
     }
-    let mut sample = Vec::new();
     if total == 0 {
-        return Ok(Some(sample));
+        return Ok(true);
     }
     let window = (2.0 * record_bytes) as u64 + 512;
     let window = window.clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end()).next_multiple_of(4096);
-    let places = (PLACES_A_BUCKET * buckets).min(PLACES_MAX).min(READ_BYTES_MAX / window).max(16);
+    let places = places.min(PLACES_MAX).min(READ_BYTES_MAX / window).max(16);
     let mut random = Random(total);
     let completions = Completions::new();
     let clock = storages[0].1.clock();
@@ -83,7 +100,7 @@ pub(super) fn at_random_places(
             && failed.is_ok()
             && let Some((number, at)) = places.pop()
         {
-            let from = match order.format() {
+            let from = match format {
                 Format::Fixed { bytes } => at / bytes as u64 * bytes as u64,
                 _ => at,
             };
@@ -108,25 +125,28 @@ pub(super) fn at_random_places(
                 let buffer = done.buffer.expect("a read returns its buffer");
                 let from = (wanted[done.token as usize].1 % 4096) as usize;
                 let bytes = &buffer[from.min(n)..n];
-                key_bytes += keys_in(bytes, order, &mut sample);
+                key_bytes += take(&bytes[first_record(bytes, format)..]);
             }
             Ok(_) => places.clear(),
         }
     }
-    failed.map(|()| Some(sample))
+    failed.map(|()| true)
 }
 
-/// Takes the keys of some whole records of `bytes`, which begins anywhere unless records are of
-/// fixed length. Returns the bytes of the keys.
-fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
-    let start = match order.format() {
+/// Where in `bytes`, which begins anywhere unless records are of fixed length, a record begins.
+fn first_record(bytes: &[u8], format: Format) -> usize {
+    match format {
         Format::Fixed { .. } => 0,
         Format::Lines { delimiter } => after(bytes, delimiter),
         // Inside quotes it is no end of a row; then a key is wrong, and buckets are less even.
         _ => after(bytes, b'\n'),
-    };
+    }
+}
+
+/// Takes the keys of some whole records at the front of `bytes`. Returns the bytes of the keys.
+fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
     let first = sample.len();
-    let mut rest = &bytes[start..];
+    let mut rest = bytes;
     with_access!(order, framing, access => {
         for _ in 0..RECORDS_A_PLACE {
             let Some(len) = framing.next(rest) else { break };

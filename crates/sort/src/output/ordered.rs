@@ -19,6 +19,12 @@ impl<'a, 'b> Turn<'a, 'b> {
         Turn { state: Mutex::new((0, Some(writer))), changed: Condvar::new() }
     }
 
+    /// Nothing more is written: whoever waits for its turn gives up.
+    pub(crate) fn stop(&self) {
+        self.state.lock().expect("writers do not panic").1 = None;
+        self.changed.notify_all();
+    }
+
     /// Writes piece `number` when all before it are written.
     pub(crate) fn write(&self, number: u64, bytes: &[u8]) -> Result<()> {
         let mut state = {

@@ -22,7 +22,7 @@ use super::writer::{Piece, WriteBehind};
 use crate::access::resort_bytes;
 use crate::activity::{Team, leave};
 use crate::budget::Reservation;
-use crate::key::{Order, Place};
+use crate::key::{self, Order};
 use crate::record::{Framing, with_framing};
 use crate::{Budget, Error, Result};
 
@@ -56,6 +56,11 @@ impl SortMemory {
     pub(crate) fn new(tags: Buffer, scratch: Buffer, keys: Buffer, budget: &Budget) -> Self {
         assert_eq!(tags.len(), scratch.len());
         SortMemory { budget: budget.clone(), grown: None, tags, scratch, keys, alphabet: None }
+    }
+
+    /// Memory for tags, as much again, and memory for encoded keys.
+    pub(crate) fn parts(&mut self) -> (&mut [Tag], &mut [Tag], &mut Buffer) {
+        (as_tags(&mut self.tags), as_tags(&mut self.scratch), &mut self.keys)
     }
 
     /// Makes room for the encoded key of `record`, which alone was too long.
@@ -97,11 +102,11 @@ struct PieceStart {
 
 /// What tags point to: records in the chunk, directly or through an encoded key's head.
 #[derive(Clone, Copy)]
-struct ChunkView<'a> {
-    bytes: &'a [u8],
-    keys: &'a [u8],
-    order: &'a Order,
-    alphabet: Option<&'a Alphabet>,
+pub(crate) struct ChunkView<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) keys: &'a [u8],
+    pub(crate) order: &'a Order,
+    pub(crate) alphabet: Option<&'a Alphabet>,
 }
 
 impl<'a> ChunkView<'a> {
@@ -114,7 +119,7 @@ impl<'a> ChunkView<'a> {
     }
 
     #[inline]
-    fn record(&self, tag: Tag) -> &'a [u8] {
+    pub(crate) fn record(&self, tag: Tag) -> &'a [u8] {
         let place =
             if self.order.direct().is_some() { tag.place() } else { self.head(tag).0 } as usize;
         &self.bytes[place..place + self.length(tag, place)]
@@ -127,6 +132,26 @@ impl<'a> ChunkView<'a> {
             return len;
         }
         self.order.format().record_len(&self.bytes[place..]).expect("whole records")
+    }
+}
+
+impl ChunkView<'_> {
+    /// Asks for the memory of a record some places behind the `i`-th of `tags`, which are gathered in
+    /// their order.
+    #[inline]
+    pub(crate) fn prefetch_records(&self, tags: &[Tag], i: usize) {
+        let direct = self.order.direct().is_some();
+        if !direct && let Some(tag) = tags.get(i + 2 * AHEAD) {
+            prefetch(self.keys, tag.place() as usize);
+        }
+        if let Some(tag) = tags.get(i + AHEAD) {
+            let place = if direct { tag.place() } else { self.head(*tag).0 } as usize;
+            let len = tag.length();
+            prefetch(self.bytes, place);
+            if len > 64 {
+                prefetch(self.bytes, place + 64);
+            }
+        }
     }
 }
 
@@ -158,7 +183,7 @@ impl Tagged for ChunkView<'_> {
 
     fn prefix_decides(&self) -> bool {
         let direct = self.order.direct();
-        direct.is_some_and(|key| matches!(key.place, Place::Range { len, .. } if len <= 8))
+        direct.is_some_and(|key| matches!(key.place, key::Place::Range { len, .. } if len <= 8))
     }
 
     fn alphabet(&self) -> Option<&Alphabet> {
@@ -237,7 +262,10 @@ const LEARN_RECORD_BYTES: usize = 64 << 10;
 
 /// The alphabet of the keys of `chunk`, when words of it hold more than bytes do.
 fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
-    if order.direct().is_some_and(|key| matches!(key.place, Place::Range { len, .. } if len <= 8)) {
+    if order
+        .direct()
+        .is_some_and(|key| matches!(key.place, key::Place::Range { len, .. } if len <= 8))
+    {
         return None;
     }
     let each = LEARN_KEYS.div_ceil(chunk.spans.len().max(1));
@@ -379,7 +407,7 @@ fn extract<F: Framing>(
 }
 
 /// Puts an encoded key and its head into the arena; returns its place, or `None` when it is full.
-fn put_key<'k>(
+pub(crate) fn put_key<'k>(
     key: &[u8],
     record_at: usize,
     room: &mut (usize, &'k mut [u8]),
@@ -426,17 +454,32 @@ fn piece_starts(tags: &[Tag], view: &ChunkView<'_>) -> (Vec<PieceStart>, u64) {
     (pieces, bytes)
 }
 
-impl Sorted<'_> {
+/// Takes a piece that was gathered, with its number.
+pub(crate) type Place<'a> = dyn Fn(u64, Piece, &mut WriteBehind) -> Result<()> + Sync + 'a;
+
+/// Records in memory that can be handed out in order.
+pub(crate) trait Gather {
     /// Number of records.
-    pub(crate) fn records(&self) -> u64 {
-        self.tags.len() as u64
-    }
+    fn records(&self) -> u64;
 
     /// Bytes of all records.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
+    fn bytes(&self) -> u64;
 
+    /// Gathers piece after piece on the calling thread and one more for each of `behinds` but one,
+    /// and hands each to `place` with its number. With `fences`, pieces carry them.
+    ///
+    /// # Errors
+    /// What `place` answers.
+    fn gather(
+        &mut self,
+        block_bytes: u32,
+        fences: bool,
+        behinds: &mut [WriteBehind],
+        place: &Place<'_>,
+    ) -> Result<()>;
+}
+
+impl Sorted<'_> {
     /// Keeps only the first `records` records, for a sort that wants no more.
     pub(crate) fn truncate(&mut self, records: u64) {
         if records < self.records() {
@@ -461,53 +504,6 @@ impl Sorted<'_> {
         let mut key = Vec::new();
         self.order.encode_full(self.view.record(*self.tags.last()?), &mut key);
         Some(key)
-    }
-
-    /// Gathers piece after piece on the calling thread and one more for each of `behinds` but one,
-    /// and hands each to `place` with its number. With `fences`, pieces carry them.
-    pub(crate) fn gather(
-        &self,
-        block_bytes: u32,
-        fences: bool,
-        behinds: &mut [WriteBehind],
-        place: &(dyn Fn(u64, Piece, &mut WriteBehind) -> Result<()> + Sync),
-    ) -> Result<()> {
-        let next = AtomicUsize::new(0);
-        let failed: Mutex<Result<()>> = Mutex::new(Ok(()));
-        let work = |behind: &mut WriteBehind| {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= self.pieces.len() {
-                    break;
-                }
-                let one = behind.buffer().and_then(|buffer| {
-                    let mut piece = Piece::new(buffer, block_bytes);
-                    self.fill(number, fences, &mut piece);
-                    place(number as u64, piece, behind)
-                });
-                if let Err(e) = one {
-                    next.store(self.pieces.len(), Ordering::Relaxed);
-                    failed.lock().expect("no panic here").get_or_insert_err(e);
-                }
-            }
-        };
-        let (first, others) = behinds.split_first_mut().expect("at least one");
-        if others.is_empty() || self.pieces.len() < 2 {
-            work(first);
-        } else {
-            let team = &Team::here();
-            std::thread::scope(|scope| {
-                for behind in others {
-                    let work = &work;
-                    scope.spawn(move || {
-                        let _member = team.join();
-                        work(behind);
-                    });
-                }
-                work(first);
-            });
-        }
-        failed.into_inner().expect("no panic here")
     }
 
     /// Gathers all records into `out`, which is as long as they are, on `threads` threads.
@@ -571,18 +567,63 @@ impl Sorted<'_> {
 
     #[inline]
     fn prefetch(&self, i: usize) {
-        let direct = self.order.direct().is_some();
-        if !direct && let Some(tag) = self.tags.get(i + 2 * AHEAD) {
-            prefetch(self.view.keys, tag.place() as usize);
-        }
-        if let Some(tag) = self.tags.get(i + AHEAD) {
-            let place = if direct { tag.place() } else { self.view.head(*tag).0 } as usize;
-            let len = tag.length();
-            prefetch(self.view.bytes, place);
-            if len > 64 {
-                prefetch(self.view.bytes, place + 64);
+        self.view.prefetch_records(self.tags, i);
+    }
+}
+
+impl Gather for Sorted<'_> {
+    fn records(&self) -> u64 {
+        self.tags.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn gather(
+        &mut self,
+        block_bytes: u32,
+        fences: bool,
+        behinds: &mut [WriteBehind],
+        place: &Place<'_>,
+    ) -> Result<()> {
+        let sorted = &*self;
+        let next = AtomicUsize::new(0);
+        let failed: Mutex<Result<()>> = Mutex::new(Ok(()));
+        let work = |behind: &mut WriteBehind| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= sorted.pieces.len() {
+                    break;
+                }
+                let one = behind.buffer().and_then(|buffer| {
+                    let mut piece = Piece::new(buffer, block_bytes);
+                    sorted.fill(number, fences, &mut piece);
+                    place(number as u64, piece, behind)
+                });
+                if let Err(e) = one {
+                    next.store(sorted.pieces.len(), Ordering::Relaxed);
+                    failed.lock().expect("no panic here").get_or_insert_err(e);
+                }
             }
+        };
+        let (first, others) = behinds.split_first_mut().expect("at least one");
+        if others.is_empty() || sorted.pieces.len() < 2 {
+            work(first);
+        } else {
+            let team = &Team::here();
+            std::thread::scope(|scope| {
+                for behind in others {
+                    let work = &work;
+                    scope.spawn(move || {
+                        let _member = team.join();
+                        work(behind);
+                    });
+                }
+                work(first);
+            });
         }
+        failed.into_inner().expect("no panic here")
     }
 }
 

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Completions, Operation, Storage};
+use storage::{Backing, Buffer, Completions, Operation, Storage};
 
 use crate::activity::{State, wait};
 use crate::record::{Format, Tail};
@@ -65,7 +65,9 @@ impl Input {
 
 /// Memory full of whole records.
 pub(crate) struct Chunk {
+    /// From byte `base` of the chunk on; those before it are with a [`Follower`].
     buffer: Buffer,
+    base: usize,
     /// Stretches of whole records, in input order.
     pub(crate) spans: Vec<Range<usize>>,
     /// Inputs and how much of each is in this chunk or an earlier one.
@@ -81,12 +83,12 @@ impl Chunk {
     /// An empty chunk that reads `read_bytes` at a time.
     pub(crate) fn new(read_bytes: usize) -> Self {
         let buffer = Buffer::new(headroom(read_bytes) + read_bytes + SLACK_BYTES);
-        Chunk { buffer, spans: Vec::new(), taken: Vec::new() }
+        Chunk { buffer, base: 0, spans: Vec::new(), taken: Vec::new() }
     }
 
     /// Memory that holds whole records in `spans` already.
     pub(crate) fn of(buffer: Buffer, spans: Vec<Range<usize>>) -> Self {
-        Chunk { buffer, spans, taken: Vec::new() }
+        Chunk { buffer, base: 0, spans, taken: Vec::new() }
     }
 
     pub(crate) fn into_buffer(self) -> Buffer {
@@ -100,6 +102,48 @@ impl Chunk {
     pub(crate) fn data_bytes(&self) -> usize {
         self.spans.iter().map(Range::len).sum()
     }
+
+    /// The memory that a fill of `read_bytes` reads into.
+    pub(crate) fn backing(&self, read_bytes: usize) -> (Backing, Range<usize>) {
+        let room = headroom(read_bytes);
+        (self.buffer.backing(), room..room + read_bytes)
+    }
+
+    /// Joins what was handed to a [`Follower`], from the front to the back, with the rest again.
+    pub(crate) fn rejoin(&mut self, handed: impl Iterator<Item = Buffer>) {
+        let mut whole: Option<Buffer> = None;
+        for next in handed {
+            match &mut whole {
+                Some(whole) => whole.unsplit(next).expect("handed out in this order"),
+                None => whole = Some(next),
+            }
+        }
+        if let Some(mut whole) = whole {
+            let rest = std::mem::replace(&mut self.buffer, Buffer::new(0));
+            whole.unsplit(rest).expect("the rest follows what was handed out");
+            self.buffer = whole;
+            self.base = 0;
+        }
+    }
+
+    /// Hands `span`, and what before it was not handed out yet, to `follower`.
+    fn hand(&mut self, span: Range<usize>, follower: &mut dyn Follower) {
+        let rest = self.buffer.split_off(span.end - self.base);
+        let handed = std::mem::replace(&mut self.buffer, rest);
+        let at = std::mem::replace(&mut self.base, span.end);
+        follower.arrived(at, handed, span.start - at);
+    }
+}
+
+/// Works on a chunk while it is being filled.
+pub(crate) trait Follower {
+    /// The chunk's bytes before `end` are about to be read.
+    fn before_read(&mut self, end: usize);
+
+    /// Bytes from `at` on: from `from` of them on, they are whole records. In all calls together
+    /// each byte up to the end of the last record comes once, in order; [`Chunk::rejoin`] is to have
+    /// them back.
+    fn arrived(&mut self, at: usize, bytes: Buffer, from: usize);
 }
 
 /// The longest record that may cross from one chunk to the next. It is address space, not memory: a
@@ -186,6 +230,17 @@ impl ChunkReader {
 
     /// Fills `chunk` with the next records. It has none when the inputs have ended.
     pub(crate) fn fill(&mut self, chunk: &mut Chunk, progress: &dyn Progress) -> Result<()> {
+        self.fill_followed(chunk, None, progress)
+    }
+
+    /// As [`ChunkReader::fill`]; `follower` gets records as they arrive.
+    pub(crate) fn fill_followed(
+        &mut self,
+        chunk: &mut Chunk,
+        mut follower: Option<&mut dyn Follower>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        assert_eq!(chunk.base, 0, "what was handed out is joined again");
         chunk.spans.clear();
         chunk.taken.clear();
         let room = headroom(self.read_bytes);
@@ -205,14 +260,26 @@ impl ChunkReader {
             let ended = match &mut input {
                 Input::Storage(storage) => {
                     let storage = Arc::clone(storage);
-                    self.fill_from_storage(chunk, &mut fill, limit, &storage, progress)?
+                    self.fill_from_storage(
+                        chunk,
+                        &mut fill,
+                        limit,
+                        &storage,
+                        &mut follower,
+                        progress,
+                    )?
                 }
-                Input::Stream { name, reader } => {
-                    self.fill_from_stream(chunk, &mut fill, limit, name, reader, progress)?
-                }
+                Input::Stream { name, reader } => self.fill_from_stream(
+                    chunk,
+                    &mut fill,
+                    limit,
+                    (name, reader),
+                    &mut follower,
+                    progress,
+                )?,
             };
             if ended {
-                self.end_input(chunk, &mut fill, &input)?;
+                self.end_input(chunk, &mut fill, &input, &mut follower)?;
             } else {
                 self.inputs.push_front(input);
             }
@@ -235,7 +302,8 @@ impl ChunkReader {
                 ),
             });
         }
-        self.carry.extend_from_slice(&chunk.buffer[tail]);
+        let base = chunk.base;
+        self.carry.extend_from_slice(&chunk.buffer[tail.start - base..tail.end - base]);
         Ok(())
     }
 
@@ -246,12 +314,13 @@ impl ChunkReader {
         fill: &mut Fill,
         limit: usize,
         storage: &Arc<dyn Storage>,
+        follower: &mut Option<&mut dyn Follower>,
         progress: &dyn Progress,
     ) -> Result<bool> {
         let size = storage.size();
         let completions = Completions::new();
         let clock = storage.clock();
-        let mut rest = chunk.buffer.split_off(fill.end);
+        let mut rest = chunk.buffer.split_off(fill.end - chunk.base);
         let mut space = limit - fill.end;
         let mut next_offset = self.offset;
         let (mut submitted, mut joined) = (0u64, 0u64);
@@ -263,6 +332,9 @@ impl ChunkReader {
                 let len = want.next_multiple_of(4096).min(rest.len());
                 let after = rest.split_off(len);
                 let buffer = std::mem::replace(&mut rest, after);
+                if let Some(follower) = follower {
+                    follower.before_read(limit - space + len);
+                }
                 storage.submit(
                     submitted,
                     Operation::Read { offset: next_offset, buffer },
@@ -298,7 +370,7 @@ impl ChunkReader {
                 self.offset += want as u64;
                 joined += 1;
                 progress.advance(want as u64);
-                self.frame(chunk, fill, storage.name())?;
+                self.frame(chunk, fill, storage.name(), follower)?;
                 if progress.cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -313,8 +385,8 @@ impl ChunkReader {
         chunk: &mut Chunk,
         fill: &mut Fill,
         limit: usize,
-        name: &str,
-        reader: &mut dyn Read,
+        (name, reader): (&str, &mut dyn Read),
+        follower: &mut Option<&mut dyn Follower>,
         progress: &dyn Progress,
     ) -> Result<bool> {
         let mut unframed = 0;
@@ -325,7 +397,7 @@ impl ChunkReader {
             let to = limit.min(fill.end + READ_BYTES);
             let read = {
                 let _waiting = wait(State::Input);
-                reader.read(&mut chunk.buffer[fill.end..to])
+                reader.read(&mut chunk.buffer[fill.end - chunk.base..to - chunk.base])
             };
             let n = match read {
                 Ok(n) => n,
@@ -339,7 +411,7 @@ impl ChunkReader {
             self.offset += n as u64;
             progress.advance(n as u64);
             if unframed >= SPAN_BYTES || n == 0 || fill.end == limit {
-                self.frame(chunk, fill, name)?;
+                self.frame(chunk, fill, name, follower)?;
                 unframed = 0;
             }
             if n == 0 {
@@ -350,7 +422,13 @@ impl ChunkReader {
     }
 
     /// Makes spans of the whole records that were read since the last call.
-    fn frame(&mut self, chunk: &mut Chunk, fill: &mut Fill, name: &str) -> Result<()> {
+    fn frame(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        name: &str,
+        follower: &mut Option<&mut dyn Follower>,
+    ) -> Result<()> {
         if self.skip > 0 {
             if fill.end - fill.framed < self.skip {
                 return Ok(());
@@ -358,18 +436,24 @@ impl ChunkReader {
             fill.framed += std::mem::take(&mut self.skip);
         }
         if self.header_due {
-            let Some(len) = self.format.record_len(&chunk.buffer[fill.framed..fill.end]) else {
+            let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
+            let Some(len) = self.format.record_len(unframed) else {
                 return Ok(());
             };
-            self.take_header(&chunk.buffer[fill.framed..fill.framed + len], name)?;
+            self.take_header(&unframed[..len], name)?;
             fill.framed += len;
         }
         let mut cuts = Vec::new();
-        self.format.cut(&chunk.buffer[fill.framed..fill.end], SPAN_BYTES, &mut cuts);
+        let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
+        self.format.cut(unframed, SPAN_BYTES, &mut cuts);
         let base = fill.framed;
         for cut in cuts {
-            chunk.spans.push(fill.framed..base + cut);
-            fill.framed = base + cut;
+            let span = fill.framed..base + cut;
+            fill.framed = span.end;
+            chunk.spans.push(span.clone());
+            if let Some(follower) = follower {
+                chunk.hand(span, *follower);
+            }
         }
         Ok(())
     }
@@ -391,13 +475,20 @@ impl ChunkReader {
     }
 
     /// Completes or refuses what follows the last terminator of the input that just ended.
-    fn end_input(&mut self, chunk: &mut Chunk, fill: &mut Fill, input: &Input) -> Result<()> {
+    fn end_input(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        input: &Input,
+        follower: &mut Option<&mut dyn Follower>,
+    ) -> Result<()> {
         if fill.framed < fill.end {
-            match self.format.tail(&chunk.buffer[fill.framed..fill.end]) {
+            let base = chunk.base;
+            match self.format.tail(&chunk.buffer[fill.framed - base..fill.end - base]) {
                 Tail::Complete(terminator) => {
-                    chunk.buffer[fill.end] = terminator;
+                    chunk.buffer[fill.end - base] = terminator;
                     fill.end += 1;
-                    self.frame(chunk, fill, input.name())?;
+                    self.frame(chunk, fill, input.name(), follower)?;
                     assert!(fill.framed == fill.end, "the added terminator ends the record");
                 }
                 Tail::Damaged(how) => {

@@ -21,7 +21,7 @@ pub mod permute;
 pub mod reader;
 mod short_sort;
 pub mod tag;
-mod word;
+pub(crate) mod word;
 pub mod writer;
 
 pub use format::Compression;

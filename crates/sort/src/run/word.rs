@@ -19,7 +19,7 @@ const LEN_MAX: usize = 20;
 /// Mark of a coarse code.
 const COARSE: u16 = 1 << 15;
 /// How many bytes of each key are learned from.
-pub(super) const LEARN_BYTES: usize = 24;
+pub(crate) const LEARN_BYTES: usize = 24;
 
 /// Codes for bytes, and how many of them a word holds.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 //! index and the footer follow, and a run that could not be finished is never named anywhere.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -112,6 +113,23 @@ impl Piece {
             fence_from: 0,
             fences: Vec::new(),
         }
+    }
+
+    /// A piece of which others fill what comes before `from`.
+    pub(crate) fn beginning_at(buffer: Buffer, block_bytes: u32, from: usize) -> Self {
+        Piece { filled: from, fence_from: from, ..Self::new(buffer, block_bytes) }
+    }
+
+    /// Takes `part` of `other`, which is a part of the same piece, and its fences there. Returns the
+    /// other's buffer.
+    pub(crate) fn join(&mut self, other: Piece, part: Range<usize>) -> Buffer {
+        self.buffer[part.clone()].copy_from_slice(&other.buffer[part]);
+        self.filled = self.filled.max(other.filled);
+        self.fences.extend(other.fences);
+        // The first record that begins in a block is its fence.
+        self.fences.sort_by_key(|(block, fence)| (*block, fence.start));
+        self.fences.dedup_by_key(|(block, _)| *block);
+        other.buffer
     }
 
     pub(crate) fn filled(&self) -> usize {
@@ -431,7 +449,11 @@ impl WriteBehind {
     /// Starts writing the first `len` bytes of `buffer` at `offset`.
     pub(crate) fn write(&mut self, offset: u64, mut buffer: Buffer, len: usize) -> Result<()> {
         let rest = buffer.split_off(len);
-        let token = self.flying.iter().position(Option::is_none).expect("a slot a buffer");
+        let token = self.flying.iter().position(Option::is_none).unwrap_or_else(|| {
+            // A buffer that came from somebody else.
+            self.flying.push(None);
+            self.flying.len() - 1
+        });
         self.flying[token] = Some((rest, len));
         self.in_flight += 1;
         self.storage.submit(token as u64, Operation::Write { offset, buffer }, &self.completions);

@@ -272,14 +272,13 @@ class FileMergeTest {
   void aBitThatFlippedAnywhereIsAnErrorThatNamesTheFile(Way way) throws IOException {
     Keys keys = keys().findFirst().orElseThrow();
     KeyOrder order = KeyOrder.parse(keys.order());
-    List<List<KeyValue>> drawn = draw(keys, 3, 8, new Random(5));
-    long length = write(drawn).get(1).partLength();
-    for (int at = 0; at < length; at++) {
-      List<Segment> files = write(drawn);
-      Path damaged = files.get(1).file();
-      byte[] bytes = Files.readAllBytes(damaged);
-      bytes[at] ^= 1 << (at % 8);
-      Files.write(damaged, bytes);
+    List<Segment> files = write(draw(keys, 3, 8, new Random(5)));
+    Path damaged = files.get(1).file();
+    byte[] bytes = Files.readAllBytes(damaged);
+    for (int at = 0; at < bytes.length; at++) {
+      byte[] flipped = bytes.clone();
+      flipped[at] ^= 1 << (at % 8);
+      Files.write(damaged, flipped);
       IOException thrown =
           assertThrows(
               IOException.class,

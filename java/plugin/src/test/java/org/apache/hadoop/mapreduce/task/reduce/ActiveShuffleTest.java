@@ -148,6 +148,7 @@ class ActiveShuffleTest {
     conf.set("hadoop.tmp.dir", folder.resolve("tmp").toString());
     conf.set(MRConfig.LOCAL_DIR, folder.resolve("local").toString());
     conf.set(MRConfig.FRAMEWORK_NAME, MRConfig.LOCAL_FRAMEWORK_NAME);
+    conf.setInt(Job.COMPLETION_POLL_INTERVAL_KEY, 20);
     conf.setInt(MRJobConfig.IO_SORT_MB, 1);
     conf.setInt(MRJobConfig.IO_SORT_FACTOR, 3);
     // Larger outputs go to files, small ones to memory.

@@ -1,0 +1,113 @@
+//! How much may be under way at once.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::{Result, ShuffleError};
+
+/// What all merges of a process may take.
+#[derive(Debug)]
+pub(super) struct Admission {
+    merges_max: u32,
+    memory_max: u64,
+    taken: Mutex<Taken>,
+}
+
+/// What is taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Taken {
+    pub(super) merges: u32,
+    pub(super) memory_bytes: u64,
+}
+
+/// A part of it, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    admission: Arc<Admission>,
+    taken: Taken,
+}
+
+impl Admission {
+    pub(super) fn new(merges_max: u32, memory_max: u64) -> Arc<Self> {
+        Arc::new(Admission { merges_max, memory_max, taken: Mutex::default() })
+    }
+
+    /// Takes a merge's place and up to `memory_bytes`.
+    ///
+    /// # Errors
+    /// [`ShuffleError::Busy`] when there is not so much left now.
+    pub(super) fn merge(self: &Arc<Self>, memory_bytes: u64) -> Result<Ticket> {
+        // Who asks for more than there is gets all of it, once nobody else has any.
+        self.take(Taken { merges: 1, memory_bytes: memory_bytes.min(self.memory_max) })
+    }
+
+    /// Takes memory for something that is no merge.
+    ///
+    /// # Errors
+    /// As [`Admission::merge`].
+    pub(super) fn memory(self: &Arc<Self>, memory_bytes: u64) -> Result<Ticket> {
+        self.take(Taken { merges: 0, memory_bytes })
+    }
+
+    pub(super) fn taken(&self) -> Taken {
+        *self.lock()
+    }
+
+    fn take(self: &Arc<Self>, wanted: Taken) -> Result<Ticket> {
+        let mut taken = self.lock();
+        let then = Taken {
+            merges: taken.merges + wanted.merges,
+            memory_bytes: taken.memory_bytes.saturating_add(wanted.memory_bytes),
+        };
+        let why = if then.merges > self.merges_max {
+            format!("all {} merges are taken (--merges)", self.merges_max)
+        } else if then.memory_bytes > self.memory_max {
+            format!(
+                "{} bytes more than the {} of {} in use (--memory)",
+                wanted.memory_bytes, taken.memory_bytes, self.memory_max
+            )
+        } else {
+            *taken = then;
+            return Ok(Ticket { admission: Arc::clone(self), taken: wanted });
+        };
+        Err(ShuffleError::Busy { why })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().expect("no holder panics")
+    }
+}
+
+impl Ticket {
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.taken.memory_bytes
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut taken = self.admission.lock();
+        taken.merges -= self.taken.merges;
+        taken.memory_bytes -= self.taken.memory_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let admission = Admission::new(2, 1000);
+        let first = admission.merge(600).expect("free");
+        assert!(matches!(admission.merge(600), Err(ShuffleError::Busy { .. })), "memory");
+        let second = admission.merge(400).expect("just enough");
+        assert!(matches!(admission.merge(0), Err(ShuffleError::Busy { .. })), "merges");
+        assert!(matches!(admission.memory(1), Err(ShuffleError::Busy { .. })));
+        drop(first);
+        drop(second);
+        let all = admission.merge(u64::MAX).expect("all of it");
+        assert_eq!((all.memory_bytes(), admission.taken().merges), (1000, 1));
+        drop(all);
+        assert_eq!((admission.taken().memory_bytes, admission.taken().merges), (0, 0));
+    }
+}

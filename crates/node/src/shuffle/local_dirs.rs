@@ -1,0 +1,168 @@
+//! Opens spills, and nothing else: regular files below the folders that were named, whatever a client
+//! asks for and whatever links lie there.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Folders, below which files may be opened.
+#[derive(Debug, Clone)]
+pub(super) struct LocalDirs(Vec<PathBuf>);
+
+impl LocalDirs {
+    /// Those at `dirs`, absolute paths. They are looked up at each file, so they may be made later, or
+    /// be mounted anew.
+    pub(super) fn new(dirs: Vec<PathBuf>) -> Self {
+        LocalDirs(dirs)
+    }
+
+    /// Opens the file at `path` for reading.
+    ///
+    /// # Errors
+    /// Of kind `PermissionDenied` when it lies elsewhere, a link leads elsewhere, or it is no regular
+    /// file; any other as the system says.
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
+        let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+        if !path.is_absolute() || !path.components().all(plain) {
+            return Err(refused("a spill's path is absolute and has no .. in it"));
+        }
+        let (dir, below) = self
+            .place(path)
+            .ok_or_else(|| refused("it lies below none of the folders given by --local-dir"))?;
+        let file = match open_beneath(&dir, &below) {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+                open_and_look(&dir, &below)
+            }
+            opened => opened,
+        }?;
+        if !file.metadata()?.is_file() {
+            return Err(refused("it is no regular file"));
+        }
+        Ok(file)
+    }
+
+    /// The folder that `path` names a file of, by the folder's own name or by what that leads to, and
+    /// the rest of the path.
+    fn place(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let below = |dir: &Path| {
+            let rest = path.strip_prefix(dir).ok().filter(|rest| !rest.as_os_str().is_empty());
+            rest.map(Path::to_path_buf)
+        };
+        let by_name = self.0.iter().find_map(|dir| Some((dir.clone(), below(dir)?)));
+        by_name.or_else(|| {
+            let resolved = self.0.iter().filter_map(|dir| dir.canonicalize().ok());
+            resolved.into_iter().find_map(|dir| below(&dir).map(|rest| (dir, rest)))
+        })
+    }
+}
+
+/// Lets the system see to it that no link leads out of `dir`.
+fn open_beneath(dir: &Path, below: &Path) -> io::Result<File> {
+    let dir = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(dir)?;
+    let name = CString::new(below.as_os_str().as_bytes())
+        .map_err(|_| refused("a spill's path has no NUL in it"))?;
+    // SAFETY: the structure consists of integers, for which zero is a value.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = OPEN_FLAGS as u64;
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
+    // SAFETY: the name ends with NUL, the structure has the size that is told, and both live during
+    // the call.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_openat2,
+            dir.as_raw_fd(),
+            name.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        )
+    };
+    if fd >= 0 {
+        // SAFETY: the system has just given the descriptor to this process; nobody else has it.
+        return Ok(unsafe { File::from_raw_fd(fd as i32) });
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EXDEV | libc::ELOOP) => Err(refused("a link leads out of its --local-dir")),
+        _ => Err(error),
+    }
+}
+
+/// The same where the system can't: opens, then looks where the opened file lies.
+fn open_and_look(dir: &Path, below: &Path) -> io::Result<File> {
+    let flags = OPEN_FLAGS & !libc::O_CLOEXEC;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(dir.join(below))?;
+    let lies = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    if lies.starts_with(dir.canonicalize()?) {
+        Ok(file)
+    } else {
+        Err(refused("a link leads out of its --local-dir"))
+    }
+}
+
+/// A pipe or a terminal must not make the open wait, or become this process's own.
+const OPEN_FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_below_the_folders_are_opened() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path().canonicalize().expect("there");
+        let (dir, outside) = (root.join("local"), root.join("secret"));
+        fs::create_dir_all(dir.join("app/output")).expect("made");
+        fs::write(&outside, "secret").expect("written");
+        let spill = dir.join("app/spill_0.out");
+        fs::write(&spill, "spill").expect("written");
+        symlink(&outside, dir.join("app/absolute")).expect("made");
+        symlink("../../secret", dir.join("app/relative")).expect("made");
+        symlink(&root, dir.join("out")).expect("made");
+        symlink("app/spill_0.out", dir.join("inside")).expect("made");
+        symlink(&dir, root.join("alias")).expect("made");
+        let pipe = CString::new(dir.join("pipe").as_os_str().as_bytes()).expect("no NUL");
+        // SAFETY: the name ends with NUL.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+
+        let dirs = LocalDirs::new(vec![root.join("missing"), root.join("alias")]);
+        dirs.open(&spill).expect("by what the folder's name leads to");
+        dirs.open(&root.join("alias/app/spill_0.out")).expect("by the folder's name");
+        dirs.open(&dir.join("inside")).expect("a link that stays inside");
+        let told = |path: PathBuf| {
+            let error = dirs.open(&path).expect_err("refused");
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+            error.to_string()
+        };
+        for path in ["app/absolute", "app/relative", "out/secret"] {
+            assert_eq!(told(dir.join(path)), "a link leads out of its --local-dir");
+        }
+        assert!(told(outside.clone()).contains("below none of the folders"));
+        assert!(told(root.join("alias")).contains("below none of the folders"));
+        assert!(told(dir.join("../secret")).contains("no .."));
+        assert!(told("spill_0.out".into()).contains("absolute"));
+        assert!(told(dir.join("app")).contains("no regular file"));
+        assert!(told(dir.join("pipe")).contains("no regular file"));
+        let gone = dirs.open(&dir.join("gone")).expect_err("it is not there");
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+
+        for path in ["app/absolute", "app/relative", "out/secret"] {
+            let error = open_and_look(&dir, path.as_ref()).expect_err("refused");
+            assert_eq!(error.to_string(), "a link leads out of its --local-dir");
+        }
+        open_and_look(&dir, "inside".as_ref()).expect("a link that stays inside");
+    }
+}

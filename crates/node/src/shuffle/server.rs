@@ -1,0 +1,510 @@
+//! The merge process: merges on request, for clients that it does not trust.
+//!
+//! ```text
+//!   accept ──► a thread a connection ──► admission ──► open below --local-dir ──► merge ──► frames
+//!              idle ones go first         or busy       or refused                 one buffer
+//!              when there are many
+//! ```
+//!
+//! What a client can do to others is bounded by numbers, each a constant here or an option: it waits
+//! for bytes of a request for at most [`REQUEST_PATIENCE`], for room for a frame [`FRAME_PATIENCE`], for
+//! another request [`IDLE_PATIENCE`]; a merge takes one buffer of [`DATA_BYTES`] beyond what was granted
+//! to it; connections take a thread with a small stack each and are at most [`CONNECTIONS_MAX`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use super::admission::{Admission, Ticket};
+use super::local_dirs::LocalDirs;
+use super::protocol::{
+    BadMessage, ErrorKind, Frame, HEAD_BYTES, Head, MergeRequest, Request, VERSION, frame_head,
+};
+use super::socket::Socket;
+use super::{SegmentMerge, ShuffleError, WritableOrder};
+
+/// The most connections at once. One more ends the one that is idle for longest.
+pub const CONNECTIONS_MAX: usize = 1024;
+/// How long a request, once begun, may take to arrive.
+pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take to make room for one more frame of 256 KiB: a reducer that holds a stream
+/// while it merges what it has needs seconds, and minutes on a bad day.
+pub const FRAME_PATIENCE: Duration = Duration::from_secs(300);
+/// How long a connection may be idle.
+pub const IDLE_PATIENCE: Duration = Duration::from_secs(600);
+/// How long merges may go on once the process was asked to end.
+pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Bytes of data in a frame, and of the buffer that they are merged into.
+const DATA_BYTES: usize = 256 << 10;
+/// Bytes that are skipped before it is looked whether the client is still there.
+const SKIP_BYTES: u64 = 16 << 20;
+/// Of a thread; a merge recurses nowhere.
+const STACK_BYTES: usize = 256 << 10;
+/// Pause after the system refused a connection, as it does when descriptors run out.
+const BREATHER: Duration = Duration::from_millis(50);
+/// How long a new connection waits for the place of an idle one.
+const EVICTION: Duration = Duration::from_secs(1);
+/// Events a second that are told; more of them are counted.
+const EVENTS_A_SECOND: u32 = 20;
+
+/// What to serve where.
+pub struct ServerOptions {
+    /// The socket's path.
+    pub socket: PathBuf,
+    /// The mode of its file.
+    pub socket_mode: u32,
+    /// Folders, as absolute paths: only files below them are opened.
+    pub local_dirs: Vec<PathBuf>,
+    /// Bytes that all merges together may take, and requests while they arrive.
+    pub memory_bytes: u64,
+    /// Merges at once.
+    pub merges: u32,
+    /// The version of the product, for whoever asks.
+    pub product: String,
+    /// Told one line an event, from whichever thread it happens in.
+    pub on_event: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A server that listens; [`Server::run`] serves.
+pub struct Server {
+    shared: Arc<Shared>,
+    admission: Arc<Admission>,
+    dirs: LocalDirs,
+    product: String,
+    events: Events,
+}
+
+/// Ends [`Server::run`] from another thread. It locks, so it is nothing for a signal handler itself.
+#[derive(Clone)]
+pub struct Stopper(Arc<Shared>);
+
+/// What a server and its stoppers share.
+struct Shared {
+    socket: Socket,
+    stopping: AtomicBool,
+    clients: Mutex<HashMap<u64, Client>>,
+    gone: Condvar,
+}
+
+struct Client {
+    stream: Arc<UnixStream>,
+    /// Since when it asks for nothing; `None` while it is answered.
+    idle_since: Option<Instant>,
+}
+
+impl Server {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// What is in the way of the socket, as a sentence.
+    pub fn bind(options: ServerOptions) -> Result<Self, String> {
+        let ServerOptions { socket, socket_mode, memory_bytes, merges, .. } = options;
+        let bound = Socket::bind(&socket, socket_mode);
+        Ok(Server {
+            shared: Arc::new(Shared {
+                socket: bound.map_err(|why| format!("{}: {why}", socket.display()))?,
+                stopping: AtomicBool::new(false),
+                clients: Mutex::default(),
+                gone: Condvar::new(),
+            }),
+            admission: Admission::new(merges, memory_bytes),
+            dirs: LocalDirs::new(options.local_dirs),
+            product: options.product,
+            events: Events::new(options.on_event),
+        })
+    }
+
+    /// A handle that can end it from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.shared))
+    }
+
+    /// Serves until [`Stopper::stop`]. Then merges that run go on, for at most [`DRAIN_PATIENCE`].
+    pub fn run(self) {
+        thread::scope(|scope| {
+            self.accept(scope);
+            self.shared.socket.close();
+            let cut = self.shared.see_off();
+            if cut > 0 {
+                self.events.tell(&format!("{cut} merges were cut off by the end of the process"));
+            }
+        });
+    }
+
+    /// Takes clients until the server is stopped.
+    fn accept<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        for id in 0.. {
+            let accepted = self.shared.socket.accept();
+            if self.shared.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            let stream = match accepted {
+                Ok(stream) => Arc::new(stream),
+                Err(e) => {
+                    // Clients that changed their mind, or no descriptors: both pass.
+                    self.events.tell(&format!("no connection taken: {e}"));
+                    thread::sleep(BREATHER);
+                    continue;
+                }
+            };
+            if !self.shared.enter(id, &stream) {
+                let why = format!("all {CONNECTIONS_MAX} connections are in use");
+                self.events.tell(&format!("client turned away: {why}"));
+                self.turn_away(&stream, &ShuffleError::Busy { why });
+                continue;
+            }
+            let connection = move || {
+                let mut connection = Connection { server: self, id, stream: &stream };
+                let served = catch_unwind(AssertUnwindSafe(|| connection.serve()));
+                if served.is_err() {
+                    self.events.tell("a merge was ended by a mistake in this program");
+                }
+                let _ = stream.shutdown(Shutdown::Both);
+                drop(stream);
+                self.shared.leave(id);
+            };
+            let thread = thread::Builder::new().name("shuffle".into()).stack_size(STACK_BYTES);
+            if let Err(e) = thread.spawn_scoped(scope, connection) {
+                self.events.tell(&format!("client turned away: no thread: {e}"));
+                self.shared.leave(id);
+            }
+        }
+    }
+
+    /// Says why to a client that is not served.
+    fn turn_away(&self, stream: &UnixStream, why: &ShuffleError) {
+        let frame = error_frame(why.into(), why.to_string()).encode();
+        let _ = stream.set_nonblocking(true);
+        let _ = (&mut &*stream).write(&frame);
+    }
+}
+
+impl Stopper {
+    /// Stops listening and taking requests. After this [`Server::run`] returns.
+    pub fn stop(&self) {
+        let clients = self.0.lock();
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.0.socket.close();
+        for client in clients.values() {
+            // Requests end here; answers go on.
+            let _ = client.stream.shutdown(Shutdown::Read);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
+        self.clients.lock().expect("no holder panics")
+    }
+
+    /// Counts a client in; false when there is no place for it, not even that of an idle one.
+    fn enter(&self, id: u64, stream: &Arc<UnixStream>) -> bool {
+        let mut clients = self.lock();
+        if clients.len() >= CONNECTIONS_MAX {
+            let idle = clients.values().filter_map(|c| Some((c.idle_since?, &c.stream)));
+            let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
+            let _ = oldest.shutdown(Shutdown::Both);
+            let full = |clients: &mut HashMap<_, _>| clients.len() >= CONNECTIONS_MAX;
+            let waited = self.gone.wait_timeout_while(clients, EVICTION, full);
+            clients = waited.expect("no holder panics").0;
+        }
+        let room = clients.len() < CONNECTIONS_MAX && !self.stopping.load(Ordering::SeqCst);
+        if room {
+            let idle_since = Some(Instant::now());
+            clients.insert(id, Client { stream: Arc::clone(stream), idle_since });
+        }
+        room
+    }
+
+    fn set_idle(&self, id: u64, idle: bool) {
+        if let Some(client) = self.lock().get_mut(&id) {
+            client.idle_since = idle.then(Instant::now);
+        }
+    }
+
+    fn leave(&self, id: u64) {
+        self.lock().remove(&id);
+        self.gone.notify_all();
+    }
+
+    /// Waits until all clients are gone; not for long. Returns how many had to be cut off.
+    fn see_off(&self) -> usize {
+        let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
+        let waited = self.gone.wait_timeout_while(self.lock(), DRAIN_PATIENCE, some);
+        let (clients, _) = waited.expect("no holder panics");
+        let cut = clients.len();
+        for client in clients.values() {
+            let _ = client.stream.shutdown(Shutdown::Both);
+        }
+        drop(self.gone.wait_while(clients, some).expect("no holder panics"));
+        cut
+    }
+}
+
+/// Why a connection ends.
+enum End {
+    /// The client left, or this process is asked to end.
+    Gone,
+    /// It takes too long.
+    Slow(&'static str),
+    /// It does not speak the protocol.
+    Bad(BadMessage),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => End::Slow("to take an answer"),
+            _ => End::Gone,
+        }
+    }
+}
+
+/// One client, in its thread.
+struct Connection<'a> {
+    server: &'a Server,
+    id: u64,
+    stream: &'a UnixStream,
+}
+
+impl Connection<'_> {
+    fn serve(&mut self) {
+        let end = loop {
+            if let Err(end) = self.next() {
+                break end;
+            }
+        };
+        match end {
+            End::Gone => {}
+            End::Slow(what) => {
+                self.server.events.tell(&format!("client hung up on: it took too long {what}"));
+            }
+            End::Bad(why) => {
+                self.server.events.tell(&format!("client hung up on: {why}"));
+                let _ = self.error(ErrorKind::Request, why.to_string());
+            }
+        }
+    }
+
+    /// Takes one request and answers it.
+    fn next(&mut self) -> Result<(), End> {
+        let mut head = [0; HEAD_BYTES];
+        self.server.shared.set_idle(self.id, true);
+        let idle = Instant::now() + IDLE_PATIENCE;
+        let (first, rest) = head.split_at_mut(1);
+        self.receive(first, idle).map_err(|_| End::Gone)?;
+        self.server.shared.set_idle(self.id, false);
+        let until = Instant::now() + REQUEST_PATIENCE;
+        self.receive(rest, until)?;
+        let head = Head::decode(head).map_err(End::Bad)?;
+        let request = match self.server.admission.memory(head.body_bytes as u64) {
+            Ok(_taken) => {
+                let mut body = vec![0; head.body_bytes];
+                self.receive(&mut body, until)?;
+                Request::decode(head, &body).map_err(End::Bad)?
+            }
+            Err(busy) => {
+                self.discard(head.body_bytes, until)?;
+                return self.fail(&busy);
+            }
+        };
+        match request {
+            Request::Hello => {
+                let taken = self.server.admission.taken();
+                self.send(&Frame::Hello {
+                    version: VERSION,
+                    merges: taken.merges,
+                    memory_bytes: taken.memory_bytes,
+                    product: self.server.product.clone(),
+                })
+            }
+            Request::Merge(request) => self.merge(&request),
+        }
+    }
+
+    fn merge(&self, request: &MergeRequest) -> Result<(), End> {
+        let order: WritableOrder = match request.order.parse() {
+            Ok(order) => order,
+            Err(e) => {
+                let sentence = format!("{e}");
+                self.server.events.tell(&format!("merge refused: {sentence}"));
+                return self.error(ErrorKind::Order, sentence);
+            }
+        };
+        // Held until the last frame is sent.
+        let (ticket, mut merge) = match self.open(&order, request) {
+            Ok(opened) => opened,
+            Err(e) => return self.fail(&e),
+        };
+        let mut skip = request.skip;
+        while skip > 0 {
+            let step = skip.min(SKIP_BYTES);
+            if let Err(e) = merge.skip(step) {
+                return self.fail(&e);
+            }
+            skip = if merge.is_done() { 0 } else { skip - step };
+            if self.is_gone() {
+                return Err(End::Gone);
+            }
+        }
+        let mut data = vec![0; DATA_BYTES];
+        loop {
+            match merge.read(&mut data) {
+                Ok(0) => break,
+                Ok(n) => self.send_data(&data[..n])?,
+                Err(e) => return self.fail(&e),
+            }
+        }
+        let count = merge.count();
+        drop((merge, data, ticket));
+        self.send(&Frame::End { records: count.records, compares: count.compares })
+    }
+
+    fn open(
+        &self,
+        order: &WritableOrder,
+        request: &MergeRequest,
+    ) -> Result<(Ticket, SegmentMerge), ShuffleError> {
+        let useful = SegmentMerge::useful_memory_bytes(&request.segments);
+        let granted = request.memory_bytes.min(useful);
+        let ticket = self.server.admission.merge(granted + DATA_BYTES as u64)?;
+        let memory = ticket.memory_bytes().saturating_sub(DATA_BYTES as u64) as usize;
+        let open = |path: &std::path::Path| self.server.dirs.open(path);
+        let merge = SegmentMerge::open_with(order, &request.segments, memory, open)?;
+        Ok((ticket, merge))
+    }
+
+    /// Tells the client and the log; the connection goes on.
+    fn fail(&self, error: &ShuffleError) -> Result<(), End> {
+        let how = match error {
+            ShuffleError::Busy { .. } => "merge turned away",
+            _ => "merge failed",
+        };
+        self.server.events.tell(&format!("{how}: {error}"));
+        self.error(error.into(), error.to_string())
+    }
+
+    fn error(&self, kind: ErrorKind, sentence: String) -> Result<(), End> {
+        self.send(&error_frame(kind, sentence))
+    }
+
+    fn send(&self, frame: &Frame) -> Result<(), End> {
+        self.write(&mut [IoSlice::new(&frame.encode())])
+    }
+
+    fn send_data(&self, data: &[u8]) -> Result<(), End> {
+        self.write(&mut [IoSlice::new(&frame_head(data.len())), IoSlice::new(data)])
+    }
+
+    fn write(&self, mut parts: &mut [IoSlice<'_>]) -> Result<(), End> {
+        let until = Instant::now() + FRAME_PATIENCE;
+        while !parts.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(End::Slow("to take an answer"));
+            }
+            self.stream.set_write_timeout(Some(left))?;
+            match (&mut &*self.stream).write_vectored(parts) {
+                Ok(0) => return Err(End::Gone),
+                Ok(n) => IoSlice::advance_slices(&mut parts, n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&self, mut into: &mut [u8], until: Instant) -> Result<(), End> {
+        while !into.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(End::Slow("to send a request"));
+            }
+            self.stream.set_read_timeout(Some(left))?;
+            match (&mut &*self.stream).read(into) {
+                Ok(0) => return Err(End::Gone),
+                Ok(n) => into = &mut into[n..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn discard(&self, mut bytes: usize, until: Instant) -> Result<(), End> {
+        let mut into = [0; 4096];
+        while bytes > 0 {
+            let n = bytes.min(into.len());
+            self.receive(&mut into[..n], until)?;
+            bytes -= n;
+        }
+        Ok(())
+    }
+
+    /// Whether the client has hung up.
+    fn is_gone(&self) -> bool {
+        let fd = self.stream.as_raw_fd();
+        let mut poll = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
+        // SAFETY: one structure, which lives during the call.
+        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 && poll.revents & libc::POLLHUP != 0 }
+    }
+}
+
+fn error_frame(kind: ErrorKind, mut sentence: String) -> Frame {
+    // Paths may be long, and clients log it.
+    if sentence.len() > 4096 {
+        sentence.truncate(sentence.floor_char_boundary(4096));
+    }
+    Frame::Error { kind, sentence }
+}
+
+/// Tells events, so many a second.
+struct Events {
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+    told: Mutex<(Option<Instant>, u32)>,
+}
+
+impl Events {
+    fn new(tell: Box<dyn Fn(&str) + Send + Sync>) -> Self {
+        Events { tell, told: Mutex::new((None, 0)) }
+    }
+
+    fn tell(&self, event: &str) {
+        let mut told = self.told.lock().expect("no holder panics");
+        let (second, count) = &mut *told;
+        if second.is_none_or(|second| second.elapsed() >= Duration::from_secs(1)) {
+            if *count > EVENTS_A_SECOND {
+                (self.tell)(&format!("{} more events in that second", *count - EVENTS_A_SECOND));
+            }
+            (*second, *count) = (Some(Instant::now()), 0);
+        }
+        *count += 1;
+        if *count <= EVENTS_A_SECOND {
+            (self.tell)(event);
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("admission", &self.admission).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stopper").field("socket", &self.0.socket).finish_non_exhaustive()
+    }
+}

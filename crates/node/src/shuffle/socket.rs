@@ -1,0 +1,137 @@
+//! The socket in the file system: made private, removed at the end, never taken from a live process.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// A socket that is listened on, until it is closed or dropped.
+#[derive(Debug)]
+pub(super) struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of its file, until that is removed.
+    file: Mutex<Option<(u64, u64)>>,
+}
+
+impl Socket {
+    /// Listens at `path`, which gets this mode. A file that a dead process left there is replaced.
+    ///
+    /// # Errors
+    /// What is in the way, as a sentence without the path.
+    pub(super) fn bind(path: &Path, mode: u32) -> Result<Self, String> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let folder = File::open(folder).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => "its folder does not exist; make it first".into(),
+            _ => e.to_string(),
+        })?;
+        // Two processes that start at once must not both find nobody listening. Where folders cannot
+        // be locked, one of them may lose its socket to the other.
+        let _ = folder.lock();
+        clear(path)?;
+        // Nobody must be able to connect before the mode is set.
+        // SAFETY: sets a number of this process; it is put back below.
+        let mask = unsafe { libc::umask(0o177) };
+        let bound = UnixListener::bind(path);
+        // SAFETY: as above.
+        unsafe { libc::umask(mask) };
+        let listener = bound.map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidInput => "a socket's path has at most 107 bytes".into(),
+            _ => e.to_string(),
+        })?;
+        let socket =
+            Socket { listener, path: path.to_path_buf(), file: Mutex::new(identity(path)) };
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|e| e.to_string())?;
+        Ok(socket)
+    }
+
+    /// Waits for the next client.
+    pub(super) fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.listener.accept()?.0)
+    }
+
+    /// Makes [`Socket::accept`] fail, now and from now on, and removes the file if it is still this
+    /// one's.
+    pub(super) fn close(&self) {
+        // SAFETY: a system call on a descriptor that is open as long as `self`.
+        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
+        let file = self.file.lock().expect("no holder panics").take();
+        if file.is_some() && identity(&self.path) == file {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Removes what a dead process left at `path`.
+fn clear(path: &Path) -> Result<(), String> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            Err("is there already and is no socket; name another path".into())
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => Err("a process listens there already; stop it or name another path".into()),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(|e| format!("left by a dead process: {e}"))
+            }
+            Err(e) => Err(e.to_string()),
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_has_its_mode_and_goes_with_its_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        for mode in [0o600, 0o660] {
+            let socket = Socket::bind(&path, mode).expect("bound");
+            let found = fs::symlink_metadata(&path).expect("there").mode();
+            assert_eq!(found & 0o7777, mode);
+            let second = Socket::bind(&path, mode).expect_err("taken");
+            assert!(second.starts_with("a process listens there already"), "{second}");
+            drop(socket);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn only_what_a_dead_process_left_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        // The standard library leaves the file behind.
+        drop(UnixListener::bind(&path).expect("bound"));
+        let replaced = Socket::bind(&path, 0o600).expect("a dead one's");
+        fs::remove_file(&path).expect("removed");
+        fs::write(&path, "precious").expect("written");
+        drop(replaced);
+        let refused = Socket::bind(&path, 0o600).expect_err("a file");
+        assert!(refused.contains("is no socket"), "{refused}");
+        assert_eq!(fs::read(&path).expect("kept"), b"precious");
+        let refused = Socket::bind(&folder.path().join("no/s"), 0o600).expect_err("no folder");
+        assert!(refused.contains("its folder does not exist"), "{refused}");
+        let long = Socket::bind(&folder.path().join("x".repeat(120)), 0o600);
+        assert!(long.expect_err("too long").contains("107 bytes"));
+    }
+}

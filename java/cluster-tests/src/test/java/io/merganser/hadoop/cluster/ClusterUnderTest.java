@@ -1,0 +1,173 @@
+package io.merganser.hadoop.cluster;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.CommonConfigurationKeysPublic;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.MRConfig;
+import org.apache.hadoop.mapreduce.MRJobConfig;
+import org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer;
+import org.apache.hadoop.mapreduce.v2.jobhistory.JHAdminConfig;
+import org.apache.hadoop.yarn.conf.YarnConfiguration;
+import org.apache.hadoop.yarn.server.MiniYARNCluster;
+import org.apache.hadoop.yarn.server.resourcemanager.ResourceManager;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fifo.FifoScheduler;
+
+/**
+ * A YARN cluster over the local file system: a ResourceManager and a job history server in this
+ * JVM, and {@link Node}s that tests add, stop, kill and start again.
+ *
+ * <p>Hadoop's own mini cluster brings the ResourceManager; its NodeManagers are not used, because
+ * they all share one configuration.
+ */
+final class ClusterUnderTest implements AutoCloseable {
+  private static final Map<String, Integer> FOLDERS = new ConcurrentHashMap<>();
+
+  private final Path folder;
+  private final MiniYARNCluster yarn;
+  private final JobHistoryServer history;
+  private final List<Node> nodes = new ArrayList<>();
+
+  /** Starts the daemons; everything that they and the jobs write is below {@code folder}. */
+  ClusterUnderTest(Path folder) throws IOException {
+    this.folder = folder;
+    YarnConfiguration conf = new YarnConfiguration();
+    conf.set(CommonConfigurationKeysPublic.FS_DEFAULT_NAME_KEY, "file:///");
+    conf.setBoolean(YarnConfiguration.IS_MINI_YARN_CLUSTER, true);
+    conf.setClass(YarnConfiguration.RM_SCHEDULER, FifoScheduler.class, Object.class);
+    conf.setInt(YarnConfiguration.RM_SCHEDULER_MINIMUM_ALLOCATION_MB, 128);
+    conf.setInt(YarnConfiguration.RM_NM_HEARTBEAT_INTERVAL_MS, 100);
+    // A NodeManager that was killed is given up after this long, unless it comes back.
+    conf.setInt(YarnConfiguration.RM_NM_EXPIRY_INTERVAL_MS, 20_000);
+    // Several nodes of one cluster have the same host name here.
+    conf.setBoolean(MRJobConfig.MR_AM_JOB_NODE_BLACKLISTING_ENABLE, false);
+    yarn = new MiniYARNCluster(folder.getFileName().toString(), 0, 1, 1);
+    yarn.init(conf);
+    yarn.start();
+
+    Configuration historyConf = new YarnConfiguration(yarn.getConfig());
+    setJobHistory(historyConf);
+    history = new JobHistoryServer();
+    history.init(historyConf);
+    history.start();
+    jobs = new JobConf(historyConf);
+    setJobs(jobs);
+  }
+
+  private final JobConf jobs;
+
+  private void setJobHistory(Configuration conf) throws IOException {
+    conf.set(MRJobConfig.MR_AM_STAGING_DIR, folder.resolve("staging").toString());
+    conf.set(JHAdminConfig.MR_HISTORY_ADDRESS, "localhost:" + freePort());
+    conf.set(JHAdminConfig.MR_HISTORY_WEBAPP_ADDRESS, "localhost:" + freePort());
+    conf.set(JHAdminConfig.JHS_ADMIN_ADDRESS, "localhost:" + freePort());
+    conf.set(
+        JHAdminConfig.MR_HISTORY_INTERMEDIATE_DONE_DIR, folder.resolve("history/new").toString());
+    conf.set(JHAdminConfig.MR_HISTORY_DONE_DIR, folder.resolve("history/done").toString());
+  }
+
+  private static void setJobs(JobConf conf) {
+    conf.set(MRConfig.FRAMEWORK_NAME, MRConfig.YARN_FRAMEWORK_NAME);
+    String java =
+        "-Xmx160m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+            + " --add-opens=java.base/java.lang=ALL-UNNAMED";
+    conf.setInt(MRJobConfig.MR_AM_VMEM_MB, 256);
+    conf.set(MRJobConfig.MR_AM_COMMAND_OPTS, java);
+    conf.setInt(MRJobConfig.MAP_MEMORY_MB, 256);
+    conf.setInt(MRJobConfig.REDUCE_MEMORY_MB, 256);
+    conf.set(MRJobConfig.MAP_JAVA_OPTS, java);
+    conf.set(MRJobConfig.REDUCE_JAVA_OPTS, java);
+    // Small buffers, so that small inputs spill often.
+    conf.setInt(MRJobConfig.IO_SORT_MB, 1);
+    conf.setBoolean(MRJobConfig.MAP_SPECULATIVE, false);
+    conf.setBoolean(MRJobConfig.REDUCE_SPECULATIVE, false);
+    // Everything that only waits, waits shortly.
+    conf.setInt(MRJobConfig.MR_AM_TO_RM_HEARTBEAT_INTERVAL_MS, 100);
+    conf.setInt("mapreduce.client.progressmonitor.pollinterval", 100);
+    conf.setInt("mapreduce.client.completion.pollinterval", 100);
+    conf.setInt(MRJobConfig.SHUFFLE_FETCH_RETRY_INTERVAL_MS, 200);
+    conf.setLong(MRJobConfig.MAX_SHUFFLE_FETCH_RETRY_DELAY, 1000);
+  }
+
+  /** Adds a NodeManager to the cluster and waits until it takes work. */
+  Node addNode(Node.Kind kind) throws Exception {
+    Node node = new Node(this, folder.resolve("node" + nodes.size()), kind);
+    nodes.add(node);
+    node.start();
+    return node;
+  }
+
+  /** The settings of a job that runs on this cluster with nothing of ours switched on. */
+  JobConf stockJob() {
+    return new JobConf(jobs);
+  }
+
+  /** The settings of a job whose map tasks may defer their merge, and whose reducers merge once. */
+  JobConf activeJob() {
+    JobConf conf = stockJob();
+    Active.use(conf);
+    return conf;
+  }
+
+  /** What a NodeManager of this cluster reads besides its own settings. */
+  Configuration daemons() {
+    return yarn.getConfig();
+  }
+
+  ResourceManager resourceManager() {
+    return yarn.getResourceManager();
+  }
+
+  List<Node> nodes() {
+    return List.copyOf(nodes);
+  }
+
+  Path folder() {
+    return folder;
+  }
+
+  @Override
+  public void close() throws IOException {
+    for (Node node : nodes) {
+      node.close();
+    }
+    history.stop();
+    yarn.stop();
+    delete(folder.resolve("staging"));
+  }
+
+  /** An empty folder below the build's, one for each call in this JVM. */
+  static Path folder(String name) throws IOException {
+    int number = FOLDERS.merge(name, 1, Integer::sum);
+    Path folder = Path.of("target", "clusters", name + "-" + number).toAbsolutePath();
+    delete(folder);
+    return Files.createDirectories(folder);
+  }
+
+  /** A port that nobody listened at a moment ago. */
+  static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
+  }
+
+  /** Removes {@code path} and all below it; what vanishes meanwhile is fine. */
+  static void delete(Path path) throws IOException {
+    if (!Files.exists(path)) {
+      return;
+    }
+    try (var all = Files.walk(path)) {
+      for (Path each : all.sorted((a, b) -> b.compareTo(a)).toList()) {
+        Files.deleteIfExists(each);
+      }
+    }
+  }
+}

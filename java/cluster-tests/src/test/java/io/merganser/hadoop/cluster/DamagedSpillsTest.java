@@ -1,0 +1,112 @@
+package io.merganser.hadoop.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.AfterParameterizedClassInvocation;
+import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * A spill that is damaged after its map task: reducers notice, the map task runs again, and merges
+ * by itself this time.
+ */
+@ParameterizedClass(name = "{0}")
+@MethodSource("io.merganser.hadoop.cluster.Node$Kind#ours")
+class DamagedSpillsTest {
+  private static final int REDUCERS = 2;
+  private static final Shape SHAPE = Shape.gated("sort with damage", 3, 800, REDUCERS);
+
+  /** Each reducer reports what it could not read; three reports and Hadoop runs a map again. */
+  private static final int FAILED_FETCHES_MAX = 3 * REDUCERS;
+
+  @Parameter private Node.Kind kind;
+
+  private static ClusterUnderTest cluster;
+  private static Runner runner;
+
+  @BeforeParameterizedClassInvocation
+  static void start(Node.Kind kind) throws Exception {
+    Path folder = ClusterUnderTest.folder("damage");
+    runner = new Runner(folder);
+    cluster = new ClusterUnderTest(folder.resolve("cluster"));
+    cluster.addNode(kind);
+  }
+
+  @AfterParameterizedClassInvocation
+  static void stop() throws Exception {
+    try {
+      Leaks.assertNone(cluster);
+    } finally {
+      cluster.close();
+      runner.close();
+    }
+  }
+
+  @Test
+  @Execution(ExecutionMode.CONCURRENT)
+  void oneByteIsAnother() throws Exception {
+    runWith(
+        spill -> {
+          try (FileChannel file =
+              FileChannel.open(spill, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            long middle = file.size() / 3;
+            ByteBuffer one = ByteBuffer.allocate(1);
+            file.read(one, middle);
+            one.put(0, (byte) (one.get(0) ^ 0x10)).rewind();
+            file.write(one, middle);
+          }
+        });
+  }
+
+  @Test
+  @Execution(ExecutionMode.CONCURRENT)
+  void theEndIsMissing() throws Exception {
+    runWith(
+        spill -> {
+          try (FileChannel file = FileChannel.open(spill, StandardOpenOption.WRITE)) {
+            file.truncate(file.size() / 3);
+          }
+        });
+  }
+
+  @Test
+  @Execution(ExecutionMode.CONCURRENT)
+  void allOfItIsMissing() throws Exception {
+    runWith(Files::delete);
+  }
+
+  private interface Damage {
+    void to(Path spill) throws IOException;
+  }
+
+  private void runWith(Damage damage) throws Exception {
+    GatedJob job = new GatedJob(cluster, runner, SHAPE, cluster.activeJob());
+    TaskAttemptID victim = job.done().get(0);
+    List<Path> spills = job.spills(victim);
+    assertTrue(spills.size() >= 3, () -> "spills kept: " + spills);
+    damage.to(spills.get(1));
+
+    Outcome outcome = job.finishRight();
+
+    assertEquals(
+        List.of(victim.getTaskID()),
+        GatedJob.rerun(outcome).stream().map(TaskAttemptID::getTaskID).toList());
+    assertTrue(
+        outcome.failedFetches() >= 1 && outcome.failedFetches() <= FAILED_FETCHES_MAX,
+        () -> outcome.failedFetches() + " failed fetches");
+  }
+}

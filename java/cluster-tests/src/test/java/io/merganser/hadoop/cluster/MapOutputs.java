@@ -1,0 +1,63 @@
+package io.merganser.hadoop.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.apache.hadoop.mapreduce.Counters;
+import org.apache.hadoop.mapreduce.TaskCounter;
+
+/** What a map task's own counters tell about the way that its output went. */
+final class MapOutputs {
+  /** Bytes of records, and of what the sort keeps for each, that fit in a buffer of 1 MB. */
+  private static final long SPILL_BYTES = (1 << 20) * 8 / 10;
+
+  private static final int SORT_BYTES_A_RECORD = 16;
+
+  private MapOutputs() {}
+
+  /** Whether the task, with a buffer of 1 MB, must have spilled more than once. */
+  static boolean spilledOften(Counters map) {
+    return bytes(map) > 2 * SPILL_BYTES;
+  }
+
+  private static long bytes(Counters map) {
+    return value(map, TaskCounter.MAP_OUTPUT_BYTES)
+        + SORT_BYTES_A_RECORD * value(map, TaskCounter.MAP_OUTPUT_RECORDS);
+  }
+
+  /** The task wrote its output once: its spills, and next to nothing else. */
+  static void assertWrittenOnce(Counters map, int partitions) {
+    assertEquals(
+        value(map, TaskCounter.MAP_OUTPUT_RECORDS),
+        value(map, TaskCounter.SPILLED_RECORDS),
+        "records that were spilled");
+    long written = written(map);
+    long once = value(map, TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES);
+    // Every spill has a trailer a partition, and the manifest and index know each of them.
+    long spills = bytes(map) / (SPILL_BYTES / 2) + 2;
+    long overhead = 200 * spills * partitions + 8192;
+    assertTrue(
+        written <= once + overhead,
+        () -> "wrote " + written + " bytes for an output of " + once + " in one copy");
+  }
+
+  /** The task wrote its output more than once: its spills, and what it merged of them. */
+  static void assertMerged(Counters map) {
+    assertTrue(
+        value(map, TaskCounter.SPILLED_RECORDS) >= 2 * value(map, TaskCounter.MAP_OUTPUT_RECORDS),
+        () ->
+            "spilled "
+                + value(map, TaskCounter.SPILLED_RECORDS)
+                + " records of "
+                + value(map, TaskCounter.MAP_OUTPUT_RECORDS));
+  }
+
+  private static long written(Counters map) {
+    return map.findCounter("file", org.apache.hadoop.mapreduce.FileSystemCounter.BYTES_WRITTEN)
+        .getValue();
+  }
+
+  static long value(Counters counters, TaskCounter name) {
+    return counters.findCounter(name).getValue();
+  }
+}

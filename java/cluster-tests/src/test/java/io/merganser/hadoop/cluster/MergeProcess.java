@@ -1,0 +1,102 @@
+package io.merganser.hadoop.cluster;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/** {@code merganser serve --shuffle}, beside a NodeManager. */
+final class MergeProcess implements AutoCloseable {
+  private final Process process;
+  private final Path socket;
+
+  private MergeProcess(Process process, Path socket) {
+    this.process = process;
+    this.socket = socket;
+  }
+
+  /**
+   * The command {@code merganser}: the system property {@code merganser.binary}, else the variable
+   * {@code MERGANSER}, else what the workspace built last.
+   */
+  static Optional<Path> binary() {
+    String named = System.getProperty("merganser.binary", "");
+    if (named.isEmpty()) {
+      named = System.getenv().getOrDefault("MERGANSER", "");
+    }
+    Stream<Path> places =
+        named.isEmpty()
+            ? Stream.of(
+                Path.of("../../target/release/merganser"), Path.of("../../target/debug/merganser"))
+            : Stream.of(Path.of(named));
+    return places.map(Path::toAbsolutePath).filter(Files::isExecutable).findFirst();
+  }
+
+  /** Starts the process and waits until its socket is there. */
+  static MergeProcess start(Path log, Path localDir) throws Exception {
+    Path binary =
+        binary().orElseThrow(() -> new IOException("no merganser: name it by -Dmerganser.binary"));
+    // A socket's path has at most 107 bytes, which a build folder's may well exceed.
+    Path socket = Files.createTempDirectory("merganser").resolve("shuffle.sock");
+    Files.createDirectories(log.getParent());
+    Process process =
+        new ProcessBuilder(
+                List.of(
+                    binary.toString(),
+                    "serve",
+                    "--shuffle",
+                    socket.toString(),
+                    "--local-dir",
+                    localDir.toString(),
+                    "--memory",
+                    "64M"))
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()))
+            .start();
+    Wait.until(
+        "the merge process listens",
+        20,
+        () -> {
+          if (!process.isAlive()) {
+            throw new IOException("the merge process ended: " + Files.readString(log));
+          }
+          return Files.exists(socket);
+        });
+    return new MergeProcess(process, socket);
+  }
+
+  Path socket() {
+    return socket;
+  }
+
+  long pid() {
+    return process.pid();
+  }
+
+  boolean isAlive() {
+    return process.isAlive();
+  }
+
+  /** Ends the process as kill -9 does. */
+  void kill() throws InterruptedException {
+    process.destroyForcibly();
+    process.waitFor(10, TimeUnit.SECONDS);
+  }
+
+  @Override
+  public void close() throws IOException {
+    process.destroy();
+    try {
+      if (!process.waitFor(5, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+    ClusterUnderTest.delete(socket.getParent());
+  }
+}

@@ -1,0 +1,261 @@
+package io.merganser.hadoop.cluster;
+
+import io.merganser.hadoop.config.Keys;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.apache.hadoop.mapred.ShuffleHandler;
+import org.apache.hadoop.yarn.api.records.NodeState;
+import org.apache.hadoop.yarn.conf.YarnConfiguration;
+import org.apache.hadoop.yarn.server.nodemanager.NodeManager;
+import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
+
+/**
+ * A NodeManager of a {@link ClusterUnderTest}: in the test's JVM, or in one of its own that can be
+ * killed. Its ports stay the same when it starts again, and it recovers what it knew.
+ */
+final class Node implements AutoCloseable {
+  /**
+   * What runs on a node.
+   *
+   * @param shuffleHandler class name of the auxiliary service {@code mapreduce_shuffle}
+   * @param mergeProcess whether a merge process runs beside it
+   * @param ownJvm whether the NodeManager is a process of its own
+   * @param settings further settings of the NodeManager
+   * @param disk folder for the local dir; none: beside the NodeManager's other folders
+   */
+  record Kind(
+      String shuffleHandler,
+      boolean mergeProcess,
+      boolean ownJvm,
+      Map<String, String> settings,
+      Optional<Path> disk) {
+    private Kind(String shuffleHandler, boolean mergeProcess) {
+      this(shuffleHandler, mergeProcess, false, Map.of(), Optional.empty());
+    }
+
+    /** Hadoop as it comes. */
+    static final Kind STOCK = new Kind(ShuffleHandler.class.getName(), false);
+
+    /** Our shuffle service, which merges by itself. */
+    static final Kind JAVA = new Kind(Active.HANDLER, false);
+
+    /** Our shuffle service and a merge process. */
+    static final Kind PROCESS = new Kind(Active.HANDLER, true);
+
+    /** The kinds that are ours and can run here: the process only if it was built. */
+    static List<Kind> ours() {
+      return MergeProcess.binary().isPresent() ? List.of(PROCESS, JAVA) : List.of(JAVA);
+    }
+
+    /** Ours as it is meant to run, with a merge process if one was built. */
+    static Kind best() {
+      return ours().get(0);
+    }
+
+    @Override
+    public String toString() {
+      if (!shuffleHandler.equals(Active.HANDLER)) {
+        return "stock node";
+      }
+      return mergeProcess ? "node with merge process" : "node that merges in Java";
+    }
+
+    Kind inOwnJvm() {
+      return new Kind(shuffleHandler, mergeProcess, true, settings, disk);
+    }
+
+    Kind with(Map<String, String> more) {
+      Map<String, String> all = new HashMap<>(settings);
+      all.putAll(more);
+      return new Kind(shuffleHandler, mergeProcess, ownJvm, Map.copyOf(all), disk);
+    }
+
+    Kind on(Path disk) {
+      return new Kind(shuffleHandler, mergeProcess, ownJvm, settings, Optional.of(disk));
+    }
+
+    /** A node whose plugin reads manifests up to another version. */
+    static Kind ofVersion(int version) {
+      throw new UnsupportedOperationException("version " + version);
+    }
+  }
+
+  private final ClusterUnderTest cluster;
+  private final Path folder;
+  private final Kind kind;
+  private final YarnConfiguration conf;
+  private final int port;
+  private final int shufflePort;
+  private MergeProcess merges;
+  private NodeManager inside;
+  private Process outside;
+
+  Node(ClusterUnderTest cluster, Path folder, Kind kind) throws IOException {
+    this.cluster = cluster;
+    this.folder = folder;
+    this.kind = kind;
+    this.port = ClusterUnderTest.freePort();
+    this.shufflePort = ClusterUnderTest.freePort();
+    Files.createDirectories(localDir());
+    conf = new YarnConfiguration(cluster.daemons());
+    conf.set(YarnConfiguration.NM_ADDRESS, "localhost:" + port);
+    conf.set(YarnConfiguration.NM_LOCALIZER_ADDRESS, "localhost:" + ClusterUnderTest.freePort());
+    conf.set(YarnConfiguration.NM_WEBAPP_ADDRESS, "localhost:" + ClusterUnderTest.freePort());
+    conf.set(YarnConfiguration.NM_COLLECTOR_SERVICE_ADDRESS, "localhost:0");
+    conf.set(YarnConfiguration.NM_LOCAL_DIRS, localDir().toString());
+    conf.set(YarnConfiguration.NM_LOG_DIRS, folder.resolve("logs").toString());
+    conf.setFloat(YarnConfiguration.NM_MAX_PER_DISK_UTILIZATION_PERCENTAGE, 100);
+    conf.setInt(YarnConfiguration.NM_PMEM_MB, 2048);
+    conf.setInt(YarnConfiguration.NM_VCORES, 16);
+    conf.setBoolean(YarnConfiguration.NM_PMEM_CHECK_ENABLED, false);
+    conf.setBoolean(YarnConfiguration.NM_VMEM_CHECK_ENABLED, false);
+    conf.setInt(YarnConfiguration.DEBUG_NM_DELETE_DELAY_SEC, 0);
+    conf.setBoolean(YarnConfiguration.NM_RECOVERY_ENABLED, true);
+    conf.setBoolean(YarnConfiguration.NM_RECOVERY_SUPERVISED, true);
+    conf.set(YarnConfiguration.NM_RECOVERY_DIR, folder.resolve("recovery").toString());
+    String service = ShuffleHandler.MAPREDUCE_SHUFFLE_SERVICEID;
+    conf.set(YarnConfiguration.NM_AUX_SERVICES, service);
+    conf.set(String.format(YarnConfiguration.NM_AUX_SERVICE_FMT, service), kind.shuffleHandler());
+    conf.setInt(ShuffleHandler.SHUFFLE_PORT_CONFIG_KEY, shufflePort);
+    kind.settings().forEach(conf::set);
+  }
+
+  /** Starts the NodeManager, and its merge process before it; returns when it takes work. */
+  void start() throws Exception {
+    if (kind.mergeProcess()) {
+      merges = MergeProcess.start(folder.resolve("merges.log"), localDir());
+      conf.set(Keys.SOCKET, merges.socket().toString());
+    }
+    startNodeManager();
+  }
+
+  /** Starts the NodeManager, which was stopped or killed, again. */
+  void startNodeManager() throws Exception {
+    if (kind.ownJvm()) {
+      outside = launch();
+    } else {
+      inside = new NodeManager();
+      inside.init(new YarnConfiguration(conf));
+      inside.start();
+    }
+    Wait.until("the node runs", 60, () -> state() == NodeState.RUNNING && shuffleListens());
+  }
+
+  private Process launch() throws IOException {
+    Path confDir = Files.createDirectories(folder.resolve("conf"));
+    // The shuffle service's settings are MapReduce's, whose files override YARN's.
+    for (String file : List.of("yarn-site.xml", "mapred-site.xml")) {
+      try (OutputStream out = Files.newOutputStream(confDir.resolve(file))) {
+        conf.writeXml(out);
+      }
+    }
+    Path log = folder.resolve("nodemanager.log");
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-Xmx256m",
+            "-XX:TieredStopAtLevel=1",
+            "--add-opens=java.base/java.lang=ALL-UNNAMED",
+            NodeManager.class.getName());
+    builder.environment().put("CLASSPATH", confDir + ":" + System.getProperty("java.class.path"));
+    builder.redirectErrorStream(true);
+    builder.redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()));
+    return builder.start();
+  }
+
+  /** Stops the NodeManager as an operator would; containers that run go on. */
+  void stopNodeManager() {
+    if (inside != null) {
+      inside.stop();
+      inside = null;
+    }
+  }
+
+  /** Kills the NodeManager's process. */
+  void killNodeManager() throws InterruptedException {
+    outside.destroyForcibly();
+    outside.waitFor(10, TimeUnit.SECONDS);
+    outside = null;
+  }
+
+  /** What the ResourceManager thinks of the node, which it may know by any name of this host. */
+  NodeState state() {
+    System.err.println(
+        "DEBUG " + cluster.resourceManager().getRMContext().getRMNodes() + shuffleListens());
+    return cluster.resourceManager().getRMContext().getRMNodes().values().stream()
+        .filter(node -> node.getNodeID().getPort() == port)
+        .map(RMNode::getState)
+        .findFirst()
+        .orElse(NodeState.NEW);
+  }
+
+  private boolean shuffleListens() {
+    try (var socket = new java.net.Socket("localhost", shufflePort)) {
+      return socket.isConnected();
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  int shufflePort() {
+    return shufflePort;
+  }
+
+  Kind kind() {
+    return kind;
+  }
+
+  Path localDir() {
+    return kind.disk().orElse(folder).resolve("local");
+  }
+
+  Optional<MergeProcess> merges() {
+    return Optional.ofNullable(merges);
+  }
+
+  /** The process of a NodeManager that has its own. */
+  Optional<Process> process() {
+    return Optional.ofNullable(outside);
+  }
+
+  /** Files of jobs, of their maps and reducers, that lie in the local dir. */
+  List<Path> jobFiles() throws IOException {
+    List<Path> found = new ArrayList<>();
+    Path users = localDir().resolve("usercache");
+    if (!Files.isDirectory(users)) {
+      return found;
+    }
+    try (Stream<Path> all = Files.walk(users)) {
+      all.filter(path -> path.toString().contains("/appcache/"))
+          .filter(Files::isRegularFile)
+          .forEach(found::add);
+    } catch (java.io.UncheckedIOException e) {
+      // A folder went away while it was listed: ask again.
+      return jobFiles();
+    }
+    return found;
+  }
+
+  /** Ends all processes; what the containers said stays for whoever looks into a failure. */
+  @Override
+  public void close() throws IOException {
+    stopNodeManager();
+    if (outside != null) {
+      outside.destroy();
+      outside.onExit().join();
+    }
+    if (merges != null) {
+      merges.close();
+    }
+    ClusterUnderTest.delete(localDir());
+  }
+}

@@ -1,0 +1,111 @@
+package io.merganser.hadoop.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.TaskCompletionEvent;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Reducers that go away or do not read. */
+class ReducersTest {
+  private ClusterUnderTest cluster;
+  private Runner runner;
+  private Node node;
+
+  @BeforeEach
+  void start() throws Exception {
+    Path folder = ClusterUnderTest.folder("reducers");
+    runner = new Runner(folder);
+    cluster = new ClusterUnderTest(folder.resolve("cluster"));
+    node = cluster.addNode(Node.Kind.best());
+  }
+
+  @AfterEach
+  void stop() throws Exception {
+    try {
+      Leaks.assertNone(cluster);
+    } finally {
+      cluster.close();
+      runner.close();
+    }
+  }
+
+  @Test
+  void killedInTheMiddleOfAFetch() throws Exception {
+    Shape shape = Shape.gated("sort with large segments", 3, 6_000, 1);
+    GatedJob job = new GatedJob(cluster, runner, shape, cluster.activeJob());
+    long pid = node.merges().map(MergeProcess::pid).orElse(ProcessHandle.current().pid());
+    String reducer = job.job().getJobID().toString().replace("job_", "attempt_") + "_r_000000_0";
+    job.open();
+    long end = System.nanoTime() + 60_000_000_000L;
+    while (Leaks.openBelow(pid, node.localDir()).isEmpty()) {
+      assertTrue(System.nanoTime() < end, "no reducer came");
+      Thread.sleep(1);
+    }
+    task(reducer).orElseThrow().destroyForcibly();
+
+    Outcome outcome = job.finishRight();
+    assertEquals(List.of(), GatedJob.rerun(outcome));
+    assertTrue(
+        outcome.attempts().stream()
+            .anyMatch(
+                e ->
+                    e.getTaskAttemptId().toString().equals(reducer)
+                        && e.getStatus() != TaskCompletionEvent.Status.SUCCEEDED),
+        "the reducer that was killed failed");
+  }
+
+  /** More streams than a node merges at once, and nobody reads on. */
+  @Test
+  void thatDoNotReadDoNotHoldUpOthers() throws Exception {
+    Shape shape = Shape.gated("sort with large segments", 3, 6_000, 2);
+    GatedJob job = new GatedJob(cluster, runner, shape, cluster.activeJob());
+    List<Fetch> held = new ArrayList<>();
+    try {
+      int merges = 2 * Runtime.getRuntime().availableProcessors();
+      for (int i = 0; i < merges; i++) {
+        TaskAttemptID map = job.done().get(i % job.done().size());
+        Fetch fetch = new Fetch(node, job.job(), map, i % 2);
+        held.add(fetch);
+        assertEquals(200, fetch.status());
+        assertEquals(1000, fetch.read(1000).length);
+      }
+      Outcome outcome = job.finishRight();
+      assertEquals(0, outcome.failedFetches());
+    } finally {
+      for (Fetch fetch : held) {
+        fetch.close();
+      }
+    }
+  }
+
+  /** The JVM of a task attempt. */
+  private static Optional<ProcessHandle> task(String attempt) {
+    return ProcessHandle.allProcesses()
+        .filter(
+            process -> {
+              try {
+                String line =
+                    new String(
+                        Files.readAllBytes(Path.of("/proc", "" + process.pid(), "cmdline")),
+                        StandardCharsets.UTF_8);
+                return line.contains("YarnChild")
+                    && line.contains("\0" + attempt + "\0")
+                    && !line.contains("\0-c\0");
+              } catch (IOException e) {
+                return false;
+              }
+            })
+        .findFirst();
+  }
+}

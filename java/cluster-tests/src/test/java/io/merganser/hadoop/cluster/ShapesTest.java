@@ -1,0 +1,49 @@
+package io.merganser.hadoop.cluster;
+
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * One job of each shape on a cluster of two nodes that are ours, one of which has no merge process:
+ * stock Hadoop's output, by the way it must go.
+ */
+class ShapesTest {
+  private static ClusterUnderTest cluster;
+  private static Runner runner;
+
+  @BeforeAll
+  static void start() throws Exception {
+    Path folder = ClusterUnderTest.folder("shapes");
+    runner = new Runner(folder);
+    cluster = new ClusterUnderTest(folder.resolve("cluster"));
+    cluster.addNode(Node.Kind.best());
+    cluster.addNode(Node.Kind.JAVA);
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    try {
+      Leaks.assertNone(cluster);
+    } finally {
+      cluster.close();
+      runner.close();
+    }
+  }
+
+  static List<Shape> shapes() {
+    return Shape.all();
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("shapes")
+  @Execution(ExecutionMode.CONCURRENT)
+  void runs(Shape shape) throws Exception {
+    ShapeCheck.active(cluster, runner, shape);
+  }
+}

@@ -1,0 +1,21 @@
+package io.merganser.hadoop.cluster;
+
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Waiting for what happens in another thread or process. */
+final class Wait {
+  private Wait() {}
+
+  /** Returns when {@code condition} holds; asks ten times a second. */
+  static void until(String what, int seconds, Callable<Boolean> condition) throws Exception {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+    while (!condition.call()) {
+      if (System.nanoTime() > end) {
+        throw new TimeoutException("waited " + seconds + " s for: " + what);
+      }
+      Thread.sleep(100);
+    }
+  }
+}
