@@ -26,8 +26,9 @@ pub enum AdviseCommand {
 /// Takes some 20 seconds and up to 272 MiB in a folder below DIR, which is removed. Measures how fast
 /// the disk writes and reads, what a seek takes, and how fast spills of records from 32 bytes to 32 KiB
 /// are merged, 2 to 64 at once. From that it says from which sizes on a deferred merge costs less than
-/// the merged copy that it saves, why, and as properties for mapred-site.xml. The model is in
-/// docs/hadoop.md. Run it while the node is idle.
+/// it saves, why, and as properties for mapred-site.xml. Saved are writing and reading the merged copy;
+/// paid are a seek and some work for each segment, and one fetch in ten that is made again and merges
+/// again. Run it while the node is idle.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
