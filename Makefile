@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
+.PHONY: help demo build test test-bench test-java test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -22,22 +22,28 @@ build:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --release --locked -p merganser-cli
 
-test: test-bench test-rust
+# The tests of cargo come last, so that their summary is the end of the output.
+test: test-bench test-java test-rust
 
 test-bench:
 	@.ci/setup base
 	@$(PYTHON) -m unittest discover -s bench/tests -t bench
 
+# Maven is quiet about tests that pass, so their totals are added up from its reports.
+test-java:
+	@.ci/setup base rust java
+	@.ci/java verify
+
 test-rust:
 	@.ci/setup base rust fuse nbd
 	@$(CARGO) test --workspace --locked
 
-# The tests come last, so that their summary is the end of the output.
 check: fmt clippy doc deny bench-smoke fuzz test
 
 fmt:
-	@.ci/setup base rust
+	@.ci/setup base rust java
 	@$(CARGO) fmt --all --check
+	@.ci/java spotless:check
 
 clippy:
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -64,4 +70,4 @@ bench: build
 
 clean:
 	@$(CARGO) clean
-	rm -rf demo bench/.venv bench/.work
+	rm -rf java/target java/*/target demo bench/.venv bench/.work
