@@ -12,7 +12,8 @@ import java.util.concurrent.TimeUnit;
  * merge is closed, what it had made ahead is dropped, and the offset is kept. When the reducer
  * reads again the batch asks again, ahead of all new ones, and merges from that offset. Since that
  * repeats work, the batch waits twice as long the next time, up to a minute. Where nobody waits it
- * is a minute from the start: open files and the merge process's patience are no reducer's for ever.
+ * is a minute from the start: open files and the merge process's patience are no reducer's for
+ * ever.
  *
  * <p>All state of a batch and of its streams is guarded by the batch's monitor; the admission is
  * never called with it held.

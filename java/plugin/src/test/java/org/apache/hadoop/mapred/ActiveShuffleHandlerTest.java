@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
@@ -14,12 +15,16 @@ import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.service.FakeMergeProcess;
 import io.merganser.hadoop.service.FakeMergeProcess.Conduct;
 import io.merganser.hadoop.service.MergeMetrics;
+import io.netty.buffer.PooledByteBufAllocator;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.net.Socket;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.security.cert.X509Certificate;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -33,12 +38,19 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import javax.crypto.spec.SecretKeySpec;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.X509ExtendedTrustManager;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.ReduceClient.Header;
 import org.apache.hadoop.mapred.ReduceClient.Output;
 import org.apache.hadoop.mapred.ReduceClient.Reply;
 import org.apache.hadoop.mapred.ShuffleNode.Pair;
+import org.apache.hadoop.mapreduce.MRConfig;
+import org.apache.hadoop.security.ssl.SSLFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -229,6 +241,7 @@ class ActiveShuffleHandlerTest {
         node.writeDeferred(m, all.get(m));
       }
       AtomicLong most = new AtomicLong();
+      long pooled = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory();
       AtomicInteger turnedAway = new AtomicInteger();
       List<Callable<Void>> fetches = new ArrayList<>();
       for (int r = 0; r < reducers; r++) {
@@ -269,6 +282,9 @@ class ActiveShuffleHandlerTest {
       assertEquals(turnedAway.get(), node.metric("TurnedAway"));
       assertTrue(most.get() > 0 && most.get() <= budget, "within the budget: " + most);
       assertEquals(maps * reducers, node.metric("MergesByJava"));
+      // Netty takes memory in pieces of 4 MiB, one or two for each of its arenas.
+      pooled = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory() - pooled;
+      assertTrue(pooled <= 32 << 20, "direct memory grew by " + pooled);
       assertIdle(node);
     }
   }
@@ -407,10 +423,15 @@ class ActiveShuffleHandlerTest {
           Header header = reply.header();
           assertEquals(map(1), header.map());
           byte[] whole = new byte[(int) header.length()];
+          long began = System.nanoTime();
           assertThrows(EOFException.class, () -> reply.body().readFully(whole));
+          assertTrue(
+              round == 0 || System.nanoTime() - began > TimeUnit.MILLISECONDS.toNanos(900),
+              "a reducer that comes back at once is held up");
         }
       }
       assertIdle(node);
+      assertEquals(2, node.metric("Damaged"));
       try (ReduceClient client = node.client()) {
         assertArrayEquals(
             ShuffleNode.merged(good, 0), client.fetch(0, false, map(0)).output().bytes());
@@ -669,6 +690,168 @@ class ActiveShuffleHandlerTest {
       node.endJob();
       assertEquals(0, node.metric("OutputsRemembered"));
       assertFalse(Files.notExists(node.fileOut(0)));
+    }
+  }
+
+  @Test
+  void withTlsItServesTheSameBytes() throws Exception {
+    Path keys = dir.resolve("keys.jks");
+    Process keytool =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "keytool").toString(),
+                "-genkeypair",
+                "-alias",
+                "node",
+                "-keyalg",
+                "RSA",
+                "-dname",
+                "CN=localhost",
+                "-storetype",
+                "JKS",
+                "-storepass",
+                "password",
+                "-keypass",
+                "password",
+                "-keystore",
+                keys.toString())
+            .redirectErrorStream(true)
+            .start();
+    String said = new String(keytool.getInputStream().readAllBytes());
+    assertEquals(0, keytool.waitFor(), said);
+    Configuration server = new Configuration(false);
+    server.set("ssl.server.keystore.location", keys.toString());
+    server.set("ssl.server.keystore.password", "password");
+    server.set("ssl.server.keystore.keypassword", "password");
+    // Hadoop looks its file up in the class path.
+    Path classes = Path.of(getClass().getProtectionDomain().getCodeSource().getLocation().toURI());
+    Path settings = classes.resolve("ssl-server-of-a-test.xml");
+    try (OutputStream out = Files.newOutputStream(settings)) {
+      server.writeXml(out);
+    }
+    try (ShuffleNode node =
+        new ShuffleNode(
+            dir,
+            conf -> {
+              conf.setBoolean(MRConfig.SHUFFLE_SSL_ENABLED_KEY, true);
+              conf.set(SSLFactory.SSL_SERVER_CONF_KEY, settings.getFileName().toString());
+            })) {
+      List<List<List<Pair>>> deferred = spills(5, 2, 500_000);
+      List<List<List<Pair>>> stock = spills(5, 2, 500_000);
+      node.writeDeferred(0, deferred);
+      node.writeStock(1, stock);
+      SSLContext context = SSLContext.getInstance("TLS");
+      context.init(null, new TrustManager[] {new TrustsAll()}, null);
+      Socket socket =
+          context
+              .getSocketFactory()
+              .createSocket(ReduceClient.connect(node.port()), "localhost", node.port(), true);
+      try (ReduceClient client = new ReduceClient(socket, node.port(), node.key())) {
+        for (int p = 0; p < 2; p++) {
+          List<Output> outputs = client.fetch(p, true, map(0), map(1), map(0)).outputs(3);
+          assertArrayEquals(ShuffleNode.merged(deferred, p), outputs.get(0).bytes());
+          assertArrayEquals(ShuffleNode.merged(stock, p), outputs.get(1).bytes());
+          assertArrayEquals(ShuffleNode.merged(deferred, p), outputs.get(2).bytes());
+        }
+      }
+      assertIdle(node);
+    } finally {
+      Files.delete(settings);
+    }
+  }
+
+  /** A client that does not care whom it speaks to; it is an object for SSLContext's sake. */
+  private static final class TrustsAll extends X509ExtendedTrustManager {
+    @Override
+    public void checkClientTrusted(X509Certificate[] chain, String type) {}
+
+    @Override
+    public void checkServerTrusted(X509Certificate[] chain, String type) {}
+
+    @Override
+    public void checkClientTrusted(X509Certificate[] chain, String type, Socket socket) {}
+
+    @Override
+    public void checkServerTrusted(X509Certificate[] chain, String type, Socket socket) {}
+
+    @Override
+    public void checkClientTrusted(X509Certificate[] chain, String type, SSLEngine engine) {}
+
+    @Override
+    public void checkServerTrusted(X509Certificate[] chain, String type, SSLEngine engine) {}
+
+    @Override
+    public X509Certificate[] getAcceptedIssuers() {
+      return new X509Certificate[0];
+    }
+  }
+
+  /** The merge process that the workspace builds, where it was built. */
+  private static Optional<Path> merganser() {
+    String named = System.getenv("MERGANSER_BINARY");
+    if (named != null) {
+      return Optional.of(Path.of(named));
+    }
+    return Stream.of("release", "debug")
+        .map(profile -> Path.of("..", "..", "target", profile, "merganser").toAbsolutePath())
+        .filter(Files::isExecutable)
+        .findFirst();
+  }
+
+  @Test
+  void theRealProcessMergesAndMayBeKilled() throws Exception {
+    Optional<Path> binary = merganser();
+    assumeTrue(binary.isPresent(), "no merganser was built");
+    Path socket = dir.resolve("s");
+    ProcessBuilder serve =
+        new ProcessBuilder(
+                binary.get().toString(),
+                "serve",
+                "--shuffle",
+                socket.toString(),
+                "--local-dir",
+                dir.toString())
+            .redirectErrorStream(true)
+            .redirectOutput(dir.resolve("log").toFile());
+    Process process = serve.start();
+    try (ShuffleNode node = nodeWithProcess(socket)) {
+      eventually("it listens: " + Files.readString(dir.resolve("log")), () -> Files.exists(socket));
+      List<List<List<Pair>>> spills = spills(6, 4, 1_000_000);
+      node.writeDeferred(0, spills);
+      for (int round = 0; round < 3; round++) {
+        for (int p = 0; p < 4; p++) {
+          assertArrayEquals(ShuffleNode.merged(spills, p), fetchPatiently(node, p, map(0)));
+        }
+      }
+      assertEquals(12, node.metric("MergesByProcess"));
+      try (ReduceClient client = node.client()) {
+        Reply reply = client.fetch(0, false, map(0));
+        Header header = reply.header();
+        byte[] got = new byte[(int) header.length()];
+        reply.body().readFully(got, 0, got.length / 4);
+        process.destroyForcibly().waitFor();
+        reply.body().readFully(got, got.length / 4, got.length - got.length / 4);
+        assertArrayEquals(ShuffleNode.merged(spills, 0), got);
+      }
+      assertEquals(1, node.metric("Takeovers"));
+      assertIdle(node);
+      // A spill that it finds damaged is not sent.
+      Files.delete(socket);
+      process = serve.start();
+      eventually("it listens again", () -> Files.exists(socket));
+      long before = node.metric("MergesByProcess");
+      while (node.metric("MergesByProcess") == before) {
+        assertArrayEquals(ShuffleNode.merged(spills, 0), fetchPatiently(node, 0, map(0)));
+        Thread.sleep(100);
+      }
+      flip(node.spill(0, 2), 500_000);
+      try (ReduceClient client = node.client()) {
+        Reply reply = client.fetch(0, false, map(0));
+        assertThrows(EOFException.class, reply::output);
+      }
+      assertEquals(1, node.metric("Damaged"));
+      assertIdle(node);
+    } finally {
+      process.destroyForcibly().waitFor();
     }
   }
 }
