@@ -38,6 +38,7 @@ p { margin: 4px 0; } .note { color: var(--faint); font-size: .87rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .87rem; margin-top: 6px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
 thead th { border-bottom: 1px solid var(--line); font-weight: 600; }
 """

@@ -21,8 +21,9 @@ CONTENDERS = (STOCK, ACTIVE, MAP_ONLY)
 PAPER_MAPS = 16
 """Splits of 500 MB, of 8 GB (5.1.2)."""
 PAPER_SPILLS = 4
-DAEMONS_AND_TASKS_BYTES = 3 * GIB
-"""What the daemons and the tasks that run at once have resident; the rest of the memory limit is page cache."""
+DAEMONS_BYTES, NODE_BYTES = GIB, 768 * MIB
+"""What the cluster's daemons, and a NodeManager with the tasks that run at once, have resident. The rest of the memory
+limit is page cache."""
 LEAST_REDUCE_HEAP_MB = 256
 """A reducer with less is busy collecting garbage."""
 
@@ -51,7 +52,7 @@ class Point:
     def memory_limit_bytes(self):
         """Of the control group that all daemons and tasks run in."""
         cache = self.size_bytes // 2 if self.cache_bytes is None else self.cache_bytes
-        return self.nodes * DAEMONS_AND_TASKS_BYTES + cache
+        return DAEMONS_BYTES + self.nodes * NODE_BYTES + cache
 
     @property
     def dirty_bytes(self):

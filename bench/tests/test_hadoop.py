@@ -11,6 +11,8 @@ from contextlib import redirect_stderr
 from html.parser import HTMLParser
 from pathlib import Path
 
+from harness import browser
+
 from hadoop import chart, cluster, config, history, measure, report, run, scenarios, workloads
 from hadoop.config import ACTIVE, STOCK
 
@@ -134,6 +136,21 @@ class Charts(unittest.TestCase):
         self.assertIn("Sort &lt;4 KiB&gt;", page)
         self.assertEqual(page.count('class="row"'), 6)
         self.assertLess(page.index("Stock: 16.0 s"), page.index("Merganser: 16.0 s"))
+
+    @unittest.skipUnless(browser.find(), "no browser: apt-get install chromium-headless-shell")
+    def test_it_fits_a_phone_and_a_desk_and_asks_for_nothing(self):
+        told = history.parse((GOLDEN / "terasort.jhist").read_text())
+        with tempfile.TemporaryDirectory() as folder, browser.Browser(browser.find()) as shown:
+            page = Path(folder) / "chart.html"
+            page.write_text(chart.page("Sort", "4 GiB", [("Stock", told), ("Merganser in map tasks only", told)]))
+            for width, scheme in [(360, "light"), (360, "dark"), (1280, "light"), (1280, "dark")]:
+                with self.subTest(width=width, scheme=scheme):
+                    shown.open(page, width, scheme)
+                    self.assertLessEqual(shown.value("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(shown.requests(), [page.as_uri()])
+                    self.assertEqual(shown.complaints(), [])
+                    if keep := os.environ.get("MERGANSER_SCREENSHOTS"):
+                        shown.screenshot(Path(keep) / f"chart-{width}-{scheme}.png")
 
     def test_a_job_of_no_time_is_drawn(self):
         empty = history.History("job", "n", "SUCCEEDED", 0.0, {}, (), 0)
