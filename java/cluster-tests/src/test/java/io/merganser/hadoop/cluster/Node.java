@@ -85,7 +85,8 @@ final class Node implements AutoCloseable {
 
     /** A node whose plugin reads manifests up to another version. */
     static Kind ofVersion(int version) {
-      throw new UnsupportedOperationException("version " + version);
+      return new Kind(OtherVersionHandler.class.getName(), false)
+          .with(Map.of(OtherVersionHandler.VERSION, Integer.toString(version)));
     }
   }
 
