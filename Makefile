@@ -6,11 +6,12 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
+.PHONY: help demo build test test-bench test-rust test-cluster check fmt clippy doc deny fuzz bench-smoke bench clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make test         all tests'
+	@echo 'make test-cluster  all tests on Hadoop mini clusters, the slow ones too (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove what was built and the demo data'
@@ -31,6 +32,9 @@ test-bench:
 test-rust:
 	@.ci/setup base rust fuse nbd
 	@$(CARGO) test --workspace --locked
+
+test-cluster: build
+	@mvn -B -f java/pom.xml verify -Pfaults
 
 # The tests come last, so that their summary is the end of the output.
 check: fmt clippy doc deny bench-smoke fuzz test
