@@ -6,12 +6,12 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-rust test-cluster check fmt clippy doc deny fuzz bench-smoke bench clean
+.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make test         all tests'
-	@echo 'make test-cluster  all tests on Hadoop mini clusters, the slow ones too (java/cluster-tests)'
+	@echo 'make test-cluster  the tests of Hadoop clusters that take long, too (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove what was built and the demo data'
@@ -23,25 +23,33 @@ build:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --release --locked -p merganser-cli
 
-test: test-bench test-rust
+# The tests of cargo come last, so that their summary is the end of the output.
+test: test-bench test-java test-rust
 
 test-bench:
 	@.ci/setup base
 	@$(PYTHON) -m unittest discover -s bench/tests -t bench
 
+# Maven is quiet about tests that pass, so their totals are added up from its reports.
+test-java:
+	@.ci/setup base rust java
+	@.ci/java verify
+
+# The command merganser runs beside NodeManagers; without it they merge in Java.
+test-cluster: build
+	@.ci/setup base rust java
+	@.ci/java verify -Pfaults
+
 test-rust:
 	@.ci/setup base rust fuse nbd
 	@$(CARGO) test --workspace --locked
 
-test-cluster: build
-	@mvn -B -f java/pom.xml verify -Pfaults
-
-# The tests come last, so that their summary is the end of the output.
 check: fmt clippy doc deny bench-smoke fuzz test
 
 fmt:
-	@.ci/setup base rust
+	@.ci/setup base rust java
 	@$(CARGO) fmt --all --check
+	@.ci/java spotless:check
 
 clippy:
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -68,4 +76,4 @@ bench: build
 
 clean:
 	@$(CARGO) clean
-	rm -rf demo bench/.venv bench/.work
+	rm -rf java/target java/*/target demo bench/.venv bench/.work

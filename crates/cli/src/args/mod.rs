@@ -2,6 +2,7 @@
 //!
 //! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
 
+mod advise;
 mod export;
 mod generate;
 mod mount;
@@ -18,6 +19,7 @@ mod view;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use advise::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
@@ -71,6 +73,7 @@ pub enum Command {
     Verify(VerifyArgs),
     Generate(GenerateArgs),
     Serve(ServeArgs),
+    Advise(AdviseArgs),
     Simulate(SimulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),

@@ -11,8 +11,8 @@ use super::Size;
 /// Runs beside a NodeManager whose shuffle service is Merganser's: map tasks leave their spills
 /// unmerged, and this process merges the part of a reducer while it is sent. It reads spills below
 /// the folders given by --local-dir and nothing else, checks every checksum, and answers "busy" when
-/// all of its memory or merges are taken. Without it, or when it ends, the NodeManager merges in
-/// Java. Events are told on standard error, a line each. On SIGTERM merges under way get 8 seconds to
+/// all of its memory or merges are taken. The NodeManager finds it by merganser.shuffle.socket in
+/// yarn-site.xml; without it, or when it ends, the NodeManager merges in Java. Events are told on standard error, a line each. On SIGTERM merges under way get 8 seconds to
 /// end, and the socket is removed.
 ///
 /// A client may take 30 seconds to send a request, 5 minutes to take the next 256 KiB of an answer,
@@ -20,10 +20,9 @@ use super::Size;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  merganser serve --shuffle /run/merganser/shuffle.sock --local-dir /data/1/yarn --local-dir /data/2/yarn
+  merganser serve --shuffle /run/merganser/shuffle.sock --local-dir /data/1/yarn
   merganser serve --shuffle s.sock --local-dir /tmp/yarn --memory 1G --merges 16
-and in yarn-site.xml of the NodeManager:
-  merganser.shuffle.socket = /run/merganser/shuffle.sock")]
+  merganser serve --shuffle s.sock --local-dir /data/1/yarn --local-dir /data/2/yarn")]
 pub struct ServeArgs {
     /// Where to listen: a socket in the file system. One that a killed process left is replaced, one
     /// that is listened on is not

@@ -1,5 +1,6 @@
 //! One file a subcommand: what it means (from [`crate::config`]) in, what happened out.
 
+mod advise;
 mod cat;
 mod export;
 mod generate;
@@ -40,6 +41,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Info(typed) => info::run(&typed),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
+        Command::Advise(typed) => advise::run(&typed),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),

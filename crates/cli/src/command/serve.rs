@@ -11,7 +11,10 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let ServeConfig { socket, socket_mode, local_dirs, memory_bytes, merges } = config;
     raise_open_files();
     for dir in local_dirs.iter().filter(|dir| !dir.is_dir()) {
-        notice(&format!("{}: no such folder yet; its spills can be read once it is", dir.display()));
+        notice(&format!(
+            "{}: no such folder yet; its spills can be read once it is",
+            dir.display()
+        ));
     }
     let listening = format!(
         "merges for clients of {}: at most {merges} at once, in {memory_bytes} bytes",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "sort",
     "cat",
     "mount",
@@ -13,6 +13,8 @@ const COMMANDS: [&str; 12] = [
     "info",
     "verify",
     "generate",
+    "serve",
+    "advise",
     "simulate",
     "reproduce",
     "completions",
@@ -41,6 +43,7 @@ fn help_is_as_reviewed() {
         let help = prints(dir.path(), &["simulate", what, "--help"]);
         golden(&format!("simulate-{what}.txt"), &help);
     }
+    golden("advise-hadoop.txt", &prints(dir.path(), &["advise", "hadoop", "--help"]));
 }
 
 #[test]
@@ -67,6 +70,7 @@ fn the_manual_has_a_page_a_command() {
     let mut expected: Vec<_> =
         COMMANDS.iter().map(|command| format!("merganser-{command}.1")).collect();
     expected.push("merganser.1".into());
+    expected.push("merganser-advise-hadoop.1".into());
     expected.extend(["record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")));
     expected.sort();
     assert_eq!(names(dir.path()), expected);

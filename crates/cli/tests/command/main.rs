@@ -4,6 +4,7 @@
 //! - `generate`: test data, judged by `sha256sum`
 //! - `reproduce`: each experiment of the papers, tiny
 //! - `reports`: what is reported of every command that reports
+//! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `simulate`: modelled devices: workloads, traces, sorts
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, beside GNU sort
@@ -14,6 +15,7 @@ mod generate;
 mod help;
 mod reports;
 mod reproduce;
+mod serve;
 mod simulate;
 mod usage;
 mod verify;

@@ -12,6 +12,7 @@
 //! much at once says `admission`, which files `local_dirs`, and `socket` how clients find it.
 
 mod admission;
+pub mod calibration;
 mod error;
 mod local_dirs;
 mod merge;

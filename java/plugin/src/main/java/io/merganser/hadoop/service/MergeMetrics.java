@@ -20,7 +20,7 @@ public final class MergeMetrics {
   @Metric("Merges that Java took over from the merge process")
   MutableCounterLong takeovers;
 
-  @Metric("Bytes of merged map outputs handed to connections")
+  @Metric("Bytes merged")
   MutableCounterLong mergedBytes;
 
   @Metric("Fetches asked to come again later")
@@ -29,7 +29,7 @@ public final class MergeMetrics {
   @Metric("Merges put off since their reducer did not read while others waited")
   MutableCounterLong putOff;
 
-  @Metric("Map outputs not sent since a spill was damaged, cut short or gone")
+  @Metric("Times a map output was not sent since a spill was damaged, cut short or gone")
   MutableCounterLong damaged;
 
   private volatile LongSupplier memory = () -> 0;

@@ -142,6 +142,11 @@ public final class MergeService implements Closeable {
     return retryMillis + ThreadLocalRandom.current().nextLong(retryMillis);
   }
 
+  /** Counts a deferred map output that was asked for and could not be sent. */
+  public void countUnsent() {
+    metrics.damaged.incr();
+  }
+
   /** Ends what runs, and the threads. */
   @Override
   public void close() {
@@ -203,7 +208,8 @@ public final class MergeService implements Closeable {
 
   /**
    * What a fetch asks for: to read each segment in large pieces, but no more than its share when as
-   * many merges run as may, and no less than the merge needs.
+   * many merges run as may, and no less than the merge needs. It is asked for whoever merges: so a
+   * merge process that dies leaves nothing to this one that was not reckoned with.
    */
   private long wantedBytes(OutputCatalog.Deferred output) {
     long reads = 0;

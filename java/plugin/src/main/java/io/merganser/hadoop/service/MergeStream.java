@@ -23,7 +23,9 @@ import org.slf4j.LoggerFactory;
  * <p>{@link #produce} makes chunks until the queue is full and then leaves its thread; taking one
  * starts it again. A chunk that ends the map output is only queued when every spill's checksum was
  * found right, so a reducer never gets a whole map output with anything wrong in it. When the merge
- * process fails at any byte, Java merges the same spills and goes on with the next byte.
+ * process fails at any byte, Java merges the same spills and goes on with the next byte. A process
+ * that says it is busy is not waited for either: what the batch was granted covers the merge in
+ * Java, and would lie idle meanwhile.
  */
 public final class MergeStream implements ChunkedInput<ByteBuf> {
   private static final Logger LOG = LoggerFactory.getLogger(MergeStream.class);
@@ -227,7 +229,7 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
       closeSource();
     }
     if (wanted) {
-      service.metrics().damaged.incr();
+      service.countUnsent();
       LOG.error("Closing the connection that fetches {}: {}", output.name(), reason(e));
       LOG.debug("{} failed", output.name(), e);
       resume.run();
@@ -282,10 +284,13 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
       processBegan |= inProcess;
       count();
     } catch (SpillUnreadableException e) {
-      throw e;
+      throw unreadable(e);
     } catch (IOException e) {
-      if (!inProcess || wantedNoMore()) {
+      if (wantedNoMore()) {
         throw e;
+      }
+      if (!inProcess) {
+        throw unreadable(e);
       }
       javaOnly = true;
       long at = produced + chunk.readableBytes();
@@ -297,9 +302,15 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
       closeSource();
       begin(at);
       if (at == output.length()) {
-        source.finish();
+        attempt(chunk, source::finish);
       }
     }
+  }
+
+  /** The spills can't be merged, whoever tries: the next fetch need not find that out again. */
+  private IOException unreadable(IOException e) {
+    service.outputs().markUnreadable(output, reason(e));
+    return e;
   }
 
   /** Opens a merge whose first byte is the one at {@code offset}. */
@@ -315,13 +326,14 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
     }
     javaOnly = true;
     inProcess = false;
-    JavaMerge merge =
-        new JavaMerge(
-            output,
-            (int) Math.min(batch.mergeMemory(output.segments().size()), Integer.MAX_VALUE),
-            service.chunkBytes());
-    use(merge);
-    merge.skip(offset);
+    long memory = Math.min(batch.mergeMemory(output.segments().size()), Integer.MAX_VALUE);
+    try {
+      JavaMerge merge = new JavaMerge(output, (int) memory, service.chunkBytes());
+      use(merge);
+      merge.skip(offset);
+    } catch (IOException e) {
+      throw wantedNoMore() ? e : unreadable(e);
+    }
     count();
   }
 

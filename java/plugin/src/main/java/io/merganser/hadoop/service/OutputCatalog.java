@@ -10,6 +10,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.io.SecureIOUtils;
 import org.apache.hadoop.thirdparty.com.google.common.cache.Cache;
 import org.apache.hadoop.thirdparty.com.google.common.cache.CacheBuilder;
@@ -29,7 +30,22 @@ public final class OutputCatalog {
   /** How much of a file is looked at to tell a manifest. */
   private static final int START_BYTES = 8;
 
+  /**
+   * How long a merge that failed is not tried again. Reducers of a cluster with recovery come back
+   * at once and for minutes, and each time would have it merged up to the damage.
+   */
+  private static final long UNREADABLE_SECONDS = 30;
+
+  private static final long UNREADABLE_MAX = 10_000;
+
   private final Cache<Attempt, Known> known;
+
+  /** By {@link Deferred#name}, why it could not be merged. */
+  private final Cache<String, String> unreadable =
+      CacheBuilder.newBuilder()
+          .maximumSize(UNREADABLE_MAX)
+          .expireAfterWrite(UNREADABLE_SECONDS, TimeUnit.SECONDS)
+          .build();
 
   /**
    * @param cacheBytes what the remembered manifests may take, about
@@ -70,7 +86,7 @@ public final class OutputCatalog {
    * @param rawLength what the map output's index says of the partition
    * @param partLength as well
    * @throws IOException when the manifest can't be read, names files that it must not, or
-   *     contradicts the index
+   *     contradicts the index, or when a merge of the partition has just failed
    */
   public Optional<Deferred> find(
       String job,
@@ -102,14 +118,23 @@ public final class OutputCatalog {
       throw new IOException(
           fileOut + " has " + manifest.partitions() + " partitions, and not number " + partition);
     }
+    String name = attempt + " partition " + partition;
+    String failed = unreadable.getIfPresent(name);
+    if (failed != null) {
+      throw new IOException(failed);
+    }
     List<Segment> segments = manifest.segments(partition);
     if (SegmentMerge.rawLength(segments) != rawLength
         || SegmentMerge.partLength(segments) != partLength) {
       throw new IOException(
           "the index beside " + fileOut + " and its manifest disagree on partition " + partition);
     }
-    String name = attempt + " partition " + partition;
     return Optional.of(new Deferred(name, user, manifest.order(), segments, partLength));
+  }
+
+  /** Remembers for a while that a partition can't be merged. */
+  void markUnreadable(Deferred output, String reason) {
+    unreadable.put(output.name, reason);
   }
 
   /** Forgets the outputs of a job. */

@@ -23,6 +23,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.mapreduce.task.reduce.ShuffleHeader;
 
 /**
@@ -195,12 +196,17 @@ class ActiveShuffleChannelHandler extends ShuffleChannelHandler {
 
   /**
    * Sends a map output's header and not its bytes: so the reducer knows which of the many that it
-   * asked for failed, and blames no other. The connection is closed when the header is out.
+   * asked for failed, and blames no other. The connection is closed a moment later, and not at
+   * once, since a reducer of a cluster with recovery asks again as soon as it is.
    */
-  private static ChannelFuture refuse(Channel channel, ByteBuf header, IOException reason) {
+  private ChannelFuture refuse(Channel channel, ByteBuf header, IOException reason) {
+    long wait = service.retryMillis();
     ShuffleHandler.LOG.error("Closing {}: {}", channel, reason.getMessage());
+    service.countUnsent();
+    endBatch();
     ChannelPromise refused = channel.newPromise();
-    channel.writeAndFlush(header).addListener(sent -> refused.setFailure(reason));
+    channel.writeAndFlush(header);
+    channel.eventLoop().schedule(() -> refused.tryFailure(reason), wait, TimeUnit.MILLISECONDS);
     return refused;
   }
 

@@ -26,8 +26,8 @@ final class SpillsOnOneDisk extends MapOutputFile {
     if (directory == null) {
       directory = spill.getParent();
     }
-    // A disk that has failed has no usable space.
-    boolean fits = new File(directory.toUri().getPath()).getUsableSpace() > size;
+    File disk = new File(directory.toUri().getPath());
+    boolean fits = disk.canWrite() && disk.getUsableSpace() > size;
     return fits ? new Path(directory, spill.getName()) : spill;
   }
 

@@ -58,7 +58,8 @@ class NativeMergeTest {
     for (int round = 0; round < 1000; round++) {
       openReadClose(some);
     }
-    assertEquals(descriptors, openDescriptors());
+    // Fewer if the garbage of other tests held some.
+    assertTrue(openDescriptors() <= descriptors);
     // Each merge takes some 2 MB: all of them leaked would be 2 GB.
     long grown = residentBytes() - resident;
     assertTrue(grown < 100 << 20, "grown by " + grown);
@@ -90,12 +91,14 @@ class NativeMergeTest {
   void aMergeThatCouldNotOpenLeavesNothingOpen() throws IOException {
     long descriptors = openDescriptors();
     Files.delete(files.get(19).file());
-    IOException missing =
-        assertThrows(IOException.class, () -> new NativeMerge(ORDER, files, MEMORY_BYTES));
-    assertTrue(missing.getMessage().contains("map 19"), missing.getMessage());
+    for (int again = 0; again < 50; again++) {
+      IOException missing =
+          assertThrows(IOException.class, () -> new NativeMerge(ORDER, files, MEMORY_BYTES));
+      assertTrue(missing.getMessage().contains("map 19"), missing.getMessage());
+    }
     IOException memory = assertThrows(IOException.class, () -> new NativeMerge(ORDER, files, 100));
     assertTrue(memory.getMessage().contains("100 bytes of memory"), memory.getMessage());
-    assertEquals(descriptors, openDescriptors());
+    assertTrue(openDescriptors() <= descriptors);
   }
 
   @Test

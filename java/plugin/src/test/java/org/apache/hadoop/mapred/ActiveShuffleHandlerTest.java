@@ -15,6 +15,7 @@ import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.service.FakeMergeProcess;
 import io.merganser.hadoop.service.FakeMergeProcess.Conduct;
 import io.merganser.hadoop.service.MergeMetrics;
+import io.netty.buffer.PooledByteBufAllocator;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -240,6 +241,7 @@ class ActiveShuffleHandlerTest {
         node.writeDeferred(m, all.get(m));
       }
       AtomicLong most = new AtomicLong();
+      long pooled = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory();
       AtomicInteger turnedAway = new AtomicInteger();
       List<Callable<Void>> fetches = new ArrayList<>();
       for (int r = 0; r < reducers; r++) {
@@ -280,6 +282,9 @@ class ActiveShuffleHandlerTest {
       assertEquals(turnedAway.get(), node.metric("TurnedAway"));
       assertTrue(most.get() > 0 && most.get() <= budget, "within the budget: " + most);
       assertEquals(maps * reducers, node.metric("MergesByJava"));
+      // Netty takes memory in pieces of 4 MiB, one or two for each of its arenas.
+      pooled = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory() - pooled;
+      assertTrue(pooled <= 32 << 20, "direct memory grew by " + pooled);
       assertIdle(node);
     }
   }
@@ -418,10 +423,15 @@ class ActiveShuffleHandlerTest {
           Header header = reply.header();
           assertEquals(map(1), header.map());
           byte[] whole = new byte[(int) header.length()];
+          long began = System.nanoTime();
           assertThrows(EOFException.class, () -> reply.body().readFully(whole));
+          assertTrue(
+              round == 0 || System.nanoTime() - began > TimeUnit.MILLISECONDS.toNanos(900),
+              "a reducer that comes back at once is held up");
         }
       }
       assertIdle(node);
+      assertEquals(2, node.metric("Damaged"));
       try (ReduceClient client = node.client()) {
         assertArrayEquals(
             ShuffleNode.merged(good, 0), client.fetch(0, false, map(0)).output().bytes());

@@ -56,8 +56,8 @@ import org.slf4j.LoggerFactory;
  * mapreduce.reduce.input.buffer.percent}).
  *
  * <p>Files are merged by the native library; by the same merge in Java where it can't load, is
- * switched off, or an earlier attempt of the task failed; and by Hadoop's merge in one pass where
- * keys or files are such that ours can't read them, or there are more files than its memory allows.
+ * switched off, or the task is in its second attempt; and by Hadoop's merge in one pass where keys
+ * or files are such that ours can't read them, or there are more files than its memory allows.
  *
  * @param <K> the map output's keys
  * @param <V> the map output's values
@@ -161,19 +161,21 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   public RawKeyValueIterator close() throws Throwable {
     super.close().close();
     moveToDisk(outputsBeyond(getMaxInMemReduceLimit()));
+    List<Merger.Segment<K, V>> remaining = segmentsOf(inMemory);
+    // From here on the merge alone holds them, and drops each one at its end.
+    inMemory = List.of();
     if (onDisk.isEmpty()) {
-      LOG.info("Merging {} outputs in memory, there are no files", inMemory.size());
-      return mergeInMemory(segmentsOf(inMemory));
+      LOG.info("Merging {} outputs in memory, there are no files", remaining.size());
+      return mergeInMemory(remaining);
     }
     RawKeyValueIterator fromDisk = mergeFiles();
-    if (inMemory.isEmpty()) {
+    if (remaining.isEmpty()) {
       return fromDisk;
     }
-    List<Merger.Segment<K, V>> segments = segmentsOf(inMemory);
     long rawBytes = onDisk.stream().mapToLong(CompressAwarePath::getRawDataLength).sum();
     IFile.Reader<K, V> reader = new RawKVIteratorReader(fromDisk, rawBytes);
-    segments.add(new Merger.Segment<>(reader, true, rawBytes));
-    return mergeInMemory(segments);
+    remaining.add(new Merger.Segment<>(reader, true, rawBytes));
+    return mergeInMemory(remaining);
   }
 
   /**
@@ -337,7 +339,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
       return Optional.of(Keys.REDUCE_NATIVE + " is false");
     }
     if (getReduceId().getId() > 0) {
-      return Optional.of("an earlier attempt did not end well");
+      return Optional.of("this is not the first attempt of the task");
     }
     return NativeLibrary.whyNot();
   }

@@ -1,0 +1,45 @@
+//! `merganser advise`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Measure this machine and print settings that suit it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser advise hadoop --dir /data/1/yarn       settings for map tasks of this node")]
+pub struct AdviseArgs {
+    /// What to set
+    #[command(subcommand)]
+    pub what: AdviseCommand,
+}
+
+/// What can be advised on.
+#[derive(Debug, Subcommand)]
+pub enum AdviseCommand {
+    Hadoop(AdviseHadoopArgs),
+}
+
+/// When map tasks of this node should leave their merge to the fetch
+///
+/// Takes some 20 seconds and up to 272 MiB in a folder below DIR, which is removed. Measures how fast
+/// the disk writes and reads, what a seek takes, and how fast spills of records from 32 bytes to 32 KiB
+/// are merged, 2 to 64 at once. From that it says from which sizes on a deferred merge costs less than
+/// it saves, why, and as properties for mapred-site.xml. Saved are writing and reading the merged copy;
+/// paid are a seek and some work for each segment, and one fetch in ten that is made again and merges
+/// again. Run it while the node is idle.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser advise hadoop --dir /data/1/yarn
+  merganser advise hadoop --dir /data/1/yarn --json > node7.json")]
+pub struct AdviseHadoopArgs {
+    /// A folder on the disk of yarn.nodemanager.local-dirs
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+
+    /// Print all that was measured and advised as JSON
+    #[arg(long)]
+    pub json: bool,
+}

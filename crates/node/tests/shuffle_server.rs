@@ -1,0 +1,359 @@
+//! The merge process's server, in this process: right answers, busy ones, and clients that mean no good.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use node::shuffle::protocol::{ErrorKind, Frame, MergeRequest, Request};
+use node::shuffle::server::{Server, ServerOptions, Stopper};
+use node::shuffle::{SegmentMerge, SegmentSpec};
+use sort::record::ifile::push_record;
+
+/// Bytes of a large merge: more than all buffers on the way to a client that does not read.
+const LARGE: usize = 8 << 20;
+
+struct Fixture {
+    folder: tempfile::TempDir,
+    stopper: Stopper,
+    running: Option<JoinHandle<()>>,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fixture {
+    fn new(memory_bytes: u64, merges: u32) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let events: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&events);
+        fs::create_dir(folder.path().join("local")).expect("made");
+        let server = Server::bind(ServerOptions {
+            socket: folder.path().join("s"),
+            socket_mode: 0o600,
+            local_dirs: vec![folder.path().join("local")],
+            memory_bytes,
+            merges,
+            product: "test".to_owned(),
+            on_event: Box::new(move |event| told.lock().expect("alive").push(event.to_owned())),
+        })
+        .expect("it listens");
+        let stopper = server.stopper();
+        let running = Some(std::thread::spawn(|| server.run()));
+        Fixture { folder, stopper, running, events }
+    }
+
+    fn connect(&self) -> Client {
+        let stream = UnixStream::connect(self.folder.path().join("s")).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        Client { stream, bytes: Vec::new() }
+    }
+
+    /// Two spills, with about so many bytes in all.
+    fn spills(&self, bytes: usize) -> Vec<SegmentSpec> {
+        let value = vec![b'v'; 1000];
+        let write = |number: u8| {
+            let path = self.folder.path().join(format!("local/spill_{number}.out"));
+            let mut segment = Vec::new();
+            for key in 0..(bytes / 2000) as u32 {
+                push_record(&(2 * key + u32::from(number)).to_be_bytes(), &value, &mut segment);
+            }
+            segment.extend([0xff, 0xff]);
+            let crc = crc32fast::hash(&segment);
+            segment.extend(crc.to_be_bytes());
+            fs::write(&path, &segment).expect("written");
+            let part = segment.len() as u64;
+            SegmentSpec { path, offset: 0, raw: part - 4, part }
+        };
+        vec![write(0), write(1)]
+    }
+
+    /// Waits until the server says so of itself.
+    fn wait_for(&self, merges: u32, memory: u64) {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let mut client = self.connect();
+            client.ask(&Request::Hello);
+            let Frame::Hello { merges: now, memory_bytes, .. } = client.frame() else {
+                panic!("no hello");
+            };
+            if (now, memory_bytes) == (merges, memory) {
+                return;
+            }
+            assert!(Instant::now() < until, "still {now} merges, {memory_bytes} bytes");
+            std::thread::yield_now();
+        }
+    }
+
+    fn idle(&self) {
+        self.wait_for(0, 0);
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let ended = self.running.take().expect("once").join();
+        if !std::thread::panicking() {
+            ended.expect("it does not panic");
+            assert!(!self.folder.path().join("s").exists(), "the socket is removed");
+        }
+    }
+}
+
+struct Client {
+    stream: UnixStream,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    fn ask(&mut self, request: &Request) {
+        self.stream.write_all(&request.encode().expect("a request")).expect("sent");
+    }
+
+    /// The next frame; `None` when the server has hung up.
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, len)) = Frame::decode(&self.bytes).expect("a frame") {
+                self.bytes.drain(..len);
+                return Some(frame);
+            }
+            let mut chunk = vec![0; 1 << 16];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+
+    fn frame(&mut self) -> Frame {
+        self.next().expect("an answer")
+    }
+
+    /// The data of a whole answer and its last frame.
+    fn answer(&mut self) -> (Vec<u8>, Frame) {
+        let mut data = Vec::new();
+        loop {
+            match self.frame() {
+                Frame::Data(more) => data.extend(more),
+                last => return (data, last),
+            }
+        }
+    }
+
+    fn error(&mut self) -> (ErrorKind, String) {
+        match self.answer().1 {
+            Frame::Error { kind, sentence } => (kind, sentence),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn merge(segments: &[SegmentSpec], skip: u64) -> Request {
+    Request::Merge(MergeRequest {
+        skip,
+        memory_bytes: 1 << 20,
+        order: "int".to_owned(),
+        segments: segments.to_vec(),
+    })
+}
+
+fn merged(segments: &[SegmentSpec]) -> Vec<u8> {
+    let order = "int".parse().expect("an order");
+    let mut merge = SegmentMerge::open(&order, segments, 1 << 20).expect("sound");
+    let mut bytes = vec![0; merge.part_len() as usize];
+    assert_eq!(merge.read(&mut bytes).expect("sound"), bytes.len());
+    bytes
+}
+
+#[test]
+fn one_connection_takes_one_request_after_the_other() {
+    let fixture = Fixture::new(64 << 20, 4);
+    let spills = fixture.spills(LARGE);
+    let expected = merged(&spills);
+    let mut client = fixture.connect();
+    for skip in [0, 1, 300_000, expected.len() - 5, expected.len(), expected.len() + 9] {
+        client.ask(&merge(&spills, skip as u64));
+        let (data, end) = client.answer();
+        assert!(data == expected[skip.min(expected.len())..], "skip {skip}");
+        let Frame::End { records, compares } = end else { panic!("{end:?}") };
+        assert_eq!(records, 2 * (LARGE as u64 / 2000));
+        assert!(compares >= records / 2);
+    }
+    client.ask(&Request::Hello);
+    let hello = Frame::Hello { version: 1, merges: 0, memory_bytes: 0, product: "test".to_owned() };
+    assert_eq!(client.frame(), hello);
+    client.ask(&merge(&[], 0));
+    assert_eq!(client.answer().0, [0xff, 0xff, 0xff, 0xff, 0, 0]);
+    fixture.idle();
+}
+
+#[test]
+fn what_cannot_be_merged_is_told_by_kind_and_the_connection_goes_on() {
+    let fixture = Fixture::new(64 << 20, 4);
+    let spills = fixture.spills(100_000);
+    let mut client = fixture.connect();
+    let mut told = |change: &dyn Fn(&mut MergeRequest)| {
+        let Request::Merge(mut request) = merge(&spills, 0) else { unreachable!() };
+        change(&mut request);
+        client.ask(&Request::Merge(request));
+        client.error()
+    };
+    let (kind, sentence) = told(&|r| r.order = "words".to_owned());
+    assert_eq!((kind, sentence.starts_with("order 'words'")), (ErrorKind::Order, true));
+    let gone = fixture.folder.path().join("local/gone");
+    let (kind, sentence) = told(&|r| r.segments[1].path = gone.clone());
+    assert_eq!((kind, sentence.ends_with("the spill is not there")), (ErrorKind::Missing, true));
+    let (kind, sentence) = told(&|r| r.segments[0].offset = 1);
+    assert_eq!((kind, sentence.contains("damaged at byte")), (ErrorKind::Damaged, true));
+    let (kind, sentence) = told(&|r| r.segments[0].path = PathBuf::from("/etc/passwd"));
+    assert_eq!((kind, sentence.contains("none of the folders")), (ErrorKind::Request, true));
+    let (kind, sentence) = told(&|r| r.memory_bytes = 100);
+    assert_eq!((kind, sentence.contains("too few for this merge")), (ErrorKind::Request, true));
+    std::os::unix::fs::symlink("/etc/passwd", fixture.folder.path().join("local/link"))
+        .expect("made");
+    let link = fixture.folder.path().join("local/link");
+    let (kind, sentence) = told(&|r| r.segments[0].path = link.clone());
+    assert_eq!((kind, sentence.contains("a link leads out")), (ErrorKind::Request, true));
+
+    client.ask(&merge(&spills, 0));
+    assert!(client.answer().0 == merged(&spills), "nothing of it hurt");
+    let events = fixture.events.lock().expect("alive").clone();
+    assert_eq!(events.len(), 6, "{events:?}");
+    assert!(events.iter().skip(1).all(|event| event.starts_with("merge failed: ")), "{events:?}");
+}
+
+#[test]
+fn beyond_its_bounds_it_is_busy() {
+    let fixture = Fixture::new(64 << 20, 1);
+    let spills = fixture.spills(LARGE);
+    let mut slow = fixture.connect();
+    slow.ask(&merge(&spills, 0));
+    let Frame::Data(first) = slow.frame() else { panic!("no data") };
+    let mut second = fixture.connect();
+    second.ask(&merge(&spills, 0));
+    let (kind, sentence) = second.error();
+    assert_eq!(kind, ErrorKind::Busy);
+    assert!(sentence.contains("all 1 merges are taken"), "{sentence}");
+    let (rest, _) = slow.answer();
+    assert!([first, rest].concat() == merged(&spills), "who reads slowly gets all of it");
+    fixture.idle();
+    second.ask(&merge(&spills, 0));
+    assert!(second.answer().0 == merged(&spills), "and now it is the other's turn");
+
+    let fixture = Fixture::new(1 << 20, 8);
+    let spills = fixture.spills(LARGE);
+    let mut first = fixture.connect();
+    first.ask(&merge(&spills, 0));
+    first.frame();
+    let mut second = fixture.connect();
+    second.ask(&merge(&spills, 0));
+    let (kind, sentence) = second.error();
+    assert_eq!((kind, sentence.contains("--memory")), (ErrorKind::Busy, true), "{sentence}");
+}
+
+#[test]
+fn a_client_that_leaves_gives_back_what_it_had() {
+    let fixture = Fixture::new(64 << 20, 2);
+    let spills = fixture.spills(LARGE);
+    for skip in [0, 1_000_000, u64::MAX] {
+        for _ in 0..4 {
+            let mut client = fixture.connect();
+            client.ask(&merge(&spills, skip));
+            drop(client);
+            fixture.idle();
+        }
+    }
+    let open = fs::read_dir("/proc/self/fd")
+        .expect("Linux")
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let local = fixture.folder.path().join("local");
+    assert_eq!(open.filter(|path: &PathBuf| path.starts_with(&local)).count(), 0);
+}
+
+#[test]
+fn hostile_clients_are_hung_up_on_and_harm_nobody() {
+    let fixture = Fixture::new(4 << 20, 2);
+    let spills = fixture.spills(100_000);
+    let hello = Request::Hello.encode().expect("short");
+    let lies: [&[u8]; 5] = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"MGSH\x00\x02\x00\x01\x00\x00\x00\x00",
+        b"MGSH\x00\x01\x00\x07\x00\x00\x00\x00",
+        b"MGSH\x00\x01\x00\x01\xff\xff\xff\xff",
+        b"MGSH\x00\x01\x00\x01\x00\x00\x00\x04abcd",
+    ];
+    for lie in lies {
+        let mut client = fixture.connect();
+        client.stream.write_all(lie).expect("sent");
+        assert_eq!(client.error().0, ErrorKind::Request);
+        assert_eq!(client.next(), None, "and hung up on");
+    }
+    // Bodies that are announced and never come, more of them than there is memory for.
+    let waiting: Vec<Client> = (0..40)
+        .map(|_| {
+            let mut client = fixture.connect();
+            client.stream.write_all(b"MGSH\x00\x01\x00\x01\x00\x10\x00\x00half").expect("sent");
+            client
+        })
+        .collect();
+    fixture.wait_for(0, 4 << 20);
+    let mut asks = fixture.connect();
+    asks.ask(&merge(&spills, 0));
+    assert_eq!(asks.error().0, ErrorKind::Busy, "its memory is bounded");
+    drop(waiting);
+    fixture.idle();
+    // A flood of connections that ask for nothing.
+    let flood: Vec<UnixStream> = (0..1200)
+        .map_while(|_| UnixStream::connect(fixture.folder.path().join("s")).ok())
+        .collect();
+    asks.stream = UnixStream::connect(fixture.folder.path().join("s")).expect("it listens");
+    asks.ask(&merge(&spills, 0));
+    assert!(asks.answer().0 == merged(&spills), "{} idle ones", flood.len());
+    // A flood of requests whose answers nobody reads.
+    let mut flood = fixture.connect().stream;
+    flood.set_write_timeout(Some(Duration::from_millis(300))).expect("a socket");
+    while flood.write_all(&hello.repeat(100)).is_ok() {}
+    let mut client = fixture.connect();
+    client.ask(&merge(&spills, 0));
+    assert!(client.answer().0 == merged(&spills));
+}
+
+#[test]
+fn stopping_lets_merges_end_and_takes_no_more() {
+    let fixture = Fixture::new(64 << 20, 4);
+    let spills = fixture.spills(LARGE);
+    let mut client = fixture.connect();
+    client.ask(&merge(&spills, 0));
+    let Frame::Data(first) = client.frame() else { panic!("no data") };
+    fixture.stopper.stop();
+    assert!(UnixStream::connect(fixture.folder.path().join("s")).is_err());
+    let (rest, end) = client.answer();
+    assert!([first, rest].concat() == merged(&spills));
+    assert!(matches!(end, Frame::End { .. }));
+    assert_eq!(client.next(), None);
+}
+
+#[test]
+fn a_live_socket_is_not_taken() {
+    let fixture = Fixture::new(64 << 20, 4);
+    let second = Server::bind(ServerOptions {
+        socket: fixture.folder.path().join("s"),
+        socket_mode: 0o600,
+        local_dirs: vec![],
+        memory_bytes: 1 << 20,
+        merges: 1,
+        product: String::new(),
+        on_event: Box::new(|_| ()),
+    });
+    let why = second.expect_err("taken");
+    assert!(
+        why.ends_with("a process listens there already; stop it or name another path"),
+        "{why}"
+    );
+    assert!(Path::new(&fixture.folder.path().join("s")).exists());
+    fixture.idle();
+}

@@ -1,0 +1,30 @@
+//! Any bytes as a request to the merge process and as a frame of its answer: an error, or a message that
+//! is written as it was read.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use node::shuffle::WritableOrder;
+use node::shuffle::protocol::{Frame, HEAD_BYTES, Head, Request, VERSION};
+
+fuzz_target!(|input: (u16, &[u8])| {
+    let (kind, body) = input;
+    if let Ok(Some((frame, len))) = Frame::decode(body) {
+        assert_eq!(frame.encode(), body[..len]);
+    }
+    if let Some(head) = body.first_chunk::<HEAD_BYTES>() {
+        let _ = Head::decode(*head);
+    }
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(b"MGSH");
+    head[4..6].copy_from_slice(&VERSION.to_be_bytes());
+    head[6..8].copy_from_slice(&(kind % 4).to_be_bytes());
+    head[8..].copy_from_slice(&(body.len() as u32).to_be_bytes());
+    let Ok(head_read) = Head::decode(head) else { return };
+    let Ok(request) = Request::decode(head_read, body) else { return };
+    assert_eq!(request.encode().unwrap(), [&head[..], body].concat());
+    if let Request::Merge(merge) = request
+        && let Ok(order) = merge.order.parse::<WritableOrder>()
+    {
+        assert_eq!(order.to_string().parse(), Ok(order));
+    }
+});

@@ -1,0 +1,50 @@
+package io.merganser.hadoop.check;
+
+import java.util.Locale;
+
+/**
+ * One thing that was looked at.
+ *
+ * @param level how bad it is
+ * @param what a word for what was looked at
+ * @param sentence what was found and, where something is wrong, what to do
+ */
+public record Finding(Level level, String what, String sentence) {
+  /** How bad a finding is. */
+  public enum Level {
+    /** As it should be. */
+    OK,
+    /** Not wrong, but worth knowing. */
+    NOTE,
+    /** Works, and doesn't do what one would expect. */
+    WARNING,
+    /** Doesn't work. */
+    ERROR;
+
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
+  static Finding ok(String what, String sentence) {
+    return new Finding(Level.OK, what, sentence);
+  }
+
+  static Finding note(String what, String sentence) {
+    return new Finding(Level.NOTE, what, sentence);
+  }
+
+  static Finding warning(String what, String sentence) {
+    return new Finding(Level.WARNING, what, sentence);
+  }
+
+  static Finding error(String what, String sentence) {
+    return new Finding(Level.ERROR, what, sentence);
+  }
+
+  @Override
+  public String toString() {
+    return String.format("%-8s %-12s %s", level, what, sentence);
+  }
+}

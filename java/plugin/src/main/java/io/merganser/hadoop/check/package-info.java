@@ -1,0 +1,2 @@
+/** Tells an operator what is wrong with a node. */
+package io.merganser.hadoop.check;

@@ -1,0 +1,291 @@
+package io.merganser.hadoop.check;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.merganser.hadoop.check.Finding.Level;
+import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.nativemerge.NativeLibrary;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.StandardProtocolFamily;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.Channels;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.function.Consumer;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapred.ActiveShuffleHandler;
+import org.apache.hadoop.mapred.DeferredMapOutputBuffer;
+import org.apache.hadoop.mapreduce.task.reduce.ActiveShuffle;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(60)
+class NodeCheckTest {
+  private static final String SERVICE = "yarn.nodemanager.aux-services.mapreduce_shuffle.class";
+  private static final String COLLECTOR = "mapreduce.job.map.output.collector.class";
+  private static final String CONSUMER = "mapreduce.job.reduce.shuffle.consumer.plugin.class";
+
+  @TempDir Path dir;
+  private final Configuration conf = new Configuration(false);
+
+  /** A node on which everything is as it should be. */
+  @BeforeEach
+  void configure() {
+    conf.set("yarn.nodemanager.aux-services", "other,mapreduce_shuffle");
+    conf.set(SERVICE, ActiveShuffleHandler.class.getName());
+    conf.set("yarn.nodemanager.local-dirs", dir.toString());
+    conf.set(COLLECTOR, DeferredMapOutputBuffer.class.getName());
+    conf.set(CONSUMER, ActiveShuffle.class.getName());
+  }
+
+  @Test
+  void aGoodNodeHasNoErrors() {
+    List<Finding> findings = new NodeCheck(conf).all();
+    assertTrue(findings.stream().noneMatch(f -> f.level() == Level.ERROR), findings.toString());
+  }
+
+  @Test
+  void versions() {
+    check(c -> c.versions("3.4.2", 17), Level.OK, Level.OK);
+    check(c -> c.versions("3.5.0", 21), Level.WARNING, Level.OK);
+    check(c -> c.versions("3.4.1", 11), Level.OK, Level.ERROR);
+  }
+
+  @Test
+  void theJarIsOnHadoopsClassPathOnce() throws IOException {
+    URL classes = ActiveShuffleHandler.class.getProtectionDomain().getCodeSource().getLocation();
+    assertSays(
+        "Loaded from", check(c -> c.jar(new URLClassLoader(new URL[] {classes}, null)), Level.OK));
+    assertSays("copy", check(c -> c.jar(new URLClassLoader(new URL[0], null)), Level.ERROR));
+    Path copy = dir.resolve("copy/org/apache/hadoop/mapred/ActiveShuffleHandler.class");
+    Files.createDirectories(copy.getParent());
+    Files.createFile(copy);
+    URL second = dir.resolve("copy").toUri().toURL();
+    assertSays(
+        "2 times",
+        check(c -> c.jar(new URLClassLoader(new URL[] {classes, second}, null)), Level.ERROR));
+  }
+
+  @Test
+  void theServiceIsOurs() {
+    check(NodeCheck::auxiliaryService, Level.OK);
+    conf.set(SERVICE + "path", "/opt/jars/*");
+    assertSays("class path of its own", check(NodeCheck::auxiliaryService, Level.ERROR));
+    conf.set(SERVICE, "org.apache.hadoop.mapred.ShuffleHandler");
+    assertSays("merge as in stock Hadoop", check(NodeCheck::auxiliaryService, Level.WARNING));
+    conf.unset(SERVICE);
+    assertSays("not set", check(NodeCheck::auxiliaryService, Level.WARNING));
+    conf.set("yarn.nodemanager.aux-services", "other");
+    assertSays("lacks mapreduce_shuffle", check(NodeCheck::auxiliaryService, Level.ERROR));
+    conf.setBoolean("yarn.nodemanager.aux-services.manifest.enabled", true);
+    assertSays("doesn't read", check(NodeCheck::auxiliaryService, Level.WARNING));
+  }
+
+  @Test
+  void localDirsAreThere() throws IOException {
+    Path file = Files.createFile(dir.resolve("file"));
+    conf.setStrings(
+        "yarn.nodemanager.local-dirs", dir.toUri().toString(), dir + "/none", file.toString());
+    List<Finding> found = check(NodeCheck::localDirs, Level.OK, Level.ERROR, Level.ERROR);
+    assertTrue(found.get(1).sentence().contains("does not exist"));
+    assertTrue(found.get(2).sentence().contains("is not a directory"));
+    conf.unset("yarn.nodemanager.local-dirs");
+    assertSays("names no directory", check(NodeCheck::localDirs, Level.ERROR));
+  }
+
+  @Test
+  @SuppressWarnings("try") // The processes are only there to be asked.
+  void theProcessAnswers() throws IOException {
+    assertSays("not set", check(NodeCheck::mergeProcess, Level.NOTE));
+    Path socket = dir.resolve("s.sock");
+    conf.set(Keys.SOCKET, socket.toString());
+    assertSays("start merganser serve", check(NodeCheck::mergeProcess, Level.ERROR));
+    try (FakeProcess process = new FakeProcess(socket, 3, "gone")) {
+      List<Finding> found = check(NodeCheck::mergeProcess, Level.OK, Level.OK);
+      assertTrue(found.get(0).sentence().contains("merganser 9.8.7 listens"));
+      assertTrue(found.get(0).sentence().contains("2 merges now, 4096 bytes"));
+    }
+    Files.delete(socket);
+    try (FakeProcess process = new FakeProcess(socket, 6, "it lies elsewhere")) {
+      List<Finding> found = check(NodeCheck::mergeProcess, Level.OK, Level.ERROR);
+      assertTrue(
+          found.get(1).sentence().contains("(it lies elsewhere): start it with --local-dir"));
+    }
+    assertSays("Is merganser serve running", check(NodeCheck::mergeProcess, Level.ERROR));
+    Files.delete(socket);
+    try (FakeProcess process = new FakeProcess(socket, -1, "")) {
+      assertSays("hung up", check(NodeCheck::mergeProcess, Level.ERROR));
+    }
+    conf.set(Keys.SOCKET, "relative.sock");
+    assertSays("absolute path", check(NodeCheck::mergeProcess, Level.ERROR));
+    conf.set(Keys.SOCKET, "/" + "d".repeat(107));
+    assertSays("absolute path", check(NodeCheck::mergeProcess, Level.ERROR));
+    conf.set("hadoop.security.authentication", "kerberos");
+    assertSays("secure cluster", check(NodeCheck::mergeProcess, Level.NOTE));
+  }
+
+  @Test
+  void mapTasksDefer() {
+    check(NodeCheck::collector, Level.OK);
+    conf.setBoolean(Keys.DEFER, false);
+    assertSays(Keys.DEFER, check(NodeCheck::collector, Level.WARNING));
+    conf.set(COLLECTOR, DeferredMapOutputBuffer.class.getName() + ",no.such.Class");
+    assertSays("no.such.Class", check(NodeCheck::collector, Level.ERROR));
+    conf.unset(COLLECTOR);
+    assertSays("first", check(NodeCheck::collector, Level.WARNING));
+    conf.set("mapreduce.application.framework.path", "hdfs:/mr.tar.gz#mr");
+    check(NodeCheck::collector, Level.WARNING, Level.WARNING);
+  }
+
+  @Test
+  void reduceTasksMergeOnce() {
+    check(NodeCheck::consumer, Level.OK);
+    conf.unset(CONSUMER);
+    check(NodeCheck::consumer, Level.NOTE);
+    conf.set(CONSUMER, "no.such.Class");
+    check(NodeCheck::consumer, Level.ERROR);
+  }
+
+  @Test
+  void theNativeLibraryIsLookedAt() {
+    conf.setBoolean(Keys.REDUCE_NATIVE, false);
+    check(NodeCheck::nativeLibrary, Level.NOTE);
+    conf.setBoolean(Keys.REDUCE_NATIVE, true);
+    Level level = NativeLibrary.whyNot().isEmpty() ? Level.OK : Level.WARNING;
+    check(NodeCheck::nativeLibrary, level);
+  }
+
+  @Test
+  void dataThatNeverDefersIsNamed() {
+    check(NodeCheck::intermediateData);
+    conf.setBoolean("mapreduce.map.output.compress", true);
+    conf.setBoolean("mapreduce.job.encrypted-intermediate-data", true);
+    check(NodeCheck::intermediateData, Level.WARNING, Level.WARNING);
+  }
+
+  @Test
+  void thresholdsInForceAreTold() {
+    conf.setInt(Keys.MIN_SPILLS, 1);
+    conf.setInt(Keys.MAX_SPILLS, 9);
+    conf.setLong(Keys.MIN_RECORD_BYTES, 300);
+    conf.setLong(Keys.MIN_SEGMENT_BYTES, 5000);
+    assertSays(
+        "2 to 9 spills, records of 300 bytes and segments of 5000",
+        check(NodeCheck::thresholds, Level.NOTE));
+  }
+
+  @Test
+  void spillsAreReckoned() {
+    assertEquals(1, NodeCheck.spills(0, 100, 1000));
+    assertEquals(1, NodeCheck.spills(1000, 1000, 1016));
+    assertEquals(2, NodeCheck.spills(1000, 1000, 1015));
+    conf.setInt("mapreduce.task.io.sort.mb", 100);
+    assertSays(
+        "128 MiB makes 2 spills of 100-byte records and 2 of 4 KiB",
+        check(NodeCheck::spills, Level.OK));
+    conf.setInt("mapreduce.task.io.sort.mb", 1000);
+    assertSays("never written twice", check(NodeCheck::spills, Level.NOTE));
+  }
+
+  @Test
+  void theCommandSaysWhetherTheNodeIsReady() throws IOException {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    assertEquals(2, run(out, err, "check", "--jsno"));
+    assertTrue(err.toString(StandardCharsets.UTF_8).contains("--jsno: usage"));
+    // The configuration of this process names no shuffle service.
+    assertEquals(1, run(out, err, "check"));
+    assertTrue(out.toString(StandardCharsets.UTF_8).contains("This node is not ready"));
+    out.reset();
+    assertEquals(1, run(out, err, "--json"));
+    JsonNode json = new ObjectMapper().readTree(out.toByteArray());
+    assertEquals(false, json.get("ready").asBoolean());
+    assertEquals("hadoop", json.get("findings").get(0).get("what").asText());
+    assertEquals("ok", json.get("findings").get(0).get("level").asText());
+  }
+
+  private static int run(ByteArrayOutputStream out, ByteArrayOutputStream err, String... args) {
+    return NodeCheck.run(args, new PrintStream(out, true), new PrintStream(err, true));
+  }
+
+  private List<Finding> check(Consumer<NodeCheck> what, Level... levels) {
+    NodeCheck check = new NodeCheck(conf);
+    what.accept(check);
+    List<Finding> found = check.findings();
+    assertEquals(List.of(levels), found.stream().map(Finding::level).toList(), found.toString());
+    return found;
+  }
+
+  private static void assertSays(String part, List<Finding> findings) {
+    assertTrue(findings.get(0).sentence().contains(part), findings.toString());
+  }
+
+  /** Answers a hello, and a merge with an error of a kind; with kind -1 it hangs up at once. */
+  private static final class FakeProcess implements AutoCloseable {
+    private final ServerSocketChannel server;
+    private final Thread thread;
+
+    FakeProcess(Path socket, int errorKind, String sentence) throws IOException {
+      server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+      server.bind(UnixDomainSocketAddress.of(socket));
+      thread = new Thread(() -> serve(errorKind, sentence));
+      thread.start();
+    }
+
+    private void serve(int errorKind, String sentence) {
+      try (SocketChannel client = server.accept()) {
+        DataInputStream in = new DataInputStream(Channels.newInputStream(client));
+        if (errorKind < 0) {
+          in.readNBytes(12);
+          return;
+        }
+        DataOutputStream out = new DataOutputStream(Channels.newOutputStream(client));
+        while (in.readInt() == 0x4D475348) {
+          assertEquals(1, in.readShort());
+          int kind = in.readShort();
+          in.readNBytes(in.readInt());
+          if (kind == 2) {
+            out.write(4);
+            out.writeInt(19);
+            out.writeShort(1);
+            out.writeInt(2);
+            out.writeLong(4096);
+            out.writeBytes("9.8.7");
+          } else {
+            out.write(3);
+            out.writeInt(2 + sentence.length());
+            out.writeShort(errorKind);
+            out.writeBytes(sentence);
+          }
+        }
+      } catch (IOException e) {
+        // The client hung up, as it should when it has asked everything.
+      }
+    }
+
+    @Override
+    public void close() throws IOException {
+      server.close();
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+}
