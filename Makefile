@@ -6,11 +6,12 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-java test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
+.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make test         all tests'
+	@echo 'make test-cluster  the tests of Hadoop clusters that take long, too (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove what was built and the demo data'
@@ -33,6 +34,11 @@ test-bench:
 test-java:
 	@.ci/setup base rust java
 	@.ci/java verify
+
+# The command merganser runs beside NodeManagers; without it they merge in Java.
+test-cluster: build
+	@.ci/setup base rust java
+	@.ci/java verify -Pfaults
 
 test-rust:
 	@.ci/setup base rust fuse nbd

@@ -3,6 +3,7 @@ package io.merganser.hadoop.cluster;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.merganser.hadoop.defer.DeferRules;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -48,7 +49,7 @@ class DiskFullTest {
     cluster.addNode(Node.Kind.best().on(disk));
     Shape tooLarge =
         new Shape(
-            "sort of too much", Shape.Way.DEFERRED, Shape.sorted(2, 3_700, 4_072), Shape::sort);
+            "sort of too much", DeferRules.DEFERRED, Shape.sorted(2, 3_700, 4_072), Shape::sort);
     Outcome stock = run(tooLarge, cluster.stockJob());
     Outcome active = run(tooLarge, cluster.activeJob());
     assertFalse(stock.succeeded());
@@ -58,7 +59,7 @@ class DiskFullTest {
     Leaks.assertNone(cluster);
 
     ShapeCheck.active(
-        cluster, runner, Shape.sort4KiB("sort of little", Shape.Way.DEFERRED, 2, job -> {}));
+        cluster, runner, Shape.sort4KiB("sort of little", DeferRules.DEFERRED, 2, job -> {}));
     Leaks.assertNone(cluster);
   }
 

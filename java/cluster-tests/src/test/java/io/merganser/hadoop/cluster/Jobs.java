@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.StringTokenizer;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
@@ -153,37 +152,6 @@ final class Jobs {
       if (!((FileSplit) context.getInputSplit()).getPath().getName().endsWith("-000")) {
         super.run(context);
       }
-    }
-  }
-
-  /** Each word of a line with where it was. */
-  public static final class WordsOfLine extends Mapper<LongWritable, Text, Text, LongWritable> {
-    private final Text word = new Text();
-    private final LongWritable line = new LongWritable();
-
-    @Override
-    protected void map(LongWritable offset, Text text, Context context)
-        throws IOException, InterruptedException {
-      StringTokenizer words = new StringTokenizer(text.toString());
-      line.set(Long.parseLong(words.nextToken()));
-      while (words.hasMoreTokens()) {
-        word.set(words.nextToken());
-        context.write(word, line);
-      }
-    }
-  }
-
-  /** A word and all lines that have it, in order. */
-  public static final class Lines extends Reducer<Text, LongWritable, Text, Text> {
-    @Override
-    protected void reduce(Text word, Iterable<LongWritable> lines, Context context)
-        throws IOException, InterruptedException {
-      List<Long> all = new ArrayList<>();
-      for (LongWritable line : lines) {
-        all.add(line.get());
-      }
-      Collections.sort(all);
-      context.write(word, new Text(all.toString()));
     }
   }
 

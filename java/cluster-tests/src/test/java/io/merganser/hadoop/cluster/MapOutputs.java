@@ -41,17 +41,6 @@ final class MapOutputs {
         () -> "wrote " + written + " bytes for an output of " + once + " in one copy");
   }
 
-  /** The task wrote its output more than once: its spills, and what it merged of them. */
-  static void assertMerged(Counters map) {
-    assertTrue(
-        value(map, TaskCounter.SPILLED_RECORDS) >= 2 * value(map, TaskCounter.MAP_OUTPUT_RECORDS),
-        () ->
-            "spilled "
-                + value(map, TaskCounter.SPILLED_RECORDS)
-                + " records of "
-                + value(map, TaskCounter.MAP_OUTPUT_RECORDS));
-  }
-
   private static long written(Counters map) {
     return map.findCounter("file", org.apache.hadoop.mapreduce.FileSystemCounter.BYTES_WRITTEN)
         .getValue();

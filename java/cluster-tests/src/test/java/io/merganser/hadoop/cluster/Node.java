@@ -3,6 +3,7 @@ package io.merganser.hadoop.cluster;
 import io.merganser.hadoop.config.Keys;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -85,7 +86,8 @@ final class Node implements AutoCloseable {
 
     /** A node whose plugin reads manifests up to another version. */
     static Kind ofVersion(int version) {
-      throw new UnsupportedOperationException("version " + version);
+      return new Kind(OtherVersionHandler.class.getName(), false)
+          .with(Map.of(OtherVersionHandler.VERSION, Integer.toString(version)));
     }
   }
 
@@ -238,7 +240,7 @@ final class Node implements AutoCloseable {
       all.filter(path -> path.toString().contains("/appcache/"))
           .filter(Files::isRegularFile)
           .forEach(found::add);
-    } catch (java.io.UncheckedIOException e) {
+    } catch (UncheckedIOException e) {
       // A folder went away while it was listed: ask again.
       return jobFiles();
     }
@@ -248,7 +250,6 @@ final class Node implements AutoCloseable {
   /** Ends all processes; what the containers said stays for whoever looks into a failure. */
   @Override
   public void close() throws IOException {
-    stopNodeManager();
     if (outside != null) {
       outside.destroy();
       outside.onExit().join();
@@ -256,6 +257,18 @@ final class Node implements AutoCloseable {
     if (merges != null) {
       merges.close();
     }
-    ClusterUnderTest.delete(localDir());
+    // A NodeManager waits ten seconds for those log files that it would delete much later.
+    Thread closer = new Thread(this::stopAndDelete, "closer of " + localDir());
+    closer.setDaemon(true);
+    closer.start();
+  }
+
+  private void stopAndDelete() {
+    stopNodeManager();
+    try {
+      ClusterUnderTest.delete(localDir());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 }

@@ -83,11 +83,11 @@ record Outcome(
     return counter(TaskCounter.FAILED_SHUFFLE);
   }
 
-  /** All counters of one group, as text, for messages. */
+  /** All counters of one group as text; empty without any. */
   static String group(Counters counters, String group) {
-    StringBuilder text = new StringBuilder(group);
+    StringBuilder text = new StringBuilder();
     for (Counter counter : counters.getGroup(group)) {
-      text.append(' ').append(counter.getName()).append('=').append(counter.getValue());
+      text.append(counter.getName()).append('=').append(counter.getValue()).append(' ');
     }
     return text.toString();
   }

@@ -1,6 +1,8 @@
 package io.merganser.hadoop.cluster;
 
 import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.defer.StockReason;
 import java.io.IOException;
 import java.util.List;
 import java.util.Random;
@@ -27,18 +29,12 @@ import org.apache.hadoop.mapreduce.lib.output.SequenceFileOutputFormat;
 /**
  * A kind of job: its input, its settings, and which way its map outputs must go.
  *
+ * <p>The way of its map outputs of several spills is named by the job counter that tells it.
+ *
  * <p>Each writes the same output whatever the order in which map outputs are fetched, as Hadoop
  * leaves open how equal keys of different maps follow each other.
  */
-record Shape(String name, Way way, Input input, Setup setup) {
-  /** Which merge a map output of several spills must have got. */
-  enum Way {
-    /** None: its spills are merged when they are fetched. */
-    DEFERRED,
-    /** Hadoop's own. */
-    STOCK
-  }
-
+record Shape(String name, String way, Input input, Setup setup) {
   /** Completes a job that has its input, output and cluster already. */
   @FunctionalInterface
   interface Setup {
@@ -52,26 +48,21 @@ record Shape(String name, Way way, Input input, Setup setup) {
 
   static List<Shape> all() {
     return List.of(
-        sort4KiB("sort of 4 KiB records", Way.DEFERRED, 2, job -> {}),
-        new Shape("text sort", Way.DEFERRED, texts(2, 30_000), Shape::textSort),
-        new Shape(
-            "inverted index",
-            Way.DEFERRED,
-            Input.lines(2, 8_000, (random, n) -> n + words(random, 14)),
-            Shape::invertedIndex),
+        sort4KiB("sort of 4 KiB records", DeferRules.DEFERRED, 2, job -> {}),
+        new Shape("text sort", DeferRules.DEFERRED, texts(2, 30_000), Shape::textSort),
         new Shape(
             "word count with combiner",
-            Way.STOCK,
+            StockReason.COMBINER.counter(),
             Input.lines(2, 25_000, (random, n) -> n % 97 + words(random, 14)),
             Shape::wordCount),
         sort4KiB(
             "map outputs of one spill",
-            Way.STOCK,
+            StockReason.FEW_SPILLS.counter(),
             2,
             job -> job.getConfiguration().setInt(MRJobConfig.IO_SORT_MB, 8)),
         sort4KiB(
             "uber job",
-            Way.STOCK,
+            StockReason.UBER.counter(),
             1,
             job -> {
               job.getConfiguration().setBoolean(MRJobConfig.JOB_UBERTASK_ENABLE, true);
@@ -80,29 +71,32 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }),
         sort4KiB(
             "compressed intermediate data",
-            Way.STOCK,
+            StockReason.COMPRESSED.counter(),
             2,
             job -> job.getConfiguration().setBoolean(MRJobConfig.MAP_OUTPUT_COMPRESS, true)),
         sort4KiB(
             "encrypted intermediate data",
-            Way.STOCK,
+            StockReason.ENCRYPTED.counter(),
             2,
             job ->
                 job.getConfiguration()
                     .setBoolean(MRJobConfig.MR_ENCRYPTED_INTERMEDIATE_DATA, true)),
         new Shape(
             "comparator that nobody registered",
-            Way.STOCK,
+            StockReason.UNKNOWN_ORDER.counter(),
             texts(2, 30_000),
             job -> {
               textSort(job);
               job.setSortComparatorClass(Jobs.Backwards.class);
             }),
         new Shape(
-            "composite key with its order registered", Way.DEFERRED, pairs(), Shape::compositeKey),
+            "composite key with its order registered",
+            DeferRules.DEFERRED,
+            pairs(),
+            Shape::compositeKey),
         new Shape(
             "secondary sort with grouping comparator",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             pairs(),
             job -> {
               compositeKey(job);
@@ -113,7 +107,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }),
         sort4KiB(
             "empty partitions",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             2,
             job -> {
               job.setNumReduceTasks(3);
@@ -121,12 +115,12 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }),
         sort4KiB(
             "map without records",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             2,
             job -> job.setMapperClass(Jobs.NoneOfFirstFile.class)),
         new Shape(
             "more spills than the merge factor",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             sorted(1, 2_600, 4_000),
             job -> {
               sort(job);
@@ -134,7 +128,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }),
         new Shape(
             "records larger than the sort buffer",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             Input.sequence(
                 2,
                 120,
@@ -147,7 +141,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
             Shape::sort),
         new Shape(
             "compressed values",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             Input.sequence(
                 2,
                 700,
@@ -166,7 +160,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }),
         new Shape(
             "numbers with equal keys",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             Input.sequence(
                 2,
                 60_000,
@@ -184,7 +178,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
             }),
         sort4KiB(
             "map outputs larger than the reducer's memory",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             6,
             job -> {
               job.setNumReduceTasks(1);
@@ -197,7 +191,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
     return List.of(
         sort4KiB(
             "more fetched files than three merge passes of Hadoop take",
-            Way.DEFERRED,
+            DeferRules.DEFERRED,
             32,
             job -> {
               job.setNumReduceTasks(1);
@@ -218,7 +212,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
   private static <K extends Writable> Shape ofType(String name, K key, BiConsumer<Random, K> fill) {
     return new Shape(
         name,
-        Way.DEFERRED,
+        DeferRules.DEFERRED,
         Input.sequence(
             2,
             20_000,
@@ -242,7 +236,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
     job.getConfiguration().setInt(MRJobConfig.IO_SORT_FACTOR, 3);
   }
 
-  static Shape sort4KiB(String name, Way way, int maps, Setup more) {
+  static Shape sort4KiB(String name, String way, int maps, Setup more) {
     return new Shape(
         name,
         way,
@@ -260,7 +254,7 @@ record Shape(String name, Way way, Input input, Setup setup) {
   static Shape gated(String name, int maps, int recordsPerMap, int reducers) {
     return new Shape(
         name,
-        Way.DEFERRED,
+        DeferRules.DEFERRED,
         sorted(maps, recordsPerMap, 4_072),
         job -> {
           sort(job);
@@ -320,15 +314,6 @@ record Shape(String name, Way way, Input input, Setup setup) {
     job.getConfiguration()
         .set(Keys.ORDER_PREFIX + Jobs.Pair.Order.class.getName(), "text,int:desc");
     job.setOutputKeyClass(Jobs.Pair.class);
-    job.setOutputValueClass(Text.class);
-    job.setNumReduceTasks(2);
-  }
-
-  private static void invertedIndex(Job job) {
-    job.setMapperClass(Jobs.WordsOfLine.class);
-    job.setReducerClass(Jobs.Lines.class);
-    job.setMapOutputValueClass(LongWritable.class);
-    job.setOutputKeyClass(Text.class);
     job.setOutputValueClass(Text.class);
     job.setNumReduceTasks(2);
   }

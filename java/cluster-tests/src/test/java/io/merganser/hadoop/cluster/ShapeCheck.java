@@ -3,33 +3,39 @@ package io.merganser.hadoop.cluster;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.reduce.ReduceCounter;
 import org.apache.hadoop.mapreduce.Counters;
+import org.apache.hadoop.mapreduce.MRJobConfig;
 
-/** Runs a shape with ours switched on, and checks all that must hold of it. */
+/** Runs a shape, and checks all that must hold of it. */
 final class ShapeCheck {
   private ShapeCheck() {}
 
-  /** Runs the shape on nodes that all are ours. */
+  /** Runs the shape with ours switched on, on nodes that all are ours. */
   static void active(ClusterUnderTest cluster, Runner runner, Shape shape) throws Exception {
     Runner.Prepared prepared = runner.prepare(shape, cluster.activeJob());
     Outcome outcome = Outcome.of(prepared.job());
     assertTrue(outcome.succeeded(), outcome::why);
     assertEquals(runner.expected(shape), Output.digests(prepared.output()));
     assertEquals(0, outcome.failedFetches());
-    int partitions = prepared.job().getNumReduceTasks();
-    int often = 0;
+    boolean deferred = shape.way().equals(DeferRules.DEFERRED);
+    String counters = Outcome.group(outcome.counters(), DeferRules.COUNTERS);
+    assertTrue(outcome.counter(DeferRules.COUNTERS, shape.way()) > 0, counters);
+    if (!deferred) {
+      assertEquals(0, outcome.counter(DeferRules.COUNTERS, DeferRules.DEFERRED), counters);
+    }
     for (Counters map : outcome.maps()) {
-      if (MapOutputs.spilledOften(map)) {
-        often++;
-        if (shape.way() == Shape.Way.DEFERRED) {
-          MapOutputs.assertWrittenOnce(map, partitions);
-        } else if (prepared.job().getCombinerClass() == null
-            && prepared.job().getConfiguration().getInt("mapreduce.task.io.sort.mb", 0) == 1) {
-          MapOutputs.assertMerged(map);
-        }
+      if (map.findCounter(DeferRules.COUNTERS, DeferRules.DEFERRED).getValue() > 0) {
+        MapOutputs.assertWrittenOnce(map, prepared.job().getNumReduceTasks());
+      } else {
+        assertTrue(!deferred || !MapOutputs.spilledOften(map), "a map that spilled often merged");
       }
     }
-    assertTrue(often > 0 || shape.way() == Shape.Way.STOCK, "a map spilled more than once");
+    if (prepared.job().getConfiguration().get(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES) != null) {
+      String saved = ReduceCounter.ON_DISK_PASSES_SAVED.name();
+      assertTrue(outcome.counter(DeferRules.COUNTERS, saved) > 0, counters);
+    }
   }
 
   /** Runs the shape as a job that knows nothing of ours. */
@@ -39,5 +45,6 @@ final class ShapeCheck {
     assertTrue(outcome.succeeded(), outcome::why);
     assertEquals(runner.expected(shape), Output.digests(prepared.output()));
     assertEquals(0, outcome.failedFetches());
+    assertEquals("", Outcome.group(outcome.counters(), DeferRules.COUNTERS));
   }
 }

@@ -3,6 +3,8 @@ package io.merganser.hadoop.cluster;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.defer.StockReason;
 import java.nio.file.Path;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.MRJobConfig;
@@ -19,7 +21,7 @@ class SpeculationTest {
     Shape shape =
         Shape.sort4KiB(
             "sort with a slow attempt",
-            Shape.Way.DEFERRED,
+            DeferRules.DEFERRED,
             3,
             job -> {
               job.setMapperClass(Jobs.SlowFirstAttempt.class);
@@ -46,6 +48,7 @@ class SpeculationTest {
                       e.getTaskAttemptId().getId() == 1
                           && e.getStatus() == TaskCompletionEvent.Status.SUCCEEDED),
           () -> "attempts: " + outcome.attempts());
+      assertEquals(1, outcome.counter(DeferRules.COUNTERS, StockReason.RETRY.counter()));
       assertEquals(0, outcome.failedFetches());
       Leaks.assertNone(cluster);
     }
