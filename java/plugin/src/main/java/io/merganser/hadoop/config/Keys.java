@@ -90,8 +90,8 @@ public final class Keys {
   public static final boolean DEFAULT_REDUCE_NATIVE = true;
 
   /**
-   * Bytes of memory that the merge of fetched files may take in a reduce task. The native merge takes
-   * them outside the heap, and at most 256 KiB a file.
+   * Bytes of memory that the merge of fetched files may take in a reduce task. The native merge
+   * takes them outside the heap, and at most 256 KiB a file.
    */
   public static final String REDUCE_MEMORY = "merganser.reduce.merge.memory-bytes";
 
