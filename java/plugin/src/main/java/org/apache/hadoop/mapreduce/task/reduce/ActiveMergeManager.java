@@ -56,8 +56,8 @@ import org.slf4j.LoggerFactory;
  * mapreduce.reduce.input.buffer.percent}).
  *
  * <p>Files are merged by the native library; by the same merge in Java where it can't load, is
- * switched off, or the task is in its second attempt; and by Hadoop's merge in one pass where keys
- * or files are such that ours can't read them, or there are more files than its memory allows.
+ * switched off, or this is not its first attempt; and by Hadoop's merge in one pass where keys or
+ * files are such that ours can't read them, or there are more files than its memory allows.
  *
  * @param <K> the map output's keys
  * @param <V> the map output's values
