@@ -1,6 +1,8 @@
 //! How fast spills are merged that lie in memory, beside reading and copying them once:
 //! `cargo run --release -p merganser-node --example shuffle_speed [DIR]`.
 
+#![allow(clippy::print_stdout, reason = "it prints what it measured")]
+
 use std::path::PathBuf;
 
 use node::shuffle::calibration::calibrate;

@@ -69,7 +69,7 @@ impl SegmentMerge {
         segments: &[SegmentSpec],
         memory_bytes: usize,
     ) -> Result<Self> {
-        Self::open_with(order, segments, memory_bytes, |path| File::open(path))
+        Self::open_with(order, segments, memory_bytes, |path| File::options().read(true).open(path))
     }
 
     /// As [`SegmentMerge::open`], of files that `open` opens.

@@ -163,7 +163,7 @@ impl SegmentReader {
         let last = self.next + records as u64 == self.records_end;
         let len = records + if last { TRAILER_BYTES } else { 0 };
         let into = self.end..self.end + len;
-        self.read_exactly(into.clone())?;
+        self.read_exactly(into.start, into.end)?;
         self.next += len as u64;
         self.end += records;
         let bytes = &self.buffer[into];
@@ -189,11 +189,12 @@ impl SegmentReader {
         Ok(())
     }
 
-    fn read_exactly(&mut self, into: std::ops::Range<usize>) -> Result<()> {
-        let mut at = into.start;
-        while at < into.end {
-            let offset = self.next + (at - into.start) as u64;
-            match self.file.read_at(&mut self.buffer[at..into.end], offset) {
+    /// Reads what comes next into the buffer, from `start` to `end`.
+    fn read_exactly(&mut self, start: usize, end: usize) -> Result<()> {
+        let mut at = start;
+        while at < end {
+            let offset = self.next + (at - start) as u64;
+            match self.file.read_at(&mut self.buffer[at..end], offset) {
                 Ok(0) => {
                     let detail = "the file ends here, inside the segment".to_owned();
                     return Err(self.damaged(offset, detail));

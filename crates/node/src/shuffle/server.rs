@@ -8,7 +8,7 @@
 //!
 //! What a client can do to others is bounded by numbers, each a constant here or an option: it waits
 //! for bytes of a request for at most [`REQUEST_PATIENCE`], for room for a frame [`FRAME_PATIENCE`], for
-//! another request [`IDLE_PATIENCE`]; a merge takes one buffer of [`DATA_BYTES`] beyond what was granted
+//! another request [`IDLE_PATIENCE`]; a merge takes one buffer of 256 KiB beyond what was granted
 //! to it; connections take a thread with a small stack each and are at most [`CONNECTIONS_MAX`].
 
 use std::collections::HashMap;
@@ -337,7 +337,7 @@ impl Connection<'_> {
         let order: WritableOrder = match request.order.parse() {
             Ok(order) => order,
             Err(e) => {
-                let sentence = format!("{e}");
+                let sentence = e.to_string();
                 self.server.events.tell(&format!("merge refused: {sentence}"));
                 return self.error(ErrorKind::Order, sentence);
             }

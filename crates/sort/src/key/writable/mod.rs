@@ -43,7 +43,8 @@ use crate::record::ifile::vlong;
 /// The most fields of a key.
 const FIELDS_MAX: usize = 64;
 
-/// How serialized keys compare.
+/// How serialized keys compare. What its descriptions may say is in docs/formats.md, under Hadoop's map
+/// outputs.
 ///
 /// ```
 /// use sort::key::WritableOrder;
