@@ -139,6 +139,19 @@ fn a_file_a_stream_and_a_view_of_one_sort_are_the_same_bytes() {
 }
 
 #[test]
+fn what_is_read_parted_and_gathered_at_once_is_the_same_in_every_form() {
+    let inputs = [lines(3, 300_000, 40, 4), lines(4, 400_000, 60, 20)];
+    assert!(inputs.concat().len() > 16 << 20, "one pass parts tags from there on");
+    let case = Case { memory_bytes: 128 << 20, ..Case::new(OrderSpec::new(LINES)) };
+    let expected = model(&case.order, &inputs);
+    let (file, report) = case.to_storage(&inputs);
+    assert!(file == expected);
+    assert_eq!((report.runs, report.records), (0, 700_000));
+    let (_folder, view) = case.to_view(&inputs);
+    assert!(view.read_vec(0, expected.len()).expect("reads") == expected);
+}
+
+#[test]
 fn what_fits_never_touches_temporary_storage() {
     let case = Case::new(OrderSpec::new(LINES));
     let inputs = [lines(3, 10_000, 40, 26)];

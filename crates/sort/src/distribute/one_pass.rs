@@ -2,16 +2,16 @@
 //! are being read, so that the first of them can be written as soon as the last one has come.
 //!
 //! ```text
-//!   reader ─┬─ before a read: memory is backed ──► workers (whoever has nothing to part)
-//!           └─ spans as they arrive ─────────────► workers: tag, bucket ──► blocks of tags, a chain a bucket
+//!   reads into a few buffers ──► workers: copy to the chunk ──► spans ──► workers: tag, bucket
+//!                                                                           └──► blocks of tags, a chain a bucket
 //!                                                                                │ all is read
 //!   output ◄── pieces ◄── gather ◄── sort a bucket's tags ◄── workers, bucket after bucket
 //! ```
 //!
 //! Reading all, then sorting all, then writing all keeps either the disk or the cores waiting. Here
-//! tags are made and parted, and memory is backed (a system that hands out zeroed pages takes as long
-//! for that as a disk for reading into them), beside the reads; a bucket's tags, some tens of
-//! thousands, are sorted in a cache right before they are gathered, beside the writes.
+//! tags are made and parted beside the reads, by the workers that also bring what was read to its place
+//! (which is where the system backs memory, and takes as long for it as a disk for reading); a bucket's
+//! tags, some tens of thousands, are sorted in a cache right before they are gathered, beside the writes.
 //!
 //! Records stay where they were read, tags take 16 bytes each and no scratch of that size. A chain
 //! holds the tags that one worker made, in input order, in blocks of [`BLOCK_TAGS`].
@@ -21,11 +21,10 @@
 //! says so, and the chunk is sorted as any other.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use storage::{Backing, Buffer};
+use storage::Buffer;
 
 use super::partition::{Partition, SampleKey};
 use super::sampling::{RECORDS_A_PLACE, records_at_random_places};
@@ -36,7 +35,7 @@ use crate::record::{Framing, with_framing};
 use crate::run::Input;
 use crate::run::form::{ChunkView, Gather, Place as PlacePiece, SortMemory, put_key};
 use crate::run::format::PIECE_BYTES;
-use crate::run::input::{Chunk, ChunkReader, Follower};
+use crate::run::input::{Chunk, ChunkReader, Follower, READ_BYTES};
 use crate::run::tag::{Tag, Tagged, sort_tagged, word_at};
 use crate::run::word::{Alphabet, LEARN_BYTES};
 use crate::run::writer::{Piece, WriteBehind};
@@ -54,11 +53,8 @@ const TOTAL_BYTES_MIN: u64 = 16 << 20;
 const PLACES_A_BUCKET: u64 = 2;
 /// Tags of a block.
 const BLOCK_TAGS: usize = 64;
-/// Memory that is backed at a time: a huge page.
-const STEP_BYTES: usize = 2 << 20;
-/// So much memory is backed ahead of the reads, before anything else is done; no more, because a device
-/// reads faster into memory that still lies in a cache from being zeroed.
-const BACKED_AHEAD_BYTES: usize = 32 << 20;
+/// Buffers that are read into in turn: eight reads and what is being copied.
+const READ_BUFFERS: usize = 16;
 
 /// How tags are parted.
 pub(crate) struct OnePass<'a> {
@@ -86,6 +82,16 @@ impl<'a> OnePass<'a> {
         }
         let records = (total_bytes as f64 / sample.record_bytes) as u64;
         let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
+        Self::with_buckets(inputs, order, sample, buckets, threads)
+    }
+
+    fn with_buckets(
+        inputs: &[Input],
+        order: &'a Order,
+        sample: Sample,
+        buckets: u64,
+        threads: usize,
+    ) -> Result<Option<Self>> {
         let descending = order.direct().is_some_and(|key| key.descending);
         // Full keys, which order records, and the keys that words are made of.
         let (mut full, mut plain) = (Vec::new(), Vec::new());
@@ -142,11 +148,12 @@ impl<'a> OnePass<'a> {
         // Vectors of block numbers grow by doubling.
         let lists = memory.parts().0.len() / BLOCK_TAGS * 2 * size_of::<u32>();
         let chains = self.threads * self.partition.buckets() * (size_of::<Open<'_>>() + 64);
-        (lists + chains + seams_max(self.threads) * PIECE_BYTES) as u64
-            + self.partition.memory_bytes()
+        // Read buffers go before the seams come.
+        let buffers = (READ_BUFFERS * READ_BYTES).max(seams_max(self.threads) * PIECE_BYTES);
+        (lists + chains + buffers) as u64 + self.partition.memory_bytes()
     }
 
-    /// Fills `chunk`, of which a fill reads `read_bytes`, and parts its tags. `None` when the chunk,
+    /// Fills `chunk` and parts its tags. `None` when the chunk,
     /// though filled, has to be sorted otherwise, or is not the last.
     ///
     /// # Errors
@@ -155,7 +162,6 @@ impl<'a> OnePass<'a> {
         self,
         reader: &mut ChunkReader,
         chunk: &mut Chunk,
-        read_bytes: usize,
         memory: &mut SortMemory,
         progress: &dyn Progress,
     ) -> Result<Option<Parted<'a>>> {
@@ -166,8 +172,7 @@ impl<'a> OnePass<'a> {
             arena: Mutex::new((0, &mut keys[..])),
             full: AtomicBool::new(false),
         };
-        let (backing, reads) = chunk.backing(read_bytes);
-        let work = Work::new(backing, reads);
+        let work = Work::default();
         let here = Activity::here();
         let (filled, workers) = std::thread::scope(|scope| {
             let start = |_| {
@@ -224,8 +229,8 @@ impl<'a> OnePass<'a> {
         Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
     }
 
-    /// Parts spans until there are no more, and backs memory meanwhile. Returns the chain, and the bytes of
-    /// its records, of each bucket.
+    /// Copies and parts until there is no more. Returns the chain, and the bytes of its records, of each
+    /// bucket.
     fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
         let _alarm = Alarm(work);
         let fresh = || Open { room: [].iter_mut(), blocks: Vec::new(), bytes: 0 };
@@ -237,7 +242,10 @@ impl<'a> OnePass<'a> {
         };
         while let Some(task) = work.next() {
             match task {
-                Task::Back(step) => work.back(step),
+                Task::Copy(Copying { token, from, mut to, len }) => {
+                    to[..len].copy_from_slice(&from[..len]);
+                    work.copied(Copying { token, from, to, len });
+                }
                 Task::Part(span) => {
                     let done = room.full.load(Ordering::Relaxed)
                         || with_framing!(self.order.format(), framing => {
@@ -340,61 +348,52 @@ struct Span {
     from: usize,
 }
 
+/// What was read, on its way to where it belongs.
+struct Copying {
+    token: u64,
+    from: Buffer,
+    to: Buffer,
+    len: usize,
+}
+
 enum Task {
     Part(Span),
-    /// Back the memory of this step.
-    Back(usize),
+    Copy(Copying),
 }
 
 /// What there is to do beside the reads.
+#[derive(Default)]
 struct Work {
-    backing: Backing,
-    /// What of the chunk is read into.
-    reads: Range<usize>,
-    steps: usize,
     queue: Mutex<Queue>,
+    /// There is something to do, or nothing more comes.
     changed: Condvar,
+    /// Something was copied, or a worker panicked.
+    copied: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
+    copies: VecDeque<Copying>,
+    copied: Vec<Copying>,
+    /// Being copied, and not taken back yet.
+    copying: usize,
     spans: VecDeque<Span>,
     done: Vec<Span>,
-    /// The first step that nobody backs or has backed.
-    next_step: usize,
-    being_backed: Vec<usize>,
-    /// The step up to which reads have been asked for.
-    wanted: usize,
     closed: bool,
     broken: bool,
 }
 
 impl Work {
-    fn new(backing: Backing, reads: Range<usize>) -> Self {
-        let steps = reads.end.div_ceil(STEP_BYTES);
-        let queue = Queue { next_step: reads.start / STEP_BYTES, ..Queue::default() };
-        Work { backing, reads, steps, queue: Mutex::new(queue), changed: Condvar::new() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn wait<'q>(&self, queue: MutexGuard<'q, Queue>, state: State) -> MutexGuard<'q, Queue> {
-        let _waiting = wait(state);
-        self.changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// What to do next; `None` when all is done.
+    /// What to do next; `None` when all is done. Copies come first: reads wait for their buffers.
     fn next(&self) -> Option<Task> {
         let mut queue = self.lock();
         loop {
-            let due = (queue.wanted + BACKED_AHEAD_BYTES / STEP_BYTES).min(self.steps);
-            if queue.next_step < due && !queue.closed {
-                let step = queue.next_step;
-                queue.next_step += 1;
-                queue.being_backed.push(step);
-                return Some(Task::Back(step));
+            if let Some(copying) = queue.copies.pop_front() {
+                return Some(Task::Copy(copying));
             }
             if let Some(span) = queue.spans.pop_front() {
                 return Some(Task::Part(span));
@@ -402,16 +401,15 @@ impl Work {
             if queue.closed {
                 return None;
             }
-            queue = self.wait(queue, State::Input);
+            let _waiting = wait(State::Input);
+            let waited = self.changed.wait(queue);
+            queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
-    /// Backs the memory of a step that was taken.
-    fn back(&self, step: usize) {
-        let from = (step * STEP_BYTES).max(self.reads.start);
-        self.backing.back(from..((step + 1) * STEP_BYTES).min(self.reads.end));
-        self.lock().being_backed.retain(|other| *other != step);
-        self.changed.notify_all();
+    fn copied(&self, copying: Copying) {
+        self.lock().copied.push(copying);
+        self.copied.notify_one();
     }
 
     fn give_back(&self, span: Span) {
@@ -439,7 +437,7 @@ impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().broken = true;
-            self.0.changed.notify_all();
+            self.0.copied.notify_all();
         }
     }
 }
@@ -450,22 +448,33 @@ struct Feed<'a> {
 }
 
 impl Follower for Feed<'_> {
-    fn before_read(&mut self, end: usize) {
-        let end = end.div_ceil(STEP_BYTES).min(self.work.steps);
+    fn buffers(&mut self) -> Vec<Buffer> {
+        (0..READ_BUFFERS).map(|_| Buffer::new(READ_BYTES)).collect()
+    }
+
+    fn copy(&mut self, token: u64, from: Buffer, to: Buffer, len: usize) {
         let mut queue = self.work.lock();
-        queue.wanted = end;
-        while queue.next_step < end {
-            let step = queue.next_step;
-            queue.next_step += 1;
-            drop(queue);
-            self.work.back(step);
-            queue = self.work.lock();
-        }
-        while queue.being_backed.iter().any(|step| *step < end) && !queue.broken {
-            queue = self.work.wait(queue, State::Memory);
-        }
+        queue.copying += 1;
+        queue.copies.push_back(Copying { token, from, to, len });
         drop(queue);
         self.work.changed.notify_one();
+    }
+
+    fn copied(&mut self, patient: bool) -> Option<(u64, Buffer, Buffer)> {
+        let mut queue = self.work.lock();
+        loop {
+            assert!(!queue.broken, "a worker panicked");
+            if let Some(Copying { token, from, to, .. }) = queue.copied.pop() {
+                queue.copying -= 1;
+                return Some((token, from, to));
+            }
+            if !patient || queue.copying == 0 {
+                return None;
+            }
+            let _waiting = wait(State::Output);
+            let waited = self.work.copied.wait(queue);
+            queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
     }
 
     fn arrived(&mut self, at: usize, bytes: Buffer, from: usize) {
@@ -772,5 +781,153 @@ impl Gathering<'_> {
         let (piece, _) = parked.remove(&number).expect("just found");
         drop(seams);
         (self.place)(number, piece, behind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use storage::memory::MemoryStorage;
+    use storage::{Storage, StorageExt};
+
+    use super::*;
+    use crate::key::OrderSpec;
+    use crate::record::Format;
+    use crate::{Budget, Silent};
+
+    const LINES: Format = Format::Lines { delimiter: b'\n' };
+
+    fn order(format: Format, keys: &[&str]) -> Order {
+        let mut spec = OrderSpec::new(format);
+        spec.keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        spec.compile(None).expect("an order")
+    }
+
+    fn records(bytes: &[u8], format: Format) -> Vec<&[u8]> {
+        let mut ends = Vec::new();
+        format.cut(bytes, 1, &mut ends);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(&ends).map(|(start, end)| &bytes[start..*end]).collect()
+    }
+
+    /// All of `inputs` in order; `None` where one pass does not suit. `tags` says for how many there is
+    /// room.
+    fn sorted(
+        inputs: &[Vec<u8>],
+        order: &Order,
+        (buckets, threads, tags): (u64, usize, usize),
+    ) -> Option<Vec<u8>> {
+        let stored = inputs.iter().map(|bytes| MemoryStorage::from_bytes("input", bytes));
+        let inputs: Vec<Input> = stored.map(|storage| Input::Storage(storage as _)).collect();
+        let total: u64 = inputs.iter().filter_map(Input::size).sum();
+        let sample = Sample { record_bytes: 20.0, key_bytes: 8.0, fence_key_bytes: 8.0 };
+        let one = OnePass::with_buckets(&inputs, order, sample, buckets, threads);
+        let one = one.expect("reads")?;
+        let read_bytes = (total as usize + 8192 * (inputs.len() + 1)).next_multiple_of(4096);
+        let mut chunk = Chunk::new(read_bytes.max(65536));
+        let mut reader = ChunkReader::new(inputs, order.format(), read_bytes.max(65536));
+        let room = || Buffer::new(tags * size_of::<Tag>());
+        let keys = Buffer::new((64 << 10) * threads + 40 * tags);
+        let mut memory = SortMemory::new(room(), room(), keys, &Budget::new(1 << 30));
+        let parted = one.read(&mut reader, &mut chunk, &mut memory, &Silent).expect("reads");
+        assert_eq!(chunk.data_bytes() as u64, total, "the chunk is whole either way");
+        let parted = parted?;
+        let out = MemoryStorage::new("out");
+        let behind = || {
+            WriteBehind::new(Arc::clone(&out) as Arc<dyn Storage>, vec![Buffer::new(PIECE_BYTES)])
+        };
+        let mut behinds: Vec<_> = (0..threads).map(|_| behind()).collect();
+        let place = |number, piece: Piece, behind: &mut WriteBehind| {
+            let (buffer, len) = piece.into_bytes();
+            behind.write(number * PIECE_BYTES as u64, buffer, len)
+        };
+        let mut parted = parted.of(&chunk, &mut memory);
+        parted.gather(4096, false, &mut behinds, &place).expect("writes");
+        behinds.iter_mut().try_for_each(WriteBehind::drain).expect("writes");
+        assert_eq!((parted.bytes(), out.size()), (total, total));
+        Some(out.read_vec(0, total as usize).expect("reads"))
+    }
+
+    fn check(inputs: &[Vec<u8>], order: &Order, buckets: u64, threads: usize) {
+        let all = inputs.concat();
+        let mut expected = records(&all, order.format());
+        let blocks = threads * (buckets as usize + 1) * BLOCK_TAGS;
+        let tags = 2 * threads * expected.len() + blocks;
+        expected.sort_by(|a, b| order.compare(a, b));
+        let found = sorted(inputs, order, (buckets, threads, tags)).expect("suits");
+        assert!(found == expected.concat(), "{}, {buckets} buckets", order.spec());
+    }
+
+    #[test]
+    fn words_of_two_files_come_in_order() {
+        let inputs = [b"pear\nfig\n".to_vec(), b"plum\nfig\napple\n".to_vec()];
+        let found = sorted(&inputs, &order(LINES, &[]), (3, 2, 1000)).expect("suits");
+        assert_eq!(found, b"apple\nfig\nfig\npear\nplum\n");
+    }
+
+    #[test]
+    fn every_tiny_input() {
+        let order = order(Format::Fixed { bytes: 2 }, &["0:1"]);
+        for count in 0..=4u32 {
+            for code in 0..3usize.pow(count) {
+                let record = |i: u32| [[0, 7, 255][code / 3usize.pow(i) % 3], i as u8];
+                check(&[(0..count).flat_map(record).collect()], &order, 3, 2);
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_that_buckets_share_and_long_records() {
+        let fixed = order(Format::Fixed { bytes: 100 }, &["0:10"]);
+        let record = |i: u32, values: u32| {
+            let mut record = vec![i as u8; 100];
+            let key = i.wrapping_mul(2_654_435_761) % values;
+            record[..8].copy_from_slice(b"the same");
+            record[4..8].copy_from_slice(&key.to_be_bytes());
+            record
+        };
+        for values in [1, 2, 1000, u32::MAX] {
+            let bytes: Vec<u8> = (0..35_000).flat_map(|i| record(i, values)).collect();
+            for (buckets, threads) in [(1, 1), (3, 2), (400, 3)] {
+                check(&[bytes.clone(), bytes[..5000].to_vec()], &fixed, buckets, threads);
+            }
+        }
+        let line = |i: usize| format!("{:07}{}\n", i * 7919 % 100, "x".repeat(i * i * 3000));
+        check(&[(0..30).flat_map(|i| line(i).into_bytes()).collect()], &order(LINES, &[]), 8, 2);
+    }
+
+    #[test]
+    fn what_does_not_suit_leaves_the_chunk_whole() {
+        let fixed = order(Format::Fixed { bytes: 4 }, &["0:4"]);
+        let bytes: Vec<u8> = (0..40_000u32).flat_map(u32::to_be_bytes).collect();
+        assert_eq!(sorted(&[bytes], &fixed, (4, 2, 20_000)), None);
+        let keyed = order(Format::Keyed, &[]);
+        assert_eq!(sorted(&[Vec::new()], &keyed, (4, 2, 1000)), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn agrees_with_the_standard_stable_sort(
+            lines in prop::collection::vec(prop::collection::vec(97u8..101, 0..30), 1..3000),
+            split in 0usize..3000, threads in 1usize..4, buckets in 1u64..60, kind in 0usize..5,
+        ) {
+            let split = split % lines.len();
+            let part = |lines: &[Vec<u8>]| -> Vec<u8> {
+                lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect()
+            };
+            let inputs = [part(&lines[..split]), part(&lines[split..])];
+            let mut spec = OrderSpec::new(LINES);
+            match kind {
+                0 => {}
+                1 => spec.options.push('r'),
+                2 => spec.keys.push("1.2,1.9".to_owned()),
+                3 => spec.keys.push("1,1r".to_owned()),
+                _ => spec.options.push('f'),
+            }
+            check(&inputs, &spec.compile(None).expect("an order"), buckets, threads);
+        }
     }
 }

@@ -182,9 +182,6 @@ fn charge_sort(clock: &dyn Clock, records: u64, bytes: u64) {
 /// How many more runs are made room for when nobody knows how many come.
 const RUNS_AHEAD: u64 = 8;
 
-/// Write buffers a thread where all records are gathered at once.
-const LAST_PIECES: u64 = 4;
-
 struct Sorter<'a> {
     options: &'a SortOptions,
     order: Arc<Order>,
@@ -373,8 +370,7 @@ impl<'a> Sorter<'a> {
                 budget.reserve(one_pass.memory_bytes(&mut memory), "the lists of tags")
         {
             let mut chunk = empty_from.recv().expect("one was sent");
-            let parted =
-                one_pass.read(&mut reader, &mut chunk, chunk_bytes, &mut memory, progress)?;
+            let parted = one_pass.read(&mut reader, &mut chunk, &mut memory, progress)?;
             let header = reader.header().unwrap_or_default().to_vec();
             if let Some(parted) = parted {
                 self.report.input_bytes += chunk.data_bytes() as u64;
@@ -603,11 +599,8 @@ impl<'a> Sorter<'a> {
         behinds: &mut Vec<WriteBehind>,
     ) -> Result<()> {
         if behinds.is_empty() {
-            // Where nothing comes after, a disk takes faster what still lies in a cache.
-            let most = if self.plan.chunks == 1 { LAST_PIECES } else { u64::MAX };
             for _ in 0..self.options.threads {
-                let pieces = self.plan.pieces.min(most);
-                let buffers = (0..pieces).map(|_| Buffer::new(PIECE_BYTES)).collect();
+                let buffers = (0..self.plan.pieces).map(|_| Buffer::new(PIECE_BYTES)).collect();
                 behinds.push(WriteBehind::new(Arc::clone(storage), buffers));
             }
         }
