@@ -196,7 +196,8 @@ impl Advice {
                 "max-spills {spills}: more at once were measured, and cost more than they save."
             )),
             None => {
-                lines.push("Not even two spills at once pay. Do not defer on this node.".to_owned());
+                lines
+                    .push("Not even two spills at once pay. Do not defer on this node.".to_owned());
             }
         }
         lines
