@@ -278,7 +278,7 @@ fn many_segments_share_little_memory() {
     let run = |n: u8| -> Pairs { (0..40_u8).map(|i| (vec![i, n], vec![n; 3000])).collect() };
     let runs: Vec<Pairs> = (0..64).map(run).collect();
     let specs: Vec<SegmentSpec> = spills(folder.path(), &runs);
-    let mut merge = SegmentMerge::open(&order("fixed:1"), &specs, 5 * (64 << 10)).expect("enough");
+    let mut merge = SegmentMerge::open(&order("fixed:1"), &specs, (64 * 5) << 10).expect("enough");
     let bytes = read_all(&mut merge, 10_000).expect("sound");
     assert_eq!(bytes, segment(&sorted(&order("fixed:1"), runs.concat())));
 }
