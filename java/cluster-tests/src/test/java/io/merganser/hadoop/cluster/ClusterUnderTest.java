@@ -94,7 +94,8 @@ final class ClusterUnderTest implements AutoCloseable {
     conf.setInt("mapreduce.client.progressmonitor.pollinterval", 100);
     conf.setInt("mapreduce.client.completion.pollinterval", 100);
     conf.setInt(MRJobConfig.SHUFFLE_FETCH_RETRY_INTERVAL_MS, 200);
-    conf.setLong(MRJobConfig.MAX_SHUFFLE_FETCH_RETRY_DELAY, 1000);
+    // As long as a reducer takes to report a failed fetch, and not much longer.
+    conf.setLong(MRJobConfig.MAX_SHUFFLE_FETCH_RETRY_DELAY, 4000);
   }
 
   /** Adds a NodeManager to the cluster and waits until it takes work. */

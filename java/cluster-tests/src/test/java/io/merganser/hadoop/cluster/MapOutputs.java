@@ -3,7 +3,12 @@ package io.merganser.hadoop.cluster;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Counters;
+import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
 
 /** What a map task's own counters tell about the way that its output went. */
@@ -26,7 +31,7 @@ final class MapOutputs {
   }
 
   /** The task wrote its output once: its spills, and next to nothing else. */
-  static void assertWrittenOnce(Counters map, int partitions) {
+  static void assertWrittenOnce(Counters map, Configuration job) {
     assertEquals(
         value(map, TaskCounter.MAP_OUTPUT_RECORDS),
         value(map, TaskCounter.SPILLED_RECORDS),
@@ -35,10 +40,21 @@ final class MapOutputs {
     long once = value(map, TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES);
     // Every spill has a trailer a partition, and the manifest and index know each of them.
     long spills = bytes(map) / (SPILL_BYTES / 2) + 2;
-    long overhead = 200 * spills * partitions + 8192;
+    long overhead = 200 * spills * job.getInt(MRJobConfig.NUM_REDUCES, 1) + 8192 + settings(job);
     assertTrue(
         written <= once + overhead,
         () -> "wrote " + written + " bytes for an output of " + once + " in one copy");
+  }
+
+  /** Bytes of the job's settings, of which every task writes a copy, with some of its own. */
+  private static long settings(Configuration job) {
+    ByteArrayOutputStream xml = new ByteArrayOutputStream();
+    try {
+      job.writeXml(xml);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return xml.size() + xml.size() / 4;
   }
 
   private static long written(Counters map) {

@@ -10,6 +10,7 @@ import org.apache.hadoop.mapreduce.TaskCounter;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Nodes of different kinds in one cluster, as while it is upgraded. */
@@ -45,6 +46,7 @@ class MixedNodesTest {
   }
 
   @Test
+  @Tag("slow")
   void aNodeWithAnOlderPlugin() throws Exception {
     cluster.addNode(Node.Kind.best().with(SMALL));
     cluster.addNode(Node.Kind.ofVersion(0).with(SMALL));

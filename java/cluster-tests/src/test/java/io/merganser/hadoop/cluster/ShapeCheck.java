@@ -27,7 +27,7 @@ final class ShapeCheck {
     }
     for (Counters map : outcome.maps()) {
       if (map.findCounter(DeferRules.COUNTERS, DeferRules.DEFERRED).getValue() > 0) {
-        MapOutputs.assertWrittenOnce(map, prepared.job().getNumReduceTasks());
+        MapOutputs.assertWrittenOnce(map, prepared.job().getConfiguration());
       } else {
         assertTrue(!deferred || !MapOutputs.spilledOften(map), "a map that spilled often merged");
       }
