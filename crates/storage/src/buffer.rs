@@ -128,8 +128,44 @@ impl Buffer {
         }
     }
 
+    /// The memory behind this buffer, for any thread to back before somebody uses it.
+    #[must_use]
+    pub fn backing(&self) -> Backing {
+        Backing { mapping: Arc::clone(&self.mapping), start: self.start, len: self.len }
+    }
+
     pub(crate) fn raw(&mut self) -> (*mut u8, usize) {
         (self.as_mut_ptr(), self.len)
+    }
+}
+
+/// The memory of a [`Buffer`], whoever holds its bytes.
+#[derive(Debug, Clone)]
+pub struct Backing {
+    mapping: Arc<Mapping>,
+    start: usize,
+    len: usize,
+}
+
+impl Backing {
+    /// Has the system back `range` with memory now, so that its first use, by a device too, need not
+    /// wait for that. What the bytes hold stays. A system that cannot (Linux before 5.14) backs them
+    /// when they are used.
+    ///
+    /// # Panics
+    /// When the range is outside the buffer.
+    pub fn back(&self, range: std::ops::Range<usize>) {
+        assert!(range.end <= self.len, "backing outside the buffer");
+        let from = (self.start + range.start) / ALIGNMENT * ALIGNMENT;
+        let to = self.start + range.end;
+        if range.is_empty() {
+            return;
+        }
+        // SAFETY: the pages begin in this mapping, which is a whole number of them and stays until
+        // `self` drops. Populating pages changes no content, so it does not matter who uses them.
+        unsafe {
+            libc::madvise(self.mapping.base.add(from).cast(), to - from, libc::MADV_POPULATE_WRITE);
+        }
     }
 }
 
@@ -173,6 +209,22 @@ mod tests {
     fn a_large_buffer_is_huge_page_aligned_and_an_empty_one_is_free() {
         assert_eq!(Buffer::new(8 << 20).as_ptr() as usize % (2 << 20), 0);
         assert!(Buffer::new(0).is_empty());
+    }
+
+    #[test]
+    fn backing_changes_no_byte_whoever_holds_it() {
+        let mut whole = Buffer::new(3 * ALIGNMENT + 100);
+        whole.fill(7);
+        let backing = whole.backing();
+        let tail = whole.split_off(5000);
+        std::thread::scope(|scope| {
+            scope.spawn(|| whole.fill(8));
+            backing.back(0..3 * ALIGNMENT + 100);
+            backing.back(10..10);
+        });
+        assert!(whole.iter().all(|byte| *byte == 8) && tail.iter().all(|byte| *byte == 7));
+        drop((whole, tail));
+        backing.back(1..2);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub mod near;
 mod operation;
 pub mod spread;
 
-pub use buffer::{ALIGNMENT, Buffer};
+pub use buffer::{ALIGNMENT, Backing, Buffer};
 pub use clock::{Clock, RealClock, Work};
 pub use completion::{Completion, Completions};
 pub use directory::Directory;

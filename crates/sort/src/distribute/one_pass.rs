@@ -2,16 +2,16 @@
 //! are being read, so that the first of them can be written as soon as the last one has come.
 //!
 //! ```text
-//!   reads into a few buffers ──► workers: copy to the chunk ──► spans ──► workers: tag, bucket
-//!                                                                           └──► blocks of tags, a chain a bucket
+//!   reader ─┬─ before a read: memory is backed ──► workers (whoever has nothing to part)
+//!           └─ spans as they arrive ─────────────► workers: tag, bucket ──► blocks of tags, a chain a bucket
 //!                                                                                │ all is read
 //!   output ◄── pieces ◄── gather ◄── sort a bucket's tags ◄── workers, bucket after bucket
 //! ```
 //!
 //! Reading all, then sorting all, then writing all keeps either the disk or the cores waiting. Here
-//! tags are made and parted beside the reads, by the workers that also bring what was read to its place
-//! (which is where the system backs memory, and takes as long for it as a disk for reading); a bucket's
-//! tags, some tens of thousands, are sorted in a cache right before they are gathered, beside the writes.
+//! tags are made and parted, and memory is backed (a system that hands out zeroed pages takes as long
+//! for that as a disk for reading into them), beside the reads; a bucket's tags, some tens of
+//! thousands, are sorted in a cache right before they are gathered, beside the writes.
 //!
 //! Records stay where they were read, tags take 16 bytes each and no scratch of that size. A chain
 //! holds the tags that one worker made, in input order, in blocks of [`BLOCK_TAGS`].
@@ -21,10 +21,11 @@
 //! says so, and the chunk is sorted as any other.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use storage::Buffer;
+use storage::{Backing, Buffer};
 
 use super::partition::{Partition, SampleKey};
 use super::sampling::{RECORDS_A_PLACE, records_at_random_places};
@@ -35,7 +36,7 @@ use crate::record::{Framing, with_framing};
 use crate::run::Input;
 use crate::run::form::{ChunkView, Gather, Place as PlacePiece, SortMemory, put_key};
 use crate::run::format::PIECE_BYTES;
-use crate::run::input::{Chunk, ChunkReader, Follower, READ_BYTES};
+use crate::run::input::{Chunk, ChunkReader, Follower};
 use crate::run::tag::{Tag, Tagged, sort_tagged, word_at};
 use crate::run::word::{Alphabet, LEARN_BYTES};
 use crate::run::writer::{Piece, WriteBehind};
@@ -53,8 +54,10 @@ const TOTAL_BYTES_MIN: u64 = 16 << 20;
 const PLACES_A_BUCKET: u64 = 2;
 /// Tags of a block.
 const BLOCK_TAGS: usize = 64;
-/// Buffers that are read into in turn: eight reads and what is being copied.
-const READ_BUFFERS: usize = 16;
+/// Memory that is backed at a time: a huge page.
+const STEP_BYTES: usize = 2 << 20;
+/// So much memory is backed ahead of the reads before anything else is done.
+const BACKED_AHEAD_BYTES: usize = 64 << 20;
 
 /// How tags are parted.
 pub(crate) struct OnePass<'a> {
@@ -148,12 +151,11 @@ impl<'a> OnePass<'a> {
         // Vectors of block numbers grow by doubling.
         let lists = memory.parts().0.len() / BLOCK_TAGS * 2 * size_of::<u32>();
         let chains = self.threads * self.partition.buckets() * (size_of::<Open<'_>>() + 64);
-        // Read buffers go before the seams come.
-        let buffers = (READ_BUFFERS * READ_BYTES).max(seams_max(self.threads) * PIECE_BYTES);
-        (lists + chains + buffers) as u64 + self.partition.memory_bytes()
+        (lists + chains + seams_max(self.threads) * PIECE_BYTES) as u64
+            + self.partition.memory_bytes()
     }
 
-    /// Fills `chunk` and parts its tags. `None` when the chunk,
+    /// Fills `chunk`, of which a fill reads `read_bytes`, and parts its tags. `None` when the chunk,
     /// though filled, has to be sorted otherwise, or is not the last.
     ///
     /// # Errors
@@ -162,6 +164,7 @@ impl<'a> OnePass<'a> {
         self,
         reader: &mut ChunkReader,
         chunk: &mut Chunk,
+        read_bytes: usize,
         memory: &mut SortMemory,
         progress: &dyn Progress,
     ) -> Result<Option<Parted<'a>>> {
@@ -172,7 +175,8 @@ impl<'a> OnePass<'a> {
             arena: Mutex::new((0, &mut keys[..])),
             full: AtomicBool::new(false),
         };
-        let work = Work::default();
+        let (backing, reads) = chunk.backing(read_bytes);
+        let work = Work::new(backing, reads);
         let here = Activity::here();
         let (filled, workers) = std::thread::scope(|scope| {
             let start = |_| {
@@ -229,8 +233,8 @@ impl<'a> OnePass<'a> {
         Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
     }
 
-    /// Copies and parts until there is no more. Returns the chain, and the bytes of its records, of each
-    /// bucket.
+    /// Parts spans until there are no more, and backs memory meanwhile. Returns the chain, and the bytes of
+    /// its records, of each bucket.
     fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
         let _alarm = Alarm(work);
         let fresh = || Open { room: [].iter_mut(), blocks: Vec::new(), bytes: 0 };
@@ -242,10 +246,7 @@ impl<'a> OnePass<'a> {
         };
         while let Some(task) = work.next() {
             match task {
-                Task::Copy(Copying { token, from, mut to, len }) => {
-                    to[..len].copy_from_slice(&from[..len]);
-                    work.copied(Copying { token, from, to, len });
-                }
+                Task::Back(step) => work.back(step),
                 Task::Part(span) => {
                     let done = room.full.load(Ordering::Relaxed)
                         || with_framing!(self.order.format(), framing => {
@@ -348,52 +349,62 @@ struct Span {
     from: usize,
 }
 
-/// What was read, on its way to where it belongs.
-struct Copying {
-    token: u64,
-    from: Buffer,
-    to: Buffer,
-    len: usize,
-}
-
 enum Task {
     Part(Span),
-    Copy(Copying),
+    /// Back the memory of this step.
+    Back(usize),
 }
 
 /// What there is to do beside the reads.
-#[derive(Default)]
 struct Work {
+    backing: Backing,
+    /// What of the chunk is read into.
+    reads: Range<usize>,
+    steps: usize,
     queue: Mutex<Queue>,
-    /// There is something to do, or nothing more comes.
     changed: Condvar,
-    /// Something was copied, or a worker panicked.
-    copied: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
-    copies: VecDeque<Copying>,
-    copied: Vec<Copying>,
-    /// Being copied, and not taken back yet.
-    copying: usize,
     spans: VecDeque<Span>,
     done: Vec<Span>,
+    /// The first step that nobody backs or has backed.
+    next_step: usize,
+    being_backed: Vec<usize>,
+    /// The step up to which reads have been asked for.
+    wanted: usize,
     closed: bool,
     broken: bool,
 }
 
 impl Work {
+    fn new(backing: Backing, reads: Range<usize>) -> Self {
+        let steps = reads.end.div_ceil(STEP_BYTES);
+        let queue = Queue { next_step: reads.start / STEP_BYTES, ..Queue::default() };
+        Work { backing, reads, steps, queue: Mutex::new(queue), changed: Condvar::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What to do next; `None` when all is done. Copies come first: reads wait for their buffers.
+    fn wait<'q>(&self, queue: MutexGuard<'q, Queue>, state: State) -> MutexGuard<'q, Queue> {
+        let _waiting = wait(state);
+        self.changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What to do next; `None` when all is done.
     fn next(&self) -> Option<Task> {
         let mut queue = self.lock();
         loop {
-            if let Some(copying) = queue.copies.pop_front() {
-                return Some(Task::Copy(copying));
+            let due = queue.wanted + BACKED_AHEAD_BYTES / STEP_BYTES;
+            let left = queue.next_step < self.steps && !queue.closed;
+            if left && (queue.next_step < due || queue.spans.is_empty()) {
+                let step = queue.next_step;
+                queue.next_step += 1;
+                queue.being_backed.push(step);
+                return Some(Task::Back(step));
             }
             if let Some(span) = queue.spans.pop_front() {
                 return Some(Task::Part(span));
@@ -401,15 +412,16 @@ impl Work {
             if queue.closed {
                 return None;
             }
-            let _waiting = wait(State::Input);
-            let waited = self.changed.wait(queue);
-            queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            queue = self.wait(queue, State::Input);
         }
     }
 
-    fn copied(&self, copying: Copying) {
-        self.lock().copied.push(copying);
-        self.copied.notify_one();
+    /// Backs the memory of a step that was taken.
+    fn back(&self, step: usize) {
+        let from = (step * STEP_BYTES).max(self.reads.start);
+        self.backing.back(from..((step + 1) * STEP_BYTES).min(self.reads.end));
+        self.lock().being_backed.retain(|other| *other != step);
+        self.changed.notify_all();
     }
 
     fn give_back(&self, span: Span) {
@@ -437,7 +449,7 @@ impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().broken = true;
-            self.0.copied.notify_all();
+            self.0.changed.notify_all();
         }
     }
 }
@@ -448,33 +460,22 @@ struct Feed<'a> {
 }
 
 impl Follower for Feed<'_> {
-    fn buffers(&mut self) -> Vec<Buffer> {
-        (0..READ_BUFFERS).map(|_| Buffer::new(READ_BYTES)).collect()
-    }
-
-    fn copy(&mut self, token: u64, from: Buffer, to: Buffer, len: usize) {
+    fn before_read(&mut self, end: usize) {
+        let end = end.div_ceil(STEP_BYTES).min(self.work.steps);
         let mut queue = self.work.lock();
-        queue.copying += 1;
-        queue.copies.push_back(Copying { token, from, to, len });
+        queue.wanted = end;
+        while queue.next_step < end {
+            let step = queue.next_step;
+            queue.next_step += 1;
+            drop(queue);
+            self.work.back(step);
+            queue = self.work.lock();
+        }
+        while queue.being_backed.iter().any(|step| *step < end) && !queue.broken {
+            queue = self.work.wait(queue, State::Memory);
+        }
         drop(queue);
         self.work.changed.notify_one();
-    }
-
-    fn copied(&mut self, patient: bool) -> Option<(u64, Buffer, Buffer)> {
-        let mut queue = self.work.lock();
-        loop {
-            assert!(!queue.broken, "a worker panicked");
-            if let Some(Copying { token, from, to, .. }) = queue.copied.pop() {
-                queue.copying -= 1;
-                return Some((token, from, to));
-            }
-            if !patient || queue.copying == 0 {
-                return None;
-            }
-            let _waiting = wait(State::Output);
-            let waited = self.work.copied.wait(queue);
-            queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
     }
 
     fn arrived(&mut self, at: usize, bytes: Buffer, from: usize) {
@@ -831,7 +832,9 @@ mod tests {
         let room = || Buffer::new(tags * size_of::<Tag>());
         let keys = Buffer::new((64 << 10) * threads + 40 * tags);
         let mut memory = SortMemory::new(room(), room(), keys, &Budget::new(1 << 30));
-        let parted = one.read(&mut reader, &mut chunk, &mut memory, &Silent).expect("reads");
+        let parted = one
+            .read(&mut reader, &mut chunk, read_bytes.max(65536), &mut memory, &Silent)
+            .expect("reads");
         assert_eq!(chunk.data_bytes() as u64, total, "the chunk is whole either way");
         let parted = parted?;
         let out = MemoryStorage::new("out");

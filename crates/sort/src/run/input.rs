@@ -15,14 +15,14 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Completions, Operation, Storage};
+use storage::{Backing, Buffer, Completions, Operation, Storage};
 
 use crate::activity::{State, wait};
 use crate::record::{Format, Tail};
 use crate::{Error, Progress, Result};
 
 /// Bytes of one read.
-pub(crate) const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
 /// Reads in flight.
 const READ_DEPTH: usize = 8;
 /// About how much of a chunk one thread takes at a time.
@@ -103,6 +103,12 @@ impl Chunk {
         self.spans.iter().map(Range::len).sum()
     }
 
+    /// The memory that a fill of `read_bytes` reads into.
+    pub(crate) fn backing(&self, read_bytes: usize) -> (Backing, Range<usize>) {
+        let room = headroom(read_bytes);
+        (self.buffer.backing(), room..room + read_bytes)
+    }
+
     /// Joins what was handed to a [`Follower`], from the front to the back, with the rest again.
     pub(crate) fn rejoin(&mut self, handed: impl Iterator<Item = Buffer>) {
         let mut whole: Option<Buffer> = None;
@@ -129,18 +135,10 @@ impl Chunk {
     }
 }
 
-/// Works on a chunk while it is being filled. What it is given is read into a few buffers that stay in a
-/// cache, and brought to its place in the chunk by whoever has time: into all of a large memory a device
-/// reads at half the speed, and backing that memory is work that one thread alone should not do.
+/// Works on a chunk while it is being filled.
 pub(crate) trait Follower {
-    /// Buffers of [`READ_BYTES`] to read into.
-    fn buffers(&mut self) -> Vec<Buffer>;
-
-    /// Is to copy the first `len` bytes of `from` to the front of `to`, at its leisure.
-    fn copy(&mut self, token: u64, from: Buffer, to: Buffer, len: usize);
-
-    /// What was copied, in any order; waits for something when `patient`.
-    fn copied(&mut self, patient: bool) -> Option<(u64, Buffer, Buffer)>;
+    /// The chunk's bytes before `end` are about to be read.
+    fn before_read(&mut self, end: usize);
 
     /// Bytes from `at` on: from `from` of them on, they are whole records. In all calls together
     /// each byte up to the end of the last record comes once, in order; [`Chunk::rejoin`] is to have
@@ -328,34 +326,15 @@ impl ChunkReader {
         let (mut submitted, mut joined) = (0u64, 0u64);
         let mut arrived: BTreeMap<u64, (Buffer, usize)> = BTreeMap::new();
         let mut lengths: VecDeque<usize> = VecDeque::new();
-        // Where a follower copies: buffers to read into, and for each token where its bytes belong.
-        let mut free = follower.as_mut().map_or_else(Vec::new, |follower| follower.buffers());
-        let mut places: BTreeMap<u64, (Buffer, usize)> = BTreeMap::new();
-        let (mut spare, mut read) = (BTreeMap::new(), BTreeMap::new());
-        let mut reading = 0;
         loop {
-            while reading < READ_DEPTH && space > 0 && next_offset < size {
-                let own = match follower {
-                    Some(_) => match free.pop() {
-                        Some(buffer) => Some(buffer),
-                        None => break,
-                    },
-                    None if submitted - joined >= READ_DEPTH as u64 => break,
-                    None => None,
-                };
+            while submitted - joined < READ_DEPTH as u64 && space > 0 && next_offset < size {
                 let want = (size - next_offset).min(space.min(READ_BYTES) as u64) as usize;
                 let len = want.next_multiple_of(4096).min(rest.len());
                 let after = rest.split_off(len);
-                let place = std::mem::replace(&mut rest, after);
-                let buffer = match own {
-                    Some(mut buffer) => {
-                        let unused = buffer.split_off(len);
-                        places.insert(submitted, (place, want));
-                        spare.insert(submitted, unused);
-                        buffer
-                    }
-                    None => place,
-                };
+                let buffer = std::mem::replace(&mut rest, after);
+                if let Some(follower) = follower {
+                    follower.before_read(limit - space + len);
+                }
                 storage.submit(
                     submitted,
                     Operation::Read { offset: next_offset, buffer },
@@ -363,41 +342,18 @@ impl ChunkReader {
                 );
                 lengths.push_back(want);
                 submitted += 1;
-                reading += 1;
                 next_offset += want as u64;
                 space = space.saturating_sub(len);
             }
             if submitted == joined {
                 break;
             }
-            if reading > 0 {
-                let done = {
-                    let _waiting = wait(State::Reading);
-                    completions.wait(&*clock)
-                };
-                reading -= 1;
-                let n = done.result?;
-                let mut buffer = done.buffer.expect("a read returns its buffer");
-                match (&mut *follower, places.remove(&done.token)) {
-                    (Some(follower), Some((place, want))) => {
-                        let unused = spare.remove(&done.token).expect("one a read");
-                        buffer.unsplit(unused).expect("what was split off");
-                        read.insert(done.token, n);
-                        follower.copy(done.token, buffer, place, n.min(want));
-                    }
-                    _ => {
-                        arrived.insert(done.token, (buffer, n));
-                    }
-                }
-            }
-            if let Some(follower) = follower {
-                while let Some((token, buffer, place)) =
-                    follower.copied(reading == 0 && !arrived.contains_key(&joined))
-                {
-                    free.push(buffer);
-                    arrived.insert(token, (place, read.remove(&token).expect("one a read")));
-                }
-            }
+            let done = {
+                let _waiting = wait(State::Reading);
+                completions.wait(&*clock)
+            };
+            let n = done.result?;
+            arrived.insert(done.token, (done.buffer.expect("a read returns its buffer"), n));
             while let Some((buffer, n)) = arrived.remove(&joined) {
                 let want = lengths.pop_front().expect("one a read");
                 if n < want {

@@ -370,7 +370,8 @@ impl<'a> Sorter<'a> {
                 budget.reserve(one_pass.memory_bytes(&mut memory), "the lists of tags")
         {
             let mut chunk = empty_from.recv().expect("one was sent");
-            let parted = one_pass.read(&mut reader, &mut chunk, &mut memory, progress)?;
+            let parted =
+                one_pass.read(&mut reader, &mut chunk, chunk_bytes, &mut memory, progress)?;
             let header = reader.header().unwrap_or_default().to_vec();
             if let Some(parted) = parted {
                 self.report.input_bytes += chunk.data_bytes() as u64;
