@@ -8,6 +8,7 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
+import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -18,20 +19,12 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("slow")
 @ParameterizedClass(name = "{0}")
-@MethodSource("kinds")
+@MethodSource("io.merganser.hadoop.cluster.Node$Kind#ours")
 class EveryShapeTest {
   private static ClusterUnderTest cluster;
   private static Runner runner;
 
-  private final Node.Kind kind;
-
-  EveryShapeTest(Node.Kind kind) {
-    this.kind = kind;
-  }
-
-  static List<Node.Kind> kinds() {
-    return Node.Kind.ours();
-  }
+  @Parameter private Node.Kind kind;
 
   @BeforeParameterizedClassInvocation
   static void start(Node.Kind kind) throws Exception {
@@ -68,10 +61,5 @@ class EveryShapeTest {
   @Execution(ExecutionMode.CONCURRENT)
   void stock(Shape shape) throws Exception {
     ShapeCheck.stock(cluster, runner, shape);
-  }
-
-  @Override
-  public String toString() {
-    return kind.toString();
   }
 }

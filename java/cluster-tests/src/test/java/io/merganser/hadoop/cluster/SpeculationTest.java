@@ -48,7 +48,7 @@ class SpeculationTest {
                       e.getTaskAttemptId().getId() == 1
                           && e.getStatus() == TaskCompletionEvent.Status.SUCCEEDED),
           () -> "attempts: " + outcome.attempts());
-      assertEquals(1, outcome.counter(DeferRules.COUNTERS, StockReason.RETRY.counter()));
+      assertTrue(outcome.counter(DeferRules.COUNTERS, StockReason.RETRY.counter()) > 0);
       assertEquals(0, outcome.failedFetches());
       Leaks.assertNone(cluster);
     }
