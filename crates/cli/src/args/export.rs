@@ -29,7 +29,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "SOCKET|HOST:PORT")]
     pub nbd: String,
 
-    /// Use at most this much memory, shared by the views [default: a quarter of what is available]
+    /// Use at most this much memory, an eighth of it for replies, the rest shared by the views; each
+    /// connection takes up to 1 MiB beyond it [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 }

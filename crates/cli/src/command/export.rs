@@ -19,6 +19,7 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     let port_is_chosen = matches!(&config.address, Address::Tcp(at) if at.ends_with(":0"));
     let server = Server::new(ServerOptions {
         threads: config.threads,
+        reply_bytes: config.reply_bytes,
         on_error: Some(Box::new(|error| notice(&error.to_string()))),
         ..ServerOptions::new(config.address, exports)
     })?;

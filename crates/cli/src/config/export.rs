@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use export::nbd::Address;
+use export::nbd::{Address, REPLY_BYTES_USEFUL};
 
 use super::{memory_bytes, threads, view_name};
 use crate::args::ExportArgs;
 use crate::failure::Failure;
+
+/// Replies may take one part in so many of the memory.
+const REPLIES_SHARE: u64 = 8;
 
 /// What `merganser export` is to serve.
 #[derive(Debug)]
@@ -17,7 +20,9 @@ pub struct ExportConfig {
     pub address: Address,
     /// How many threads read.
     pub threads: usize,
-    /// The memory budget of each view: an equal share.
+    /// What replies that clients have not read yet may take together, in bytes, beyond one of each.
+    pub reply_bytes: usize,
+    /// The memory budget of each view: an equal share of what replies leave.
     pub view_memory_bytes: u64,
 }
 
@@ -38,10 +43,13 @@ impl TryFrom<ExportArgs> for ExportConfig {
             }
             views.push((view, name));
         }
+        let memory_bytes = memory_bytes(typed.memory)?;
+        let reply_bytes = (memory_bytes / REPLIES_SHARE).min(REPLY_BYTES_USEFUL as u64);
         Ok(ExportConfig {
             address,
             threads: threads(None)?,
-            view_memory_bytes: memory_bytes(typed.memory)? / views.len() as u64,
+            reply_bytes: reply_bytes as usize,
+            view_memory_bytes: (memory_bytes - reply_bytes) / views.len() as u64,
             views,
         })
     }
@@ -62,12 +70,13 @@ mod tests {
             path.to_str().expect("text").to_owned()
         };
         let (a, b, other_a) = (view("a.view"), view("b.view"), view("other/a.view"));
-        let words = ["export", &a, &format!("{b}/."), "--nbd", "localhost:0", "-S", "100M"];
+        let words = ["export", &a, &format!("{b}/."), "--nbd", "localhost:0", "-S", "160M"];
         let Command::Export(typed) = config(&words) else { unreachable!() };
         let meant = ExportConfig::try_from(typed)
             .unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
         let names: Vec<_> = meant.views.iter().map(|(_, name)| &**name).collect();
-        assert_eq!((names, meant.view_memory_bytes), (vec!["a", "b"], 50 << 20));
+        assert_eq!((names, meant.view_memory_bytes), (vec!["a", "b"], 70 << 20));
+        assert_eq!(meant.reply_bytes, 20 << 20);
 
         let sentence = refusal(&["export", &a, &other_a, "--nbd", "s"]);
         assert!(sentence.ends_with("would both be called 'a'; rename one"), "{sentence}");

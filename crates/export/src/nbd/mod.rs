@@ -42,6 +42,8 @@ mod server;
 mod transmission;
 mod wire;
 
+use crate::READ_BYTES_MAX;
+
 pub use address::Address;
 pub use server::{Export, Server, ServerOptions, Stopper, serve_streams};
 
@@ -57,3 +59,5 @@ const BLOCK_BYTES_PREFERRED: u32 = 4096;
 const IN_FLIGHT_REQUESTS_MAX: usize = 32;
 /// The same, in bytes of content: enough to keep reading while replies are written.
 const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;
+/// More room for replies than this, in bytes, is no use to all clients together.
+pub const REPLY_BYTES_USEFUL: usize = CONNECTIONS_MAX * (IN_FLIGHT_BYTES_MAX - READ_BYTES_MAX);

@@ -12,9 +12,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX};
+use crate::READ_BYTES_MAX;
 
 /// Messages that are written by one system call, at most.
 const MESSAGES_AT_ONCE: usize = 16;
@@ -22,8 +24,29 @@ const MESSAGES_AT_ONCE: usize = 16;
 /// is better told early.
 const BYTES_AT_ONCE: usize = 512 << 10;
 
-#[derive(Default)]
+/// What the replies of all connections may take together beyond [`READ_BYTES_MAX`] of each, which a
+/// connection always has: so no client, however slowly it reads, keeps another from going on.
+pub(super) struct ReplyRoom {
+    free_bytes: AtomicUsize,
+}
+
+impl ReplyRoom {
+    pub(super) fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(ReplyRoom { free_bytes: AtomicUsize::new(bytes) })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let less = |free: usize| free.checked_sub(bytes);
+        self.free_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.free_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
 pub(super) struct Outbox {
+    shared: Arc<ReplyRoom>,
     state: Mutex<State>,
     /// There is room again, or the connection broke.
     room: Condvar,
@@ -40,6 +63,8 @@ struct State {
     unanswered: usize,
     /// Bytes of content that all of them may have.
     bytes: usize,
+    /// Of these, what is taken of the room that connections share.
+    shared_bytes: usize,
     /// The client asks for nothing more.
     ended: bool,
     /// Nothing more can or may be written.
@@ -60,13 +85,15 @@ pub(super) struct Ticket {
 }
 
 impl Outbox {
+    /// For a connection that shares room for replies with others.
+    pub(super) fn new(shared: Arc<ReplyRoom>) -> Arc<Self> {
+        let (room, work) = Default::default();
+        Arc::new(Outbox { shared, state: Mutex::default(), room, work })
+    }
+
     /// Waits for room for a message with `bytes` of content; `None` when the connection broke.
     pub(super) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Ticket> {
-        let full = |state: &mut State| {
-            let too_many = state.requests >= IN_FLIGHT_REQUESTS_MAX;
-            let too_large = state.bytes > 0 && state.bytes + bytes > IN_FLIGHT_BYTES_MAX;
-            !state.broken && (too_many || too_large)
-        };
+        let full = |state: &mut State| !state.broken && !self.has_room(state, bytes);
         let mut state = self.room.wait_while(self.lock(), full).expect("no holder panics");
         if state.broken {
             return None;
@@ -75,6 +102,32 @@ impl Outbox {
         state.unanswered += 1;
         state.bytes += bytes;
         Some(Ticket { outbox: Arc::clone(self), bytes, posted: false })
+    }
+
+    /// Whether there is room for `bytes` more; then what they need of the shared room is taken. Who is
+    /// refused has replies under way, and asks again when they are written.
+    fn has_room(&self, state: &mut State, bytes: usize) -> bool {
+        let after = state.bytes + bytes;
+        if state.requests >= IN_FLIGHT_REQUESTS_MAX {
+            return false;
+        }
+        if state.bytes == 0 {
+            return true;
+        }
+        let more = after.saturating_sub(READ_BYTES_MAX).saturating_sub(state.shared_bytes);
+        if after > IN_FLIGHT_BYTES_MAX || !self.shared.take(more) {
+            return false;
+        }
+        state.shared_bytes += more;
+        true
+    }
+
+    /// Gives back what of the shared room is not needed any more.
+    fn give_back(&self, state: &mut State) {
+        let unused =
+            state.shared_bytes - state.shared_bytes.min(state.bytes.saturating_sub(READ_BYTES_MAX));
+        state.shared_bytes -= unused;
+        self.shared.give_back(unused);
     }
 
     /// Waits until everything admitted has been written; false when the connection broke.
@@ -119,6 +172,7 @@ impl Outbox {
                 state.requests -= 1;
                 state.bytes -= message.admitted_bytes;
             }
+            self.give_back(&mut state);
             drop(state);
             self.room.notify_all();
         }
@@ -144,6 +198,14 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder panics")
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        // A connection that broke has replies that were never written.
+        let mut state = self.lock();
+        self.shared.give_back(std::mem::take(&mut state.shared_bytes));
     }
 }
 
@@ -195,6 +257,34 @@ fn write_messages(output: &mut impl Write, messages: &[Message]) -> io::Result<(
 mod tests {
     use super::*;
 
+    /// A connection that need not share.
+    fn alone() -> Arc<Outbox> {
+        Outbox::new(ReplyRoom::new(IN_FLIGHT_BYTES_MAX))
+    }
+
+    #[test]
+    fn connections_share_room_and_each_has_its_own() {
+        let room = ReplyRoom::new(2 * READ_BYTES_MAX);
+        let (greedy, late) = (Outbox::new(Arc::clone(&room)), Outbox::new(Arc::clone(&room)));
+        let held: Vec<_> = (0..3).map(|_| greedy.admit(READ_BYTES_MAX).expect("open")).collect();
+        // All that is shared is taken; what is a connection's own is not.
+        assert!(!greedy.has_room(&mut greedy.lock(), 1));
+        let own = late.admit(READ_BYTES_MAX).expect("its own");
+        assert!(!late.has_room(&mut late.lock(), 1));
+        std::thread::scope(|scope| {
+            scope.spawn(|| greedy.write_to(&mut io::sink()));
+            held.into_iter().for_each(|ticket| ticket.post(Vec::new, vec![1]));
+            assert!(greedy.drain());
+            greedy.end();
+        });
+        let more = late.admit(2 * READ_BYTES_MAX).expect("room again");
+        assert_eq!(room.free_bytes.load(Ordering::Relaxed), 0);
+        // A connection that breaks keeps nothing.
+        drop((own, more));
+        drop(late);
+        assert_eq!(room.free_bytes.load(Ordering::Relaxed), 2 * READ_BYTES_MAX);
+    }
+
     /// Takes one byte a call.
     struct Drip(Vec<u8>);
 
@@ -211,7 +301,7 @@ mod tests {
 
     #[test]
     fn messages_leave_in_order_whole() {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = alone();
         let tickets: Vec<_> = (0..20).map(|_| outbox.admit(3).expect("open")).collect();
         for (i, ticket) in (0u8..).zip(tickets) {
             ticket.post(|| vec![i], if i % 2 == 0 { Vec::new() } else { vec![i; 3] });
@@ -225,7 +315,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_too_much_waits_until_it_is_read() {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = alone();
         let first = outbox.admit(IN_FLIGHT_BYTES_MAX).expect("open");
         std::thread::scope(|scope| {
             let second = scope.spawn(|| outbox.admit(1).expect("open").post(Vec::new, vec![2]));
@@ -240,13 +330,13 @@ mod tests {
 
     #[test]
     fn even_one_larger_than_the_bound_is_admitted_alone() {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = alone();
         assert!(outbox.admit(IN_FLIGHT_BYTES_MAX + 1).is_some());
     }
 
     #[test]
     fn a_broken_connection_admits_nothing_and_keeps_nobody() {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = alone();
         let whole: Vec<_> = (0..IN_FLIGHT_REQUESTS_MAX).map(|_| outbox.admit(0)).collect();
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(outbox.admit(0).is_none()));

@@ -13,8 +13,9 @@ use storage::Storage;
 
 use super::address::{Address, Listener, Stream};
 use super::handshake::{self, Listed};
+use super::outbox::ReplyRoom;
 use super::transmission::{self, Answer};
-use super::{CONNECTIONS_MAX, wire};
+use super::{CONNECTIONS_MAX, REPLY_BYTES_USEFUL, wire};
 use crate::reads::{Content, Reads};
 use crate::{Error, OnError};
 
@@ -42,6 +43,10 @@ pub struct ServerOptions {
     /// How many reads run at once (at least one does). Each worker holds
     /// [`crate::READ_BYTES_MAX`].
     pub threads: usize,
+    /// What the replies of all clients that are not written yet may take together, in bytes, beyond
+    /// one of [`crate::READ_BYTES_MAX`] that each client may always have. No client holds more than
+    /// 4 MiB.
+    pub reply_bytes: usize,
     /// How long a client may take to choose an export before it is hung up on.
     pub handshake_timeout: Duration,
     /// Told about every failed read, from the worker it happened in.
@@ -57,6 +62,7 @@ impl ServerOptions {
             address,
             exports,
             threads: 2,
+            reply_bytes: REPLY_BYTES_USEFUL,
             handshake_timeout: Duration::from_secs(30),
             on_error: None,
         }
@@ -69,6 +75,7 @@ pub struct Server {
     exports: Vec<Listed>,
     reads: Reads<Answer>,
     threads: usize,
+    room: Arc<ReplyRoom>,
     handshake_timeout: Duration,
 }
 
@@ -107,6 +114,7 @@ impl Server {
             exports,
             reads: Reads::new(contents, options.on_error),
             threads: options.threads.max(1),
+            room: ReplyRoom::new(options.reply_bytes),
             handshake_timeout: options.handshake_timeout,
         })
     }
@@ -193,7 +201,7 @@ impl Server {
         input.get_mut().until = None;
         output.until = None;
         let hang_up = || stream.shut_down(Shutdown::Both);
-        transmission::serve(&mut input, &mut output, agreed, &self.reads, hang_up)
+        transmission::serve(&mut input, &mut output, agreed, &self.reads, &self.room, hang_up)
     }
 }
 
@@ -219,7 +227,8 @@ pub fn serve_streams(
     let served = thread::scope(|scope| {
         let worker = thread::Builder::new().name("nbd-0".into());
         let worker = worker.spawn_scoped(scope, || reads.work())?;
-        let served = transmission::serve(&mut input, &mut output, agreed, &reads, || {});
+        let room = ReplyRoom::new(REPLY_BYTES_USEFUL);
+        let served = transmission::serve(&mut input, &mut output, agreed, &reads, &room, || {});
         reads.close();
         worker.join().map_err(|_| io::Error::other("the worker panicked"))?;
         served

@@ -20,12 +20,13 @@ use std::thread;
 
 use super::REQUEST_BYTES_MAX;
 use super::handshake::Agreed;
-use super::outbox::{Outbox, Ticket};
+use super::outbox::{Outbox, ReplyRoom, Ticket};
 use super::wire::{self, Request, command, command_flag, errno};
 use crate::READ_BYTES_MAX;
 use crate::reads::{Reads, Reply};
 
-/// Serves a client that has chosen an export, until it leaves or breaks the protocol. `hang_up`
+/// Serves a client that has chosen an export, until it leaves or breaks the protocol. Its replies
+/// take of `room` what is beyond its own. `hang_up`
 /// ends blocked reads of `input` and writes to `output`.
 ///
 /// # Errors
@@ -35,9 +36,10 @@ pub(super) fn serve(
     output: &mut (impl Write + Send),
     agreed: Agreed,
     reads: &Reads<Answer>,
+    room: &Arc<ReplyRoom>,
     hang_up: impl Fn() + Sync,
 ) -> io::Result<()> {
-    let outbox = Arc::new(Outbox::default());
+    let outbox = Outbox::new(Arc::clone(room));
     thread::scope(|scope| {
         let writer = || {
             outbox.write_to(output);
