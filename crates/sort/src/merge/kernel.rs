@@ -1,4 +1,4 @@
-//! `k` sorted slices in memory, merged into one output slice by the loser tree ([`tree`](super::tree)).
+//! `k` sorted slices in memory, merged into one output slice by the loser tree ([`tree`]).
 //!
 //! A node holds the key's first eight or sixteen bytes ([`KeyWord`]); which of the two is better,
 //! `width` finds out.
