@@ -35,10 +35,10 @@ test-java:
 	@.ci/setup base rust java
 	@.ci/java verify
 
-# The command merganser runs beside NodeManagers; without it they merge in Java.
+# The command merganser runs beside NodeManagers; without it they merge in Java. It takes about 25 minutes.
 test-cluster: build
 	@.ci/setup base rust java
-	@.ci/java verify -Pfaults
+	@JAVA_MINUTES=60 .ci/java verify -Pfaults
 
 test-rust:
 	@.ci/setup base rust fuse nbd
