@@ -715,7 +715,7 @@ impl<'a> Sorter<'a> {
         let fits = |segments: &Segments| match view {
             Some(_) => {
                 let held: u64 = segments.runs.iter().map(|run| run.reserved_bytes()).sum();
-                least_memory_bytes(segments) <= budget.free_bytes() + held
+                least_memory_bytes(segments.footers()) <= budget.free_bytes() + held
             }
             None => stream_size(segments, &budget, room(), 1).is_ok(),
         };
