@@ -28,11 +28,11 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use storage::{Backing, Buffer};
 
 use super::partition::{Partition, SampleKey};
-use super::sampling::{RECORDS_A_PLACE, records_at_random_places};
+use super::sampling::{Places, RECORDS_A_PLACE, records_at};
 use crate::activity::{self, Activity, State, Team, wait};
 use crate::key::{Order, Place};
 use crate::plan::Sample;
-use crate::record::{Framing, with_framing};
+use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
 use crate::run::form::{ChunkView, Gather, Place as PlacePiece, SortMemory, put_key};
 use crate::run::format::PIECE_BYTES;
@@ -59,6 +59,18 @@ const STEP_BYTES: usize = 2 << 20;
 /// So much memory is backed ahead of the reads before anything else is done.
 const BACKED_AHEAD_BYTES: usize = 64 << 20;
 
+/// How many buckets suit so much data; none where it is not worth it.
+fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
+    let records = (total_bytes as f64 / sample.record_bytes) as u64;
+    let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
+    (total_bytes >= TOTAL_BYTES_MIN).then_some(buckets)
+}
+
+/// Where keys are looked for to choose so many buckets by.
+fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<Places> {
+    Places::new(inputs, format, sample.record_bytes, PLACES_A_BUCKET * buckets)
+}
+
 /// How tags are parted.
 pub(crate) struct OnePass<'a> {
     order: &'a Order,
@@ -80,12 +92,22 @@ impl<'a> OnePass<'a> {
         total_bytes: u64,
         threads: usize,
     ) -> Result<Option<Self>> {
-        if total_bytes < TOTAL_BYTES_MIN {
-            return Ok(None);
+        match buckets(sample, total_bytes) {
+            Some(buckets) => Self::with_buckets(inputs, order, sample, buckets, threads),
+            None => Ok(None),
         }
-        let records = (total_bytes as f64 / sample.record_bytes) as u64;
-        let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
-        Self::with_buckets(inputs, order, sample, buckets, threads)
+    }
+
+    /// Bytes that [`OnePass::plan`] reads of `inputs`.
+    pub(crate) fn sample_bytes(
+        inputs: &[Input],
+        format: Format,
+        sample: Sample,
+        total_bytes: u64,
+    ) -> u64 {
+        let buckets = buckets(sample, total_bytes);
+        let places = buckets.and_then(|buckets| places(inputs, format, sample, buckets));
+        places.map_or(0, Places::bytes)
     }
 
     fn with_buckets(
@@ -98,36 +120,29 @@ impl<'a> OnePass<'a> {
         let descending = order.direct().is_some_and(|key| key.descending);
         // Full keys, which order records, and the keys that words are made of.
         let (mut full, mut plain) = (Vec::new(), Vec::new());
-        let places = PLACES_A_BUCKET * buckets;
-        let found = records_at_random_places(
-            inputs,
-            order.format(),
-            sample.record_bytes,
-            places,
-            |mut bytes| {
-                let mut held = 0;
-                for _ in 0..RECORDS_A_PLACE {
-                    let Some(len) = order.format().record_len(bytes) else { break };
-                    let (record, rest) = bytes.split_at(len);
-                    let mut key = Vec::new();
-                    match order.direct() {
-                        Some(direct) => key.extend_from_slice(direct.place.of(record)),
-                        None => order.encode(record, &mut key),
-                    }
-                    key.truncate(LEARN_BYTES);
-                    let mut all = Vec::new();
-                    order.encode_full(record, &mut all);
-                    held += key.len() + all.len() + 2 * size_of::<SampleKey>();
-                    plain.push(key);
-                    full.push(all);
-                    bytes = rest;
-                }
-                held
-            },
-        )?;
-        if !found {
+        let Some(places) = places(inputs, order.format(), sample, buckets) else {
             return Ok(None);
-        }
+        };
+        records_at(places, inputs, order.format(), |mut bytes| {
+            let mut held = 0;
+            for _ in 0..RECORDS_A_PLACE {
+                let Some(len) = order.format().record_len(bytes) else { break };
+                let (record, rest) = bytes.split_at(len);
+                let mut key = Vec::new();
+                match order.direct() {
+                    Some(direct) => key.extend_from_slice(direct.place.of(record)),
+                    None => order.encode(record, &mut key),
+                }
+                key.truncate(LEARN_BYTES);
+                let mut all = Vec::new();
+                order.encode_full(record, &mut all);
+                held += key.len() + all.len() + 2 * size_of::<SampleKey>();
+                plain.push(key);
+                full.push(all);
+                bytes = rest;
+            }
+            held
+        })?;
         let keys: Vec<&[u8]> = plain.iter().map(|key| &key[..]).collect();
         let short = |place| matches!(place, Place::Range { len, .. } if len <= 8);
         let alphabet = match order.direct() {
@@ -795,7 +810,6 @@ mod tests {
 
     use super::*;
     use crate::key::OrderSpec;
-    use crate::record::Format;
     use crate::{Budget, Silent};
 
     const LINES: Format = Format::Lines { delimiter: b'\n' };

@@ -342,13 +342,8 @@ impl<'a> Sorter<'a> {
         let chunk_bytes = plan.chunk_bytes as usize;
         let clock = self.clock(output);
         let order = Arc::clone(&self.order);
-        // In modelled time nobody works beside the reads.
-        let all_at_once = plan.chunks == 1
-            && self.journal.is_none()
-            && self.options.top.is_none()
-            && !self.options.order.unique
-            && !clock.is_modelled();
-        let one_pass = match self.total_bytes.filter(|_| all_at_once) {
+        let at_once = self.can_part_while_reading(&*clock);
+        let one_pass = match self.total_bytes.filter(|_| at_once) {
             Some(total) => {
                 OnePass::plan(&inputs, &order, self.sample, total, self.options.threads)?
             }
@@ -496,6 +491,16 @@ impl<'a> Sorter<'a> {
             self.finish_run(&mut unfinished, &mut behinds)?;
         }
         Ok(Formed::Runs { header })
+    }
+
+    /// Whether all records fit into one chunk, whose tags can be parted while it is read.
+    fn can_part_while_reading(&self, clock: &dyn Clock) -> bool {
+        // In modelled time nobody works beside the reads.
+        self.plan.chunks == 1
+            && self.journal.is_none()
+            && self.options.top.is_none()
+            && !self.options.order.unique
+            && !clock.is_modelled()
     }
 
     /// The clock by which the records are moved.
