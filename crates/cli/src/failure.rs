@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::input::{self, Input};
+use crate::input::Input;
+use crate::signals::CANCELLED;
 
 /// The end of a command that is not plain success.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Failure {
     pub fn named(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            io::ErrorKind::Interrupted | input::CANCELLED => Failure::Cancelled,
+            io::ErrorKind::Interrupted | CANCELLED => Failure::Cancelled,
             _ => Failure::Error(plain(error)),
         }
     }

@@ -3,16 +3,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use storage::file::{FileOptions, FileStorage};
 
 use crate::failure::Failure;
 use crate::signals::Cancel;
-
-/// The kind of error with which a cancelled read ends. Files and pipes have no other use for it.
-pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// An input, as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,9 +91,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// How often a read that waits looks whether it is still wanted, in milliseconds.
-    const PATIENCE_MS: libc::c_int = 100;
-
     fn new(mut file: File, cancel: Cancel) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -111,26 +105,12 @@ impl Reader {
     pub fn size(&self) -> Option<u64> {
         self.size
     }
-
-    /// Waits until there is something to read, or the end.
-    fn wait(&self) -> io::Result<()> {
-        let mut wanted =
-            libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // Nothing yet is 0; a signal that came to this thread is less.
-        // SAFETY: one valid `pollfd`, as the count says.
-        while unsafe { libc::poll(&raw mut wanted, 1, Self::PATIENCE_MS) } <= 0 {
-            if self.cancel.is_set() {
-                return Err(CANCELLED.into());
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Read for Reader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.size.is_none() {
-            self.wait()?;
+            self.cancel.wait_for(&self.file, libc::POLLIN)?;
         }
         self.file.read(out)
     }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,8 +13,16 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// How long work in progress may take to notice: after it, or at a second signal, the process just
-/// ends. A write into a pipe that nobody reads never notices.
+/// ends. What waits where nothing looks at the flag never notices: for a disk that does not answer,
+/// for somebody to write to a named pipe that is an input, for room for a few printed lines.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often who waits for a file to become ready looks whether it is still wanted, in milliseconds.
+const LOOK_MS: libc::c_int = 100;
+
+/// The kind of error with which a cancelled read or write ends. Files and pipes have no other use
+/// for it.
+pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Unfinished folders, to be removed even when the process just ends.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -49,6 +58,30 @@ impl Cancel {
     /// Whether the end was asked for.
     pub fn is_set(&self) -> bool {
         self.0.signal.load(Ordering::Relaxed) != 0
+    }
+
+    /// Fails with [`CANCELLED`] once the end was asked for.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check(&self) -> io::Result<()> {
+        if self.is_set() { Err(CANCELLED.into()) } else { Ok(()) }
+    }
+
+    /// Waits until `file` is ready for `events` (of `poll`), or has failed.
+    ///
+    /// # Errors
+    /// [`CANCELLED`] once the end is asked for.
+    pub fn wait_for(&self, file: &impl AsRawFd, events: libc::c_short) -> io::Result<()> {
+        let mut wanted = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
+        loop {
+            self.check()?;
+            // Nothing yet is 0; a signal that came to this thread is less.
+            // SAFETY: one valid `pollfd`, as the count says.
+            if unsafe { libc::poll(&raw mut wanted, 1, LOOK_MS) } > 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// The exit status that tells the signal to a shell, if there was one.

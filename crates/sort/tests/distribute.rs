@@ -11,6 +11,7 @@ use sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
 };
 use storage::memory::{MemoryDirectory, MemoryStorage};
+use storage::metered::{Meter, Metered, Transfer};
 use storage::{Directory, Storage, StorageExt};
 use testkit::Random;
 use testkit::faulty::{Faulty, Plan};
@@ -398,10 +399,97 @@ fn a_plan_is_explained_before_it_is_followed() {
     assert_eq!((file.strategy, file.input_bytes), ("distribute", size));
     let buckets = file.distribute.as_ref().expect("it can be distributed");
     assert!(buckets.pieces > 4 && file.merge.pieces > 4, "{file}");
-    assert_eq!((buckets.read_bytes, file.merge.written_bytes), (2 * size, 2 * size));
+    assert_eq!((buckets.written_bytes, file.merge.written_bytes), (2 * size, 2 * size));
+    // The first MiB is looked at twice.
+    assert_eq!(file.merge.read_bytes, 2 * size + (1 << 20));
+    assert!(buckets.read_bytes > file.merge.read_bytes, "random places, too: {file}");
     assert_eq!(explained(4 << 20, DISTRIBUTE, true).merge.written_bytes, size);
     let one_pass = explained(100 << 20, Strategy::Auto, false);
     assert_eq!((one_pass.strategy, one_pass.merge.written_bytes), ("one pass", size));
     // Records that may surprise by their length are merged.
     assert_eq!(explained(4 << 20, Strategy::Auto, false).strategy, "merge");
+}
+
+/// Whoever reads a view does the second half of the work: that is told, and counts in the choice.
+#[test]
+fn a_view_is_judged_with_its_reader() {
+    let input = vec![7; 16 << 20];
+    let explained = |record_bytes, memory_bytes, to_view| {
+        let order = OrderSpec::new(Format::Fixed { bytes: record_bytes });
+        let case = Case { memory_bytes, strategy: Strategy::Auto, ..Case::new(order) };
+        sort::explain(vec![seekable(&input)], to_view, &case.options()).expect("explains")
+    };
+    for (record_bytes, strategy) in [(16, "distribute"), (128, "merge")] {
+        let (file, view) =
+            (explained(record_bytes, 4 << 20, false), explained(record_bytes, 4 << 20, true));
+        assert_eq!((file.strategy, view.strategy), (strategy, strategy), "{file}{view}");
+        let both = |explained: &sort::Explanation| {
+            let parted = explained.distribute.clone().expect("it can be distributed");
+            [explained.merge.clone(), parted]
+        };
+        for (file, view) in both(&file).into_iter().zip(both(&view)) {
+            let (made, read) = (view.processor_seconds, view.reader_processor_seconds);
+            assert!((made + read - file.processor_seconds).abs() < 1e-9 && read > 0.0);
+            assert_eq!(file.reader_processor_seconds.to_bits(), 0);
+        }
+        assert!(view.to_string().contains("s of processors to read it all"), "{view}");
+        assert!(!file.to_string().contains("to read it all"), "{file}");
+    }
+    let one_run = explained(16, 100 << 20, true);
+    assert_eq!((one_run.strategy, one_run.merge.pieces), ("merge", 1));
+    let parted = one_run.distribute.expect("it could be");
+    assert!(one_run.merge.reader_processor_seconds < parted.reader_processor_seconds);
+}
+
+/// Counts what is read.
+#[derive(Default)]
+struct Reads(std::sync::atomic::AtomicU64);
+
+impl Meter for Reads {
+    fn began(&self, _transfer: Transfer) {}
+
+    fn ended(&self, transfer: Transfer, bytes: u64) {
+        if transfer == Transfer::Read {
+            self.0.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// Nothing but its inputs is read for a view, so what was predicted of them can be counted: samples
+/// too.
+#[test]
+fn what_is_read_was_predicted() {
+    let lines = random_lines(5, 24 << 20);
+    let mut random = Random::new(6);
+    let records: Vec<u8> = (0..3 << 20).flat_map(|_| random.bits().to_be_bytes()).collect();
+    let uniform = Strategy::Distribute { uniform: true };
+    let fixed = Format::Fixed { bytes: 16 };
+    for (format, strategy, memory_bytes) in [
+        (LINES, Strategy::Merge, 12 << 20),
+        (LINES, DISTRIBUTE, 4 << 20),
+        (fixed, uniform, 4 << 20),
+        (LINES, DISTRIBUTE, 64 << 20),
+        (fixed, Strategy::Merge, 200 << 20),
+        (LINES, Strategy::Merge, 200 << 20),
+    ] {
+        let input = if format == LINES { &lines } else { &records };
+        let case = Case { memory_bytes, strategy, ..Case::new(OrderSpec::new(format)) };
+        let explained = sort::explain(vec![seekable(input)], true, &case.options());
+        let explained = explained.expect("explains");
+        let distributed = explained.distribute.filter(|_| explained.strategy == "distribute");
+        let predicted = distributed.unwrap_or(explained.merge).read_bytes;
+        let reads = Arc::new(Reads::default());
+        let metered = Metered::new(MemoryStorage::from_bytes("input", input), reads.clone());
+        let folder = MemoryDirectory::new();
+        let output = SortOutput::View { folder, name: "sorted".to_owned() };
+        let options = case.options();
+        let report = sort(vec![Input::Storage(metered)], output, &options, &Silent).expect("sorts");
+        assert_eq!((report.extra_passes, report.buckets_parted_again), (0, 0));
+        let read = reads.0.load(std::sync::atomic::Ordering::Relaxed);
+        let what =
+            format!("{format:?} by {strategy:?} in {memory_bytes}: {read} of {predicted} bytes");
+        assert!(predicted > input.len() as u64, "{what}");
+        // A place near the end is shorter.
+        assert!(read <= predicted && predicted - read < 64 << 10, "{what}");
+    }
 }

@@ -464,6 +464,34 @@ fn no_flipped_bit_is_read_as_data() {
     }
 }
 
+/// What indexes take in memory is reserved before any is read: a budget that is too small for them is
+/// refused by what the footers say.
+#[test]
+fn too_little_memory_is_told_before_an_index_is_read() {
+    for (folder, expected) in [small_view(), small_bucket_view()] {
+        let names = folder.list().expect("lists");
+        let name = names.iter().find(|name| *name != MANIFEST_NAME).expect("a run");
+        let file = folder.open(name, true).expect("opens");
+        let bytes = bytes_of(&file);
+        let footer = bytes.len() - FOOTER;
+        let index = u64_of(&bytes[footer..footer + 8]) as usize;
+        file.write_at(index as u64, &[!bytes[index]]).expect("writes");
+        assert!(matches!(read_all(&folder), Err(Error::Corrupt { .. })), "{name}");
+        let budget = Budget::new(100);
+        let Err(Error::Memory { least_bytes, limit_bytes: 100, .. }) =
+            View::open(&folder, &budget, 1).map(|_| ())
+        else {
+            panic!("{name}: its index was read")
+        };
+        assert!(least_bytes > (footer - index) as u64 && budget.peak_bytes() <= 100, "{name}");
+        file.write_at(index as u64, &bytes[index..=index]).expect("writes");
+        assert!(read_all(&folder).expect("reads") == expected);
+        let roomy = Budget::new(8 << 20);
+        drop(View::open(&folder, &roomy, 1).expect("opens"));
+        assert_eq!(roomy.free_bytes(), 8 << 20, "all memory was given back");
+    }
+}
+
 #[test]
 fn every_byte_of_a_header_counts() {
     let storage: Arc<dyn Storage> = MemoryStorage::new("run");

@@ -13,6 +13,9 @@
 //!
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
+//!
+//! One thing here is no storage: [`socket`] claims the file of a Unix socket, for the servers of
+//! other crates.
 
 mod buffer;
 mod clock;
@@ -23,6 +26,7 @@ pub mod memory;
 pub mod metered;
 pub mod near;
 mod operation;
+pub mod socket;
 pub mod spread;
 
 pub use buffer::{ALIGNMENT, Backing, Buffer};

@@ -18,7 +18,7 @@ use crate::signals::Cancel;
 pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
     let range = range(&view, config)?;
-    let mut output = Output::open(None)?;
+    let mut output = Output::open(None, cancel)?;
     let mut stream = view.stream(range)?;
     while let Some(bytes) = stream.next_bytes()? {
         output.write_all(bytes).map_err(|error| Failure::named(&error))?;

@@ -8,7 +8,7 @@ use crate::{generate, progress};
 
 /// Makes the data set.
 pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let mut output = Output::open(config.output.as_deref())?;
+    let mut output = Output::open(config.output.as_deref(), cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let records = config.numbers.end - config.numbers.start;
     progress

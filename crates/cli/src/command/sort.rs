@@ -95,7 +95,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
                 Destination::File(path) => Some(&**path),
                 _ => None,
             };
-            let mut output = Output::open(path)?;
+            let mut output = Output::open(path, cancel)?;
             let done = match output.storage() {
                 Some(storage) => {
                     let target = activity.storage(Arc::clone(&storage) as Arc<dyn Storage>);
@@ -210,7 +210,7 @@ fn merge(
         Destination::File(path) => Some(&**path),
         _ => None,
     };
-    let mut output = Output::open(path)?;
+    let mut output = Output::open(path, cancel)?;
     let mut top = Top { left: sorting.top, format: options.order.format };
     let records = ::sort::merge::merge_sorted(
         inputs,

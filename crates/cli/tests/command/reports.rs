@@ -82,7 +82,6 @@ fn what_was_predicted_stands_beside_what_was_counted() {
     let dir = folder();
     let make = ["generate", "--format", "gensort", "--records", "1200K", "-o", "input"];
     prints(dir.path(), &make);
-    // A sample of some megabytes is read beyond what is predicted.
     let cases = [
         ("merge", "60M", "-o", 2),
         ("merge", "60M", "--view", 1),
@@ -101,12 +100,17 @@ fn what_was_predicted_stands_beside_what_was_counted() {
         assert_eq!(plan["strategy"], planned, "{what}");
         for (field, counted) in [("read_bytes", "reads"), ("written_bytes", "writes")] {
             let predicted = plan["predicted"][field].as_u64().expect("a number");
-            assert_eq!(predicted, passes * 120_000_000, "{what}");
+            // The front of the input is looked at twice, and random places where it is parted.
+            let looked_at = predicted - passes * 120_000_000;
+            let expected = if field == "read_bytes" { 1 << 20..=16 << 20 } else { 0..=0 };
+            assert!(expected.contains(&looked_at), "{field} {looked_at}: {what}");
             let counted = sum(&report["activity"][counted]["bytes"]);
             assert_eq!(plan["measured"][field], counted, "{what}");
             let ratio = plan["ratio"][field].as_f64().expect("a number");
             assert!((ratio - counted as f64 / predicted as f64).abs() < 1e-9, "{what}");
-            assert!((0.95..1.05).contains(&ratio), "{field} {ratio}: {what}");
+            // Where nothing but the input is read, only what lies past its end is missing.
+            let most = if passes == 1 && field == "read_bytes" { 0.002 } else { 0.05 };
+            assert!((ratio - 1.0).abs() < most, "{field} {ratio}: {what}");
         }
         for field in ["seconds", "processor_seconds"] {
             assert!(plan["ratio"][field].as_f64().is_some_and(|ratio| ratio > 0.0), "{what}");

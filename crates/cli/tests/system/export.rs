@@ -132,7 +132,7 @@ fn signals_end_it_and_remove_the_socket() {
     let view = e.folder.at("small.view");
     let second = merganser(["export"]).arg(&view).arg("--nbd").arg(e.folder.at("s")).output();
     let said = stderr(&second.expect("it starts"));
-    assert!(said.contains("a server listens there already"), "{said}");
+    assert!(said.contains("a process listens there already"), "{said}");
     e.end(libc::SIGKILL);
     assert!(e.folder.at("s").exists());
     let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());

@@ -7,6 +7,7 @@
 //! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
 //! - `disks`: temporary files on two file systems, one of which runs full or vanishes; needs root
+//! - `streams`: standard output that somebody reads, stops to read, or never reads
 //! - `crash`: killed at random moments, again and again
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
 //! - `memory`: what a sort may take, enforced by a memory control group
@@ -29,4 +30,5 @@ mod harness;
 mod memory;
 mod mount;
 mod sandbox;
+mod streams;
 mod view;

@@ -1,16 +1,15 @@
 //! Where clients connect: a Unix socket or a TCP port, and what listening on one leaves behind.
 
 use std::fmt;
-use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Mutex;
 use std::time::Duration;
+
+use storage::socket;
 
 use crate::Error;
 
@@ -61,13 +60,11 @@ pub(super) struct Listener {
     socket: Socket,
     /// With the port that was chosen.
     pub(super) address: Address,
-    /// Device and inode of the socket's file, until it is removed.
-    file: Mutex<Option<(u64, u64)>>,
 }
 
 #[derive(Debug)]
 enum Socket {
-    Unix(UnixListener),
+    Unix(socket::Socket),
     Tcp(TcpListener),
 }
 
@@ -77,16 +74,15 @@ impl Listener {
         let explain = |problem: String| Error::Listen { address: address.to_string(), problem };
         match address {
             Address::Unix(path) => {
-                let socket = bind_unix(path).map_err(explain)?;
-                let file = Mutex::new(identity(path));
-                Ok(Listener { socket: Socket::Unix(socket), address: address.clone(), file })
+                let bound = socket::Socket::bind(path, 0o600);
+                let socket = Socket::Unix(bound.map_err(|e| explain(e.to_string()))?);
+                Ok(Listener { socket, address: address.clone() })
             }
             Address::Tcp(at) => {
                 let bound = TcpListener::bind(at)
                     .and_then(|socket| Ok((socket.local_addr()?.to_string(), socket)));
                 let (at, socket) = bound.map_err(|e| explain(explain_tcp(&e)))?;
-                let address = Address::Tcp(at);
-                Ok(Listener { socket: Socket::Tcp(socket), address, file: Mutex::new(None) })
+                Ok(Listener { socket: Socket::Tcp(socket), address: Address::Tcp(at) })
             }
         }
     }
@@ -94,7 +90,7 @@ impl Listener {
     /// Waits for the next client.
     pub(super) fn accept(&self) -> io::Result<Stream> {
         match &self.socket {
-            Socket::Unix(socket) => Ok(Stream::Unix(socket.accept()?.0)),
+            Socket::Unix(socket) => Ok(Stream::Unix(socket.accept()?)),
             Socket::Tcp(socket) => {
                 let stream = socket.accept()?.0;
                 // Without these a reply may wait for an acknowledgement, and a client that was
@@ -109,69 +105,14 @@ impl Listener {
     /// Makes [`Listener::accept`] fail, now and from now on, and removes the socket's file if it is
     /// still this one.
     pub(super) fn close(&self) {
-        let fd = match &self.socket {
-            Socket::Unix(socket) => socket.as_raw_fd(),
-            Socket::Tcp(socket) => socket.as_raw_fd(),
-        };
-        // SAFETY: a system call on a descriptor that is open as long as `self`.
-        unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
-        let file = self.file.lock().expect("no holder panics").take();
-        if let Address::Unix(path) = &self.address
-            && file.is_some()
-            && identity(path) == file
-        {
-            let _ = fs::remove_file(path);
+        match &self.socket {
+            Socket::Unix(socket) => socket.close(),
+            // SAFETY: a system call on a descriptor that is open as long as `self`.
+            Socket::Tcp(socket) => unsafe {
+                libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR);
+            },
         }
     }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-fn bind_unix(path: &Path) -> Result<UnixListener, String> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let folder = File::open(folder).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => "its folder does not exist; make it first".into(),
-        _ => e.to_string(),
-    })?;
-    // Two servers that start at once must not both find nobody listening. Where folders cannot be
-    // locked, one of them may lose its socket to the other.
-    let _ = folder.lock();
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if !metadata.file_type().is_socket() => {
-            return Err("is there already and is no socket; name another path".into());
-        }
-        Ok(_) => match UnixStream::connect(path) {
-            Ok(_) => return Err("a server listens there already; name another path".into()),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                fs::remove_file(path).map_err(|e| format!("left by a dead server: {e}"))?;
-            }
-            Err(e) => return Err(e.to_string()),
-        },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) => return Err(e.to_string()),
-    }
-    // The file must never be open to others, not even before a later chmod.
-    // SAFETY: sets a number of this process; it is put back below.
-    let mask = unsafe { libc::umask(0o177) };
-    let bound = UnixListener::bind(path);
-    // SAFETY: as above.
-    unsafe { libc::umask(mask) };
-    bound.map_err(|e| match e.kind() {
-        io::ErrorKind::InvalidInput => "a socket's path has at most 107 bytes".into(),
-        _ => e.to_string(),
-    })
 }
 
 fn explain_tcp(error: &io::Error) -> String {
@@ -259,6 +200,9 @@ impl Write for &Stream {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -286,26 +230,11 @@ mod tests {
         let mode = fs::symlink_metadata(&path).expect("there").mode();
         assert_eq!(mode & 0o7777, 0o600);
         let second = Listener::bind(&address).expect_err("taken").to_string();
-        assert!(second.ends_with("a server listens there already; name another path"), "{second}");
+        assert!(
+            second.ends_with("/s: a process listens there already; stop it or name another path")
+        );
         drop(listener);
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn only_what_a_dead_server_left_is_replaced() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("s");
-        let address = Address::Unix(path.clone());
-        // The standard library leaves the file behind.
-        drop(UnixListener::bind(&path).expect("bound"));
-        assert!(path.exists());
-        let replaced = Listener::bind(&address).expect("a dead server's is replaced");
-        fs::remove_file(&path).expect("removed");
-        fs::write(&path, "precious").expect("written");
-        drop(replaced);
-        let refused = Listener::bind(&address).expect_err("a file").to_string();
-        assert!(refused.contains("is no socket"), "{refused}");
-        assert_eq!(fs::read(&path).expect("kept"), b"precious");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!
 //! [`SegmentMerge`] makes it from files. It is all that a reduce task needs, in its own process. For
 //! fetches, [`server`] runs many of them beside Hadoop's NodeManager, on request ([`protocol`]): how
-//! much at once says `admission`, which files `local_dirs`, and `socket` how clients find it.
+//! much at once says `admission`, which files `local_dirs`.
 
 mod admission;
 pub mod calibration;
@@ -19,7 +19,6 @@ mod merge;
 pub mod protocol;
 mod segment;
 pub mod server;
-mod socket;
 
 pub use error::{Result, ShuffleError};
 pub use merge::SegmentMerge;

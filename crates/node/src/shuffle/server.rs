@@ -24,12 +24,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use storage::socket::Socket;
+
 use super::admission::{Admission, Ticket};
 use super::local_dirs::LocalDirs;
 use super::protocol::{
     BadMessage, ErrorKind, Frame, HEAD_BYTES, Head, MergeRequest, Request, VERSION, frame_head,
 };
-use super::socket::Socket;
 use super::{SegmentMerge, ShuffleError, WritableOrder};
 
 /// The most connections at once. One more ends the one that is idle for longest.

@@ -26,11 +26,16 @@ const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(1 << 20);
 const BUCKET_FIXED_BYTES: usize = 8 + 8 + 8 + 4;
 const EXTENT_BYTES: usize = 8 + 8;
 
-/// An open bucket file: its buckets, and what pins which file it is.
-pub(super) struct BucketIndex {
-    /// Extents lie in file 0; bounds are not in the file.
-    pub(super) buckets: Vec<Bucket>,
+/// What the ends of a bucket file say, checked; its index is not in memory yet.
+pub(super) struct Ends {
+    index_offset: u64,
+    index_bytes: u64,
+    /// Pins which file it is.
     pub(super) index_crc: u32,
+    block_bytes: u32,
+    buckets: u64,
+    records: u64,
+    data_bytes: u64,
 }
 
 /// Writes header, index and footer round the extents of `buckets`, which are all those that lie in
@@ -89,11 +94,11 @@ pub(super) fn seal(
     Ok(index_crc)
 }
 
-/// Reads the index of a bucket file and checks all of it.
+/// Looks at both ends of a bucket file.
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
-pub(super) fn open(storage: &dyn Storage) -> Result<BucketIndex> {
+pub(super) fn find(storage: &dyn Storage) -> Result<Ends> {
     let file = storage.name();
     let size = storage.size();
     if size < (HEADER_BYTES + FOOTER_BYTES) as u64 {
@@ -121,7 +126,9 @@ pub(super) fn open(storage: &dyn Storage) -> Result<BucketIndex> {
     check_crc(file, at, "footer", &footer[..52], u32_at(&footer, 52))?;
     let (index_offset, index_bytes) = (u64_at(&footer, 0), u64_at(&footer, 8));
     let (index_crc, block_bytes) = (u32_at(&footer, 40), u32_at(&footer, 44));
-    let fits = index_offset.checked_add(index_bytes) == Some(at)
+    let buckets = u64_at(&footer, 16);
+    let fits = index_bytes / BUCKET_FIXED_BYTES as u64 >= buckets
+        && index_offset.checked_add(index_bytes) == Some(at)
         && index_offset >= HEADER_BYTES as u64
         && BLOCK_BYTES.contains(&block_bytes)
         && block_bytes.is_power_of_two()
@@ -131,16 +138,34 @@ pub(super) fn open(storage: &dyn Storage) -> Result<BucketIndex> {
         let detail = "the footer contradicts the header or the file's size".to_owned();
         return Err(corrupt(file, at, detail));
     }
-    let index = storage.read_vec(index_offset, index_bytes as usize)?;
-    check_crc(file, index_offset, "index", &index, index_crc)?;
-    let buckets = decode_buckets(&index, u64_at(&footer, 16), block_bytes, index_offset);
-    let buckets = buckets.filter(|buckets| {
-        let records = buckets.iter().try_fold(0u64, |sum, b| sum.checked_add(b.records));
-        let bytes = buckets.iter().try_fold(0u64, |sum, b| sum.checked_add(b.bytes));
-        records == Some(u64_at(&footer, 24)) && bytes == Some(u64_at(&footer, 32))
-    });
-    let malformed = || corrupt(file, index_offset, "malformed index".to_owned());
-    Ok(BucketIndex { buckets: buckets.ok_or_else(malformed)?, index_crc })
+    let (records, data_bytes) = (u64_at(&footer, 24), u64_at(&footer, 32));
+    Ok(Ends { index_offset, index_bytes, index_crc, block_bytes, buckets, records, data_bytes })
+}
+
+impl Ends {
+    /// Bytes of memory that [`Ends::open`] takes at most: the index as it is stored, and its buckets.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        const { assert!(2 * size_of::<Extent>() <= 3 * EXTENT_BYTES) };
+        let lists = self.index_bytes.div_ceil(2) * 3;
+        self.buckets * size_of::<Bucket>() as u64 + lists + self.index_bytes
+    }
+
+    /// Reads the index and checks all of it. Extents lie in file 0; bounds are not in the file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; the storage's own.
+    pub(super) fn open(&self, storage: &dyn Storage) -> Result<Vec<Bucket>> {
+        let (file, at) = (storage.name(), self.index_offset);
+        let index = storage.read_vec(at, self.index_bytes as usize)?;
+        check_crc(file, at, "index", &index, self.index_crc)?;
+        let buckets = decode_buckets(&index, self.buckets, self.block_bytes, at);
+        let buckets = buckets.filter(|buckets| {
+            let records = buckets.iter().try_fold(0u64, |sum, b| sum.checked_add(b.records));
+            let bytes = buckets.iter().try_fold(0u64, |sum, b| sum.checked_add(b.bytes));
+            records == Some(self.records) && bytes == Some(self.data_bytes)
+        });
+        buckets.ok_or_else(|| corrupt(file, at, "malformed index".to_owned()))
+    }
 }
 
 /// The buckets of an index whose data ends at `data_end`; `None` when it makes no sense.

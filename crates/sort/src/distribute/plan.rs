@@ -13,7 +13,10 @@
 
 use super::bucket::PieceMemory;
 use super::partition::BUCKETS_MAX;
+use super::sampling::{Places, places};
 use crate::plan::Sample;
+use crate::record::Format;
+use crate::run::Input;
 use crate::run::input::{Chunk, SPAN_BYTES};
 use crate::{Error, Result};
 
@@ -95,6 +98,12 @@ impl DistributePlan {
             block_bytes,
             blocks: pool / block_bytes,
         })
+    }
+
+    /// Bytes that a distribution of `inputs` reads to choose splitters by, before it reads them all.
+    pub(crate) fn sample_bytes(&self, inputs: &[Input], format: Format, sample: Sample) -> u64 {
+        let places = places(inputs, format, sample.record_bytes, self.buckets);
+        places.map_or(0, Places::bytes)
     }
 
     /// Chunks, and for each thread a batch and the list of its records.

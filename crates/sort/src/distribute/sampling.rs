@@ -49,43 +49,80 @@ pub(super) fn at_random_places(
     buckets: u64,
 ) -> Result<Option<Vec<SampleKey>>> {
     let mut sample = Vec::new();
-    let places = PLACES_A_BUCKET * buckets;
-    let found = records_at_random_places(inputs, order.format(), record_bytes, places, |bytes| {
-        keys_in(bytes, order, &mut sample)
-    })?;
-    Ok(found.then_some(sample))
+    let Some(places) = places(inputs, order.format(), record_bytes, buckets) else {
+        return Ok(None);
+    };
+    records_at(places, inputs, order.format(), |bytes| keys_in(bytes, order, &mut sample))?;
+    Ok(Some(sample))
 }
 
-/// Hands the records at about `places` random places of `inputs` to `take`, some neighbours at a time,
-/// until what it keeps of them, which it returns in bytes, is much. False where records cannot be
-/// found from the middle of an input.
-pub(super) fn records_at_random_places(
+/// The places that [`at_random_places`] looks at.
+pub(super) fn places(
     inputs: &[Input],
     format: Format,
     record_bytes: f64,
-    places: u64,
-    mut take: impl FnMut(&[u8]) -> usize,
-) -> Result<bool> {
-    if format == Format::Keyed {
-        return Ok(false);
+    buckets: u64,
+) -> Option<Places> {
+    Places::new(inputs, format, record_bytes, PLACES_A_BUCKET * buckets)
+}
+
+/// How many random places are looked at, and how much of each is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places {
+    count: u64,
+    window_bytes: u64,
+}
+
+impl Places {
+    /// About `count` places of `inputs`; none where records cannot be found from the middle of an
+    /// input.
+    pub(super) fn new(
+        inputs: &[Input],
+        format: Format,
+        record_bytes: f64,
+        count: u64,
+    ) -> Option<Self> {
+        let seekable = inputs.iter().all(|input| matches!(input, Input::Storage(_)));
+        if format == Format::Keyed || !seekable {
+            return None;
+        }
+        let window = (2.0 * record_bytes) as u64 + 512;
+        let window_bytes =
+            window.clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end()).next_multiple_of(4096);
+        let count = count.min(PLACES_MAX).min(READ_BYTES_MAX / window_bytes).max(16);
+        Some(Places { count, window_bytes })
     }
+
+    /// Bytes that are read, but for what lies past an input's end, and for places that are left out
+    /// because keys are long.
+    pub(super) fn bytes(self) -> u64 {
+        self.count * self.window_bytes
+    }
+}
+
+/// Hands the records at random `places` of `inputs`, for which they were counted, to `take`, some
+/// neighbours at a time, until what it keeps of them, which it returns in bytes, is much.
+pub(super) fn records_at(
+    places: Places,
+    inputs: &[Input],
+    format: Format,
+    mut take: impl FnMut(&[u8]) -> usize,
+) -> Result<()> {
     let mut storages: Vec<(u64, &Arc<dyn Storage>)> = Vec::new();
     let mut total = 0;
     for input in inputs {
-        let Input::Storage(storage) = input else { return Ok(false) };
+        let Input::Storage(storage) = input else { continue };
         storages.push((total, storage));
         total += storage.size();
     }
     if total == 0 {
-        return Ok(true);
+        return Ok(());
     }
-    let window = (2.0 * record_bytes) as u64 + 512;
-    let window = window.clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end()).next_multiple_of(4096);
-    let places = places.min(PLACES_MAX).min(READ_BYTES_MAX / window).max(16);
     let mut random = Random(total);
     let completions = Completions::new();
     let clock = storages[0].1.clock();
-    let mut places: Vec<(usize, u64)> = (0..places)
+    let window = places.window_bytes;
+    let mut places: Vec<(usize, u64)> = (0..places.count)
         .map(|_| {
             let at = random.below(total);
             let number = storages.partition_point(|(start, _)| *start <= at) - 1;
@@ -130,7 +167,7 @@ pub(super) fn records_at_random_places(
             Ok(_) => places.clear(),
         }
     }
-    failed.map(|()| true)
+    failed
 }
 
 /// Where in `bytes`, which begins anywhere unless records are of fixed length, a record begins.

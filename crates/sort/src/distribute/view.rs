@@ -18,14 +18,15 @@ use std::time::Duration;
 use storage::{Buffer, Directory, Storage};
 
 use super::bucket::{BucketSet, Piece, PieceSorter, slice_bytes};
+use super::format::{self, Ends};
 use super::stream::{PieceStream, SortedPiece, StreamOptions, least_memory_bytes};
-use super::{format, stream_room};
+use super::stream_room;
 use crate::activity::Activity;
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::run::format::corrupt;
-use crate::view::Manifest;
+use crate::view::{self, Manifest};
 use crate::{Budget, Error, Result};
 
 /// How long a read waits for the memory of others.
@@ -83,9 +84,8 @@ impl BucketView {
     ) -> Result<Self> {
         let mut names: Vec<&str> = Vec::new();
         let mut files: Vec<Arc<dyn Storage>> = Vec::new();
-        let mut indexes = Vec::new();
-        let mut buckets = Vec::new();
-        let mut last: Option<&[u8]> = None;
+        let mut ends = Vec::new();
+        let mut numbers = Vec::with_capacity(manifest.buckets.len());
         for bucket in &manifest.buckets {
             let [segment] = &bucket.segments[..] else {
                 return Err(Error::Unsupported(format!(
@@ -93,28 +93,38 @@ impl BucketView {
                     folder.name()
                 )));
             };
-            let number = match names.iter().position(|name| *name == segment.run) {
-                Some(number) => number,
-                None => {
-                    let file = folder.open(&segment.run, writable)?;
-                    indexes.push(format::open(&*file)?);
-                    files.push(file);
-                    names.push(&segment.run);
-                    names.len() - 1
-                }
-            };
-            let index = &indexes[number];
-            let found = segment.bucket.and_then(|at| index.buckets.get(at as usize));
-            let found = found.filter(|found| {
-                let counts = (found.bytes, found.records, index.index_crc);
+            let known = names.iter().position(|name| *name == segment.run);
+            if known.is_none() {
+                let file = folder.open(&segment.run, writable)?;
+                ends.push(format::find(&*file)?);
+                files.push(file);
+                names.push(&segment.run);
+            }
+            numbers.push((known.unwrap_or(names.len() - 1), segment));
+        }
+        // What indexes take is known from the ends of the files, and reserved before they are read.
+        let lower = |bucket: &view::Bucket| bucket.from.as_ref().map_or(0, |key| key.0.len());
+        let bounds: usize = manifest.buckets.iter().map(lower).sum();
+        let most = ends.iter().map(Ends::memory_bytes).sum::<u64>() + bounds as u64;
+        let mut lists = budget.reserve(most, "the buckets of the view")?;
+        let mut indexes = Vec::with_capacity(files.len());
+        for (ends, file) in ends.iter().zip(&files) {
+            let buckets = ends.open(&**file)?.into_iter().map(Some);
+            indexes.push(buckets.collect::<Vec<_>>());
+        }
+        let mut buckets = Vec::with_capacity(manifest.buckets.len());
+        let mut last: Option<&[u8]> = None;
+        for (bucket, (number, segment)) in manifest.buckets.iter().zip(numbers) {
+            let found = segment.bucket.and_then(|at| indexes[number].get_mut(at as usize));
+            let found = found.and_then(Option::take).filter(|found| {
+                let counts = (found.bytes, found.records, ends[number].index_crc);
                 counts == (segment.bytes, segment.records, segment.index_crc)
             });
             let lower = bucket.from.as_ref().map_or(&[][..], |from| &from.0);
-            let (Some(found), true) = (found, last.is_none_or(|last| last < lower)) else {
+            let (Some(mut found), true) = (found, last.is_none_or(|last| last < lower)) else {
                 let detail = "this is not the bucket that the manifest names".to_owned();
                 return Err(corrupt(files[number].name(), 0, detail));
             };
-            let mut found = found.clone();
             found.extents.iter_mut().for_each(|extent| extent.file = number as u32);
             (found.lower, found.one_key) = (lower.to_vec(), bucket.one_key);
             buckets.push(found);
@@ -125,9 +135,10 @@ impl BucketView {
         let (unique, slice_bytes) = (false, slice_bytes(budget));
         let set = BucketSet { files, buckets, order, unique, record_bytes_max: 0, slice_bytes };
         let pieces = set.pieces();
-        let lists: u64 = set.buckets.iter().map(super::Bucket::memory_bytes).sum();
-        let lists = lists + (pieces.len() * size_of::<Piece>()) as u64;
-        let lists = budget.reserve(lists, "the buckets of the view")?;
+        let held: u64 = set.buckets.iter().map(super::Bucket::memory_bytes).sum();
+        let held = held + (pieces.len() * size_of::<Piece>()) as u64;
+        lists.grow_to(held)?;
+        lists.shrink_to(held);
         let least = least_memory_bytes(&set, &pieces);
         drop(budget.reserve(least / 9 * 10 + 100, "sorting the largest bucket of this view")?);
         let mut starts = vec![(0, 0)];

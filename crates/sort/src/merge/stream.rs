@@ -19,6 +19,8 @@ use super::plan::Planner;
 use super::window::{Loading, Segments, Window, WindowPlan};
 use crate::activity::{self, Activity, wait};
 use crate::budget::Reservation;
+use crate::run::Compression;
+use crate::run::format::Footer;
 use crate::{Budget, Error, Result};
 
 /// Merged windows that wait for the reader, beyond one a worker.
@@ -62,8 +64,13 @@ pub(crate) struct StreamSize {
 impl StreamSize {
     /// Memory that a stream of this size holds at most, in bytes.
     pub(crate) fn memory_bytes(self, segments: &Segments) -> u64 {
+        self.memory_bytes_of(segments.footers())
+    }
+
+    /// The same for runs with these footers.
+    pub(crate) fn memory_bytes_of<'a>(self, mut runs: impl Iterator<Item = &'a Footer>) -> u64 {
         // Packed windows are in memory as they are stored, too.
-        let packed = segments.runs.iter().any(|run| run.packed());
+        let packed = runs.any(|run| run.compression != Compression::Off);
         let unpacked = if packed { 2 * self.threads as u64 } else { 0 };
         self.window_bytes * (windows_held(self.threads) + unpacked)
     }

@@ -20,7 +20,7 @@ use crate::activity::{State, wait};
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::run::Run;
-use crate::run::format::corrupt;
+use crate::run::format::{Footer, corrupt};
 use crate::{Error, Result};
 
 /// The largest single read, in bytes.
@@ -42,6 +42,11 @@ impl Segments {
     /// Bytes of all runs.
     pub(crate) fn data_bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.data_bytes()).sum()
+    }
+
+    /// Totals of each run.
+    pub(crate) fn footers(&self) -> impl Iterator<Item = &Footer> + Clone {
+        self.runs.iter().map(|run| run.footer())
     }
 }
 

@@ -11,7 +11,7 @@
 mod sample;
 
 pub use sample::Sample;
-pub(crate) use sample::sample;
+pub(crate) use sample::{sample, sample_bytes};
 
 use crate::run::form::{SLAB_TAGS, TAG_BYTES};
 use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};

@@ -62,6 +62,12 @@ impl Sample {
 /// Most bytes looked at before sizes are decided.
 const SAMPLE_BYTES: usize = 1 << 20;
 
+/// Bytes that [`sample`] reads of storages.
+pub(crate) fn sample_bytes(inputs: &[Input]) -> u64 {
+    let sizes = inputs.iter().filter_map(Input::size);
+    sizes.map(|size| size.min(SAMPLE_BYTES as u64)).find(|bytes| *bytes > 0).unwrap_or(0)
+}
+
 /// Looks at the front of the first input that has records: whole records of it, and the header row
 /// of CSV. What is read of a stream is put back before it.
 pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {

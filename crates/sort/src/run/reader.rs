@@ -87,19 +87,17 @@ struct IndexReader<'a> {
 }
 
 impl<'a> IndexReader<'a> {
-    /// `None` when the index of `footer` is too short for its blocks.
-    fn new(footer: &'a Footer) -> Option<Self> {
-        let fixed = footer.blocks.checked_mul(ENTRY_FIXED_BYTES as u64)?;
-        let keys = usize::try_from(footer.index_bytes.checked_sub(fixed)?).ok()?;
-        let blocks = usize::try_from(footer.blocks).ok()?;
-        Some(IndexReader {
+    fn new(footer: &'a Footer) -> Self {
+        let (blocks, fences) = (footer.blocks as usize, footer.fences_max() as usize);
+        let (keys, packed) = (footer.keys_max() as usize, footer.compression != Compression::Off);
+        IndexReader {
             footer,
             pending: Vec::new(),
             spec: None,
-            index: Index::with_room(blocks, blocks, keys, footer.compression != Compression::Off),
+            index: Index::with_room(blocks, fences, keys, packed),
             least_record: 0,
             any: false,
-        })
+        }
     }
 
     /// The next bytes; `None` when they are not an index.
@@ -181,13 +179,37 @@ struct Fences {
     any_cut: bool,
 }
 
-impl Run {
-    /// Opens the run on `storage`, checking header, footer and index. What it holds,
-    /// [`Run::memory_bytes`], is for the caller to reserve.
+/// What a footer says before its index is read.
+impl Footer {
+    /// Bytes of memory that the run holds once it is open, at most.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let packed = self.compression != Compression::Off;
+        index_bytes(self.blocks, self.fences_max(), self.keys_max(), packed)
+    }
+
+    /// A block in which no record begins has no fence.
+    fn fences_max(&self) -> u64 {
+        self.blocks.min(self.records)
+    }
+
+    /// Bytes of the fences' keys, and of the specification.
+    fn keys_max(&self) -> u64 {
+        self.index_bytes.saturating_sub(self.blocks.saturating_mul(ENTRY_FIXED_BYTES as u64))
+    }
+}
+
+/// A run whose header and footer are read and checked; its index is not in memory yet.
+pub(crate) struct ClosedRun {
+    storage: Arc<dyn Storage>,
+    footer: Footer,
+}
+
+impl ClosedRun {
+    /// Looks at both ends of the run on `storage`.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] with file, offset, found and expected; the storage's own.
-    pub fn open(storage: Arc<dyn Storage>) -> Result<Self> {
+    pub(crate) fn find(storage: Arc<dyn Storage>) -> Result<Self> {
         let file = storage.name().to_owned();
         let size = storage.size();
         let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
@@ -204,12 +226,47 @@ impl Run {
             && BLOCK_BYTES.contains(&footer.block_bytes)
             && footer.block_bytes.is_power_of_two()
             && footer.block_bytes == block_bytes
-            && footer.blocks == footer.data_bytes.div_ceil(u64::from(footer.block_bytes));
+            && footer.blocks == footer.data_bytes.div_ceil(u64::from(footer.block_bytes))
+            && footer.index_bytes / ENTRY_FIXED_BYTES as u64 >= footer.blocks;
         if !fits {
             let detail = "the footer contradicts the header or the file's size".to_owned();
             return Err(corrupt(&file, at, detail));
         }
-        let mut reader = IndexReader::new(&footer);
+        Ok(ClosedRun { storage, footer })
+    }
+
+    /// The storage it lies on.
+    pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Totals.
+    pub(crate) fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// Reads the index and checks it. What the run holds is for the caller to reserve before.
+    ///
+    /// # Errors
+    /// As [`ClosedRun::find`].
+    pub(crate) fn open(self) -> Result<Run> {
+        self.load(None)
+    }
+
+    /// The same, what it holds reserved from `budget` before, and as long as it is open.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] too.
+    pub(crate) fn open_within(self, budget: &Budget) -> Result<Run> {
+        let memory = budget.reserve(self.footer.memory_bytes(), FENCES)?;
+        self.load(Some(memory))
+    }
+
+    fn load(self, memory: Option<Reservation>) -> Result<Run> {
+        let ClosedRun { storage, footer } = self;
+        let file = storage.name().to_owned();
+        let at = footer.index_offset + footer.index_bytes;
+        let mut reader = Some(IndexReader::new(&footer));
         let mut found = 0;
         let mut offset = footer.index_offset;
         while offset < at {
@@ -226,7 +283,18 @@ impl Run {
         }
         let malformed = || corrupt(&file, footer.index_offset, "malformed index".to_owned());
         let (spec, index) = reader.and_then(IndexReader::finish).ok_or_else(malformed)?;
-        Self::from_index(storage, footer, spec, index, None)
+        Run::from_index(storage, footer, spec, index, memory)
+    }
+}
+
+impl Run {
+    /// Opens the run on `storage`, checking header, footer and index. What it holds, about 30 bytes
+    /// and a key for each block, is reserved from no budget.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] with file, offset, found and expected; the storage's own.
+    pub fn open(storage: Arc<dyn Storage>) -> Result<Self> {
+        ClosedRun::find(storage)?.open()
     }
 
     /// A run with this index, which is held within `memory` when that is given.
@@ -250,15 +318,6 @@ impl Run {
             ));
         }
         Ok(Run { storage, footer, spec, crcs, places, fences, memory })
-    }
-
-    /// The same run, what it holds reserved from `budget` as long as it is open.
-    ///
-    /// # Errors
-    /// [`crate::Error::Memory`].
-    pub(crate) fn within(mut self, budget: &Budget) -> Result<Self> {
-        self.memory = Some(budget.reserve(self.memory_bytes(), FENCES)?);
-        Ok(self)
     }
 
     /// The storage it lies on.
@@ -295,14 +354,6 @@ impl Run {
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.footer.block_bytes)
-    }
-
-    /// Bytes of memory that the open run holds.
-    #[must_use]
-    pub fn memory_bytes(&self) -> u64 {
-        let fences = self.fences();
-        let keys = self.fences.keys.len();
-        index_bytes(self.footer.blocks, fences as u64, keys as u64, self.packed())
     }
 
     /// Bytes that it holds reserved itself.

@@ -120,7 +120,7 @@ pub fn sort_consuming(
     // The fences of what is sorted already come first: what they leave is planned with.
     let mut runs = Vec::new();
     for segment in &journal.runs {
-        runs.push(Arc::new(segment.open(folder, false)?.within(&options.budget)?));
+        runs.push(Arc::new(segment.find(folder, false)?.open_within(&options.budget)?));
     }
     let mut sorter = Sorter::prepare_from(as_inputs, options, &journal.header, sampled)?;
     sorter.runs = runs;

@@ -13,6 +13,8 @@ use storage::{Buffer, Completions, Operation, Storage};
 use super::distribute::refusal;
 use super::{SortOptions, Sorter, Strategy};
 use crate::distribute::DistributePlan;
+use crate::distribute::one_pass::OnePass;
+use crate::plan::sample_bytes;
 use crate::record::Format;
 use crate::run::Input;
 use crate::{Error, Result};
@@ -33,6 +35,12 @@ const SORT_BUCKETS: Cost = Cost { record_ns: 17.0, byte_ns: 0.29, match_ns: 0.0 
 /// `auto` distributes where that is likely to take at most this share of a merge's processor time:
 /// up to some 50 bytes a record. From 100 bytes on, where it takes six tenths or more, the disk bounds
 /// both and neither was faster (docs/benchmarks.md), and a merge also takes what varies in length.
+///
+/// A view is judged by the same two passes, the second being its reader's: made, and read once from
+/// end to end, it is the work of a file, and was measured as such. Who reads it more often gains by
+/// buckets with every reading; who reads little pieces at random loses, a bucket to be sorted where
+/// merging looks at a block or two of each run. Nobody can say beforehand which it will be, so that
+/// does not weigh here: [`Estimate::reader_processor_seconds`] and the documents tell.
 const WORTH_IT: f64 = 0.5;
 /// What a disk is measured with, in bytes.
 const PROBE_BYTES: u64 = 32 << 20;
@@ -57,6 +65,8 @@ pub struct Estimate {
     pub written_bytes: u64,
     /// Seconds of processor time, over all threads.
     pub processor_seconds: f64,
+    /// The same for whoever reads all of a view once, afterwards; 0 where the result is none.
+    pub reader_processor_seconds: f64,
     /// Seconds from start to end.
     pub seconds: f64,
 }
@@ -102,7 +112,9 @@ fn processor_seconds(sorter: &Sorter<'_>, total: u64) -> ((f64, f64), (f64, f64)
     let (records, bytes) = (total as f64 / sorter.sample.record_bytes, total as f64);
     let runs = total.div_ceil(sorter.plan.chunk_bytes.max(1));
     let of = |cost: Cost| cost.seconds(records, bytes, runs);
-    ((of(FORM_RUNS), of(MERGE_RUNS)), (of(PART), of(SORT_BUCKETS)))
+    // One run is copied: nothing is compared.
+    let merge_runs = if runs <= 1 { Cost { record_ns: 0.0, ..MERGE_RUNS } } else { MERGE_RUNS };
+    ((of(FORM_RUNS), of(merge_runs)), (of(PART), of(SORT_BUCKETS)))
 }
 
 /// Says what [`super::sort`] would do with `inputs`, and what that is likely to cost. Nothing is
@@ -126,14 +138,15 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let device = input_bytes as f64 * (1.0 / disk_read_rate + 1.0 / disk_write_rate) / disks;
     let (merge, distribute) = processor_seconds(&sorter, input_bytes);
     let one_pass = sorter.plan.chunks == 1 && !to_view;
-    let estimate = |(first, second): (f64, f64), pieces: u64, passes: u64| {
-        let (second, second_device) = if passes == 1 { (0.0, 0.0) } else { (second, device) };
+    let estimate = |(first, last): (f64, f64), pieces: u64, passes: u64, sampled_bytes: u64| {
+        let (second, second_device) = if passes == 1 { (0.0, 0.0) } else { (last, device) };
         Estimate {
             pieces,
             piece_bytes: input_bytes / pieces.max(1),
-            read_bytes: input_bytes * passes,
+            read_bytes: input_bytes * passes + sampled_bytes,
             written_bytes: input_bytes * passes,
             processor_seconds: first + second,
+            reader_processor_seconds: if to_view { last } else { 0.0 },
             seconds: (first / threads).max(device) + (second / threads).max(second_device),
         }
     };
@@ -164,9 +177,21 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
             ("merge", "records differ in length".to_owned())
         }
         Strategy::Auto if is_worth_distributing(&sorter) => {
-            ("distribute", "less work for the processors".to_owned())
+            let whose = if to_view { ", its reader's included" } else { "" };
+            ("distribute", format!("less work for the processors{whose}"))
         }
         Strategy::Auto => ("merge", "distributing would not save much".to_owned()),
+    };
+    let front = sample_bytes(&sorter.inputs);
+    let (order, sample) = (&options.order, sorter.sample);
+    // What fits into memory is parted while it is read, by places that are looked at before.
+    let sampled_at_once = match options.temp.first().map(|disk| disk.clock()) {
+        Some(clock) if !sorter.can_part_while_reading(&*clock) => 0,
+        _ => OnePass::sample_bytes(&sorter.inputs, order.format, sample, input_bytes),
+    };
+    let splitters = |plan: &DistributePlan| match options.strategy {
+        Strategy::Distribute { uniform: true } => 0,
+        _ => plan.sample_bytes(&sorter.inputs, order.format, sample),
     };
     Ok(Explanation {
         strategy,
@@ -175,11 +200,11 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         record_bytes: sorter.sample.record_bytes,
         disk_read_rate,
         disk_write_rate,
-        merge: estimate(merge, if one_pass { 1 } else { runs }, passes),
-        distribute: plan
-            .ok()
-            .filter(|_| can)
-            .map(|plan| estimate(distribute, plan.buckets, if to_view { 1 } else { 2 })),
+        merge: estimate(merge, if one_pass { 1 } else { runs }, passes, front + sampled_at_once),
+        distribute: plan.ok().filter(|_| can).map(|plan| {
+            let passes = if to_view { 1 } else { 2 };
+            estimate(distribute, plan.buckets, passes, front + splitters(&plan))
+        }),
     })
 }
 
@@ -234,7 +259,7 @@ impl fmt::Display for Explanation {
             self.disk_write_rate / 1e6
         )?;
         let mut row = |name: &str, what: &str, estimate: &Estimate| {
-            writeln!(
+            write!(
                 f,
                 "{name:<15} {} {what} of {:.1} MB, reads {:.2} GB, writes {:.2} GB, {:.1} s of processors, {:.1} s",
                 estimate.pieces,
@@ -243,7 +268,11 @@ impl fmt::Display for Explanation {
                 gb(estimate.written_bytes),
                 estimate.processor_seconds,
                 estimate.seconds,
-            )
+            )?;
+            match estimate.reader_processor_seconds {
+                0.0 => writeln!(f),
+                reader => writeln!(f, "; {reader:.1} s of processors to read it all"),
+            }
         };
         row(if self.strategy == "one pass" { "one pass" } else { "merge" }, "runs", &self.merge)?;
         match &self.distribute {

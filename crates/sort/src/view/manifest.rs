@@ -9,11 +9,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use storage::{Directory, StorageExt};
+use storage::{Directory, Storage, StorageExt};
 
 use crate::key::OrderSpec;
 use crate::run::Run;
-use crate::run::format::corrupt;
+use crate::run::format::{Footer, corrupt};
+use crate::run::reader::ClosedRun;
 use crate::{Error, Result};
 
 /// Name of the manifest in a view's folder.
@@ -88,23 +89,27 @@ impl Segment {
     /// The whole of a run that lies in the view's folder.
     #[must_use]
     pub fn of(run: &Run) -> Self {
+        Self::of_whole(&**run.storage(), run.footer())
+    }
+
+    fn of_whole(storage: &dyn Storage, footer: &Footer) -> Self {
         Segment {
-            run: run.storage().name().rsplit('/').next().unwrap_or_default().to_owned(),
-            bytes: run.data_bytes(),
-            records: run.records(),
-            index_crc: run.footer().index_crc,
+            run: storage.name().rsplit('/').next().unwrap_or_default().to_owned(),
+            bytes: footer.data_bytes,
+            records: footer.records,
+            index_crc: footer.index_crc,
             bucket: None,
         }
     }
 
-    /// Opens the run in `folder`, for reading only unless `writable`, and checks that it is this
-    /// one.
+    /// Finds the run in `folder`, for reading only unless `writable`, and checks that it is this
+    /// one. Its index is not read yet.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.
-    pub fn open(&self, folder: &Arc<dyn Directory>, writable: bool) -> Result<Run> {
-        let run = Run::open(folder.open(&self.run, writable)?)?;
-        if Segment::of(&run) == *self {
+    pub(crate) fn find(&self, folder: &Arc<dyn Directory>, writable: bool) -> Result<ClosedRun> {
+        let run = ClosedRun::find(folder.open(&self.run, writable)?)?;
+        if Self::of_whole(&**run.storage(), run.footer()) == *self {
             return Ok(run);
         }
         let detail = "this is not the run that the manifest names".to_owned();

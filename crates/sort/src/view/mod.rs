@@ -32,7 +32,8 @@ use crate::merge::stream::{Stream, StreamSize};
 use crate::merge::window::{Loading, Segments, WindowPlan};
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Run;
-use crate::run::format::corrupt;
+use crate::run::format::{Footer, corrupt};
+use crate::run::reader::ClosedRun;
 use crate::{Budget, Error, Result};
 
 /// The largest window, in bytes, of few runs: larger ones leave the caches before they are merged.
@@ -67,7 +68,8 @@ struct Scratch {
 }
 
 impl View {
-    /// Opens the view in `folder`: reads its manifest and the index of every run, checked.
+    /// Opens the view in `folder`: reads its manifest and the index of every run, checked, once what
+    /// they take is reserved.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]
@@ -96,55 +98,38 @@ impl View {
             let detail = format!("its order makes no sense: {e}");
             corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail)
         })?;
-        let mut runs = Vec::new();
+        let order = Arc::new(order);
+        let mut found = Vec::new();
         let mut buckets = None;
         if manifest.is_of_buckets() {
-            let order = Arc::new(order.clone());
+            let order = Arc::clone(&order);
             let opened = BucketView::open(folder, &manifest, order, writable, budget, threads);
             buckets = Some(opened?);
         } else {
-            runs = open_runs(folder, &manifest.buckets[0].segments, writable, threads)?;
+            let segments = manifest.buckets[0].segments.iter().collect();
+            found = on_all(threads, segments, |segment| segment.find(folder, writable))?;
         }
-        let view = Self::from_runs(
-            folder.name().to_owned(),
-            manifest,
-            runs,
-            order,
-            budget,
-            threads,
-            folder.clock(),
-        )?;
-        Ok(View { buckets, ..view })
-    }
-
-    pub(crate) fn from_runs(
-        name: String,
-        manifest: Manifest,
-        runs: Vec<Arc<Run>>,
-        order: Order,
-        budget: &Budget,
-        threads: usize,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self> {
-        let fence_bytes = runs.iter().map(|r| r.memory_bytes()).sum();
-        // Duplicates within the view are there to stay: only what makes a view removes them.
-        let order = Arc::new(order);
-        let segments = Segments { runs: runs.into(), order, unique: false, width: Arc::default() };
-        drop(budget.reserve(least_memory_bytes(&segments), "reading this view")?);
+        // What indexes take is known from the footers, and reserved before they are read.
+        let footers = found.iter().map(ClosedRun::footer);
+        drop(budget.reserve(least_memory_bytes(footers.clone()), "reading this view")?);
+        let fence_bytes = footers.map(Footer::memory_bytes).sum();
         let fences = budget.reserve(fence_bytes, "the fences of the view")?;
-        let room = budget.free_bytes().saturating_sub(random_bytes(&segments));
+        let runs = on_all(threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
+        // Duplicates within the view are there to stay: only what makes a view removes them.
+        let segments = Segments { runs, order, unique: false, width: Arc::default() };
+        let room = budget.free_bytes().saturating_sub(random_bytes(segments.footers()));
         let size = stream_size(&segments, budget, room, threads)?;
         let streams = (room / size.memory_bytes(&segments).max(1)) as usize;
         Ok(View {
-            name,
+            name: folder.name().to_owned(),
             manifest,
             segments,
             budget: budget.clone(),
             size,
-            clock,
+            clock: folder.clock(),
             readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
             spare: Mutex::new(None),
-            buckets: None,
+            buckets,
             _fences: fences,
         })
     }
@@ -328,7 +313,7 @@ impl View {
     /// Leaves memory for the next random read, since fresh memory costs a page fault every 4 KiB; no
     /// more than streams leave free.
     fn keep(&self, scratch: Scratch) {
-        if scratch.memory.bytes() <= random_bytes(&self.segments) {
+        if scratch.memory.bytes() <= random_bytes(self.segments.footers()) {
             *self.spare.lock().expect("nothing panics with it") = Some(scratch);
         }
     }
@@ -400,38 +385,41 @@ impl View {
     }
 }
 
-/// Opens the runs of a view: reading and checking their indexes is work for all threads.
-fn open_runs(
-    folder: &Arc<dyn Directory>,
-    segments: &[Segment],
-    writable: bool,
+/// Does `work` with the runs of a view, in order of the results, on so many threads: finding runs, and
+/// reading and checking their indexes, is work for all of them.
+fn on_all<T: Send, R: Send>(
     threads: usize,
-) -> Result<Vec<Arc<Run>>> {
-    let open = |segments: &[Segment]| -> Result<Vec<Arc<Run>>> {
-        segments.iter().map(|segment| Ok(Arc::new(segment.open(folder, writable)?))).collect()
-    };
-    let share = segments.len().div_ceil(threads.max(1)).max(1);
-    if share >= segments.len() {
-        return open(segments);
-    }
+    mut items: Vec<T>,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let work = &work;
+    let do_share = |share: Vec<T>| share.into_iter().map(work).collect::<Result<Vec<R>>>();
+    let share = items.len().div_ceil(threads.max(1)).max(1);
     std::thread::scope(|scope| {
-        let shares = segments.chunks(share).map(|share| scope.spawn(move || open(share)));
-        let shares: Vec<_> = shares.collect();
-        let opened = shares.into_iter().map(|share| share.join().expect("opening does not panic"));
-        Ok(opened.collect::<Result<Vec<_>>>()?.concat())
+        let mut others = Vec::new();
+        while items.len() > share {
+            let last = items.split_off((items.len() - 1) / share * share);
+            others.push(scope.spawn(move || do_share(last)));
+        }
+        let mut done = do_share(items)?;
+        for other in others.into_iter().rev() {
+            done.extend(other.join().expect("opening does not panic")?);
+        }
+        Ok(done)
     })
 }
 
-/// What stays free whatever streams hold: one read at random must be possible.
-fn random_bytes(segments: &Segments) -> u64 {
-    3 * least_window_bytes(segments) + 3 * RANDOM_BYTES as u64
+/// What stays free whatever streams of runs with these footers hold: one read at random must be
+/// possible.
+fn random_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
+    3 * least_window_bytes(runs) + 3 * RANDOM_BYTES as u64
 }
 
-/// The least memory in which a view of these runs can be read, in bytes.
-pub(crate) fn least_memory_bytes(segments: &Segments) -> u64 {
-    let fences: u64 = segments.runs.iter().map(|run| run.memory_bytes()).sum();
-    let least = StreamSize { window_bytes: least_window_bytes(segments), threads: 1 };
-    fences + random_bytes(segments) + least.memory_bytes(segments)
+/// The least memory in which a view of runs with these footers can be read, in bytes.
+pub(crate) fn least_memory_bytes<'a>(runs: impl Iterator<Item = &'a Footer> + Clone) -> u64 {
+    let fences: u64 = runs.clone().map(Footer::memory_bytes).sum();
+    let least = StreamSize { window_bytes: least_window_bytes(runs.clone()), threads: 1 };
+    fences + random_bytes(runs.clone()) + least.memory_bytes_of(runs)
 }
 
 /// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
@@ -441,7 +429,7 @@ pub(crate) fn stream_size(
     room: u64,
     threads: usize,
 ) -> Result<StreamSize> {
-    let least = least_window_bytes(segments);
+    let least = least_window_bytes(segments.footers());
     let biggest = segments.data_bytes().next_multiple_of(4096) + least;
     let mut threads = threads.max(1);
     loop {
@@ -471,9 +459,10 @@ pub(crate) fn stream_size(
     }
 }
 
-/// The least window that makes progress: each run's edges, and as much again.
-pub(crate) fn least_window_bytes(segments: &Segments) -> u64 {
-    segments.runs.iter().map(|run| 4 * run.block_bytes()).sum::<u64>().max(4096)
+/// The least window of runs with these footers that makes progress: each run's edges, and as much
+/// again.
+fn least_window_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
+    runs.map(|run| 4 * u64::from(run.block_bytes)).sum::<u64>().max(4096)
 }
 
 /// Where the ordered bytes of a view come from.

@@ -24,7 +24,7 @@ pub struct Plan {
 pub struct Took {
     pub seconds: f64,
     pub processor_seconds: f64,
-    /// Bytes of inputs, runs or buckets, and output.
+    /// Bytes of inputs, samples of them, runs or buckets, and output.
     pub read_bytes: u64,
     pub written_bytes: u64,
 }

@@ -40,6 +40,7 @@ fn report(name: &str) -> Report {
                 read_bytes: 4_000_000_000,
                 written_bytes: 0,
                 processor_seconds: 8.0,
+                reader_processor_seconds: 0.0,
                 seconds: 4.0,
             },
             distribute: None,

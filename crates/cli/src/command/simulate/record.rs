@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
-use crate::signals::Cancel;
+use crate::signals::{CANCELLED, Cancel};
 
 /// Writes a trace of something else.
 pub fn run(config: &SimulateRecord, cancel: &Cancel) -> Result<(), Failure> {
@@ -37,7 +37,7 @@ fn convert(
     let on_input = |error: TraceError| Failure::from(format!("{input}: {error}"));
     let reader = BufReader::with_capacity(1 << 16, input.open(cancel)?);
     let mut trace = trace::read(reader, &reading.options).map_err(on_input)?;
-    let mut output = Output::open(path)?;
+    let mut output = Output::open(path, cancel)?;
     let mut write = || -> io::Result<Result<(), TraceError>> {
         let mut writer = Writer::new(BufWriter::new(&mut output))?;
         writer.comment(&format!("of {input}, {}", trace.format().name()))?;
@@ -47,7 +47,7 @@ fn convert(
                 Err(error) => return Ok(Err(error)),
             }
             if cancel.is_set() {
-                return Ok(Err(io::Error::from(crate::input::CANCELLED).into()));
+                return Ok(Err(io::Error::from(CANCELLED).into()));
             }
         }
         writer.finish()?;
@@ -57,12 +57,8 @@ fn convert(
         Ok(Ok(())) => output.finish(),
         Ok(Err(_)) if cancel.is_set() => Err(Failure::Cancelled),
         Ok(Err(error)) => Err(on_input(error)),
-        Err(error) => Err(on_output(path, &error)),
+        Err(error) => Err(Failure::named(&error)),
     }
-}
-
-fn on_output(path: Option<&Path>, error: &io::Error) -> Failure {
-    path.map_or_else(|| Failure::on_stdout(error), |path| Failure::on(path, error))
 }
 
 /// Sorts for real, with every request to a storage noted.
@@ -73,7 +69,7 @@ fn sorted(
     path: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let mut output = Output::open(path)?;
+    let mut output = Output::open(path, cancel)?;
     let recorder = Recorder::new(Arc::new(RealClock::new()));
     let opened: Result<Vec<_>, Failure> = inputs
         .iter()
@@ -115,6 +111,6 @@ fn sorted(
         }
         writer.finish()?.flush()
     };
-    write(&mut output).map_err(|error| on_output(path, &error))?;
+    write(&mut output).map_err(|error| Failure::named(&error))?;
     output.finish()
 }

@@ -16,8 +16,8 @@ use device::workload::{
 use super::{Model, data, page, print, table};
 use crate::config::{Load, Reading, ReportForm, SimulateRun};
 use crate::failure::Failure;
-use crate::input::{CANCELLED, Input};
-use crate::signals::Cancel;
+use crate::input::Input;
+use crate::signals::{CANCELLED, Cancel};
 
 /// All that is known of a run.
 pub struct Run {

@@ -22,10 +22,10 @@ use super::super::report::page::text;
 use super::{Model, data, print, table};
 use crate::config::SimulateSort;
 use crate::failure::Failure;
-use crate::input::{CANCELLED, Input};
+use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
-use crate::signals::Cancel;
+use crate::signals::{CANCELLED, Cancel};
 
 /// Bytes of one copy in or out.
 const PIECE: usize = 1 << 20;
@@ -113,7 +113,7 @@ fn copy_in(
 }
 
 fn copy_out(output: &dyn Storage, path: &std::path::Path, cancel: &Cancel) -> Result<(), Failure> {
-    let mut file = Output::open(Some(path))?;
+    let mut file = Output::open(Some(path), cancel)?;
     let mut reader = StorageReader { storage: output, offset: 0 };
     let mut piece = vec![0; PIECE];
     loop {
@@ -124,7 +124,7 @@ fn copy_out(output: &dyn Storage, path: &std::path::Path, cancel: &Cancel) -> Re
         if cancel.is_set() {
             return Err(Failure::Cancelled);
         }
-        file.write_all(&piece[..read]).map_err(|error| Failure::on(path, &error))?;
+        file.write_all(&piece[..read]).map_err(|error| Failure::named(&error))?;
     }
 }
 

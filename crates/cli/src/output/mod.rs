@@ -1,10 +1,11 @@
 //! Where results go: a file that appears complete or not at all, a device or pipe, or standard
 //! output.
 
+mod stream;
+
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,39 +14,40 @@ use storage::file::{self, FileOptions, FileStorage};
 use storage::{Buffer, Completions, Operation, Storage};
 
 use crate::failure::Failure;
-
-/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
-/// other.
-const PIPE_BYTES: libc::c_int = 1 << 20;
+use crate::signals::{CANCELLED, Cancel};
+use stream::Stream;
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
 pub struct Output(Target);
 
 enum Target {
-    Stdout(File),
+    Stdout(Stream),
     /// A device or a named pipe, written as it stands.
-    Special(File, PathBuf),
+    Special(Stream, PathBuf),
     New(NewFile),
 }
 
 impl Output {
-    /// Opens `path`; `None` and `-` are standard output.
+    /// Opens `path`; `None` and `-` are standard output. Writes that wait for a reader end with
+    /// `cancel`.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    pub fn open(path: Option<&Path>, cancel: &Cancel) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            return Self::stdout();
+            let stream = Stream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
+            return Ok(Output(Target::Stdout(stream)));
         };
         let special = fs::metadata(path).is_ok_and(|found| {
             let kind = found.file_type();
             kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
         });
         if special {
-            let file =
-                OpenOptions::new().write(true).open(path).map_err(|e| Failure::on(path, &e))?;
-            widen(&file);
-            return Ok(Output(Target::Special(file, path.to_owned())));
+            let stream = Stream::open(path, cancel).map_err(|error| match error.kind() {
+                CANCELLED => Failure::Cancelled,
+                _ => Failure::on(path, &error),
+            })?;
+            return Ok(Output(Target::Special(stream, path.to_owned())));
         }
         if path.is_dir() {
             return Err(Failure::Error(format!(
@@ -55,13 +57,6 @@ impl Output {
         }
         let file = NewFile::create(path).map_err(|e| Failure::named(&e))?;
         Ok(Output(Target::New(file)))
-    }
-
-    fn stdout() -> Result<Self, Failure> {
-        let own = io::stdout().as_fd().try_clone_to_owned().map_err(|e| Failure::on_stdout(&e))?;
-        let file = File::from(own);
-        widen(&file);
-        Ok(Output(Target::Stdout(file)))
     }
 
     /// The new file, to be written in another way than by [`Write`]; none where there is no file.
@@ -92,8 +87,10 @@ impl Write for Output {
             kind => io::Error::new(kind, format!("{name}: {error}")),
         };
         match &mut self.0 {
-            Target::Stdout(file) => file.write(bytes).map_err(|e| named(&"standard output", e)),
-            Target::Special(file, path) => file.write(bytes).map_err(|e| named(&path.display(), e)),
+            Target::Stdout(stream) => stream.write(bytes).map_err(|e| named(&"standard output", e)),
+            Target::Special(stream, path) => {
+                stream.write(bytes).map_err(|e| named(&path.display(), e))
+            }
             Target::New(file) => file.write(bytes),
         }
     }
@@ -187,12 +184,6 @@ impl Write for NewFile {
     }
 }
 
-/// Asks for a wide pipe; anything else, and a refusal, is left as it is.
-fn widen(file: &File) {
-    // SAFETY: a call on an open descriptor that touches no memory.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,7 +195,7 @@ mod tests {
         let bytes: Vec<u8> =
             (0..20 * NewFile::PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
         for len in [0, 1, NewFile::PIECE_BYTES, NewFile::PIECE_BYTES + 1, bytes.len() - 3] {
-            let mut output = Output::open(Some(&path)).expect("writable");
+            let mut output = Output::open(Some(&path), &Cancel::default()).expect("writable");
             for piece in bytes[..len].chunks(777_777) {
                 output.write_all(piece).expect("written");
             }
@@ -218,7 +209,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("file");
         fs::write(&path, "old").expect("written");
-        let mut output = Output::open(Some(&path)).expect("writable");
+        let mut output = Output::open(Some(&path), &Cancel::default()).expect("writable");
         output.write_all(&[1; 5 << 20]).expect("written");
         drop(output);
         assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1);

@@ -1,4 +1,5 @@
-//! The socket in the file system: made private, removed at the end, never taken from a live process.
+//! A socket in the file system, on which a process serves others: made private, removed at the end,
+//! never taken from a live process.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -10,7 +11,7 @@ use std::sync::Mutex;
 
 /// A socket that is listened on, until it is closed or dropped.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub struct Socket {
     listener: UnixListener,
     path: PathBuf,
     /// Device and inode of its file, until that is removed.
@@ -18,18 +19,19 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Listens at `path`, which gets this mode. A file that a dead process left there is replaced.
+    /// Listens at `path`, whose file gets this mode (as of `chmod`) before anybody can connect. A file
+    /// that a dead process left there is replaced.
     ///
     /// # Errors
-    /// What is in the way, as a sentence without the path.
-    pub(super) fn bind(path: &Path, mode: u32) -> Result<Self, String> {
+    /// What is in the way and what to do about it, as a sentence that lacks the path.
+    pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
         let folder = File::open(folder).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => "its folder does not exist; make it first".into(),
-            _ => e.to_string(),
+            io::ErrorKind::NotFound => told(e.kind(), "its folder does not exist; make it first"),
+            _ => e,
         })?;
         // Two processes that start at once must not both find nobody listening. Where folders cannot
         // be locked, one of them may lose its socket to the other.
@@ -42,23 +44,26 @@ impl Socket {
         // SAFETY: as above.
         unsafe { libc::umask(mask) };
         let listener = bound.map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidInput => "a socket's path has at most 107 bytes".into(),
-            _ => e.to_string(),
+            io::ErrorKind::InvalidInput => told(e.kind(), "a socket's path has at most 107 bytes"),
+            _ => e,
         })?;
         let socket =
             Socket { listener, path: path.to_path_buf(), file: Mutex::new(identity(path)) };
-        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|e| e.to_string())?;
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
         Ok(socket)
     }
 
     /// Waits for the next client.
-    pub(super) fn accept(&self) -> io::Result<UnixStream> {
+    ///
+    /// # Errors
+    /// The system's; any once it is closed.
+    pub fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.listener.accept()?.0)
     }
 
     /// Makes [`Socket::accept`] fail, now and from now on, and removes the file if it is still this
     /// one's.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         // SAFETY: a system call on a descriptor that is open as long as `self`.
         unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
         let file = self.file.lock().expect("no holder panics").take();
@@ -75,21 +80,28 @@ impl Drop for Socket {
 }
 
 /// Removes what a dead process left at `path`.
-fn clear(path: &Path) -> Result<(), String> {
+fn clear(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_socket() => {
-            Err("is there already and is no socket; name another path".into())
+            let why = "is there already and is no socket; name another path";
+            Err(told(io::ErrorKind::AlreadyExists, why))
         }
         Ok(_) => match UnixStream::connect(path) {
-            Ok(_) => Err("a process listens there already; stop it or name another path".into()),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                fs::remove_file(path).map_err(|e| format!("left by a dead process: {e}"))
+            Ok(_) => {
+                let why = "a process listens there already; stop it or name another path";
+                Err(told(io::ErrorKind::AddrInUse, why))
             }
-            Err(e) => Err(e.to_string()),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
+                .map_err(|e| io::Error::new(e.kind(), format!("left by a dead process: {e}"))),
+            Err(e) => Err(e),
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(e.to_string()),
+        Err(e) => Err(e),
     }
+}
+
+fn told(kind: io::ErrorKind, why: &str) -> io::Error {
+    io::Error::new(kind, why)
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
@@ -109,7 +121,7 @@ mod tests {
             let socket = Socket::bind(&path, mode).expect("bound");
             let found = fs::symlink_metadata(&path).expect("there").mode();
             assert_eq!(found & 0o7777, mode);
-            let second = Socket::bind(&path, mode).expect_err("taken");
+            let second = Socket::bind(&path, mode).expect_err("taken").to_string();
             assert!(second.starts_with("a process listens there already"), "{second}");
             drop(socket);
             assert!(!path.exists());
@@ -126,12 +138,13 @@ mod tests {
         fs::remove_file(&path).expect("removed");
         fs::write(&path, "precious").expect("written");
         drop(replaced);
-        let refused = Socket::bind(&path, 0o600).expect_err("a file");
+        let refused = Socket::bind(&path, 0o600).expect_err("a file").to_string();
         assert!(refused.contains("is no socket"), "{refused}");
         assert_eq!(fs::read(&path).expect("kept"), b"precious");
-        let refused = Socket::bind(&folder.path().join("no/s"), 0o600).expect_err("no folder");
+        let refused =
+            Socket::bind(&folder.path().join("no/s"), 0o600).expect_err("no folder").to_string();
         assert!(refused.contains("its folder does not exist"), "{refused}");
         let long = Socket::bind(&folder.path().join("x".repeat(120)), 0o600);
-        assert!(long.expect_err("too long").contains("107 bytes"));
+        assert!(long.expect_err("too long").to_string().contains("107 bytes"));
     }
 }

@@ -1,0 +1,112 @@
+//! Output that may have no room: a pipe, a socket, a terminal. Nobody may ever read what it holds,
+//! so a write waits for room only as long as it is still wanted.
+//!
+//! ```text
+//!   write ──► room, or the end asked for? ──► a write that never waits ──► how much went
+//!             poll, looking at the flag       what fits: O_NONBLOCK, or PIPE_BUF bytes
+//! ```
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::signals::Cancel;
+
+/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
+/// other.
+const PIPE_BYTES: libc::c_int = 1 << 20;
+/// How often a named pipe that nobody has opened is tried.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// An output whose writes fail once nobody wants them any more.
+pub struct Stream {
+    file: File,
+    /// A write of more may wait for room although there is some.
+    write_bytes_max: usize,
+    cancel: Cancel,
+}
+
+impl Stream {
+    /// Standard output, until `cancel`.
+    ///
+    /// # Errors
+    /// When it is closed.
+    pub fn stdout(cancel: &Cancel) -> io::Result<Self> {
+        Self::shared(File::from(io::stdout().as_fd().try_clone_to_owned()?), cancel)
+    }
+
+    /// The device or named pipe at `path`, until `cancel`. Waits for somebody to open the other end
+    /// of a pipe.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn open(path: &Path, cancel: &Cancel) -> io::Result<Self> {
+        if !path.metadata()?.file_type().is_fifo() {
+            return Self::shared(OpenOptions::new().write(true).open(path)?, cancel);
+        }
+        loop {
+            cancel.check()?;
+            match without_waiting(path) {
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                    std::thread::sleep(RETRY);
+                }
+                opened => return Ok(Self::new(opened?, usize::MAX, cancel)),
+            }
+        }
+    }
+
+    /// A file that others may have open, too. Its flags are theirs as well, so O_NONBLOCK goes to a
+    /// second opening of what it leads to.
+    fn shared(file: File, cancel: &Cancel) -> io::Result<Self> {
+        if !may_be_full(&file.metadata()?, &file) {
+            return Ok(Self::new(file, usize::MAX, cancel));
+        }
+        let reopened = without_waiting(format!("/proc/self/fd/{}", file.as_raw_fd()).as_ref());
+        Ok(match reopened {
+            Ok(own) => Self::new(own, usize::MAX, cancel),
+            // A socket, another user's pipe, no /proc: where `poll` finds room, there is some for so
+            // much.
+            Err(_) => Self::new(file, libc::PIPE_BUF, cancel),
+        })
+    }
+
+    fn new(file: File, write_bytes_max: usize, cancel: &Cancel) -> Self {
+        // Anything but a pipe, and a refusal, is left as it is.
+        // SAFETY: a call on an open descriptor that touches no memory.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+        Stream { file, write_bytes_max, cancel: cancel.clone() }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(self.write_bytes_max)];
+        loop {
+            self.cancel.wait_for(&self.file, libc::POLLOUT)?;
+            match self.file.write(bytes) {
+                // Another writer took the room.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a write may have to wait for a reader. Files and other devices take what they are given:
+/// some of them in records as long as the write.
+fn may_be_full(metadata: &Metadata, file: &File) -> bool {
+    let kind = metadata.file_type();
+    kind.is_fifo() || kind.is_socket() || file.is_terminal()
+}
+
+fn without_waiting(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    OpenOptions::new().write(true).custom_flags(flags).open(path)
+}

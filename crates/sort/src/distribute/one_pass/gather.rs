@@ -1,0 +1,254 @@
+//! Parted tags become the output: each worker sorts the tags of a bucket and copies its records into
+//! pieces, some of which neighbouring buckets share.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use storage::Buffer;
+
+use super::chains::Bucket;
+use crate::activity::Team;
+use crate::key::Order;
+use crate::run::form::{ChunkView, Gather, Place as PlacePiece, SortMemory};
+use crate::run::format::PIECE_BYTES;
+use crate::run::input::Chunk;
+use crate::run::tag::{Tag, sort_tagged};
+use crate::run::word::Alphabet;
+use crate::run::writer::{Piece, WriteBehind};
+use crate::{Error, Result};
+
+/// All records of the inputs, parted.
+pub(crate) struct Parted<'a> {
+    pub(super) order: &'a Order,
+    pub(super) alphabet: Option<Alphabet>,
+    pub(super) buckets: Vec<Bucket>,
+    pub(super) records: u64,
+    pub(super) bytes: u64,
+}
+
+impl Parted<'_> {
+    /// With the chunk that the records lie in, and the memory that holds the tags.
+    pub(crate) fn of<'c>(
+        &'c self,
+        chunk: &'c Chunk,
+        memory: &'c mut SortMemory,
+    ) -> PartedChunk<'c> {
+        let (pool, scratch, keys) = memory.parts();
+        let view = ChunkView {
+            bytes: chunk.bytes(),
+            keys,
+            order: self.order,
+            alphabet: self.alphabet.as_ref(),
+        };
+        PartedChunk { parted: self, view, pool, scratch }
+    }
+}
+
+/// Parted records that can be gathered in order.
+pub(crate) struct PartedChunk<'c> {
+    parted: &'c Parted<'c>,
+    view: ChunkView<'c>,
+    pool: &'c [Tag],
+    scratch: &'c mut [Tag],
+}
+
+impl Gather for PartedChunk<'_> {
+    fn records(&self) -> u64 {
+        self.parted.records
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parted.bytes
+    }
+
+    fn gather(
+        &mut self,
+        block_bytes: u32,
+        fences: bool,
+        behinds: &mut [WriteBehind],
+        place: &PlacePiece<'_>,
+    ) -> Result<()> {
+        let PartedChunk { parted, view, pool, scratch } = self;
+        let gathering = Gathering {
+            parted,
+            view: *view,
+            pool,
+            block_bytes,
+            fences,
+            next: AtomicUsize::new(0),
+            seams: Mutex::new(Seams {
+                parked: HashMap::new(),
+                spare: (0..seams_max(behinds.len())).map(|_| Buffer::new(PIECE_BYTES)).collect(),
+            }),
+            place,
+        };
+        let area = scratch.len() / behinds.len();
+        let (first, others) = behinds.split_first_mut().expect("at least one");
+        let mut areas = scratch.chunks_exact_mut(area);
+        let own = areas.next().expect("one a thread");
+        let gathering = &gathering;
+        let team = &Team::here();
+        std::thread::scope(|scope| {
+            let start = |(behind, area)| {
+                scope.spawn(move || {
+                    let _member = team.join();
+                    gathering.work(behind, area)
+                })
+            };
+            let workers: Vec<_> = others.iter_mut().zip(areas).map(start).collect();
+            let mut result = gathering.work(first, own);
+            for worker in workers {
+                let one = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                // That others gave up is no reason.
+                if matches!(result, Ok(()) | Err(Error::Cancelled)) && one.is_err() {
+                    result = one;
+                }
+            }
+            result
+        })
+    }
+}
+
+/// Pieces that several buckets lie in, at most at once: two for each bucket that is being gathered, and
+/// the one behind the last of them.
+pub(super) fn seams_max(threads: usize) -> usize {
+    2 * threads + 1
+}
+
+/// Pieces of which some buckets have filled their parts.
+struct Seams {
+    /// By number, with the bytes that are there.
+    parked: HashMap<u64, (Piece, usize)>,
+    spare: Vec<Buffer>,
+}
+
+struct Gathering<'g> {
+    parted: &'g Parted<'g>,
+    view: ChunkView<'g>,
+    pool: &'g [Tag],
+    block_bytes: u32,
+    fences: bool,
+    /// The bucket that is sorted next.
+    next: AtomicUsize,
+    seams: Mutex<Seams>,
+    place: &'g PlacePiece<'g>,
+}
+
+/// Where a bucket's output stands.
+struct Cursor {
+    at: u64,
+    record: u64,
+    /// The piece being filled, and from where on.
+    piece: Option<(Piece, usize)>,
+}
+
+impl Gathering<'_> {
+    fn work(&self, behind: &mut WriteBehind, area: &mut [Tag]) -> Result<()> {
+        let half = area.len() / 2;
+        let (tags, scratch) = area.split_at_mut(half);
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(bucket) = self.parted.buckets.get(number) else { return Ok(()) };
+            let done = self.bucket(bucket, tags, &mut scratch[..half], behind);
+            if done.is_err() {
+                self.next.store(self.parted.buckets.len(), Ordering::Relaxed);
+                return done;
+            }
+        }
+    }
+
+    fn bucket(
+        &self,
+        bucket: &Bucket,
+        tags: &mut [Tag],
+        scratch: &mut [Tag],
+        behind: &mut WriteBehind,
+    ) -> Result<()> {
+        let mut cursor = Cursor { at: bucket.start, record: bucket.first_record, piece: None };
+        let mut taken = vec![0; bucket.chains.len()];
+        loop {
+            let count = bucket.copy(&mut taken, &self.view, self.pool, tags);
+            if count == 0 {
+                break;
+            }
+            let tags = &mut tags[..count];
+            if !bucket.one_key {
+                sort_tagged(tags, &mut scratch[..count], &self.view, 1);
+            }
+            self.fill(tags, &mut cursor, behind)?;
+        }
+        match cursor.piece.take() {
+            Some((piece, from)) => self.finish(cursor.at - 1, piece, from, behind),
+            None => Ok(()),
+        }
+    }
+
+    /// Copies the records of `tags` into pieces.
+    fn fill(&self, tags: &[Tag], cursor: &mut Cursor, behind: &mut WriteBehind) -> Result<()> {
+        for (i, tag) in tags.iter().enumerate() {
+            self.view.prefetch_records(tags, i);
+            let record = self.view.record(*tag);
+            let mut rest = record;
+            while !rest.is_empty() {
+                let (piece, _) = match &mut cursor.piece {
+                    Some(piece) => piece,
+                    none => {
+                        let from = (cursor.at % PIECE_BYTES as u64) as usize;
+                        let buffer = behind.buffer()?;
+                        none.insert((Piece::beginning_at(buffer, self.block_bytes, from), from))
+                    }
+                };
+                if self.fences && rest.len() == record.len() {
+                    let number = cursor.record;
+                    piece.begin_record(number, |key| self.view.order.encode_full(record, key));
+                }
+                let n = piece.fill(rest);
+                rest = &rest[n..];
+                cursor.at += n as u64;
+                if piece.space() == 0 {
+                    let (piece, from) = cursor.piece.take().expect("being filled");
+                    self.finish(cursor.at - 1, piece, from, behind)?;
+                }
+            }
+            cursor.record += 1;
+        }
+        Ok(())
+    }
+
+    /// Places a piece, in which the output's byte `within` lies, if it is whole from `from` on with what
+    /// other buckets have put there.
+    fn finish(
+        &self,
+        within: u64,
+        piece: Piece,
+        from: usize,
+        behind: &mut WriteBehind,
+    ) -> Result<()> {
+        let number = within / PIECE_BYTES as u64;
+        let whole = (self.parted.bytes - number * PIECE_BYTES as u64).min(PIECE_BYTES as u64);
+        let part = from..piece.filled();
+        if part.len() as u64 == whole {
+            return (self.place)(number, piece, behind);
+        }
+        let mut seams = self.seams.lock().expect("no panic here");
+        let Seams { parked, spare } = &mut *seams;
+        let Some((other, there)) = parked.get_mut(&number) else {
+            parked.insert(number, (piece, part.len()));
+            // As many buffers as before.
+            behind.put_back(spare.pop().unwrap_or_else(|| Buffer::new(PIECE_BYTES)));
+            return Ok(());
+        };
+        *there += part.len();
+        let complete = *there as u64 == whole;
+        let buffer = other.join(piece, part);
+        if !complete {
+            behind.put_back(buffer);
+            return Ok(());
+        }
+        spare.push(buffer);
+        let (piece, _) = parked.remove(&number).expect("just found");
+        drop(seams);
+        (self.place)(number, piece, behind)
+    }
+}

@@ -1,0 +1,321 @@
+//! One pass: records that all fit into memory, whose tags are parted by key range while the records
+//! are being read, so that the first of them can be written as soon as the last one has come.
+//!
+//! ```text
+//!   reader ─┬─ before a read: memory is backed ──► workers (whoever has nothing to part)
+//!           └─ spans as they arrive ─────────────► workers: tag, bucket ──► blocks of tags, a chain a bucket
+//!                                                                                │ all is read
+//!   output ◄── pieces ◄── gather ◄── sort a bucket's tags ◄── workers, bucket after bucket
+//! ```
+//!
+//! Reading all, then sorting all, then writing all keeps either the disk or the cores waiting. Here
+//! tags are made and parted, and memory is backed (a system that hands out zeroed pages takes as long
+//! for that as a disk for reading into them), beside the reads; a bucket's tags, some tens of
+//! thousands, are sorted in a cache right before they are gathered, beside the writes.
+//!
+//! Records stay where they were read, tags take 16 bytes each and no scratch of that size. A chain
+//! holds the tags that one worker made, in input order, in blocks of [`BLOCK_TAGS`].
+//!
+//! Where it does not suit, because places to sample cannot be found, because tags are more than the
+//! sample said, or because one bucket is too large for the memory to sort it in, [`OnePass::read`]
+//! says so, and the chunk is sorted as any other.
+
+mod chains;
+mod gather;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::sync::atomic::Ordering;
+
+use chains::{BLOCK_TAGS, Bucket, Chain, Open, Room};
+use gather::{Parted, seams_max};
+use work::{Alarm, Feed, Span, Task, Work};
+
+use super::partition::{Partition, SampleKey};
+use super::sampling::{Places, RECORDS_A_PLACE, records_at};
+use crate::activity::{self, Activity};
+use crate::key::{Order, Place};
+use crate::plan::Sample;
+use crate::record::{Format, Framing, with_framing};
+use crate::run::Input;
+use crate::run::form::{SortMemory, put_key};
+use crate::run::format::PIECE_BYTES;
+use crate::run::input::{Chunk, ChunkReader};
+use crate::run::tag::{Tag, word_at};
+use crate::run::word::{Alphabet, LEARN_BYTES};
+use crate::{Progress, Result};
+
+/// Tags that a bucket is to have: 512 KiB, and as much to sort them in.
+const BUCKET_TAGS: u64 = 32 << 10;
+/// Bytes of records that a bucket is to have where those are long.
+const BUCKET_BYTES: u64 = 4 << 20;
+/// Most buckets: a cache line of each is being written.
+const BUCKETS_MAX: u64 = 2048;
+/// Less data than this is not worth a sample.
+const TOTAL_BYTES_MIN: u64 = 16 << 20;
+/// Places looked at for each bucket.
+const PLACES_A_BUCKET: u64 = 2;
+
+/// How many buckets suit so much data; none where it is not worth it.
+fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
+    let records = (total_bytes as f64 / sample.record_bytes) as u64;
+    let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
+    (total_bytes >= TOTAL_BYTES_MIN).then_some(buckets)
+}
+
+/// Where keys are looked for to choose so many buckets by.
+fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<Places> {
+    Places::new(inputs, format, sample.record_bytes, PLACES_A_BUCKET * buckets)
+}
+
+/// How tags are parted.
+pub(crate) struct OnePass<'a> {
+    order: &'a Order,
+    threads: usize,
+    partition: Partition,
+    alphabet: Option<Alphabet>,
+}
+
+impl<'a> OnePass<'a> {
+    /// For `inputs` of `total_bytes`; `None` where it is not worth it, or keys at random places cannot
+    /// be found.
+    ///
+    /// # Errors
+    /// The storage's own.
+    pub(crate) fn plan(
+        inputs: &[Input],
+        order: &'a Order,
+        sample: Sample,
+        total_bytes: u64,
+        threads: usize,
+    ) -> Result<Option<Self>> {
+        match buckets(sample, total_bytes) {
+            Some(buckets) => Self::with_buckets(inputs, order, sample, buckets, threads),
+            None => Ok(None),
+        }
+    }
+
+    /// Bytes that [`OnePass::plan`] reads of `inputs`.
+    pub(crate) fn sample_bytes(
+        inputs: &[Input],
+        format: Format,
+        sample: Sample,
+        total_bytes: u64,
+    ) -> u64 {
+        let buckets = buckets(sample, total_bytes);
+        let places = buckets.and_then(|buckets| places(inputs, format, sample, buckets));
+        places.map_or(0, Places::bytes)
+    }
+
+    fn with_buckets(
+        inputs: &[Input],
+        order: &'a Order,
+        sample: Sample,
+        buckets: u64,
+        threads: usize,
+    ) -> Result<Option<Self>> {
+        let descending = order.direct().is_some_and(|key| key.descending);
+        // Full keys, which order records, and the keys that words are made of.
+        let (mut full, mut plain) = (Vec::new(), Vec::new());
+        let Some(places) = places(inputs, order.format(), sample, buckets) else {
+            return Ok(None);
+        };
+        records_at(places, inputs, order.format(), |mut bytes| {
+            let mut held = 0;
+            for _ in 0..RECORDS_A_PLACE {
+                let Some(len) = order.format().record_len(bytes) else { break };
+                let (record, rest) = bytes.split_at(len);
+                let mut key = Vec::new();
+                match order.direct() {
+                    Some(direct) => key.extend_from_slice(direct.place.of(record)),
+                    None => order.encode(record, &mut key),
+                }
+                key.truncate(LEARN_BYTES);
+                let mut all = Vec::new();
+                order.encode_full(record, &mut all);
+                held += key.len() + all.len() + 2 * size_of::<SampleKey>();
+                plain.push(key);
+                full.push(all);
+                bytes = rest;
+            }
+            held
+        })?;
+        let keys: Vec<&[u8]> = plain.iter().map(|key| &key[..]).collect();
+        let short = |place| matches!(place, Place::Range { len, .. } if len <= 8);
+        let alphabet = match order.direct() {
+            Some(direct) if short(direct.place) => None,
+            _ => Alphabet::learn(&keys),
+        };
+        let flip = if descending { u64::MAX } else { 0 };
+        let keys = full.into_iter().zip(&plain);
+        let mut keys: Vec<SampleKey> = keys
+            .map(|(key, plain)| SampleKey {
+                key,
+                prefix: word_at(alphabet.as_ref(), plain, 0) ^ flip,
+            })
+            .collect();
+        let partition = Partition::choose(&mut keys, buckets as usize);
+        Ok(Some(OnePass { order, threads, partition, alphabet }))
+    }
+
+    /// Bytes of memory that it takes beside that of the chunk and of [`SortMemory`].
+    pub(crate) fn memory_bytes(&self, memory: &mut SortMemory) -> u64 {
+        // Vectors of block numbers grow by doubling.
+        let lists = memory.parts().0.len() / BLOCK_TAGS * 2 * size_of::<u32>();
+        let chains = self.threads * self.partition.buckets() * (size_of::<Open<'_>>() + 64);
+        (lists + chains + seams_max(self.threads) * PIECE_BYTES) as u64
+            + self.partition.memory_bytes()
+    }
+
+    /// Fills `chunk`, of which a fill reads `read_bytes`, and parts its tags. `None` when the chunk,
+    /// though filled, has to be sorted otherwise, or is not the last.
+    ///
+    /// # Errors
+    /// As [`ChunkReader::fill`].
+    pub(crate) fn read(
+        self,
+        reader: &mut ChunkReader,
+        chunk: &mut Chunk,
+        read_bytes: usize,
+        memory: &mut SortMemory,
+        progress: &dyn Progress,
+    ) -> Result<Option<Parted<'a>>> {
+        let (pool, scratch, keys) = memory.parts();
+        let sorted_at_once = scratch.len() / self.threads / 2;
+        let room = Room::new(pool, &mut keys[..]);
+        let (backing, reads) = chunk.backing(read_bytes);
+        let work = Work::new(backing, reads);
+        let here = Activity::here();
+        let (filled, workers) = std::thread::scope(|scope| {
+            let start = |_| {
+                let (one, work, room, here) = (&self, &work, &room, &here);
+                let body = move || {
+                    let _worker = here.enroll("part");
+                    one.part(work, room)
+                };
+                std::thread::Builder::new().name("part".to_owned()).spawn_scoped(scope, body)
+            };
+            let workers = (0..self.threads).map(start).collect::<std::io::Result<Vec<_>>>();
+            let _reading = activity::enter("read");
+            let mut feed = Feed { work: &work };
+            let filled = match &workers {
+                Ok(_) => reader.fill_followed(chunk, Some(&mut feed), progress),
+                Err(_) => Ok(()),
+            };
+            work.close();
+            let workers = workers.map(|workers| {
+                let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+                    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                workers.into_iter().map(join).collect::<Vec<_>>()
+            });
+            (filled, workers)
+        });
+        let workers = workers?;
+        filled?;
+        chunk.rejoin(work.done());
+        if room.full.into_inner() || !reader.finished() {
+            return Ok(None);
+        }
+        let mut buckets = Vec::with_capacity(self.partition.buckets());
+        let (mut records, mut bytes) = (0, 0);
+        let mut chains: Vec<_> = workers.into_iter().map(Vec::into_iter).collect();
+        for number in 0..self.partition.buckets() {
+            let parts = chains.iter_mut().map(|c| c.next().expect("a chain a bucket"));
+            let (chains, part_bytes): (Vec<Chain>, Vec<u64>) = parts.unzip();
+            let bucket = Bucket {
+                one_key: self.partition.lower(number).1,
+                tags: chains.iter().map(|chain| chain.tags).sum(),
+                chains,
+                first_record: records,
+                start: bytes,
+            };
+            if bucket.tags > sorted_at_once && !bucket.one_key {
+                return Ok(None);
+            }
+            records += bucket.tags as u64;
+            bytes += part_bytes.iter().sum::<u64>();
+            buckets.push(bucket);
+        }
+        let OnePass { order, alphabet, .. } = self;
+        Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
+    }
+
+    /// Parts spans until there are no more, and backs memory meanwhile. Returns the chain, and the bytes of
+    /// its records, of each bucket.
+    fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
+        let _alarm = Alarm(work);
+        let mut own = Own {
+            open: (0..self.partition.buckets()).map(|_| Open::new()).collect(),
+            keys: (0, &mut []),
+            key: Vec::new(),
+            full: Vec::new(),
+        };
+        while let Some(task) = work.next() {
+            match task {
+                Task::Back(step) => work.back(step),
+                Task::Part(span) => {
+                    let done = room.full.load(Ordering::Relaxed)
+                        || with_framing!(self.order.format(), framing => {
+                            self.part_span(framing, &span, &mut own, room)
+                        });
+                    if !done {
+                        room.full.store(true, Ordering::Relaxed);
+                    }
+                    work.give_back(span);
+                }
+            }
+        }
+        own.open.into_iter().map(Open::close).collect()
+    }
+
+    /// False when there is no room for all tags or keys.
+    fn part_span<'p, F: Framing>(
+        &self,
+        framing: F,
+        span: &Span,
+        own: &mut Own<'p>,
+        room: &Room<'p>,
+    ) -> bool {
+        let (order, alphabet) = (self.order, self.alphabet.as_ref());
+        let direct = order.direct();
+        let flip = if direct.is_some_and(|key| key.descending) { u64::MAX } else { 0 };
+        let Own { open, keys, key, full } = own;
+        let bytes = &span.bytes[span.from..];
+        let mut at = 0;
+        while at < bytes.len() {
+            let len = framing.next(&bytes[at..]).expect("spans hold whole records");
+            let record = &bytes[at..at + len];
+            let position = span.at + span.from + at;
+            let tag = if let Some(direct) = direct {
+                let word = word_at(alphabet, direct.place.of(record), 0);
+                Tag::new(word ^ flip, position as u64, len)
+            } else {
+                key.clear();
+                order.encode(record, key);
+                let Some(place) = put_key(key, position, keys, &room.arena) else { return false };
+                Tag::new(word_at(alphabet, key, 0), place, len)
+            };
+            let bucket = self.partition.bucket_of(tag.prefix(), || {
+                full.clear();
+                order.encode_full(record, full);
+                full
+            });
+            if !open[bucket].push(tag, len, room) {
+                return false;
+            }
+            at += len;
+        }
+        true
+    }
+}
+
+/// What a worker keeps while it parts.
+struct Own<'p> {
+    open: Vec<Open<'p>>,
+    /// Room for encoded keys, and where it lies.
+    keys: (usize, &'p mut [u8]),
+    key: Vec<u8>,
+    full: Vec<u8>,
+}

@@ -1,0 +1,135 @@
+//! More runs than memory merges at once: neighbours are merged into longer runs first.
+
+use std::sync::Arc;
+
+use storage::Directory;
+
+use super::{Sorter, merge_room, run_name};
+use crate::activity;
+use crate::budget::Reservation;
+use crate::merge::stream::{Stream, StreamSize, windows_held};
+use crate::merge::window::Segments;
+use crate::output::Released;
+use crate::plan::{FENCES_SHARE_MAX, RunPlan};
+use crate::run::writer::{FENCES, IndexMemory, RunBuilder};
+use crate::run::{Compression, Run, RunWriter};
+use crate::view::{Segment, least_memory_bytes, stream_size};
+use crate::{Error, Progress, Result};
+
+impl Sorter<'_> {
+    /// Merges neighbouring runs until memory allows to merge the rest at once.
+    pub(super) fn make_mergeable(
+        &mut self,
+        view: Option<&Arc<dyn Directory>>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let budget = self.options.budget.clone();
+        let room = || merge_room(&budget);
+        let mut made = self.runs.len();
+        // A view must open again in the memory that made it.
+        let fits = |segments: &Segments| match view {
+            Some(_) => {
+                let held: u64 = segments.runs.iter().map(|run| run.reserved_bytes()).sum();
+                least_memory_bytes(segments.footers()) <= budget.free_bytes() + held
+            }
+            None => stream_size(segments, &budget, room(), 1).is_ok(),
+        };
+        while self.runs.len() > 1 && !fits(&self.segments()) {
+            let packed = if self.compression == Compression::Off { 0 } else { 2 };
+            let block_bytes = self.runs.iter().map(|run| run.block_bytes()).max();
+            let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
+            let fan_in = (room() / least) as usize;
+            if fan_in < 2 {
+                return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
+            }
+            self.report.extra_passes += 1;
+            let bytes = self.segments().data_bytes();
+            progress.phase("merging runs", Some(bytes));
+            let _worker = activity::enter("write");
+            let key_bytes = self.fence_key_bytes();
+            let mut old = std::mem::take(&mut self.runs);
+            let replaced: Vec<_> = old.iter().map(|run| Segment::of(run).run).collect();
+            let mut merged = Vec::new();
+            while !old.is_empty() {
+                let (segments, block_bytes, memory, size) =
+                    self.merge_group(&old[..fan_in.min(old.len())], key_bytes)?;
+                let group = Arc::clone(&segments.runs);
+                let storage = match view {
+                    Some(folder) => folder.create(&run_name(made))?,
+                    None => self.temp_storage(0)?,
+                };
+                made += 1;
+                let writer = RunWriter::new(storage, block_bytes, self.compression, None, memory)?;
+                let mut builder = RunBuilder::new(writer, (*self.order).clone());
+                let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
+                let mut released = Released::new(&group);
+                while let Some(window) = stream.next_window()? {
+                    if progress.cancelled() {
+                        return Err(Error::Cancelled);
+                    }
+                    builder.append(window.bytes())?;
+                    progress.advance(window.len as u64);
+                    // What a journal names must stay until it names what replaces it.
+                    if self.journal.is_none() {
+                        released.release(&group, &window.needed)?;
+                    }
+                    stream.recycle(window.buffer);
+                }
+                released.finish(&group)?;
+                let run = builder.finish(&self.spec, view.is_some())?;
+                self.report.run_bytes += run.storage().size();
+                merged.push(Arc::new(run));
+                // Their fences go before the next group's come.
+                old.drain(..group.len());
+            }
+            if let Some(journal) = &mut self.journal {
+                journal.replace_runs(&merged)?;
+            }
+            if let Some(folder) = view {
+                // What was merged has a name there; only the new runs are part of the view.
+                for name in replaced {
+                    match folder.remove(&name) {
+                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                            return Err(Error::Io(e));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            self.runs = merged;
+        }
+        Ok(())
+    }
+
+    /// As many of `runs` as can be merged at once, at least two; the block size and the memory of
+    /// the index of what they become; the size of the windows that merge them.
+    fn merge_group(
+        &self,
+        runs: &[Arc<Run>],
+        key_bytes: f64,
+    ) -> Result<(Segments, u32, Reservation, StreamSize)> {
+        let budget = &self.options.budget;
+        let mut count = runs.len();
+        loop {
+            let segments = self.segments_of(&runs[..count]);
+            let expected =
+                |block_bytes| IndexMemory::expected(segments.data_bytes(), block_bytes, key_bytes);
+            let mut block_bytes = self.plan.block_bytes;
+            while expected(block_bytes).most() > budget.free_bytes() / FENCES_SHARE_MAX
+                && block_bytes < RunPlan::block_bytes_max(budget.limit_bytes())
+            {
+                block_bytes *= 2;
+            }
+            let sized = budget.reserve(expected(block_bytes).most(), FENCES).and_then(|memory| {
+                let threads = self.options.threads;
+                let size = stream_size(&segments, budget, merge_room(budget), threads)?;
+                Ok((memory, size))
+            });
+            match sized {
+                Ok((memory, size)) => return Ok((segments, block_bytes, memory, size)),
+                Err(Error::Memory { .. }) if count > 2 => count -= 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
