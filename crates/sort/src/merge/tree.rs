@@ -108,8 +108,7 @@ pub(crate) fn build<L: Leaves>(leaves: &L) -> (Vec<Node<L::Word>>, Node<L::Word>
 }
 
 /// Plays the matches from the winner's leaf up with its next record, which makes a new winner.
-// Inlined into a merge, the node on its way up would lie on the stack for want of registers.
-#[inline(never)]
+#[inline]
 pub(crate) fn replay<L: Leaves>(
     leaves: &L,
     tree: &mut [Node<L::Word>],
