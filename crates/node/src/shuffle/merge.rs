@@ -16,9 +16,12 @@ use super::{Result, ShuffleError};
 
 /// The least buffer of a segment.
 const BUFFER_BYTES_MIN: usize = 4 << 10;
-/// The largest: it stays in a processor's cache from being read to being merged, and a larger one
-/// would only save calls of the system, which cost little at this size.
-const BUFFER_BYTES_MAX: usize = 256 << 10;
+/// The largest: those of some 64 segments together stay in a processor's second cache (2 MiB) from being
+/// read to being merged. Larger ones would only save calls of the system, which cost little at this
+/// size: with 256 KiB each, 100 segments of small or large records took 1.4 times as long.
+const BUFFER_BYTES_MAX: usize = 32 << 10;
+/// The most memory that a segment has a use for: its buffer, which grows for long keys.
+const SEGMENT_BYTES_MAX: u64 = 256 << 10;
 /// Of the memory, one part in so many is kept back for keys that are longer than a buffer.
 const SPARE_PART: usize = 8;
 /// Bytes that are merged at a time to be skipped.
@@ -106,7 +109,7 @@ impl SegmentMerge {
     /// The most memory that a merge of `segments` has a use for, unless its keys are very long.
     #[must_use]
     pub fn useful_memory_bytes(segments: &[SegmentSpec]) -> u64 {
-        let buffer = |segment: &SegmentSpec| segment.raw.min(BUFFER_BYTES_MAX as u64);
+        let buffer = |segment: &SegmentSpec| segment.raw.min(SEGMENT_BYTES_MAX);
         let buffers: u64 = segments.iter().map(buffer).sum();
         buffers + buffers / (SPARE_PART as u64 - 1) + SPARE_PART as u64
     }

@@ -311,7 +311,7 @@ impl<S: Source, K: Default, W: Word> Merging<S, K, W> {
         let Some(mut winner) = self.begin(reader)? else { return Ok(0) };
         let mut at = 0;
         while self.live > 0 {
-            let leaf = &mut self.leaves[winner.leaf as usize];
+            let leaf = &mut self.leaves[winner.leaf()];
             let space = out.len() - at;
             if self.unwritten == 0 && leaf.len <= space.min(leaf.source.window().len()) as u64 {
                 let len = leaf.len as usize;
@@ -345,7 +345,7 @@ impl<S: Source, K: Default, W: Word> Merging<S, K, W> {
                 }
             }
             self.count.records += 1;
-            if leaf.load(winner.leaf as usize, reader)? {
+            if leaf.load(winner.leaf(), reader)? {
                 winner.word = leaf.word;
                 if self.live == 1 {
                     continue;

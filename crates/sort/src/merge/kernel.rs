@@ -143,7 +143,7 @@ fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
     let mut last: Option<(&[u8], A::Kept)> = None;
     let mut at = 0;
     loop {
-        let cursor = &mut cursors[winner.leaf as usize];
+        let cursor = &mut cursors[winner.leaf()];
         let record = cursor.record();
         let repeated = unique
             && last.as_ref().is_some_and(|(r, k)| {
@@ -184,7 +184,7 @@ fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
         count.ties += played.ties;
         if live == 1 && !unique {
             count.bytes = at as u64;
-            return copy_rest(&mut cursors[winner.leaf as usize].rest, &mut out[at..], count);
+            return copy_rest(&mut cursors[winner.leaf()].rest, &mut out[at..], count);
         }
     }
     count.bytes = at as u64;

@@ -91,7 +91,7 @@ public final class Keys {
 
   /**
    * Bytes of memory that the merge of fetched files may take in a reduce task. The native merge
-   * takes them outside the heap, and at most 256 KiB a file.
+   * takes them outside the heap, and 32 KiB a file unless its keys are longer.
    */
   public static final String REDUCE_MEMORY = "merganser.reduce.merge.memory-bytes";
 
