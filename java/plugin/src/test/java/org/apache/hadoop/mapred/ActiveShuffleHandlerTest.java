@@ -234,7 +234,7 @@ class ActiveShuffleHandlerTest {
               conf.setInt(Keys.SERVICE_MERGES, 2);
             })) {
       int maps = 4;
-      int reducers = 64;
+      int reducers = 32;
       List<List<List<List<Pair>>>> all = new ArrayList<>();
       for (int m = 0; m < maps; m++) {
         all.add(spills(6, reducers, 60_000));
