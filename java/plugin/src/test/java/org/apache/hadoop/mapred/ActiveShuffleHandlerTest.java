@@ -17,6 +17,7 @@ import io.merganser.hadoop.service.FakeMergeProcess.Conduct;
 import io.merganser.hadoop.service.MergeMetrics;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.io.EOFException;
+import java.io.FileDescriptor;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.Socket;
@@ -26,6 +27,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.security.cert.X509Certificate;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
@@ -45,6 +47,7 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedTrustManager;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.io.nativeio.NativeIO;
 import org.apache.hadoop.mapred.ReduceClient.Header;
 import org.apache.hadoop.mapred.ReduceClient.Output;
 import org.apache.hadoop.mapred.ReduceClient.Reply;
@@ -57,6 +60,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
+import org.junit.jupiter.params.provider.ValueSource;
 /** A real service on a real port, and clients that speak to it as reducers do. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ActiveShuffleHandlerTest {
@@ -224,6 +228,43 @@ class ActiveShuffleHandlerTest {
   }
 
   @Test
+  /** As the stock service does with a map output, where the native library lets it. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void whatWasServedNeedNotStayInThePageCache(boolean managed) throws Exception {
+    List<String> dropped = Collections.synchronizedList(new ArrayList<>());
+    NativeIO.POSIX.CacheManipulator before = NativeIO.POSIX.getCacheManipulator();
+    NativeIO.POSIX.setCacheManipulator(
+        new NativeIO.POSIX.CacheManipulator() {
+          @Override
+          public void posixFadviseIfPossible(
+              String file, FileDescriptor fd, long offset, long length, int advice) {
+            assertTrue(fd.valid());
+            assertEquals(NativeIO.POSIX.POSIX_FADV_DONTNEED, advice);
+            dropped.add(file + " " + offset + " " + length);
+          }
+        });
+    try (ShuffleNode node =
+        new ShuffleNode(
+            dir, conf -> conf.setBoolean(ShuffleHandler.SHUFFLE_MANAGE_OS_CACHE, managed))) {
+      List<List<List<Pair>>> spills = spills(3, 2, 100_000);
+      node.writeDeferred(0, spills);
+      try (ReduceClient client = node.client()) {
+        client.fetch(1, false, map(0)).outputs(1);
+      }
+      assertIdle(node);
+      List<String> expected = new ArrayList<>();
+      for (int i = 0; managed && i < 3; i++) {
+        long first = ShuffleNode.segment(spills.get(i).get(0)).length;
+        long length = Files.size(node.spill(0, i)) - first;
+        expected.add(node.spill(0, i) + " " + first + " " + length);
+      }
+      assertEquals(expected, dropped);
+    } finally {
+      NativeIO.POSIX.setCacheManipulator(before);
+    }
+  }
+
   void manyFetchesShareALittleMemory() throws Exception {
     long budget = 1 << 20;
     try (ShuffleNode node =
