@@ -58,9 +58,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
-
 import org.junit.jupiter.params.provider.ValueSource;
+
 /** A real service on a real port, and clients that speak to it as reducers do. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ActiveShuffleHandlerTest {
@@ -227,7 +228,6 @@ class ActiveShuffleHandlerTest {
     }
   }
 
-  @Test
   /** As the stock service does with a map output, where the native library lets it. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
@@ -265,6 +265,7 @@ class ActiveShuffleHandlerTest {
     }
   }
 
+  @Test
   void manyFetchesShareALittleMemory() throws Exception {
     long budget = 1 << 20;
     try (ShuffleNode node =
@@ -838,21 +839,56 @@ class ActiveShuffleHandlerTest {
         .findFirst();
   }
 
-  @Test
-  void theRealProcessMergesAndMayBeKilled() throws Exception {
+  /** How the real merge process is started. */
+  private ProcessBuilder serve(Path socket) {
     Optional<Path> binary = merganser();
     assumeTrue(binary.isPresent(), "no merganser was built");
+    return new ProcessBuilder(
+            binary.get().toString(),
+            "serve",
+            "--shuffle",
+            socket.toString(),
+            "--local-dir",
+            dir.toString())
+        .redirectErrorStream(true)
+        .redirectOutput(dir.resolve("log").toFile());
+  }
+
+  /**
+   * Keys that differ only behind 256 KiB: the process merges those that fit in what it is granted,
+   * and Java the others.
+   */
+  @ParameterizedTest
+  @CsvSource({"1, 300000, true", "4, 700000, false"})
+  void keysLargerThanItsBuffersAreMergedInOrder(int large, int keyBytes, boolean fit)
+      throws Exception {
     Path socket = dir.resolve("s");
-    ProcessBuilder serve =
-        new ProcessBuilder(
-                binary.get().toString(),
-                "serve",
-                "--shuffle",
-                socket.toString(),
-                "--local-dir",
-                dir.toString())
-            .redirectErrorStream(true)
-            .redirectOutput(dir.resolve("log").toFile());
+    Process process = serve(socket).start();
+    try (ShuffleNode node = nodeWithProcess(socket)) {
+      eventually("it listens", () -> Files.exists(socket));
+      List<List<List<Pair>>> spills = new ArrayList<>();
+      for (int i = 0; i < 4; i++) {
+        String start = "k".repeat(i < large ? keyBytes : 100);
+        byte[] value = new byte[i < large ? 1 : 100_000];
+        List<Pair> pairs = new ArrayList<>();
+        for (char end : new char[] {'a', (char) ('b' + i), 'f'}) {
+          pairs.add(new Pair(start + end, value));
+        }
+        spills.add(List.of(pairs));
+      }
+      node.writeDeferred(0, spills);
+      assertArrayEquals(ShuffleNode.merged(spills, 0), fetchPatiently(node, 0, map(0)));
+      assertEquals(fit ? 0 : 1, node.metric("MergesByJava"));
+      assertIdle(node);
+    } finally {
+      process.destroyForcibly().waitFor();
+    }
+  }
+
+  @Test
+  void theRealProcessMergesAndMayBeKilled() throws Exception {
+    Path socket = dir.resolve("s");
+    ProcessBuilder serve = serve(socket);
     Process process = serve.start();
     try (ShuffleNode node = nodeWithProcess(socket)) {
       eventually("it listens: " + Files.readString(dir.resolve("log")), () -> Files.exists(socket));
