@@ -185,6 +185,14 @@ final class Node implements AutoCloseable {
     }
   }
 
+  /** Gives the NodeManager that starts next Hadoop's own shuffle service. */
+  void rollBack() {
+    conf.set(
+        String.format(
+            YarnConfiguration.NM_AUX_SERVICE_FMT, ShuffleHandler.MAPREDUCE_SHUFFLE_SERVICEID),
+        ShuffleHandler.class.getName());
+  }
+
   /** Kills the NodeManager's process. */
   void killNodeManager() throws InterruptedException {
     outside.destroyForcibly();
