@@ -8,12 +8,13 @@ from html import escape
 
 PHASES = {
     "map": "map",
-    "spill": "map: last merge",
+    "spill": "map: last spill and merge",
     "shuffle": "shuffle",
     "sort": "sort",
     "reduce": "reduce",
 }
-"""In the order of the legend. A map task's last merge is what ActiveSort's figures call its sort."""
+"""In the order of the legend. After its last record a map task sorts and spills what is left, then merges its
+spills unless that is deferred: Hadoop tells both as one time, which ActiveSort's figures call its sort."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f24; --faint: #6b7280; --paper: #fff; --line: #d9dde3;

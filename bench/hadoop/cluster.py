@@ -267,7 +267,8 @@ class Cluster:
         name = f"merge-{index}"
         path = node.folder / "merge.sock"
         path.unlink(missing_ok=True)
-        words = [merganser, "serve", "--shuffle", path, "--memory", f"{memory_mb}M"]
+        # Without Hadoop's native library, which is not here, stock leaves its outputs in the cache too.
+        words = [merganser, "serve", "--shuffle", path, "--memory", f"{memory_mb}M", "--keep-cache"]
         for place in node.local_dirs:
             words += ["--local-dir", place]
         self.running[name] = Process(name, words, self.folder / "logs" / f"{name}.log", self.group)

@@ -13,7 +13,7 @@ class Bar:
     """A phase of a task attempt; milliseconds since the job was submitted."""
 
     phase: str
-    """map, spill (a map's own merge included), shuffle, sort or reduce."""
+    """map, spill (its last spill and its own merge), shuffle, sort or reduce."""
     start_ms: int
     end_ms: int
 

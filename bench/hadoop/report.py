@@ -18,7 +18,7 @@ _COLUMNS = (
     ("written MiB", lambda run: run["device_written_bytes"] / 2**20, 0),
     ("read MiB", lambda run: run["device_read_bytes"] / 2**20, 0),
     ("map s", lambda run: run["phase_s"]["map"], 1),
-    ("last merge s", lambda run: run["phase_s"]["spill"], 1),
+    ("last spill, merge s", lambda run: run["phase_s"]["spill"], 1),
     ("shuffle s", lambda run: run["phase_s"]["shuffle"], 1),
     ("sort s", lambda run: run["phase_s"]["sort"], 1),
     ("reduce s", lambda run: run["phase_s"]["reduce"], 1),

@@ -272,6 +272,37 @@ fn memory_that_is_too_small_says_how_much_is_needed() {
     assert_eq!(read_all(&mut merge, 64 << 10).expect("enough").len() as u64, merge.part_len());
 }
 
+/// Keys that differ only behind hundreds of kilobytes, and more of them than the memory holds.
+#[test]
+fn keys_longer_than_any_buffer_are_merged_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = |number: usize| {
+        [&vec![b'k'; 260_000 + 40_000 * (number % 3)][..], &[number as u8]].concat()
+    };
+    let text = |key: &[u8]| {
+        let mut bytes = Vec::new();
+        sort::record::ifile::push_vlong(key.len() as i64, &mut bytes);
+        [&bytes, key].concat()
+    };
+    for description in ["text", "text:desc", "null,text"] {
+        let order = order(description);
+        let run = |run: usize| -> Pairs {
+            let numbers = (0..5).map(|n| (7 * n + 3 * run) % 11);
+            sorted(&order, numbers.map(|n| (text(&key(n)), vec![run as u8; 9])).collect())
+        };
+        let runs: Vec<Pairs> = (0..8).map(run).collect();
+        let specs = spills(folder.path(), &runs);
+        let expected = segment(&sorted(&order, runs.concat()));
+        let mut merge = SegmentMerge::open(&order, &specs, 8 << 20).expect("sound");
+        assert!(read_all(&mut merge, 100_000).expect("enough memory") == expected, "{description}");
+        let mut merge = SegmentMerge::open(&order, &specs, 1 << 20).expect("sound");
+        let error = read_all(&mut merge, 100_000).expect_err("too little for its keys");
+        assert!(matches!(error, ShuffleError::Memory { .. }), "{error}");
+        let mut merge = SegmentMerge::open_for_any_key(&order, &specs, 1 << 20).expect("sound");
+        assert!(read_all(&mut merge, 100_000).expect("takes more") == expected, "{description}");
+    }
+}
+
 #[test]
 fn many_segments_share_little_memory() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -25,6 +27,10 @@ struct Fixture {
 
 impl Fixture {
     fn new(memory_bytes: u64, merges: u32) -> Self {
+        Self::with(memory_bytes, merges, false)
+    }
+
+    fn with(memory_bytes: u64, merges: u32, keep_cache: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&events);
@@ -35,6 +41,7 @@ impl Fixture {
             local_dirs: vec![folder.path().join("local")],
             memory_bytes,
             merges,
+            keep_cache,
             product: "test".to_owned(),
             on_event: Box::new(move |event| told.lock().expect("alive").push(event.to_owned())),
         })
@@ -217,7 +224,7 @@ fn what_cannot_be_merged_is_told_by_kind_and_the_connection_goes_on() {
         .expect("made");
     let link = fixture.folder.path().join("local/link");
     let (kind, sentence) = told(&|r| r.segments[0].path = link.clone());
-    assert_eq!((kind, sentence.contains("a link leads out")), (ErrorKind::Request, true));
+    assert_eq!((kind, sentence.contains("is a link or")), (ErrorKind::Request, true));
 
     client.ask(&merge(&spills, 0));
     assert!(client.answer().0 == merged(&spills), "nothing of it hurt");
@@ -337,6 +344,69 @@ fn stopping_lets_merges_end_and_takes_no_more() {
     assert_eq!(client.next(), None);
 }
 
+/// How many pages of the file the page cache holds.
+fn cached_pages(path: &Path) -> usize {
+    let file = fs::File::open(path).expect("there");
+    let len = file.metadata().expect("there").len() as usize;
+    let mut pages = vec![0_u8; len.div_ceil(4096)];
+    // SAFETY: a mapping of the file's length, which nothing reads through; the vector has a byte for
+    // each of its pages, of which none is smaller than 4096 bytes.
+    unsafe {
+        let (none, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+        let map = libc::mmap(none, len, libc::PROT_READ, libc::MAP_SHARED, fd, 0);
+        assert_ne!(map, libc::MAP_FAILED);
+        assert_eq!(libc::mincore(map, len, pages.as_mut_ptr()), 0);
+        libc::munmap(map, len);
+    }
+    pages.iter().filter(|page| **page & 1 == 1).count()
+}
+
+#[test]
+fn what_was_served_leaves_the_page_cache_unless_it_may_stay() {
+    for keep_cache in [false, true] {
+        let fixture = Fixture::with(64 << 20, 4, keep_cache);
+        let spills = fixture.spills(LARGE);
+        for spill in &spills {
+            let file = fs::File::options().write(true).open(&spill.path).expect("there");
+            file.sync_all().expect("only what is on the disk can be dropped");
+        }
+        let mut client = fixture.connect();
+        // One that nobody read to its end may be asked for again.
+        client.ask(&merge(&[spills[0].clone()], 0));
+        assert!(matches!(client.next(), Some(Frame::Data(_))));
+        drop(client);
+        fixture.wait_for(0, 0);
+        assert!(cached_pages(&spills[0].path) > 900);
+
+        let mut client = fixture.connect();
+        client.ask(&merge(&spills, 0));
+        while !matches!(client.next().expect("an answer"), Frame::End { .. }) {}
+        // Once it answers again it is done with the request before.
+        client.ask(&Request::Hello);
+        assert!(matches!(client.next(), Some(Frame::Hello { .. })));
+        for spill in &spills {
+            let pages = cached_pages(&spill.path);
+            // In a file system that is memory, nothing can be dropped.
+            if !keep_cache && !is_memory(&spill.path) {
+                assert!(pages < 10, "{pages} pages are there yet");
+            } else {
+                assert!(pages > 900, "{pages} pages are left");
+            }
+        }
+        fixture.idle();
+    }
+}
+
+fn is_memory(path: &Path) -> bool {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).expect("no NUL");
+    // SAFETY: the structure consists of integers, for which zero is a value; the name ends with NUL.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        assert_eq!(libc::statfs(path.as_ptr(), &raw mut about), 0);
+        about.f_type == libc::TMPFS_MAGIC
+    }
+}
+
 #[test]
 fn a_live_socket_is_not_taken() {
     let fixture = Fixture::new(64 << 20, 4);
@@ -346,6 +416,7 @@ fn a_live_socket_is_not_taken() {
         local_dirs: vec![],
         memory_bytes: 1 << 20,
         merges: 1,
+        keep_cache: false,
         product: String::new(),
         on_event: Box::new(|_| ()),
     });

@@ -69,7 +69,7 @@ pub extern "system" fn native_open<'local>(
             let segments = segments(env, &files, &places)?;
             let memory_bytes = usize::try_from(memory_bytes)
                 .map_err(|_| Failure::Call("the memory of a merge can't be negative"))?;
-            let merge = SegmentMerge::open(&order, &segments, memory_bytes)?;
+            let merge = SegmentMerge::open_for_any_key(&order, &segments, memory_bytes)?;
             let merge = Box::new(Merge { segments: Some(merge), piece: Vec::new() });
             Ok::<_, Failure>(Box::into_raw(merge) as jlong)
         })

@@ -42,6 +42,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub merges: Option<u32>,
 
+    /// Leave spills in the system's page cache when they were served. Without it they are dropped from
+    /// there, as a stock NodeManager with Hadoop's native library does it: set it where
+    /// mapreduce.shuffle.manage.os.cache is false
+    #[arg(long)]
+    pub keep_cache: bool,
+
     /// Who may connect, as an octal mode of the socket's file: 660 is also for its group
     #[arg(long, value_name = "MODE", default_value = "600")]
     pub socket_mode: String,

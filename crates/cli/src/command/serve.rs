@@ -8,7 +8,7 @@ use crate::signals::Cancel;
 
 /// Merges for whoever asks until a signal ends it.
 pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let ServeConfig { socket, socket_mode, local_dirs, memory_bytes, merges } = config;
+    let ServeConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } = config;
     raise_open_files();
     for dir in local_dirs.iter().filter(|dir| !dir.is_dir()) {
         notice(&format!(
@@ -26,6 +26,7 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
         local_dirs,
         memory_bytes,
         merges,
+        keep_cache,
         product: env!("CARGO_PKG_VERSION").to_owned(),
         on_event: Box::new(notice),
     })?;

@@ -22,6 +22,8 @@ pub struct ServeConfig {
     pub memory_bytes: u64,
     /// Merges at once.
     pub merges: u32,
+    /// Whether the page cache may keep what was served.
+    pub keep_cache: bool,
 }
 
 impl TryFrom<ServeArgs> for ServeConfig {
@@ -51,6 +53,7 @@ impl TryFrom<ServeArgs> for ServeConfig {
             local_dirs,
             memory_bytes: typed.memory.0,
             merges,
+            keep_cache: typed.keep_cache,
         })
     }
 }
@@ -72,6 +75,7 @@ mod tests {
         assert_eq!((meant.socket_mode, meant.memory_bytes), (0o600, 256 << 20));
         assert_eq!(meant.local_dirs, [PathBuf::from("/d"), PathBuf::from("/e")]);
         assert!(meant.merges >= 2);
+        assert!(!meant.keep_cache, "as a stock NodeManager");
         for (more, told) in [
             (["--memory", "1000"], "--memory: at least 1M"),
             (["--merges", "0"], "--merges: at least 1"),

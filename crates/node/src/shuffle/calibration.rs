@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use sort::record::ifile::{END_MARKER, push_record};
 
+use super::segment::forget;
 use super::{Result, SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
 
 /// Bytes of a key; the rest of a record is its value.
@@ -219,14 +220,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Has the system forget what it holds of a file, so that it is read from the disk.
-fn forget(file: &File, offset: u64, len: u64) {
-    // SAFETY: it takes a descriptor, which is open, and numbers.
-    unsafe {
-        libc::posix_fadvise(file.as_raw_fd(), offset as i64, len as i64, libc::POSIX_FADV_DONTNEED);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Opens spills, and nothing else: regular files below the folders that were named, whatever a client
-//! asks for and whatever links lie there.
+//! asks for and whatever links lie there. Below those folders no link is followed: whoever may write
+//! there could point it at what this process may read and he may not. YARN makes none.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -23,8 +24,8 @@ impl LocalDirs {
     /// Opens the file at `path` for reading.
     ///
     /// # Errors
-    /// Of kind `PermissionDenied` when it lies elsewhere, a link leads elsewhere, or it is no regular
-    /// file; any other as the system says.
+    /// Of kind `PermissionDenied` when it lies elsewhere, a link is on the way to it, or it is no
+    /// regular file; any other as the system says.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(plain) {
@@ -35,7 +36,7 @@ impl LocalDirs {
             .ok_or_else(|| refused("it lies below none of the folders given by --local-dir"))?;
         let file = match open_beneath(&dir, &below) {
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-                open_and_look(&dir, &below)
+                open_step_by_step(&dir, &below)
             }
             opened => opened,
         }?;
@@ -60,18 +61,14 @@ impl LocalDirs {
     }
 }
 
-/// Lets the system see to it that no link leads out of `dir`.
+/// Lets the system see to it that there is no link on the way; `dir` itself may be one.
 fn open_beneath(dir: &Path, below: &Path) -> io::Result<File> {
-    let dir = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
-        .open(dir)?;
-    let name = CString::new(below.as_os_str().as_bytes())
-        .map_err(|_| refused("a spill's path has no NUL in it"))?;
+    let dir = open_dir(dir)?;
+    let name = c_string(below.as_os_str())?;
     // SAFETY: the structure consists of integers, for which zero is a value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = OPEN_FLAGS as u64;
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
     // SAFETY: the name ends with NUL, the structure has the size that is told, and both live during
     // the call.
     let fd = unsafe {
@@ -83,31 +80,50 @@ fn open_beneath(dir: &Path, below: &Path) -> io::Result<File> {
             size_of::<libc::open_how>(),
         )
     };
+    opened(fd as i32)
+}
+
+/// The same where the system can't: from folder to folder.
+fn open_step_by_step(dir: &Path, below: &Path) -> io::Result<File> {
+    let mut at = open_dir(dir)?;
+    let mut parts = below.iter().peekable();
+    while let Some(part) = parts.next() {
+        let flags = if parts.peek().is_some() { DIR_FLAGS } else { OPEN_FLAGS };
+        let name = c_string(part)?;
+        // SAFETY: the name ends with NUL and lives during the call.
+        let fd = unsafe { libc::openat(at.as_raw_fd(), name.as_ptr(), flags | libc::O_NOFOLLOW) };
+        at = opened(fd)?;
+    }
+    Ok(at)
+}
+
+fn open_dir(dir: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new().read(true).custom_flags(DIR_FLAGS).open(dir)
+}
+
+fn c_string(name: &OsStr) -> io::Result<CString> {
+    CString::new(name.as_bytes()).map_err(|_| refused("a spill's path has no NUL in it"))
+}
+
+/// What the system has opened, or why it has not.
+fn opened(fd: i32) -> io::Result<File> {
     if fd >= 0 {
         // SAFETY: the system has just given the descriptor to this process; nobody else has it.
-        return Ok(unsafe { File::from_raw_fd(fd as i32) });
+        return Ok(unsafe { File::from_raw_fd(fd) });
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::EXDEV | libc::ELOOP) => Err(refused("a link leads out of its --local-dir")),
+        Some(libc::EXDEV | libc::ELOOP | libc::ENOTDIR) => Err(refused(LINK)),
         _ => Err(error),
     }
 }
 
-/// The same where the system can't: opens, then looks where the opened file lies.
-fn open_and_look(dir: &Path, below: &Path) -> io::Result<File> {
-    let flags = OPEN_FLAGS & !libc::O_CLOEXEC;
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(dir.join(below))?;
-    let lies = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    if lies.starts_with(dir.canonicalize()?) {
-        Ok(file)
-    } else {
-        Err(refused("a link leads out of its --local-dir"))
-    }
-}
+const LINK: &str = "on the way to it, below its --local-dir, is a link or what is no folder";
 
 /// A pipe or a terminal must not make the open wait, or become this process's own.
 const OPEN_FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+/// A folder, to look up names in.
+const DIR_FLAGS: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
 fn refused(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
@@ -133,6 +149,7 @@ mod tests {
         symlink("../../secret", dir.join("app/relative")).expect("made");
         symlink(&root, dir.join("out")).expect("made");
         symlink("app/spill_0.out", dir.join("inside")).expect("made");
+        symlink("app", dir.join("same")).expect("made");
         symlink(&dir, root.join("alias")).expect("made");
         let pipe = CString::new(dir.join("pipe").as_os_str().as_bytes()).expect("no NUL");
         // SAFETY: the name ends with NUL.
@@ -141,14 +158,16 @@ mod tests {
         let dirs = LocalDirs::new(vec![root.join("missing"), root.join("alias")]);
         dirs.open(&spill).expect("by what the folder's name leads to");
         dirs.open(&root.join("alias/app/spill_0.out")).expect("by the folder's name");
-        dirs.open(&dir.join("inside")).expect("a link that stays inside");
         let told = |path: PathBuf| {
             let error = dirs.open(&path).expect_err("refused");
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
             error.to_string()
         };
-        for path in ["app/absolute", "app/relative", "out/secret"] {
-            assert_eq!(told(dir.join(path)), "a link leads out of its --local-dir");
+        // Wherever they lead: who may write there could change them between two looks.
+        let links =
+            ["app/absolute", "app/relative", "out/secret", "inside", "same/spill_0.out", "out/a/b"];
+        for path in links {
+            assert_eq!(told(dir.join(path)), LINK, "{path}");
         }
         assert!(told(outside.clone()).contains("below none of the folders"));
         assert!(told(root.join("alias")).contains("below none of the folders"));
@@ -159,10 +178,12 @@ mod tests {
         let gone = dirs.open(&dir.join("gone")).expect_err("it is not there");
         assert_eq!(gone.kind(), io::ErrorKind::NotFound);
 
-        for path in ["app/absolute", "app/relative", "out/secret"] {
-            let error = open_and_look(&dir, path.as_ref()).expect_err("refused");
-            assert_eq!(error.to_string(), "a link leads out of its --local-dir");
+        for path in links {
+            let error = open_step_by_step(&dir, path.as_ref()).expect_err("refused");
+            assert_eq!(error.to_string(), LINK, "{path}");
         }
-        open_and_look(&dir, "inside".as_ref()).expect("a link that stays inside");
+        open_step_by_step(&root.join("alias"), "app/spill_0.out".as_ref()).expect("no link");
+        let gone = open_step_by_step(&dir, "app/gone".as_ref()).expect_err("it is not there");
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 }

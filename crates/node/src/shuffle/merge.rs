@@ -72,7 +72,20 @@ impl SegmentMerge {
         segments: &[SegmentSpec],
         memory_bytes: usize,
     ) -> Result<Self> {
-        Self::open_with(order, segments, memory_bytes, |path| File::options().read(true).open(path))
+        Self::open_with(order, segments, memory_bytes, open)
+    }
+
+    /// As [`SegmentMerge::open`], but a key that is longer than its segment's buffer takes its own size
+    /// beyond `memory_bytes`, instead of failing the merge. For who has nobody to turn to then.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_for_any_key(
+        order: &WritableOrder,
+        segments: &[SegmentSpec],
+        memory_bytes: usize,
+    ) -> Result<Self> {
+        Self::open_sharing(order, segments, memory_bytes, Some(usize::MAX), open)
     }
 
     /// As [`SegmentMerge::open`], of files that `open` opens.
@@ -83,12 +96,23 @@ impl SegmentMerge {
         order: &WritableOrder,
         segments: &[SegmentSpec],
         memory_bytes: usize,
+        open: impl FnMut(&Path) -> io::Result<File>,
+    ) -> Result<Self> {
+        Self::open_sharing(order, segments, memory_bytes, None, open)
+    }
+
+    /// Long keys take what the buffers leave of the memory, or `spare` bytes.
+    fn open_sharing(
+        order: &WritableOrder,
+        segments: &[SegmentSpec],
+        memory_bytes: usize,
+        spare: Option<usize>,
         mut open: impl FnMut(&Path) -> io::Result<File>,
     ) -> Result<Self> {
         let raw_len = merged_raw_len(segments)?;
         let sizes: Vec<u64> = segments.iter().map(SegmentSpec::records_bytes).collect();
-        let (buffers, spare) = share(&sizes, memory_bytes)?;
-        let spare = Arc::new(AtomicUsize::new(spare));
+        let (buffers, left) = share(&sizes, memory_bytes)?;
+        let spare = Arc::new(AtomicUsize::new(spare.unwrap_or(left)));
         let mut readers = Vec::with_capacity(segments.len());
         for (spec, buffer) in segments.iter().zip(buffers) {
             let file = open(&spec.path).map_err(|e| opening(&spec.path, e))?;
@@ -265,6 +289,10 @@ fn share(sizes: &[u64], memory: usize) -> Result<(Vec<usize>, usize)> {
     }
     let used: usize = buffers.iter().sum();
     Ok((buffers, memory - used.min(memory)))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).open(path)
 }
 
 fn opening(path: &Path, error: io::Error) -> ShuffleError {

@@ -236,6 +236,15 @@ impl SegmentReader {
     }
 }
 
+/// Has the system forget what it holds of a file, except what was not written to the disk yet: that
+/// it begins to write. Whole pages only.
+pub(super) fn forget(file: &File, offset: u64, len: u64) {
+    // SAFETY: it takes a descriptor, which is open, and numbers. It is advice, as above.
+    unsafe {
+        libc::posix_fadvise(file.as_raw_fd(), offset as i64, len as i64, libc::POSIX_FADV_DONTNEED);
+    }
+}
+
 impl Source for SegmentReader {
     type Error = ShuffleError;
 

@@ -31,7 +31,8 @@ use super::local_dirs::LocalDirs;
 use super::protocol::{
     BadMessage, ErrorKind, Frame, HEAD_BYTES, Head, MergeRequest, Request, VERSION, frame_head,
 };
-use super::{SegmentMerge, ShuffleError, WritableOrder};
+use super::segment::forget;
+use super::{SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
 
 /// The most connections at once. One more ends the one that is idle for longest.
 pub const CONNECTIONS_MAX: usize = 1024;
@@ -70,6 +71,9 @@ pub struct ServerOptions {
     pub memory_bytes: u64,
     /// Merges at once.
     pub merges: u32,
+    /// Whether the system's cache may keep what was served. Otherwise it is told to forget it, since
+    /// hardly anything is fetched twice.
+    pub keep_cache: bool,
     /// The version of the product, for whoever asks.
     pub product: String,
     /// Told one line an event, from whichever thread it happens in.
@@ -81,6 +85,7 @@ pub struct Server {
     shared: Arc<Shared>,
     admission: Arc<Admission>,
     dirs: LocalDirs,
+    keep_cache: bool,
     product: String,
     events: Events,
 }
@@ -120,6 +125,7 @@ impl Server {
             }),
             admission: Admission::new(merges, memory_bytes),
             dirs: LocalDirs::new(options.local_dirs),
+            keep_cache: options.keep_cache,
             product: options.product,
             events: Events::new(options.on_event),
         })
@@ -369,7 +375,21 @@ impl Connection<'_> {
         }
         let count = merge.count();
         drop((merge, data, ticket));
-        self.send(&Frame::End { records: count.records, compares: count.compares })
+        self.send(&Frame::End { records: count.records, compares: count.compares })?;
+        if !self.server.keep_cache {
+            self.forget(request);
+        }
+        Ok(())
+    }
+
+    /// Has the system's cache forget what was served.
+    fn forget(&self, request: &MergeRequest) {
+        for SegmentSpec { path, offset, part, .. } in &request.segments {
+            // A file that is gone by now is in no cache.
+            if let Ok(file) = self.server.dirs.open(path) {
+                forget(&file, *offset, *part);
+            }
+        }
     }
 
     fn open(

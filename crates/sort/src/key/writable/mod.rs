@@ -17,8 +17,9 @@
 //!
 //! All numbers are big-endian. The orders are those of the comparators in hadoop-common 3.4.2. Floats
 //! follow `Float.compare`: -0.0 before 0.0, all NaNs equal to one another and after infinity. A key of
-//! one field is compared as its comparator does it, which takes the length of a text as being the
-//! rest of the key; in a key of several fields each ends where its length says.
+//! one field is compared as its comparator does it, which skips the length of a text whatever it says
+//! and compares the rest of the key; in a key of several fields each ends where its length says, and
+//! a length that can't be is an error.
 //!
 //! A key of one field is never copied: it is a slice of its record, or a number of 64 bits that sorts
 //! as the key does. Several fields are encoded into one byte string that sorts as they do (see
@@ -52,7 +53,7 @@ const FIELDS_MAX: usize = 64;
 /// let order: WritableOrder = "text,int:desc".parse()?;
 /// let (a, b) = (b"\x02ab\x00\x00\x00\x01", b"\x02ab\x00\x00\x00\x02");
 /// assert!(order.compare(a, b)?.is_gt());
-/// assert!(order.compare(a, b"\x09ab").is_err(), "it has nine bytes of text");
+/// assert!(order.compare(a, b"\x09ab").is_err(), "it has nine bytes of text before the number");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,6 +19,7 @@ import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.io.DataOutputBuffer;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.util.Tool;
 import org.apache.hadoop.util.ToolRunner;
 import org.junit.jupiter.api.Test;
@@ -33,6 +34,7 @@ class WorkloadsTest {
     conf.set("mapreduce.framework.name", "local");
     conf.set("fs.defaultFS", "file:///");
     conf.set("hadoop.tmp.dir", folder.resolve("tmp").toString());
+    conf.setInt(Job.PROGRESS_MONITOR_POLL_INTERVAL_KEY, 20);
     settings.forEach(conf::set);
     String[] args = Arrays.stream(words).map(Object::toString).toArray(String[]::new);
     assertEquals(0, ToolRunner.run(conf, tool, args));

@@ -12,6 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.CommonConfigurationKeysPublic;
 import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer;
@@ -49,7 +50,8 @@ final class ClusterUnderTest implements AutoCloseable {
     conf.setInt(YarnConfiguration.RM_NM_EXPIRY_INTERVAL_MS, 20_000);
     // Several nodes of one cluster have the same host name here.
     conf.setBoolean(MRJobConfig.MR_AM_JOB_NODE_BLACKLISTING_ENABLE, false);
-    yarn = new MiniYARNCluster(folder.getFileName().toString(), 0, 1, 1);
+    // Its name is that of a folder, which no other cluster may have.
+    yarn = new MiniYARNCluster(folder.getParent().getFileName() + "-yarn", 0, 1, 1);
     yarn.init(conf);
     yarn.start();
 
@@ -91,11 +93,14 @@ final class ClusterUnderTest implements AutoCloseable {
     conf.setBoolean(MRJobConfig.REDUCE_SPECULATIVE, false);
     // Everything that only waits, waits shortly.
     conf.setInt(MRJobConfig.MR_AM_TO_RM_HEARTBEAT_INTERVAL_MS, 100);
-    conf.setInt("mapreduce.client.progressmonitor.pollinterval", 100);
-    conf.setInt("mapreduce.client.completion.pollinterval", 100);
+    conf.setInt(Job.PROGRESS_MONITOR_POLL_INTERVAL_KEY, 100);
+    conf.setInt(Job.COMPLETION_POLL_INTERVAL_KEY, 100);
     conf.setInt(MRJobConfig.SHUFFLE_FETCH_RETRY_INTERVAL_MS, 200);
-    // As long as a reducer takes to report a failed fetch, and not much longer.
-    conf.setLong(MRJobConfig.MAX_SHUFFLE_FETCH_RETRY_DELAY, 4000);
+    // A reducer that can't connect sleeps this long before it tries again, else a minute.
+    conf.setInt(MRJobConfig.SHUFFLE_CONNECT_TIMEOUT, 8000);
+    // A reducer that could not fetch tries again when it has told so, and not much later.
+    conf.setLong(MRJobConfig.TASK_PROGRESS_REPORT_INTERVAL, 1000);
+    conf.setLong(MRJobConfig.MAX_SHUFFLE_FETCH_RETRY_DELAY, 2000);
   }
 
   /** Adds a NodeManager to the cluster and waits until it takes work. */

@@ -11,21 +11,18 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
-import org.junit.jupiter.params.AfterParameterizedClassInvocation;
-import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
-import org.junit.jupiter.params.Parameter;
-import org.junit.jupiter.params.ParameterizedClass;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * A spill that is damaged after its map task: reducers notice, the map task runs again, and merges
  * by itself this time.
  */
-@ParameterizedClass(name = "{0}")
-@MethodSource("io.merganser.hadoop.cluster.Node$Kind#ours")
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class DamagedSpillsTest {
   private static final int REDUCERS = 2;
 
@@ -35,21 +32,24 @@ class DamagedSpillsTest {
   /** Each reducer reports what it could not read; three reports and Hadoop runs a map again. */
   private static final int FAILED_FETCHES_MAX = 4 * REDUCERS;
 
-  @Parameter private Node.Kind kind;
+  private ClusterUnderTest cluster;
+  private Runner runner;
 
-  private static ClusterUnderTest cluster;
-  private static Runner runner;
-
-  @BeforeParameterizedClassInvocation
-  static void start(Node.Kind kind) throws Exception {
-    Path folder = ClusterUnderTest.folder("damage");
-    runner = new Runner(folder);
-    cluster = new ClusterUnderTest(folder.resolve("cluster"));
-    cluster.addNode(kind);
+  /** The node that has the spills. */
+  Node.Kind kind() {
+    return Node.Kind.best();
   }
 
-  @AfterParameterizedClassInvocation
-  static void stop() throws Exception {
+  @BeforeAll
+  void start() throws Exception {
+    Path folder = ClusterUnderTest.folder(getClass().getSimpleName());
+    runner = new Runner(folder);
+    cluster = new ClusterUnderTest(folder.resolve("cluster"));
+    cluster.addNode(kind());
+  }
+
+  @AfterAll
+  void stop() throws Exception {
     try {
       Leaks.assertNone(cluster);
     } finally {

@@ -1,9 +1,12 @@
 package io.merganser.hadoop.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.merganser.hadoop.manifest.Manifest;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.mapreduce.Counters;
 import org.apache.hadoop.mapreduce.TaskCounter;
@@ -53,9 +56,33 @@ class MixedNodesTest {
     assertSomeDefer();
   }
 
+  /** It reads the manifests of all older tasks. */
+  @Test
+  @Tag("slow")
+  void aNodeWithANewerPlugin() throws Exception {
+    cluster.addNode(Node.Kind.best().with(SMALL));
+    Node newer = cluster.addNode(Node.Kind.ofVersion(Manifest.VERSION + 1).with(SMALL));
+    GatedJob job = job();
+    int onNewer = 0;
+    for (var attempt : job.done()) {
+      assertFalse(job.spills(attempt).isEmpty(), attempt + " defers on either node");
+      onNewer += job.nodeOf(attempt) == newer ? 1 : 0;
+    }
+    assertTrue(onNewer > 0 && onNewer < job.done().size(), onNewer + " maps on the newer node");
+    Outcome outcome = job.finishRight();
+    assertEquals(0, outcome.failedFetches());
+    assertEquals(List.of(), GatedJob.rerun(outcome));
+    for (Counters map : outcome.maps()) {
+      MapOutputs.assertWrittenOnce(map, job.job().getConfiguration());
+    }
+  }
+
+  private GatedJob job() throws Exception {
+    return new GatedJob(cluster, runner, Shape.gated("sort", 6, 800, 2), cluster.activeJob());
+  }
+
   private void assertSomeDefer() throws Exception {
-    GatedJob job =
-        new GatedJob(cluster, runner, Shape.gated("sort", 6, 800, 2), cluster.activeJob());
+    GatedJob job = job();
     int deferred = 0;
     for (var attempt : job.done()) {
       boolean ours = job.nodeOf(attempt) == cluster.nodes().get(0);

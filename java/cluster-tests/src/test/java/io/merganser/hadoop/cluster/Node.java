@@ -120,6 +120,9 @@ final class Node implements AutoCloseable {
     conf.setInt(YarnConfiguration.NM_VCORES, 16);
     conf.setBoolean(YarnConfiguration.NM_PMEM_CHECK_ENABLED, false);
     conf.setBoolean(YarnConfiguration.NM_VMEM_CHECK_ENABLED, false);
+    // What nobody reads here costs every container some processor time.
+    conf.setBoolean(YarnConfiguration.NM_CONTAINER_MONITOR_ENABLED, false);
+    conf.setBoolean(YarnConfiguration.NM_LOG_CONTAINER_DEBUG_INFO, false);
     conf.setInt(YarnConfiguration.DEBUG_NM_DELETE_DELAY_SEC, 0);
     conf.setBoolean(YarnConfiguration.NM_RECOVERY_ENABLED, true);
     conf.setBoolean(YarnConfiguration.NM_RECOVERY_SUPERVISED, true);
@@ -182,6 +185,14 @@ final class Node implements AutoCloseable {
     }
   }
 
+  /** Gives the NodeManager that starts next Hadoop's own shuffle service. */
+  void rollBack() {
+    conf.set(
+        String.format(
+            YarnConfiguration.NM_AUX_SERVICE_FMT, ShuffleHandler.MAPREDUCE_SHUFFLE_SERVICEID),
+        ShuffleHandler.class.getName());
+  }
+
   /** Kills the NodeManager's process. */
   void killNodeManager() throws InterruptedException {
     outside.destroyForcibly();
@@ -191,8 +202,6 @@ final class Node implements AutoCloseable {
 
   /** What the ResourceManager thinks of the node, which it may know by any name of this host. */
   NodeState state() {
-    System.err.println(
-        "DEBUG " + cluster.resourceManager().getRMContext().getRMNodes() + shuffleListens());
     return cluster.resourceManager().getRMContext().getRMNodes().values().stream()
         .filter(node -> node.getNodeID().getPort() == port)
         .map(RMNode::getState)

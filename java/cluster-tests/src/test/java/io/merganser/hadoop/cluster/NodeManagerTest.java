@@ -3,8 +3,14 @@ package io.merganser.hadoop.cluster;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.merganser.hadoop.defer.DeferRules;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.mapreduce.Counters;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.TaskID;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -15,6 +21,13 @@ import org.junit.jupiter.api.Test;
  * jobs again, and finds their manifests where they were.
  */
 class NodeManagerTest {
+  private static final int MAPS = 5;
+  private static final int RECORDS = 550;
+  private static final int REDUCERS = 2;
+
+  /** Each reducer reports what it could not read; three reports and Hadoop runs a map again. */
+  private static final int FAILED_FETCHES_MAX = 4 * REDUCERS;
+
   private ClusterUnderTest cluster;
   private Runner runner;
 
@@ -60,6 +73,51 @@ class NodeManagerTest {
     Outcome outcome = job.finishRight();
     assertEquals(List.of(), GatedJob.rerun(outcome));
     assertEquals(0, outcome.failedFetches());
+  }
+
+  /**
+   * Rolled back under a job: Hadoop's own service finds manifests where map outputs should be. It
+   * sends nothing of them, and their maps run again and merge.
+   */
+  @Test
+  @Tag("slow")
+  void stoppedAndStartedWithHadoopsOwnService() throws Exception {
+    Node node = cluster.addNode(Node.Kind.best());
+    // Of five maps one spills often, so that a reducer does not think that the fault is its own.
+    Input input =
+        Input.sequence(
+            MAPS,
+            RECORDS,
+            new BytesWritable(),
+            new BytesWritable(),
+            (random, n, key, value) -> {
+              int length = n < RECORDS ? 4_072 : 500;
+              key.set(Input.bytes(random, 10), 0, 10);
+              value.set(Input.bytes(random, length), 0, length);
+            });
+    Shape shape = Shape.gated("sort with one deferred map", input, MAPS, REDUCERS);
+    GatedJob job = new GatedJob(cluster, runner, shape, cluster.activeJob());
+    List<TaskID> deferred = new ArrayList<>();
+    for (TaskAttemptID map : job.done()) {
+      if (!job.spills(map).isEmpty()) {
+        deferred.add(map.getTaskID());
+      }
+    }
+    assertEquals(1, deferred.size());
+    node.stopNodeManager();
+    node.rollBack();
+    node.startNodeManager();
+
+    Outcome outcome = job.finishRight();
+    assertEquals(
+        deferred,
+        GatedJob.rerun(outcome).stream().map(TaskAttemptID::getTaskID).distinct().toList());
+    for (Counters map : outcome.maps()) {
+      assertEquals(0, map.findCounter(DeferRules.COUNTERS, DeferRules.DEFERRED).getValue());
+    }
+    assertTrue(
+        outcome.failedFetches() > 0 && outcome.failedFetches() <= FAILED_FETCHES_MAX,
+        () -> outcome.failedFetches() + " failed fetches");
   }
 
   @Test

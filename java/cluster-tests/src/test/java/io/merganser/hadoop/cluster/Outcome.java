@@ -42,13 +42,17 @@ record Outcome(
       }
       attempts.addAll(List.of(more));
     }
-    return new Outcome(
-        succeeded,
-        why(job, attempts),
-        job.getCounters(),
-        tasks(job, TaskType.MAP),
-        tasks(job, TaskType.REDUCE),
-        attempts);
+    Outcome outcome =
+        new Outcome(
+            succeeded,
+            why(job, attempts),
+            job.getCounters(),
+            tasks(job, TaskType.MAP),
+            tasks(job, TaskType.REDUCE),
+            attempts);
+    // The master has said farewell, and would wait five seconds for clients that come late.
+    Containers.master(job.getJobID()).ifPresent(ProcessHandle::destroyForcibly);
+    return outcome;
   }
 
   private static String why(Job job, List<TaskCompletionEvent> attempts) throws Exception {

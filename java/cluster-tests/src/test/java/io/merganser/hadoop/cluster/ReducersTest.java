@@ -3,13 +3,11 @@ package io.merganser.hadoop.cluster;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
+import io.merganser.hadoop.config.Keys;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
+import java.util.Map;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.TaskCompletionEvent;
 import org.junit.jupiter.api.AfterEach;
@@ -27,7 +25,7 @@ class ReducersTest {
     Path folder = ClusterUnderTest.folder("reducers");
     runner = new Runner(folder);
     cluster = new ClusterUnderTest(folder.resolve("cluster"));
-    node = cluster.addNode(Node.Kind.best());
+    node = cluster.addNode(Node.Kind.best().with(Map.of(Keys.STALLED_SECONDS, "2")));
   }
 
   @AfterEach
@@ -52,7 +50,7 @@ class ReducersTest {
       assertTrue(System.nanoTime() < end, "no reducer came");
       Thread.sleep(1);
     }
-    task(reducer).orElseThrow().destroyForcibly();
+    Containers.task(reducer).orElseThrow().destroyForcibly();
 
     Outcome outcome = job.finishRight();
     assertEquals(List.of(), GatedJob.rerun(outcome));
@@ -87,25 +85,5 @@ class ReducersTest {
         fetch.close();
       }
     }
-  }
-
-  /** The JVM of a task attempt. */
-  private static Optional<ProcessHandle> task(String attempt) {
-    return ProcessHandle.allProcesses()
-        .filter(
-            process -> {
-              try {
-                String line =
-                    new String(
-                        Files.readAllBytes(Path.of("/proc", "" + process.pid(), "cmdline")),
-                        StandardCharsets.UTF_8);
-                return line.contains("YarnChild")
-                    && line.contains("\0" + attempt + "\0")
-                    && !line.contains("\0-c\0");
-              } catch (IOException e) {
-                return false;
-              }
-            })
-        .findFirst();
   }
 }

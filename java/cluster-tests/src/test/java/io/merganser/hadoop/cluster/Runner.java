@@ -82,6 +82,9 @@ final class Runner implements AutoCloseable {
     conf.set("hadoop.tmp.dir", folder.resolve("tmp").toString());
     conf.set(JTConfig.JT_STAGING_AREA_ROOT, folder.resolve("staging").toString());
     conf.setInt(MRJobConfig.IO_SORT_MB, 4);
+    // Otherwise who waits for a job looks every five seconds whether it has ended.
+    conf.setInt(Job.PROGRESS_MONITOR_POLL_INTERVAL_KEY, 20);
+    conf.setInt(Job.COMPLETION_POLL_INTERVAL_KEY, 20);
     return conf;
   }
 

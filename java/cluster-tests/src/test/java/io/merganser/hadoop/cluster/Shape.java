@@ -252,10 +252,15 @@ record Shape(String name, String way, Input input, Setup setup) {
    * map tasks.
    */
   static Shape gated(String name, int maps, int recordsPerMap, int reducers) {
+    return gated(name, sorted(maps, recordsPerMap, 4_072), maps, reducers);
+  }
+
+  /** The same of sequence files of other bytes, one a map task. */
+  static Shape gated(String name, Input input, int maps, int reducers) {
     return new Shape(
         name,
         DeferRules.DEFERRED,
-        sorted(maps, recordsPerMap, 4_072),
+        input,
         job -> {
           sort(job);
           job.setMapperClass(Jobs.Gated.class);

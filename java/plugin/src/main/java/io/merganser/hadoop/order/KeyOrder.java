@@ -43,7 +43,9 @@ import org.apache.hadoop.mapred.JobConf;
  *
  * <p>Integers and floating-point numbers are big-endian, and bytes compare unsigned, a prefix
  * before what it begins. Bytes after the last field don't count. Keys that are equal in all fields
- * are equal.
+ * are equal. A {@code text}, {@code bytes} or {@code boolean} that is the only field is compared as
+ * Hadoop's own comparator does it, which skips its length, whatever it says, and takes all that is
+ * left of the key.
  */
 public final class KeyOrder {
   private enum Type {
@@ -216,7 +218,7 @@ public final class KeyOrder {
   /**
    * Compares two serialized keys: negative, zero or positive.
    *
-   * @throws MalformedKeyException if a key ends before its fields do
+   * @throws MalformedKeyException if a key ends before its fields do, or a number in it can't be
    */
   public int compare(byte[] a, int aStart, int aLength, byte[] b, int bStart, int bLength) {
     int ai = aStart;
@@ -250,12 +252,11 @@ public final class KeyOrder {
           bi = bEnd;
         }
         case FIXED, BOOLEAN -> {
-          int size = field.type == Type.FIXED ? field.size : 1;
-          need(a, ai, aEnd, size);
-          need(b, bi, bEnd, size);
-          order = compareBytes(a, ai, size, b, bi, size);
-          ai += size;
-          bi += size;
+          int an = fixedLength(field, a, ai, aEnd);
+          int bn = fixedLength(field, b, bi, bEnd);
+          order = compareBytes(a, ai, an, b, bi, bn);
+          ai += an;
+          bi += bn;
         }
         case INT -> {
           order = Integer.compare(readInt(a, ai, aEnd), readInt(b, bi, bEnd));
@@ -268,7 +269,7 @@ public final class KeyOrder {
           bi += 8;
         }
         case VINT, VLONG -> {
-          order = Long.compare(readVLong(a, ai, aEnd), readVLong(b, bi, bEnd));
+          order = Long.compare(readVLong(field, a, ai, aEnd), readVLong(field, b, bi, bEnd));
           ai += vintSize(a, ai, aEnd);
           bi += vintSize(b, bi, bEnd);
         }
@@ -313,15 +314,11 @@ public final class KeyOrder {
               leadingBytes(key, start + vintSize(key, start, end), textLength(key, start, end));
           case BYTES -> leadingBytes(key, start + 4, bytesLength(key, start, end));
           case RAW -> leadingBytes(key, start, length);
-          case FIXED, BOOLEAN -> {
-            int size = first.type == Type.FIXED ? first.size : 1;
-            need(key, start, end, size);
-            yield leadingBytes(key, start, size);
-          }
+          case FIXED, BOOLEAN -> leadingBytes(key, start, fixedLength(first, key, start, end));
           // Flipping the sign bit maps signed order to unsigned order.
           case INT -> ((long) readInt(key, start, end) << 32) ^ Long.MIN_VALUE;
           case LONG -> readLong(key, start, end) ^ Long.MIN_VALUE;
-          case VINT, VLONG -> readVLong(key, start, end) ^ Long.MIN_VALUE;
+          case VINT, VLONG -> readVLong(first, key, start, end) ^ Long.MIN_VALUE;
           case FLOAT -> {
             int bits = Float.floatToIntBits(Float.intBitsToFloat(readInt(key, start, end)));
             yield ((long) (bits ^ ((bits >> 31) | Integer.MIN_VALUE))) << 32;
@@ -373,16 +370,33 @@ public final class KeyOrder {
     }
   }
 
-  private static int textLength(byte[] key, int at, int end) {
-    long length = readVLong(key, at, end);
-    need(key, at + vintSize(key, at, end), end, length);
+  /** Whether the key has no other field, so that one of bytes is compared as Hadoop's own. */
+  private boolean alone() {
+    return fields.length == 1;
+  }
+
+  /** The bytes behind a text's length; of the only field all, as Hadoop skips what it says. */
+  private int textLength(byte[] key, int at, int end) {
+    long said = readVLong(key, at, end);
+    int behind = at + vintSize(key, at, end);
+    long length = alone() ? end - behind : said;
+    need(key, behind, end, length);
     return (int) length;
   }
 
-  private static int bytesLength(byte[] key, int at, int end) {
-    int length = readInt(key, at, end);
+  /** The same behind a length of four bytes. */
+  private int bytesLength(byte[] key, int at, int end) {
+    int said = readInt(key, at, end);
+    int length = alone() ? end - at - 4 : said;
     need(key, at + 4, end, length);
     return length;
+  }
+
+  private int fixedLength(Field field, byte[] key, int at, int end) {
+    int length = field.type == Type.FIXED ? field.size : 1;
+    need(key, at, end, length);
+    // Hadoop compares whatever there is of a boolean.
+    return field.type == Type.BOOLEAN && alone() ? end - at : length;
   }
 
   private static int readInt(byte[] key, int at, int end) {
@@ -403,6 +417,14 @@ public final class KeyOrder {
     need(key, at, end, 1);
     byte first = key[at];
     return first >= -112 ? 1 : first >= -120 ? -111 - first : -119 - first;
+  }
+
+  private static long readVLong(Field field, byte[] key, int at, int end) {
+    long value = readVLong(key, at, end);
+    if (field.type == Type.VINT && value != (int) value) {
+      throw new MalformedKeyException("a key has " + value + " where a vint has at most 4 bytes");
+    }
+    return value;
   }
 
   private static long readVLong(byte[] key, int at, int end) {

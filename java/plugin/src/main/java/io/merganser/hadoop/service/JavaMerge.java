@@ -10,6 +10,8 @@ final class JavaMerge implements MergedBytes {
   /** Bytes between two looks at whether anybody still wants the rest. */
   private static final int STEP_BYTES = 1 << 20;
 
+  private final OutputCatalog.Deferred output;
+  private final PageCache pageCache;
   private final SegmentMerge merge;
   private final byte[] buffer;
   private volatile boolean aborted;
@@ -17,7 +19,10 @@ final class JavaMerge implements MergedBytes {
   /**
    * @param chunkBytes most bytes of one {@link #read}
    */
-  JavaMerge(OutputCatalog.Deferred output, int memoryBytes, int chunkBytes) throws IOException {
+  JavaMerge(OutputCatalog.Deferred output, int memoryBytes, int chunkBytes, PageCache pageCache)
+      throws IOException {
+    this.output = output;
+    this.pageCache = pageCache;
     merge =
         new SegmentMerge(
             output.order(),
@@ -53,6 +58,7 @@ final class JavaMerge implements MergedBytes {
     if (merge.read(buffer, 0, 1) >= 0) {
       throw new IOException("the merge is longer than its length");
     }
+    pageCache.forget(output);
   }
 
   @Override

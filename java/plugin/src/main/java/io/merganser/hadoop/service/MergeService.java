@@ -40,6 +40,7 @@ public final class MergeService implements Closeable {
   private final OutputCatalog outputs;
   private final Admission admission;
   private final Optional<MergeProcess> process;
+  private final PageCache pageCache;
   private final long shareBytes;
   private final int chunkBytes;
   private final long retryMillis;
@@ -71,6 +72,7 @@ public final class MergeService implements Closeable {
     admission =
         new Admission(memory, most, TimeUnit.MILLISECONDS.toNanos(retryMillis), System::nanoTime);
     process = process(conf, most);
+    pageCache = new PageCache(conf);
     merges = Executors.newFixedThreadPool(most, threads("Merganser merge #%d"));
     timer = Executors.newSingleThreadScheduledExecutor(threads("Merganser timer"));
     timer.scheduleWithFixedDelay(admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
@@ -170,6 +172,10 @@ public final class MergeService implements Closeable {
 
   MergeMetrics metrics() {
     return metrics;
+  }
+
+  PageCache pageCache() {
+    return pageCache;
   }
 
   int chunkBytes() {

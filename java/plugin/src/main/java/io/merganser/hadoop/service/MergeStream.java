@@ -328,7 +328,8 @@ public final class MergeStream implements ChunkedInput<ByteBuf> {
     inProcess = false;
     long memory = Math.min(batch.mergeMemory(output.segments().size()), Integer.MAX_VALUE);
     try {
-      JavaMerge merge = new JavaMerge(output, (int) memory, service.chunkBytes());
+      JavaMerge merge =
+          new JavaMerge(output, (int) memory, service.chunkBytes(), service.pageCache());
       use(merge);
       merge.skip(offset);
     } catch (IOException e) {

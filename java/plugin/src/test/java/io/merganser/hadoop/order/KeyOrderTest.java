@@ -9,10 +9,14 @@ import io.merganser.hadoop.config.Keys;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.function.Function;
@@ -198,9 +202,45 @@ class KeyOrderTest {
     for (byte[] bad : List.of(long1, negative)) {
       assertThrows(
           MalformedKeyException.class,
-          () -> KeyOrder.parse("text").compare(bad, 0, bad.length, bad, 0, bad.length));
+          () -> KeyOrder.parse("text,null").compare(bad, 0, bad.length, bad, 0, bad.length));
       assertThrows(
-          MalformedKeyException.class, () -> KeyOrder.parse("text").prefix(bad, 0, bad.length));
+          MalformedKeyException.class,
+          () -> KeyOrder.parse("text,null").prefix(bad, 0, bad.length));
+    }
+  }
+
+  static Stream<Arguments> sharedTable() throws IOException {
+    return Files.readAllLines(Path.of("../../crates/sort/src/key/writable/keys.txt")).stream()
+        .filter(row -> !row.startsWith("#"))
+        .map(row -> Arguments.of((Object[]) row.split(" +")));
+  }
+
+  /** What the native merge reads too; and Hadoop's own comparators, which know no errors. */
+  @ParameterizedTest(name = "{0} {1} {3} {2}")
+  @MethodSource("sharedTable")
+  void comparesAsTheSharedTableSays(String description, String hexA, String hexB, String expected) {
+    byte[] a = HexFormat.of().parseHex(hexA.replace("-", ""));
+    byte[] b = HexFormat.of().parseHex(hexB.replace("-", ""));
+    KeyOrder order = KeyOrder.parse(description);
+    if (expected.equals("error")) {
+      assertThrows(
+          MalformedKeyException.class, () -> order.compare(a, 0, a.length, b, 0, b.length));
+      assertThrows(
+          MalformedKeyException.class, () -> order.compare(b, 0, b.length, a, 0, a.length));
+      return;
+    }
+    int sign = "<=>".indexOf(expected) - 1;
+    assertCompares(order, a, b, sign);
+    Map<String, WritableComparator> hadoops =
+        Map.of(
+            "text", new Text.Comparator(),
+            "bytes", new BytesWritable.Comparator(),
+            "boolean", new BooleanWritable.Comparator(),
+            "fixed:16", new MD5Hash.Comparator(),
+            "int", new IntWritable.Comparator());
+    WritableComparator hadoop = hadoops.get(description);
+    if (hadoop != null) {
+      assertEquals(sign, Integer.signum(hadoop.compare(a, 0, a.length, b, 0, b.length)));
     }
   }
 

@@ -267,6 +267,32 @@ class FileMergeTest {
     assertFalse(records.next());
   }
 
+  /** They differ only at their ends, and all that are compared at once exceed the memory. */
+  @ParameterizedTest
+  @EnumSource
+  void mergesKeysLargerThanAnyBuffer(Way way) throws IOException {
+    Function<Random, Writable> key =
+        random -> {
+          byte[] bytes = new byte[300_000 + 100_000 * random.nextInt(6)];
+          bytes[bytes.length - 1] = (byte) random.nextInt(3);
+          return new Text(bytes);
+        };
+    Keys keys = keys("text", Text.class, key);
+    List<List<KeyValue>> drawn = draw(keys, 24, 4, new Random(8));
+    List<KeyValue> expected = new ArrayList<>();
+    drawn.forEach(expected::addAll);
+    expected.sort(
+        (a, b) ->
+            keys.comparator().compare(a.key(), 0, a.key().length, b.key(), 0, b.key().length));
+    byte[] whole =
+        Files.readAllBytes(
+            SpillFile.write(folder.resolve("expected"), List.of(expected)).get(0).file());
+    assertTrue(whole.length > 2 * MEMORY_BYTES);
+    try (FileMerge merge = way.merge(KeyOrder.parse("text"), write(drawn), true)) {
+      assertArrayEquals(whole, all(merge));
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   void aBitThatFlippedAnywhereIsAnErrorThatNamesTheFile(Way way) throws IOException {

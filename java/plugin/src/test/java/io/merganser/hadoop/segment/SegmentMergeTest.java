@@ -161,7 +161,8 @@ class SegmentMergeTest {
     Segment segment = spill("spill", List.of(KeyValue.of(new IntWritable(-1), new Text(""))));
     DamagedSegmentException e =
         assertThrows(
-            DamagedSegmentException.class, () -> merge(TEXT, List.of(segment), MEMORY, 64));
+            DamagedSegmentException.class,
+            () -> merge(KeyOrder.parse("text,null"), List.of(segment), MEMORY, 64));
     assertTrue(e.getMessage().contains("a key has"), e.getMessage());
   }
 

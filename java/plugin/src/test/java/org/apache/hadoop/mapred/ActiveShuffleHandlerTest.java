@@ -17,6 +17,7 @@ import io.merganser.hadoop.service.FakeMergeProcess.Conduct;
 import io.merganser.hadoop.service.MergeMetrics;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.io.EOFException;
+import java.io.FileDescriptor;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.Socket;
@@ -26,6 +27,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.security.cert.X509Certificate;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
@@ -45,6 +47,7 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedTrustManager;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.io.nativeio.NativeIO;
 import org.apache.hadoop.mapred.ReduceClient.Header;
 import org.apache.hadoop.mapred.ReduceClient.Output;
 import org.apache.hadoop.mapred.ReduceClient.Reply;
@@ -55,7 +58,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A real service on a real port, and clients that speak to it as reducers do. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -223,6 +228,43 @@ class ActiveShuffleHandlerTest {
     }
   }
 
+  /** As the stock service does with a map output, where the native library lets it. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void whatWasServedNeedNotStayInThePageCache(boolean managed) throws Exception {
+    List<String> dropped = Collections.synchronizedList(new ArrayList<>());
+    NativeIO.POSIX.CacheManipulator before = NativeIO.POSIX.getCacheManipulator();
+    NativeIO.POSIX.setCacheManipulator(
+        new NativeIO.POSIX.CacheManipulator() {
+          @Override
+          public void posixFadviseIfPossible(
+              String file, FileDescriptor fd, long offset, long length, int advice) {
+            assertTrue(fd.valid());
+            assertEquals(NativeIO.POSIX.POSIX_FADV_DONTNEED, advice);
+            dropped.add(file + " " + offset + " " + length);
+          }
+        });
+    try (ShuffleNode node =
+        new ShuffleNode(
+            dir, conf -> conf.setBoolean(ShuffleHandler.SHUFFLE_MANAGE_OS_CACHE, managed))) {
+      List<List<List<Pair>>> spills = spills(3, 2, 100_000);
+      node.writeDeferred(0, spills);
+      try (ReduceClient client = node.client()) {
+        client.fetch(1, false, map(0)).outputs(1);
+      }
+      assertIdle(node);
+      List<String> expected = new ArrayList<>();
+      for (int i = 0; managed && i < 3; i++) {
+        long first = ShuffleNode.segment(spills.get(i).get(0)).length;
+        long length = Files.size(node.spill(0, i)) - first;
+        expected.add(node.spill(0, i) + " " + first + " " + length);
+      }
+      assertEquals(expected, dropped);
+    } finally {
+      NativeIO.POSIX.setCacheManipulator(before);
+    }
+  }
+
   @Test
   void manyFetchesShareALittleMemory() throws Exception {
     long budget = 1 << 20;
@@ -234,7 +276,7 @@ class ActiveShuffleHandlerTest {
               conf.setInt(Keys.SERVICE_MERGES, 2);
             })) {
       int maps = 4;
-      int reducers = 64;
+      int reducers = 32;
       List<List<List<List<Pair>>>> all = new ArrayList<>();
       for (int m = 0; m < maps; m++) {
         all.add(spills(6, reducers, 60_000));
@@ -797,21 +839,56 @@ class ActiveShuffleHandlerTest {
         .findFirst();
   }
 
-  @Test
-  void theRealProcessMergesAndMayBeKilled() throws Exception {
+  /** How the real merge process is started. */
+  private ProcessBuilder serve(Path socket) {
     Optional<Path> binary = merganser();
     assumeTrue(binary.isPresent(), "no merganser was built");
+    return new ProcessBuilder(
+            binary.get().toString(),
+            "serve",
+            "--shuffle",
+            socket.toString(),
+            "--local-dir",
+            dir.toString())
+        .redirectErrorStream(true)
+        .redirectOutput(dir.resolve("log").toFile());
+  }
+
+  /**
+   * Keys that differ only behind 256 KiB: the process merges those that fit in what it is granted,
+   * and Java the others.
+   */
+  @ParameterizedTest
+  @CsvSource({"1, 300000, true", "4, 700000, false"})
+  void keysLargerThanItsBuffersAreMergedInOrder(int large, int keyBytes, boolean fit)
+      throws Exception {
     Path socket = dir.resolve("s");
-    ProcessBuilder serve =
-        new ProcessBuilder(
-                binary.get().toString(),
-                "serve",
-                "--shuffle",
-                socket.toString(),
-                "--local-dir",
-                dir.toString())
-            .redirectErrorStream(true)
-            .redirectOutput(dir.resolve("log").toFile());
+    Process process = serve(socket).start();
+    try (ShuffleNode node = nodeWithProcess(socket)) {
+      eventually("it listens", () -> Files.exists(socket));
+      List<List<List<Pair>>> spills = new ArrayList<>();
+      for (int i = 0; i < 4; i++) {
+        String start = "k".repeat(i < large ? keyBytes : 100);
+        byte[] value = new byte[i < large ? 1 : 100_000];
+        List<Pair> pairs = new ArrayList<>();
+        for (char end : new char[] {'a', (char) ('b' + i), 'f'}) {
+          pairs.add(new Pair(start + end, value));
+        }
+        spills.add(List.of(pairs));
+      }
+      node.writeDeferred(0, spills);
+      assertArrayEquals(ShuffleNode.merged(spills, 0), fetchPatiently(node, 0, map(0)));
+      assertEquals(fit ? 0 : 1, node.metric("MergesByJava"));
+      assertIdle(node);
+    } finally {
+      process.destroyForcibly().waitFor();
+    }
+  }
+
+  @Test
+  void theRealProcessMergesAndMayBeKilled() throws Exception {
+    Path socket = dir.resolve("s");
+    ProcessBuilder serve = serve(socket);
     Process process = serve.start();
     try (ShuffleNode node = nodeWithProcess(socket)) {
       eventually("it listens: " + Files.readString(dir.resolve("log")), () -> Files.exists(socket));
