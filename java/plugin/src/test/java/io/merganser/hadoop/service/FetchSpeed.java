@@ -19,8 +19,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.ShuffleHandler;
 import org.apache.hadoop.security.UserGroupInformation;
 
 /**
@@ -61,10 +63,13 @@ public final class FetchSpeed {
       throws Exception {
     int spills = output.segments().size();
     int memory = spills * SPILL_MEMORY_BYTES;
+    Configuration keep = new Configuration(false);
+    keep.setBoolean(ShuffleHandler.SHUFFLE_MANAGE_OS_CACHE, false);
+    PageCache pageCache = new PageCache(keep);
     List<Opener> ways =
         List.of(
             () -> process.merge(output, 0, memory).orElseThrow(),
-            () -> new JavaMerge(output, memory, CHUNK_BYTES));
+            () -> new JavaMerge(output, memory, CHUNK_BYTES, pageCache));
     for (int atOnce : new int[] {1, 4, 16}) {
       double[][] rates = new double[ways.size()][ROUNDS];
       // One round more, not counted: the first compiles.
