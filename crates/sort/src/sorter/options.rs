@@ -88,7 +88,7 @@ pub struct SortReport {
     pub merge_seconds: f64,
 }
 
-/// Where the ordered bytes of [`sort`] go.
+/// Where the ordered bytes of [`sort`](super::sort) go.
 pub enum SortOutput<'a> {
     /// A new view in an empty folder, to be read under this name.
     View {
