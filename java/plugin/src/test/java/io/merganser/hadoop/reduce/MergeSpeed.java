@@ -2,10 +2,9 @@ package io.merganser.hadoop.reduce;
 
 import io.merganser.hadoop.nativemerge.NativeLibrary;
 import io.merganser.hadoop.order.KeyOrder;
+import io.merganser.hadoop.segment.RandomSegments;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
-import io.merganser.hadoop.segment.SpillFile;
-import io.merganser.hadoop.segment.SpillFile.KeyValue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,7 +12,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Random;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.DataInputBuffer;
@@ -32,7 +30,6 @@ import org.apache.hadoop.util.Progress;
 public final class MergeSpeed {
   private static final int ROUNDS = 5;
   private static final int MEMORY_BYTES = 64 << 20;
-  private static final int KEY_BYTES = 10;
 
   private MergeSpeed() {}
 
@@ -55,7 +52,7 @@ public final class MergeSpeed {
   }
 
   private static void measure(Path folder, long bytes, int record, int count) throws IOException {
-    List<Segment> files = write(folder, bytes, record, count);
+    List<Segment> files = RandomSegments.write(folder, bytes, record, count);
     long raw = SegmentMerge.rawLength(files);
     KeyOrder order = KeyOrder.parse("text");
     List<Opener> ways =
@@ -98,27 +95,6 @@ public final class MergeSpeed {
     for (Segment file : files) {
       Files.delete(file.file());
     }
-  }
-
-  private static List<Segment> write(Path folder, long bytes, int record, int count)
-      throws IOException {
-    Random random = new Random(record + count);
-    List<Segment> files = new ArrayList<>();
-    for (int file = 0; file < count; file++) {
-      List<KeyValue> records = new ArrayList<>();
-      for (long left = bytes / count; left > 0; left -= record) {
-        byte[] key = new byte[KEY_BYTES];
-        for (int at = 0; at < KEY_BYTES; at++) {
-          key[at] = (byte) (' ' + random.nextInt(95));
-        }
-        byte[] value = new byte[record - KEY_BYTES];
-        random.nextBytes(value);
-        records.add(KeyValue.of(new Text(key), new BytesWritable(value)));
-      }
-      records.sort((a, b) -> Arrays.compareUnsigned(a.key(), b.key()));
-      files.add(SpillFile.write(folder.resolve("map_" + file + ".out"), List.of(records)).get(0));
-    }
-    return files;
   }
 
   @SuppressWarnings("unchecked") // Hadoop declares its comparators raw.

@@ -1,10 +1,9 @@
 package io.merganser.hadoop.service;
 
 import io.merganser.hadoop.order.KeyOrder;
+import io.merganser.hadoop.segment.RandomSegments;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
-import io.merganser.hadoop.segment.SpillFile;
-import io.merganser.hadoop.segment.SpillFile.KeyValue;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.io.IOException;
@@ -14,14 +13,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.io.BytesWritable;
-import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.ShuffleHandler;
 import org.apache.hadoop.security.UserGroupInformation;
 
@@ -35,7 +31,6 @@ public final class FetchSpeed {
   private static final int FETCHES = 16;
   private static final int SPILL_MEMORY_BYTES = 256 << 10;
   private static final int CHUNK_BYTES = 128 << 10;
-  private static final int KEY_BYTES = 10;
 
   private FetchSpeed() {}
 
@@ -136,23 +131,7 @@ public final class FetchSpeed {
 
   private static OutputCatalog.Deferred output(Path folder, long bytes, int record, int count)
       throws IOException {
-    Random random = new Random(record + count);
-    List<Segment> spills = new ArrayList<>();
-    for (int spill = 0; spill < count; spill++) {
-      List<KeyValue> records = new ArrayList<>();
-      for (long left = bytes / count; left > 0; left -= record) {
-        byte[] key = new byte[KEY_BYTES];
-        for (int at = 0; at < KEY_BYTES; at++) {
-          key[at] = (byte) (' ' + random.nextInt(95));
-        }
-        byte[] value = new byte[record - KEY_BYTES];
-        random.nextBytes(value);
-        records.add(KeyValue.of(new Text(key), new BytesWritable(value)));
-      }
-      records.sort((a, b) -> Arrays.compareUnsigned(a.key(), b.key()));
-      Path file = folder.resolve("spill_" + spill + ".out");
-      spills.add(SpillFile.write(file, List.of(records)).get(0));
-    }
+    List<Segment> spills = RandomSegments.write(folder, bytes, record, count);
     return new OutputCatalog.Deferred(
         "output",
         UserGroupInformation.getCurrentUser().getShortUserName(),
