@@ -28,6 +28,18 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A run of a task that failed or was killed."""
+
+    name: str
+    """As `m 3` or `r 0`."""
+    status: str
+    """FAILED or KILLED."""
+    reason: str
+    """The first line of what its master says of it."""
+
+
+@dataclass(frozen=True)
 class History:
     """A job's times, counters and attempts."""
 
@@ -40,8 +52,8 @@ class History:
     """Total counters, by group and name: `FILE_BYTES_WRITTEN` under its group's class name."""
     attempts: tuple
     """In order of their start."""
-    failed_attempts: int
-    """Attempts that failed or were killed."""
+    failures: tuple
+    """Attempts that failed or were killed, in the order in which that was noticed."""
 
     def counter(self, name):
         """A counter by its own name, in whichever group; 0 where it never counted."""
@@ -72,7 +84,7 @@ def parse(text):
 
 def _history(events):
     submitted, finished = None, None
-    starts, attempts, failed = {}, [], 0
+    starts, attempts, failures = {}, [], []
     for kind, body in events:
         if kind == "JOB_SUBMITTED":
             submitted = body
@@ -83,7 +95,7 @@ def _history(events):
         elif kind in ("MAP_ATTEMPT_FINISHED", "REDUCE_ATTEMPT_FINISHED"):
             attempts.append((kind, body))
         elif kind.endswith(("ATTEMPT_FAILED", "ATTEMPT_KILLED")):
-            failed += 1
+            failures.append(_failure(kind, body))
     if submitted is None or finished is None:
         raise BadHistory("the job's beginning or end is missing")
     begin = submitted["submitTime"]
@@ -96,13 +108,23 @@ def _history(events):
         elapsed_s=(end["finishTime"] - begin) / 1000,
         counters=_counters(end.get("totalCounters")),
         attempts=tuple(rows),
-        failed_attempts=failed,
+        failures=tuple(failures),
     )
+
+
+def _short(attempt_id):
+    """`r 0` of `attempt_1792_0003_r_000000_0`."""
+    letter, number = attempt_id.split("_")[3:5]
+    return f"{letter} {int(number)}"
+
+
+def _failure(kind, body):
+    lines = body.get("error", "").strip().splitlines()
+    return Failure(_short(body["attemptId"]), kind.rpartition("_")[2], lines[0] if lines else "")
 
 
 def _attempt(kind, body, starts, begin):
     name = body["attemptId"]
-    letter, number = name.split("_")[3:5]
     at = [starts[name] - begin]
     if kind == "MAP_ATTEMPT_FINISHED":
         phases = ("map", "spill")
@@ -113,7 +135,7 @@ def _attempt(kind, body, starts, begin):
     # Hadoop's clocks of task and master may differ by some milliseconds.
     for index in range(1, len(at)):
         at[index] = max(at[index], at[index - 1])
-    return Attempt(f"{letter} {int(number)}", tuple(Bar(p, a, b) for p, a, b in zip(phases, at, at[1:])))
+    return Attempt(_short(name), tuple(Bar(p, a, b) for p, a, b in zip(phases, at, at[1:])))
 
 
 def _counters(total):

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from harness import limits
 from harness.measure import settle
@@ -163,7 +163,7 @@ class Bench:
             **memory,
             **cpu,
             "spills_a_map": _spills(cluster.task_logs(done.job_ids[0])),
-            "failed_attempts": told.failed_attempts,
+            "failures": [asdict(failure) for failure in told.failures],
             "phase_s": {phase: told.phase_s(phase) for phase in chart.PHASES},
             "counters": {name: told.counter(name) for name in COUNTERS if told.counter(name)},
             "merganser": {

@@ -6,6 +6,7 @@
 """
 
 import json
+from collections import Counter
 
 from harness.report import claims_table, median
 
@@ -74,6 +75,17 @@ def costs_table(point):
     return _table(("medians", *(title for title, *_ in _COLUMNS)), rows)
 
 
+def failures_list(point):
+    """A line a contender and reason for which attempts of tasks failed or were killed."""
+    told = Counter(
+        (who, failure["status"], failure["reason"])
+        for one in point["rounds"]
+        for who, run in one.items()
+        for failure in run.get("failures", ())
+    )
+    return "\n".join(f"- {who}, attempts {status.lower()}: {count}, {reason}" for (who, status, reason), count in told.items())
+
+
 def summary_table(results):
     """A row a claim, as docs/benchmarks.md shows them."""
     rows = []
@@ -103,6 +115,8 @@ def page_of(result):
         )
         parts.append(claims_table(point["claims"]))
         parts.append(costs_table(point))
+        if failures := failures_list(point):
+            parts.append(failures)
     return "\n\n".join(parts)
 
 

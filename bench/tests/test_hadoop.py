@@ -98,6 +98,19 @@ class Histories(unittest.TestCase):
         self.assertEqual(self.told.counter("FILE_BYTES_WRITTEN"), 32083907)
         self.assertEqual(self.told.counter("NEVER_COUNTED"), 0)
 
+    def test_attempts_that_fail_are_told_with_their_reason(self):
+        lines = (GOLDEN / "terasort.jhist").read_text().splitlines()
+        lost = {
+            "type": "REDUCE_ATTEMPT_FAILED",
+            "event": {"lost": {"attemptId": "attempt_1_0001_r_000012_1", "status": "FAILED", "error": "Error: no fetch\n\tat X"}},
+        }
+        killed = {"type": "MAP_ATTEMPT_KILLED", "event": {"lost": {"attemptId": "attempt_1_0001_m_000003_0", "error": ""}}}
+        told = history.parse("\n".join([*lines[:-1], json.dumps(lost), json.dumps(killed), lines[-1]]))
+        self.assertEqual(self.told.failures, ())
+        self.assertEqual(
+            told.failures, (history.Failure("r 12", "FAILED", "Error: no fetch"), history.Failure("m 3", "KILLED", ""))
+        )
+
     def test_what_is_none_is_refused(self):
         whole = (GOLDEN / "terasort.jhist").read_text()
         for text, why in (
@@ -200,7 +213,7 @@ class Pretend(measure.Bench):
                 "node_manager_cpu_s": 5.0,
                 "merge_cpu_s": 0.0 if who == STOCK else 2.0,
                 "spills_a_map": point.spills,
-                "failed_attempts": 0,
+                "failures": [],
                 "phase_s": dict.fromkeys(chart.PHASES, 10.0),
                 "counters": {"CPU_MILLISECONDS": 60_000},
                 "merganser": {},
@@ -246,6 +259,15 @@ class Results(unittest.TestCase):
         claims = sum(len(point["claims"]) for one in results for point in one["points"])
         self.assertEqual(len([line for line in page.splitlines() if line.startswith("| `")]), claims)
         self.assertEqual(page.count("\n| stock |"), sum(len(one["points"]) for one in results))
+
+    def test_pages_tell_of_attempts_that_failed(self):
+        (sort, *_) = self.results()
+        self.assertEqual(report.failures_list(sort["points"][0]), "")
+        for number in (1, 2):
+            sort["points"][0]["rounds"][0]["active"]["failures"].append(
+                {"name": f"r {number}", "status": "FAILED", "reason": "Container killed on request"}
+            )
+        self.assertIn("\n- active, attempts failed: 2, Container killed on request", report.page_of(sort))
 
     def test_every_scenario_has_points_of_different_names(self):
         for name, scenario in scenarios.SCENARIOS.items():
