@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! raw_io read|write|rewrite|random FILE [--bytes N] [--block 1M] [--depth 8] [--pool N]
-//!        [--buffered] [--threads]
+//!        [--copy N] [--buffered] [--threads]
 //! raw_io passes FILE ...
 //! ```
 //!
@@ -18,11 +18,15 @@
 //! `--pool N` takes turns with N buffers instead of `--depth`, as a sort does that reads into all of
 //! its memory: where the host's caches hold a few buffers, only more of them show the disk's speed.
 //!
+//! `read --copy N` has N threads copy each block from those buffers to a place of its own in fresh
+//! memory: what reading all of FILE into memory takes when the device is left the few buffers.
+//!
 //! Each line printed is `what: seconds, MB/s` (MB = 1,000,000 bytes).
 
 use std::collections::{HashSet, VecDeque};
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use storage::file::{Direct, EngineChoice, FileDirectory, FileOptions, FileStorage};
@@ -33,7 +37,7 @@ use storage::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const USAGE: &str = "raw_io read|write|rewrite|random|passes FILE [--bytes N] [--block 1M] \
-                     [--depth 8] [--pool N] [--buffered] [--threads]";
+                     [--depth 8] [--pool N] [--copy N] [--buffered] [--threads]";
 
 struct Args {
     command: String,
@@ -42,6 +46,7 @@ struct Args {
     block: usize,
     depth: usize,
     pool: usize,
+    copy: usize,
     options: FileOptions,
 }
 
@@ -52,7 +57,10 @@ fn main() -> Result<()> {
             let file = FileStorage::open_path_with(&args.file, false, args.options)?;
             let bytes = args.bytes.unwrap_or(file.size()).min(file.size());
             tell(&file, &args);
-            timed("read", bytes, || read(&file, &args, offsets(bytes, &args)))
+            timed("read", bytes, || match args.copy {
+                0 => read(&file, &args, offsets(bytes, &args)),
+                _ => read_and_copy(&file, bytes, &args),
+            })
         }
         "random" => {
             let file = FileStorage::open_path_with(&args.file, false, args.options)?;
@@ -96,7 +104,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
         return Err(USAGE.into());
     };
     let options = FileOptions::default();
-    let mut args = Args { command, file, bytes: None, block: 1 << 20, depth: 8, pool: 0, options };
+    let mut args =
+        Args { command, file, bytes: None, block: 1 << 20, depth: 8, pool: 0, copy: 0, options };
     while let Some(word) = words.next() {
         let mut number = || words.next().ok_or(USAGE).map(|text| bytes(&text))?;
         match word.as_str() {
@@ -104,6 +113,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
             "--block" => args.block = usize::try_from(number()?)?,
             "--depth" => args.depth = usize::try_from(number()?)?,
             "--pool" => args.pool = usize::try_from(number()?)?,
+            "--copy" => args.copy = usize::try_from(number()?)?,
             "--buffered" => args.options.direct = Direct::Never,
             "--threads" => args.options.engine = EngineChoice::Threads,
             _ => return Err(USAGE.into()),
@@ -201,6 +211,75 @@ fn read(file: &FileStorage, args: &Args, mut offsets: impl Iterator<Item = u64>)
         }
         free.extend(wait(&completions)?.0.buffer);
     }
+}
+
+/// Reads all into fresh memory by way of the pool.
+fn read_and_copy(file: &FileStorage, bytes: u64, args: &Args) -> Result<()> {
+    let completions = Completions::new();
+    let mut free = buffers(args, args.pool);
+    let mut offsets = offsets(bytes, args);
+    let (to_copy, copies) = channel::<(Buffer, Buffer)>();
+    let copies = Mutex::new(copies);
+    let (to_free, freed) = channel();
+    let count = usize::try_from(bytes.div_ceil(args.block as u64))?;
+    let mut memory = Buffer::new(args.block * count);
+    let mut places: VecDeque<Option<Buffer>> = VecDeque::with_capacity(count);
+    for _ in 0..count {
+        let more = memory.split_off(args.block);
+        places.push_back(Some(std::mem::replace(&mut memory, more)));
+    }
+    let kept = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        for _ in 0..args.copy {
+            let to_free = to_free.clone();
+            let (copies, kept) = (&copies, &kept);
+            scope.spawn(move || {
+                loop {
+                    let next = copies.lock().expect("nobody panics").recv();
+                    let Ok((from, mut to)) = next else { return };
+                    to.copy_from_slice(&from);
+                    kept.lock().expect("nobody panics").push(to);
+                    if to_free.send(from).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let to_copy = to_copy;
+        let (mut reading, mut lent) = (0, 0);
+        loop {
+            while reading < args.depth && (reading + lent < args.pool) {
+                let Some(offset) = offsets.next() else { break };
+                let buffer = match free.pop_front() {
+                    Some(buffer) => buffer,
+                    None => {
+                        lent -= 1;
+                        freed.recv()?
+                    }
+                };
+                file.submit(offset, Operation::Read { offset, buffer }, &completions);
+                reading += 1;
+            }
+            while let Ok(buffer) = freed.try_recv() {
+                free.push_back(buffer);
+                lent -= 1;
+            }
+            if reading == 0 {
+                if lent == 0 {
+                    return Ok(());
+                }
+                free.push_back(freed.recv()?);
+                lent -= 1;
+                continue;
+            }
+            let (done, _) = wait(&completions)?;
+            let place = usize::try_from(done.token)? / args.block;
+            let to = places[place].take().expect("read once");
+            to_copy.send((done.buffer.expect("comes back"), to))?;
+            reading -= 1;
+            lent += 1;
+        }
+    })
 }
 
 fn write(file: &FileStorage, bytes: u64, args: &Args) -> Result<()> {

@@ -8,21 +8,22 @@
 //! ```
 //!
 //! Files are read straight into the chunk, several pieces in flight; each file begins at a page, so
-//! that direct I/O needs no copy. Every byte is read once, and copied only when it is the carry.
+//! that direct I/O needs no copy. Every byte is read once, and copied only when it is the carry, or
+//! when a [`Follower`] brings it to its place.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Backing, Buffer, Completions, Operation, Storage};
+use storage::{Backing, Buffer, Completion, Completions, Operation, Storage};
 
 use crate::activity::{State, wait};
 use crate::record::{Format, Tail};
 use crate::{Error, Progress, Result};
 
 /// Bytes of one read.
-const READ_BYTES: usize = 1 << 20;
+pub(crate) const READ_BYTES: usize = 1 << 20;
 /// Reads in flight.
 const READ_DEPTH: usize = 8;
 /// About how much of a chunk one thread takes at a time.
@@ -135,15 +136,54 @@ impl Chunk {
     }
 }
 
-/// Works on a chunk while it is being filled.
+/// Works on a chunk while it is being filled. Files are then read into a few buffers that it lends,
+/// and it brings their bytes to their place.
 pub(crate) trait Follower {
-    /// The chunk's bytes before `end` are about to be read.
-    fn before_read(&mut self, end: usize);
+    /// How many buffers it lends at once, at least one.
+    fn lends(&self) -> usize;
+
+    /// A buffer of [`READ_BYTES`] for what goes to the chunk's bytes before `end`, to come back with
+    /// [`Follower::keep`].
+    fn lend(&mut self, end: usize) -> Buffer;
+
+    /// Has what was read into `lent` copied to its place.
+    fn keep(&mut self, lent: Buffer, keeping: Keeping);
 
     /// Bytes from `at` on: from `from` of them on, they are whole records. In all calls together
     /// each byte up to the end of the last record comes once, in order; [`Chunk::rejoin`] is to have
     /// them back.
     fn arrived(&mut self, at: usize, bytes: Buffer, from: usize);
+}
+
+/// The place of one read's bytes in the chunk. The reader waits until this is dropped.
+pub(crate) struct Keeping {
+    token: u64,
+    place: Buffer,
+    /// Where the place ends in the chunk.
+    pub(crate) end: usize,
+    /// How many bytes were read.
+    bytes: usize,
+    filled: bool,
+    completions: Completions,
+}
+
+impl Keeping {
+    /// Copies what was read from the front of `lent`.
+    pub(crate) fn copy(&mut self, lent: &[u8]) {
+        self.place[..self.bytes].copy_from_slice(&lent[..self.bytes]);
+        self.filled = true;
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        let lost = || std::io::Error::other("nobody is left to copy what was read");
+        self.completions.post(Completion {
+            token: self.token,
+            buffer: Some(std::mem::replace(&mut self.place, Buffer::new(0))),
+            result: if self.filled { Ok(self.bytes) } else { Err(lost()) },
+        });
+    }
 }
 
 /// The longest record that may cross from one chunk to the next. It is address space, not memory: a
@@ -324,16 +364,30 @@ impl ChunkReader {
         let mut space = limit - fill.end;
         let mut next_offset = self.offset;
         let (mut submitted, mut joined) = (0u64, 0u64);
+        let in_flight = follower.as_ref().map_or(READ_DEPTH, |follower| follower.lends()) as u64;
+        // Of reads into lent buffers: where the bytes go, and what of the buffer is not read into.
+        let mut places: BTreeMap<u64, (Keeping, Buffer)> = BTreeMap::new();
         let mut arrived: BTreeMap<u64, (Buffer, usize)> = BTreeMap::new();
         let mut lengths: VecDeque<usize> = VecDeque::new();
         loop {
-            while submitted - joined < READ_DEPTH as u64 && space > 0 && next_offset < size {
+            while submitted - joined < in_flight && space > 0 && next_offset < size {
                 let want = (size - next_offset).min(space.min(READ_BYTES) as u64) as usize;
                 let len = want.next_multiple_of(4096).min(rest.len());
                 let after = rest.split_off(len);
-                let buffer = std::mem::replace(&mut rest, after);
+                let mut buffer = std::mem::replace(&mut rest, after);
                 if let Some(follower) = follower {
-                    follower.before_read(limit - space + len);
+                    let end = limit - space + len;
+                    let mut lent = follower.lend(end);
+                    let unused = lent.split_off(len);
+                    let keeping = Keeping {
+                        token: submitted,
+                        place: std::mem::replace(&mut buffer, lent),
+                        end,
+                        bytes: 0,
+                        filled: false,
+                        completions: completions.clone(),
+                    };
+                    places.insert(submitted, (keeping, unused));
                 }
                 storage.submit(
                     submitted,
@@ -353,7 +407,16 @@ impl ChunkReader {
                 completions.wait(&*clock)
             };
             let n = done.result?;
-            arrived.insert(done.token, (done.buffer.expect("a read returns its buffer"), n));
+            let mut buffer = done.buffer.expect("a read returns its buffer");
+            if let Some(follower) = follower
+                && let Some((mut keeping, unused)) = places.remove(&done.token)
+            {
+                buffer.unsplit(unused).expect("it was cut off");
+                keeping.bytes = n;
+                follower.keep(buffer, keeping);
+                continue;
+            }
+            arrived.insert(done.token, (buffer, n));
             while let Some((buffer, n)) = arrived.remove(&joined) {
                 let want = lengths.pop_front().expect("one a read");
                 if n < want {

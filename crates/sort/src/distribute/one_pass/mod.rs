@@ -2,8 +2,8 @@
 //! are being read, so that the first of them can be written as soon as the last one has come.
 //!
 //! ```text
-//!   reader ─┬─ before a read: memory is backed ──► workers (whoever has nothing to part)
-//!           └─ spans as they arrive ─────────────► workers: tag, bucket ──► blocks of tags, a chain a bucket
+//!   reader ─┬─ what was read, in a few buffers ──► workers: copy it to its place, which they backed ahead
+//!           └─ spans that are in their place ────► workers: tag, bucket ──► blocks of tags, a chain a bucket
 //!                                                                                │ all is read
 //!   output ◄── pieces ◄── gather ◄── sort a bucket's tags ◄── workers, bucket after bucket
 //! ```
@@ -41,7 +41,7 @@ use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
 use crate::run::form::{SortMemory, put_key};
 use crate::run::format::PIECE_BYTES;
-use crate::run::input::{Chunk, ChunkReader};
+use crate::run::input::{Chunk, ChunkReader, READ_BYTES};
 use crate::run::tag::{Tag, word_at};
 use crate::run::word::{Alphabet, LEARN_BYTES};
 use crate::{Progress, Result};
@@ -54,6 +54,10 @@ const BUCKET_BYTES: u64 = 4 << 20;
 const BUCKETS_MAX: u64 = 2048;
 /// Less data than this is not worth a sample.
 const TOTAL_BYTES_MIN: u64 = 16 << 20;
+/// Most buffers to read into: more than a disk needs at once, so that it goes on while some are copied.
+const LENDS_MAX: u64 = 16;
+/// They take at most this part of the data.
+const LEND_SHARE: u64 = 8;
 /// Places looked at for each bucket.
 const PLACES_A_BUCKET: u64 = 2;
 
@@ -75,6 +79,13 @@ pub(crate) struct OnePass<'a> {
     threads: usize,
     partition: Partition,
     alphabet: Option<Alphabet>,
+    /// Buffers to read into.
+    lends: usize,
+}
+
+/// Buffers that files are read into, for so much data.
+fn lends(total_bytes: u64) -> usize {
+    (total_bytes / LEND_SHARE / READ_BYTES as u64).clamp(2, LENDS_MAX) as usize
 }
 
 impl<'a> OnePass<'a> {
@@ -156,16 +167,17 @@ impl<'a> OnePass<'a> {
             })
             .collect();
         let partition = Partition::choose(&mut keys, buckets as usize);
-        Ok(Some(OnePass { order, threads, partition, alphabet }))
+        let total_bytes = inputs.iter().filter_map(Input::size).sum();
+        Ok(Some(OnePass { order, threads, partition, alphabet, lends: lends(total_bytes) }))
     }
 
-    /// Bytes of memory that it takes beside that of the chunk and of [`SortMemory`].
+    /// Bytes of memory that it takes at most at once beside those of the chunk and of [`SortMemory`].
     pub(crate) fn memory_bytes(&self, memory: &mut SortMemory) -> u64 {
         // Vectors of block numbers grow by doubling.
         let lists = memory.parts().0.len() / BLOCK_TAGS * 2 * size_of::<u32>();
         let chains = self.threads * self.partition.buckets() * (size_of::<Open<'_>>() + 64);
-        (lists + chains + seams_max(self.threads) * PIECE_BYTES) as u64
-            + self.partition.memory_bytes()
+        let pieces = seams_max(self.threads) * PIECE_BYTES + self.lends * READ_BYTES;
+        (lists + chains + pieces) as u64 + self.partition.memory_bytes()
     }
 
     /// Fills `chunk`, of which a fill reads `read_bytes`, and parts its tags. `None` when the chunk,
@@ -185,7 +197,7 @@ impl<'a> OnePass<'a> {
         let sorted_at_once = scratch.len() / self.threads / 2;
         let room = Room::new(pool, &mut keys[..]);
         let (backing, reads) = chunk.backing(read_bytes);
-        let work = Work::new(backing, reads);
+        let work = Work::new(backing, reads, self.lends);
         let here = Activity::here();
         let (filled, workers) = std::thread::scope(|scope| {
             let start = |_| {
@@ -242,7 +254,7 @@ impl<'a> OnePass<'a> {
         Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
     }
 
-    /// Parts spans until there are no more, and backs memory meanwhile. Returns the chain, and the bytes of
+    /// Parts spans until there are no more, and sees to memory and copies meanwhile. Returns the chain, and the bytes of
     /// its records, of each bucket.
     fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
         let _alarm = Alarm(work);
@@ -255,6 +267,7 @@ impl<'a> OnePass<'a> {
         while let Some(task) = work.next() {
             match task {
                 Task::Back(step) => work.back(step),
+                Task::Copy(lent, keeping) => work.copy(lent, keeping),
                 Task::Part(span) => {
                     let done = room.full.load(Ordering::Relaxed)
                         || with_framing!(self.order.format(), framing => {

@@ -123,6 +123,23 @@ fn what_does_not_suit_leaves_the_chunk_whole() {
     assert_eq!(sorted(&[Vec::new()], &keyed, (4, 2, 1000)), None);
 }
 
+#[test]
+fn a_worker_that_panics_ends_the_reading() {
+    let mut chunk = Chunk::new(8 << 20);
+    let (backing, reads) = chunk.backing(8 << 20);
+    let work = Work::new(backing, reads, 2);
+    let worker = std::panic::AssertUnwindSafe(|| {
+        let _alarm = Alarm(&work);
+        panic!("in a test");
+    });
+    std::panic::catch_unwind(worker).expect_err("it panicked");
+    let input = Input::Storage(MemoryStorage::from_bytes("input", &[7; 5 << 20]) as _);
+    let mut reader = ChunkReader::new(vec![input], Format::Fixed { bytes: 4 }, 8 << 20);
+    let mut feed = Feed { work: &work };
+    let error = reader.fill_followed(&mut chunk, Some(&mut feed), &Silent).expect_err("no worker");
+    assert!(error.to_string().contains("nobody is left to copy"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

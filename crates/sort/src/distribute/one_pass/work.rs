@@ -1,9 +1,17 @@
-//! What there is to do beside the reads: memory to be backed before them, spans to be parted after.
+//! What there is to do beside the reads: memory to be backed, bytes to be brought to their place in it,
+//! and spans of records to be parted.
 //!
 //! ```text
-//!   reader ── before a read: its memory is backed ──► Feed ──► Work ──► workers: a step to back,
-//!          ── a span has arrived ──────────────────►                     or a span to part
+//!   reader ◄── lend ── a few buffers, which stay in a cache ◄────────────────────────────┐
+//!     │    └── so much memory is wanted soon ─► Work ──► workers: back it                │
+//!     ├── keep: a buffer was read into ───────► Work ──► workers: copy it to its place ──┘
+//!     └── arrived: a span is in its place ────► Work ──► workers: part it
 //! ```
+//!
+//! Most of the time of reading into much memory is not the disk's: a system, and under a virtual one its
+//! host, hands out and zeroes pages when they are first touched, and a device is slower into memory that
+//! lies in no cache. So the device gets the same few buffers, and the cores, which would wait for it,
+//! do the rest.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,14 +20,14 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use storage::{Backing, Buffer};
 
 use crate::activity::{State, wait};
-use crate::run::input::Follower;
+use crate::run::input::{Follower, Keeping, READ_BYTES};
 
-/// Memory that is backed at a time: a huge page.
+/// Memory that is backed at a time: a huge page, which two threads that touch it first would both zero.
 const STEP_BYTES: usize = 2 << 20;
 /// So much memory is backed ahead of the reads before anything else is done.
-const BACKED_AHEAD_BYTES: usize = 64 << 20;
+const BACKED_AHEAD_BYTES: usize = 8 << 20;
 
-/// Records as they arrived: whole ones from `from` of `bytes` on, which lie at `at` in the chunk.
+/// Records in their place: whole ones from `from` of `bytes` on, which lie at `at` in the chunk.
 pub(super) struct Span {
     pub(super) at: usize,
     pub(super) bytes: Buffer,
@@ -27,9 +35,11 @@ pub(super) struct Span {
 }
 
 pub(super) enum Task {
-    Part(Span),
     /// Back the memory of this step.
     Back(usize),
+    /// Bring what was read to its place.
+    Copy(Buffer, Keeping),
+    Part(Span),
 }
 
 /// What there is to do beside the reads.
@@ -38,12 +48,15 @@ pub(super) struct Work {
     /// What of the chunk is read into.
     reads: Range<usize>,
     steps: usize,
+    lends: usize,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
+    free: Vec<Buffer>,
+    copies: VecDeque<(Buffer, Keeping)>,
     spans: VecDeque<Span>,
     done: Vec<Span>,
     /// The first step that nobody backs or has backed.
@@ -56,19 +69,21 @@ struct Queue {
 }
 
 impl Work {
-    pub(super) fn new(backing: Backing, reads: Range<usize>) -> Self {
+    /// For a chunk whose memory is `backing`, of which `reads` is read into, with so many buffers to lend.
+    pub(super) fn new(backing: Backing, reads: Range<usize>, lends: usize) -> Self {
+        let mut rest = Buffer::new(lends * READ_BYTES);
+        let mut cut = || {
+            let after = rest.split_off(READ_BYTES);
+            std::mem::replace(&mut rest, after)
+        };
+        let free = (0..lends).map(|_| cut()).collect();
         let steps = reads.end.div_ceil(STEP_BYTES);
-        let queue = Queue { next_step: reads.start / STEP_BYTES, ..Queue::default() };
-        Work { backing, reads, steps, queue: Mutex::new(queue), changed: Condvar::new() }
+        let queue = Queue { free, next_step: reads.start / STEP_BYTES, ..Queue::default() };
+        Work { backing, reads, steps, lends, queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn wait<'q>(&self, queue: MutexGuard<'q, Queue>, state: State) -> MutexGuard<'q, Queue> {
-        let _waiting = wait(state);
-        self.changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// What to do next; `None` when all is done.
@@ -77,11 +92,17 @@ impl Work {
         loop {
             let due = queue.wanted + BACKED_AHEAD_BYTES / STEP_BYTES;
             let left = queue.next_step < self.steps && !queue.closed;
-            if left && (queue.next_step < due || queue.spans.is_empty()) {
+            let idle = queue.spans.is_empty() && queue.copies.is_empty();
+            if left && (queue.next_step < due || idle) {
                 let step = queue.next_step;
                 queue.next_step += 1;
                 queue.being_backed.push(step);
                 return Some(Task::Back(step));
+            }
+            let Queue { copies, being_backed, .. } = &mut *queue;
+            let backed = |end: usize| being_backed.iter().all(|step| step * STEP_BYTES >= end);
+            if let Some((lent, keeping)) = copies.pop_front_if(|(_, keeping)| backed(keeping.end)) {
+                return Some(Task::Copy(lent, keeping));
             }
             if let Some(span) = queue.spans.pop_front() {
                 return Some(Task::Part(span));
@@ -89,16 +110,25 @@ impl Work {
             if queue.closed {
                 return None;
             }
-            queue = self.wait(queue, State::Input);
+            let _waiting = wait(State::Input);
+            queue = self.changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
-    /// Backs the memory of a step that was taken.
+    /// Does what a [`Task::Back`] says.
     pub(super) fn back(&self, step: usize) {
         let from = (step * STEP_BYTES).max(self.reads.start);
         self.backing.back(from..((step + 1) * STEP_BYTES).min(self.reads.end));
         self.lock().being_backed.retain(|other| *other != step);
         self.changed.notify_all();
+    }
+
+    /// Does what a [`Task::Copy`] says.
+    pub(super) fn copy(&self, lent: Buffer, mut keeping: Keeping) {
+        keeping.copy(&lent);
+        self.lock().free.push(lent);
+        // Now that the buffer is free the reader may hear of it.
+        drop(keeping);
     }
 
     pub(super) fn give_back(&self, span: Span) {
@@ -119,14 +149,15 @@ impl Work {
     }
 }
 
-/// Wakes the reader when a worker panics.
+/// Tells the reader when a worker panics: what it waits for will not come.
 pub(super) struct Alarm<'a>(pub(super) &'a Work);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.lock().broken = true;
-            self.0.changed.notify_all();
+            let mut queue = self.0.lock();
+            queue.broken = true;
+            queue.copies.clear();
         }
     }
 }
@@ -137,22 +168,22 @@ pub(super) struct Feed<'a> {
 }
 
 impl Follower for Feed<'_> {
-    fn before_read(&mut self, end: usize) {
-        let end = end.div_ceil(STEP_BYTES).min(self.work.steps);
+    fn lends(&self) -> usize {
+        self.work.lends
+    }
+
+    fn lend(&mut self, end: usize) -> Buffer {
         let mut queue = self.work.lock();
-        queue.wanted = end;
-        while queue.next_step < end {
-            let step = queue.next_step;
-            queue.next_step += 1;
-            drop(queue);
-            self.work.back(step);
-            queue = self.work.lock();
+        queue.wanted = end.div_ceil(STEP_BYTES);
+        queue.free.pop().expect("no more are asked for than there are")
+    }
+
+    fn keep(&mut self, lent: Buffer, keeping: Keeping) {
+        let mut queue = self.work.lock();
+        if !queue.broken {
+            queue.copies.push_back((lent, keeping));
+            self.work.changed.notify_one();
         }
-        while queue.being_backed.iter().any(|step| *step < end) && !queue.broken {
-            queue = self.work.wait(queue, State::Memory);
-        }
-        drop(queue);
-        self.work.changed.notify_one();
     }
 
     fn arrived(&mut self, at: usize, bytes: Buffer, from: usize) {
