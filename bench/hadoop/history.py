@@ -1,6 +1,7 @@
 """What a job did, from the history file that Hadoop keeps of it (.jhist, JSON)."""
 
 import json
+import re
 from dataclasses import dataclass
 
 
@@ -120,7 +121,9 @@ def _short(attempt_id):
 
 def _failure(kind, body):
     lines = body.get("error", "").strip().splitlines()
-    return Failure(_short(body["attemptId"]), kind.rpartition("_")[2], lines[0] if lines else "")
+    # NodeManagers begin with the time, `[2026-11-22 12:27:08.600]`.
+    reason = re.sub(r"^\[[-:. \d]+\]", "", lines[0]) if lines else ""
+    return Failure(_short(body["attemptId"]), kind.rpartition("_")[2], reason)
 
 
 def _attempt(kind, body, starts, begin):

@@ -24,6 +24,8 @@ PAPER_SPILLS = 4
 DAEMONS_BYTES, NODE_BYTES = GIB, 768 * MIB
 """What the cluster's daemons, and a NodeManager with the tasks that run at once, have resident. The rest of the memory
 limit is page cache."""
+REDUCER_BYTES = 384 * MIB
+"""What each reducer has resident that runs beside the two which `NODE_BYTES` counts."""
 LEAST_REDUCE_HEAP_MB = 256
 """A reducer with less is busy collecting garbage."""
 
@@ -124,7 +126,8 @@ def _reducers(size):
     # Figure 16: so many at once, so many in all.
     pairs = ((1, 1), (1, 2), (2, 2), (1, 4), (2, 4), (4, 4))
     return [
-        Point(f"{at_once} at once, {count} in all", WORKLOADS["record-sort"], size, reduces=count, reduces_at_once=at_once)
+        Point(f"{at_once} at once, {count} in all", WORKLOADS["record-sort"], size, reduces=count, reduces_at_once=at_once,
+              cache_bytes=size // 2 + max(0, at_once - 2) * REDUCER_BYTES)
         for at_once, count in pairs
     ]
 

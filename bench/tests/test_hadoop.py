@@ -102,13 +102,13 @@ class Histories(unittest.TestCase):
         lines = (GOLDEN / "terasort.jhist").read_text().splitlines()
         lost = {
             "type": "REDUCE_ATTEMPT_FAILED",
-            "event": {"lost": {"attemptId": "attempt_1_0001_r_000012_1", "status": "FAILED", "error": "Error: no fetch\n\tat X"}},
+            "event": {"lost": {"attemptId": "attempt_1_0001_r_000012_1", "status": "FAILED", "error": "[2026-11-22 12:27:08.600]Killed, 137\n\tat X"}},
         }
         killed = {"type": "MAP_ATTEMPT_KILLED", "event": {"lost": {"attemptId": "attempt_1_0001_m_000003_0", "error": ""}}}
         told = history.parse("\n".join([*lines[:-1], json.dumps(lost), json.dumps(killed), lines[-1]]))
         self.assertEqual(self.told.failures, ())
         self.assertEqual(
-            told.failures, (history.Failure("r 12", "FAILED", "Error: no fetch"), history.Failure("m 3", "KILLED", ""))
+            told.failures, (history.Failure("r 12", "FAILED", "Killed, 137"), history.Failure("m 3", "KILLED", ""))
         )
 
     def test_what_is_none_is_refused(self):
