@@ -400,14 +400,33 @@ fn a_plan_is_explained_before_it_is_followed() {
     let buckets = file.distribute.as_ref().expect("it can be distributed");
     assert!(buckets.pieces > 4 && file.merge.pieces > 4, "{file}");
     assert_eq!((buckets.written_bytes, file.merge.written_bytes), (2 * size, 2 * size));
-    // The first MiB is looked at twice.
-    assert_eq!(file.merge.read_bytes, 2 * size + (1 << 20));
-    assert!(buckets.read_bytes > file.merge.read_bytes, "random places, too: {file}");
+    // The first MiB is looked at twice, and so is what windows share.
+    let reads = 2 * size + (1 << 20);
+    assert!(file.merge.read_bytes > reads, "{file}");
+    assert!(buckets.read_bytes > reads, "random places, too: {file}");
+    let roomy = explained(8 << 20, DISTRIBUTE, false).merge.read_bytes;
+    assert!(roomy > reads && roomy < file.merge.read_bytes, "{roomy}, {file}");
     assert_eq!(explained(4 << 20, DISTRIBUTE, true).merge.written_bytes, size);
     let one_pass = explained(100 << 20, Strategy::Auto, false);
     assert_eq!((one_pass.strategy, one_pass.merge.written_bytes), ("one pass", size));
     // Records that may surprise by their length are merged.
     assert_eq!(explained(4 << 20, Strategy::Auto, false).strategy, "merge");
+}
+
+/// A merge would read a record of each run again at each border of two windows.
+#[test]
+fn long_records_in_little_memory_are_distributed() {
+    let input = vec![7; 128 << 20];
+    let explained = |record_bytes, memory_bytes| {
+        let order = OrderSpec::new(Format::Fixed { bytes: record_bytes });
+        let case = Case { memory_bytes, strategy: Strategy::Auto, ..Case::new(order) };
+        sort::explain(vec![seekable(&input)], false, &case.options()).expect("explains")
+    };
+    let long = explained(1 << 20, 16 << 20);
+    assert_eq!(long.strategy, "distribute", "{long}");
+    assert!(long.reason.contains("times the data again"), "{long}");
+    assert!(long.merge.read_bytes > 4 * long.input_bytes, "{long}");
+    assert_eq!(explained(1 << 10, 16 << 20).strategy, "merge");
 }
 
 /// Whoever reads a view does the second half of the work: that is told, and counts in the choice.
@@ -421,7 +440,7 @@ fn a_view_is_judged_with_its_reader() {
     };
     for (record_bytes, strategy) in [(16, "distribute"), (128, "merge")] {
         let (file, view) =
-            (explained(record_bytes, 4 << 20, false), explained(record_bytes, 4 << 20, true));
+            (explained(record_bytes, 8 << 20, false), explained(record_bytes, 8 << 20, true));
         assert_eq!((file.strategy, view.strategy), (strategy, strategy), "{file}{view}");
         let both = |explained: &sort::Explanation| {
             let parted = explained.distribute.clone().expect("it can be distributed");

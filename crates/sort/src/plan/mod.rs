@@ -43,6 +43,13 @@ pub struct RunPlan {
     pub fence_key_bytes: f64,
 }
 
+/// Chunks that data are read in at least, where not all fits and reading, sorting and writing are to
+/// overlap.
+const OVERLAPPED_CHUNKS: u64 = 16;
+/// Chunks are not made smaller than this for it, nor than so many records.
+const OVERLAPPED_BYTES_MIN: u64 = 8 << 20;
+const OVERLAPPED_RECORDS_MIN: u64 = 64;
+
 /// For inputs of unknown length, the part of the memory that is left to fences.
 const UNKNOWN_FENCES_SHARE: u64 = 16;
 /// Length of their fences' keys, in bytes, that the first block size reckons with: longer ones make
@@ -138,6 +145,26 @@ impl RunPlan {
         })
     }
 
+    /// Chunks so small that reading the first and writing the last, beside which nothing else can go on,
+    /// are a small part of all: more runs than memory asks for, which a merge of all of them at once
+    /// costs little. Not for views, of which a read at random looks at every run; and a record may have
+    /// half a chunk at most, so only where all have `record_bytes`.
+    pub(crate) fn overlapped(self, total_bytes: u64, record_bytes: u64) -> Self {
+        let least = OVERLAPPED_BYTES_MIN.max(OVERLAPPED_RECORDS_MIN * record_bytes);
+        let wanted = (total_bytes / OVERLAPPED_CHUNKS).max(least).next_multiple_of(65536);
+        if self.chunks == 1 || wanted >= self.chunk_bytes {
+            return self;
+        }
+        let share = wanted as f64 / self.chunk_bytes as f64;
+        let side = |bytes: u64| ((bytes as f64 * share) as u64).next_multiple_of(4096) + 65536;
+        RunPlan {
+            chunk_bytes: wanted,
+            tag_bytes: side(self.tag_bytes).min(self.tag_bytes),
+            key_bytes: side(self.key_bytes).min(self.key_bytes),
+            ..self
+        }
+    }
+
     /// The largest blocks of which a merge in `memory_bytes` can take four runs at once.
     pub(crate) fn block_bytes_max(memory_bytes: u64) -> u32 {
         let most = (memory_bytes / 160).clamp(4096, u64::from(*BLOCK_BYTES.end()));
@@ -184,6 +211,27 @@ mod tests {
                 let enough = memory < 64 << 20 || 2 * plan.chunk_bytes > memory / 4;
                 assert!(enough, "{memory} for {total}: {plan:?}");
             }
+        }
+    }
+
+    #[test]
+    fn files_are_formed_in_many_chunks_where_few_would_do() {
+        let plan =
+            |memory, total| RunPlan::new(memory, Some(total), 1, SAMPLE, false, 2).expect("fits");
+        let few = plan(1_000_000_000, 2_000_000_000);
+        assert!(few.chunks == 2 && few.chunk_bytes > 300_000_000, "{few:?}");
+        let many = few.overlapped(2_000_000_000, 100);
+        assert_eq!(many.chunk_bytes, (2_000_000_000_u64 / 16).next_multiple_of(65536));
+        let tags = |plan: RunPlan| plan.tag_bytes as f64 / plan.chunk_bytes as f64;
+        assert!((1.0..1.01).contains(&(tags(many) / tags(few))), "{few:?} {many:?}");
+        let held = formation_bytes(&many, 2_000_000_000, 2);
+        assert!(held < formation_bytes(&few, 2_000_000_000, 2), "{held} {many:?}");
+        // A record may have half a chunk, so long ones keep theirs.
+        assert_eq!(few.overlapped(2_000_000_000, 10_000_000), few);
+        // What fits is one chunk, and many chunks stay as they are.
+        for (memory, total) in [(1_000_000_000, 500_000_000), (64 << 20, 2_000_000_000)] {
+            let plan = plan(memory, total);
+            assert_eq!(plan.overlapped(total, 100), plan);
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! The model: in each of two passes the processors and the disk work at the same time, so a pass
 //! takes what the slower of them takes. Processor time is a sum of so much a record and so much a byte;
-//! the figures are fits of measurements with records of 16 and 100 bytes on one machine
+//! the figures are fits of measurements with records of 10 to 1,000 bytes on one machine
 //! (docs/benchmarks.md), so they tell the strategies apart better than they tell seconds.
 
 use std::fmt;
@@ -11,12 +11,13 @@ use std::fmt;
 use storage::{Buffer, Completions, Operation, Storage};
 
 use super::distribute::refusal;
-use super::{SortOptions, Sorter, Strategy};
+use super::{SortOptions, Sorter, Strategy, merge_room};
 use crate::distribute::DistributePlan;
 use crate::distribute::one_pass::OnePass;
 use crate::plan::sample_bytes;
 use crate::record::Format;
 use crate::run::Input;
+use crate::view::read_again;
 use crate::{Error, Result};
 
 /// Processor time of one pass, in nanoseconds.
@@ -27,21 +28,25 @@ struct Cost {
     match_ns: f64,
 }
 
-const FORM_RUNS: Cost = Cost { record_ns: 82.0, byte_ns: 0.70, match_ns: 0.0 };
-const MERGE_RUNS: Cost = Cost { record_ns: 19.0, byte_ns: 0.17, match_ns: 8.0 };
-const PART: Cost = Cost { record_ns: 14.0, byte_ns: 0.80, match_ns: 0.0 };
-const SORT_BUCKETS: Cost = Cost { record_ns: 17.0, byte_ns: 0.29, match_ns: 0.0 };
+const FORM_RUNS: Cost = Cost { record_ns: 32.0, byte_ns: 0.28, match_ns: 0.0 };
+const MERGE_RUNS: Cost = Cost { record_ns: 9.0, byte_ns: 0.15, match_ns: 3.0 };
+const PART: Cost = Cost { record_ns: 10.0, byte_ns: 0.62, match_ns: 0.0 };
+const SORT_BUCKETS: Cost = Cost { record_ns: 12.5, byte_ns: 0.15, match_ns: 0.0 };
 
 /// `auto` distributes where that is likely to take at most this share of a merge's processor time:
-/// up to some 50 bytes a record. From 100 bytes on, where it takes six tenths or more, the disk bounds
-/// both and neither was faster (docs/benchmarks.md), and a merge also takes what varies in length.
+/// up to some 20 bytes a record, 24 of many runs. From there to 32 neither was faster, and beyond the disk
+/// bounds both, which a merge uses better (docs/benchmarks.md); a merge also takes what varies in length.
 ///
 /// A view is judged by the same two passes, the second being its reader's: made, and read once from
 /// end to end, it is the work of a file, and was measured as such. Who reads it more often gains by
 /// buckets with every reading; who reads little pieces at random loses, a bucket to be sorted where
 /// merging looks at a block or two of each run. Nobody can say beforehand which it will be, so that
 /// does not weigh here: [`Estimate::reader_processor_seconds`] and the documents tell.
-const WORTH_IT: f64 = 0.5;
+const WORTH_IT: f64 = 0.63;
+/// `auto` distributes as well where a merge would read more than this part of the data twice, as it
+/// does of long records or many runs in little memory: two neighbouring windows both read what of each
+/// run lies across their border (docs/benchmarks.md).
+const READ_AGAIN_MAX: f64 = 0.75;
 /// What a disk is measured with, in bytes.
 const PROBE_BYTES: u64 = 32 << 20;
 
@@ -105,6 +110,15 @@ pub(super) fn is_worth_distributing(sorter: &Sorter<'_>) -> bool {
     }
     let (merge, distribute) = processor_seconds(sorter, total);
     distribute.0 + distribute.1 < WORTH_IT * (merge.0 + merge.1)
+        || merge_reads_again(sorter, total) > READ_AGAIN_MAX
+}
+
+/// The part of the data that a merge reads a second time.
+fn merge_reads_again(sorter: &Sorter<'_>, total: u64) -> f64 {
+    let runs = total.div_ceil(sorter.plan.chunk_bytes.max(1));
+    let record_bytes = sorter.sample.record_bytes as u64;
+    let sizes = (runs, u64::from(sorter.plan.block_bytes), record_bytes);
+    read_again(sizes, merge_room(&sorter.options.budget), sorter.options.threads)
 }
 
 /// Of the two passes of a merge, and of those of a distribution.
@@ -123,7 +137,7 @@ fn processor_seconds(sorter: &Sorter<'_>, total: u64) -> ((f64, f64), (f64, f64)
 /// # Errors
 /// As [`super::sort`]; [`Error::Unsupported`] for an input of unknown size.
 pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Result<Explanation> {
-    let sorter = Sorter::prepare(inputs, options)?;
+    let sorter = Sorter::prepare(inputs, options, to_view)?;
     let Some(input_bytes) = sorter.total_bytes else {
         return Err(Error::Unsupported(
             "--explain: needs inputs whose size is known; name files".to_owned(),
@@ -138,12 +152,13 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let device = input_bytes as f64 * (1.0 / disk_read_rate + 1.0 / disk_write_rate) / disks;
     let (merge, distribute) = processor_seconds(&sorter, input_bytes);
     let one_pass = sorter.plan.chunks == 1 && !to_view;
-    let estimate = |(first, last): (f64, f64), pieces: u64, passes: u64, sampled_bytes: u64| {
-        let (second, second_device) = if passes == 1 { (0.0, 0.0) } else { (last, device) };
+    let estimate = |(first, last): (f64, f64), pieces: u64, passes: u64, read_besides: u64| {
+        let again = (read_besides as f64) / disk_read_rate / disks;
+        let (second, second_device) = if passes == 1 { (0.0, 0.0) } else { (last, device + again) };
         Estimate {
             pieces,
             piece_bytes: input_bytes / pieces.max(1),
-            read_bytes: input_bytes * passes + sampled_bytes,
+            read_bytes: input_bytes * passes + read_besides,
             written_bytes: input_bytes * passes,
             processor_seconds: first + second,
             reader_processor_seconds: if to_view { last } else { 0.0 },
@@ -178,7 +193,16 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         }
         Strategy::Auto if is_worth_distributing(&sorter) => {
             let whose = if to_view { ", its reader's included" } else { "" };
-            ("distribute", format!("less work for the processors{whose}"))
+            let again = merge_reads_again(&sorter, input_bytes);
+            (
+                "distribute",
+                match again > READ_AGAIN_MAX {
+                    true => format!(
+                        "a merge would read {again:.1} times the data again, record by record"
+                    ),
+                    false => format!("less work for the processors{whose}"),
+                },
+            )
         }
         Strategy::Auto => ("merge", "distributing would not save much".to_owned()),
     };
@@ -188,6 +212,10 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let sampled_at_once = match options.temp.first().map(|disk| disk.clock()) {
         Some(clock) if !sorter.can_part_while_reading(&*clock) => 0,
         _ => OnePass::sample_bytes(&sorter.inputs, order.format, sample, input_bytes),
+    };
+    let read_twice = match passes {
+        1 => 0,
+        _ => (input_bytes as f64 * merge_reads_again(&sorter, input_bytes)) as u64,
     };
     let splitters = |plan: &DistributePlan| match options.strategy {
         Strategy::Distribute { uniform: true } => 0,
@@ -200,7 +228,12 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         record_bytes: sorter.sample.record_bytes,
         disk_read_rate,
         disk_write_rate,
-        merge: estimate(merge, if one_pass { 1 } else { runs }, passes, front + sampled_at_once),
+        merge: estimate(
+            merge,
+            if one_pass { 1 } else { runs },
+            passes,
+            front + sampled_at_once + read_twice,
+        ),
         distribute: plan.ok().filter(|_| can).map(|plan| {
             let passes = if to_view { 1 } else { 2 };
             estimate(distribute, plan.buckets, passes, front + splitters(&plan))

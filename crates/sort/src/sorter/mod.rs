@@ -30,6 +30,7 @@ use storage::spread::Spread;
 use crate::key::Order;
 use crate::merge::window::Segments;
 use crate::plan::{RunPlan, Sample, sample};
+use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
 use crate::run::input::Input;
 use crate::run::{Compression, Run};
@@ -63,7 +64,7 @@ pub fn sort(
             "--top and --view cannot go together; use -o FILE, or read the front of a view with 'merganser cat --head'".to_owned(),
         ));
     }
-    let mut sorter = Sorter::prepare(inputs, options)?;
+    let mut sorter = Sorter::prepare(inputs, options, matches!(output, SortOutput::View { .. }))?;
     progress.phase("sorting", sorter.total_bytes);
     sorter.run(output, started, progress)
 }
@@ -84,8 +85,15 @@ struct Sorter<'a> {
 }
 
 impl<'a> Sorter<'a> {
-    fn prepare(inputs: Vec<Input>, options: &'a SortOptions) -> Result<Self> {
-        Self::prepare_from(inputs, options, &[], true)
+    fn prepare(inputs: Vec<Input>, options: &'a SortOptions, to_view: bool) -> Result<Self> {
+        let mut sorter = Self::prepare_from(inputs, options, &[], true)?;
+        if let (false, Some(total), Format::Fixed { bytes }) =
+            (to_view, sorter.total_bytes, options.order.format)
+        {
+            sorter.plan = sorter.plan.overlapped(total, bytes as u64);
+            sorter.report.chunk_bytes = sorter.plan.chunk_bytes;
+        }
+        Ok(sorter)
     }
 
     /// Without `look`, the inputs are partly gone already: their header is given.

@@ -28,7 +28,7 @@ use crate::budget::Reservation;
 use crate::distribute::{BucketStream, BucketView};
 use crate::key::Order;
 use crate::merge::bound::Bound;
-use crate::merge::stream::{Stream, StreamSize};
+use crate::merge::stream::{Stream, StreamSize, windows_held};
 use crate::merge::window::{Loading, Segments, WindowPlan};
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Run;
@@ -438,8 +438,7 @@ pub(crate) fn stream_size(
         if share >= least || threads == 1 {
             let window_bytes = share
                 .saturating_sub(4096)
-                // Of many runs, the blocks that two windows share must stay a small part.
-                .min(WINDOW_BYTES_MAX.max(8 * least))
+                .min(window_bytes_max(segments.footers().map(shared_bytes).sum()))
                 .min(biggest)
                 .max(least);
             let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
@@ -457,6 +456,35 @@ pub(crate) fn stream_size(
         }
         threads -= 1;
     }
+}
+
+/// The largest window where two neighbours both read so many bytes: those must stay a small part.
+fn window_bytes_max(shared_bytes: u64) -> u64 {
+    WINDOW_BYTES_MAX.max(32 * shared_bytes)
+}
+
+/// What two neighbouring windows both read of a run: a block, or the record across their border.
+fn shared_bytes(run: &Footer) -> u64 {
+    u64::from(run.block_bytes).max(run.data_bytes / run.records.max(1))
+}
+
+/// The part of the data that merging so many runs in `room` bytes reads a second time, for a merge
+/// that is yet to come: what neighbouring windows share, and all of it when that takes another pass.
+pub(crate) fn read_again(
+    (runs, block_bytes, record_bytes): (u64, u64, u64),
+    room: u64,
+    threads: usize,
+) -> f64 {
+    if runs <= 1 {
+        return 0.0;
+    }
+    let share = |threads| room / windows_held(threads);
+    let least = 4 * runs * block_bytes;
+    let threads = (1..=threads).rev().find(|threads| share(*threads) >= least);
+    let shared_bytes = runs * block_bytes.max(record_bytes);
+    let window_bytes = share(threads.unwrap_or(1)).min(window_bytes_max(shared_bytes)).max(1);
+    let another_pass = if threads.is_none() { 1.0 } else { 0.0 };
+    another_pass + shared_bytes as f64 / window_bytes as f64
 }
 
 /// The least window of runs with these footers that makes progress: each run's edges, and as much
