@@ -87,8 +87,11 @@ struct Sorter<'a> {
 impl<'a> Sorter<'a> {
     fn prepare(inputs: Vec<Input>, options: &'a SortOptions, to_view: bool) -> Result<Self> {
         let mut sorter = Self::prepare_from(inputs, options, &[], true)?;
-        if let (false, Some(total), Format::Fixed { bytes }) =
-            (to_view, sorter.total_bytes, options.order.format)
+        let modelled = options.temp.first().is_some_and(|disk| disk.clock().is_modelled());
+        // In modelled time one thread is one thread, which nothing overlaps with.
+        let overlaps = !to_view && !(modelled && options.threads == 1);
+        if let (true, Some(total), Format::Fixed { bytes }) =
+            (overlaps, sorter.total_bytes, options.order.format)
         {
             sorter.plan = sorter.plan.overlapped(total, bytes as u64);
             sorter.report.chunk_bytes = sorter.plan.chunk_bytes;
