@@ -13,7 +13,6 @@ import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.service.MergeMetrics;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
