@@ -70,7 +70,10 @@ impl DistributePlan {
     ) -> Result<Self> {
         // The rest is for lists of extents and samples.
         let room = memory_bytes / 16 * 15;
-        let chunk_bytes = (room / 20).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / 4096 * 4096;
+        // Half a chunk holds a record, so long ones need longer chunks.
+        let long = (2.0 * sample.record_bytes) as u64 + 8192;
+        let chunk_bytes = (room / 20).max(long.min(room / 8));
+        let chunk_bytes = chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / 4096 * 4096;
         let batch_bytes =
             (room / 64 / threads as u64).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX) / 4096 * 4096;
         let fixed = Self::fixed_bytes(chunk_bytes, batch_bytes, threads);
@@ -98,6 +101,11 @@ impl DistributePlan {
             block_bytes,
             blocks: pool / block_bytes,
         })
+    }
+
+    /// The longest record that it takes.
+    pub(crate) fn record_bytes_max(&self) -> u64 {
+        Chunk::record_bytes_max(self.chunk_bytes as usize) as u64
     }
 
     /// Bytes that a distribution of `inputs` reads to choose splitters by, before it reads them all.

@@ -81,6 +81,11 @@ impl Chunk {
         carry_liked(read_bytes) + read_bytes + SLACK_BYTES
     }
 
+    /// The longest record that a chunk takes for sure which reads `read_bytes` at a time.
+    pub(crate) fn record_bytes_max(read_bytes: usize) -> usize {
+        headroom(read_bytes)
+    }
+
     /// An empty chunk that reads `read_bytes` at a time.
     pub(crate) fn new(read_bytes: usize) -> Self {
         let buffer = Buffer::new(headroom(read_bytes) + read_bytes + SLACK_BYTES);

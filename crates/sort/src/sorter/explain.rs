@@ -43,10 +43,10 @@ const SORT_BUCKETS: Cost = Cost { record_ns: 12.5, byte_ns: 0.15, match_ns: 0.0 
 /// merging looks at a block or two of each run. Nobody can say beforehand which it will be, so that
 /// does not weigh here: [`Estimate::reader_processor_seconds`] and the documents tell.
 const WORTH_IT: f64 = 0.63;
-/// `auto` distributes as well where a merge would read more than this part of the data twice, as it
+/// `auto` distributes as well where a merge would read the data so many times again, as it
 /// does of long records or many runs in little memory: two neighbouring windows both read what of each
 /// run lies across their border (docs/benchmarks.md).
-const READ_AGAIN_MAX: f64 = 0.75;
+const READ_AGAIN_MAX: f64 = 1.0;
 /// What a disk is measured with, in bytes.
 const PROBE_BYTES: u64 = 32 << 20;
 
@@ -100,17 +100,26 @@ pub struct Explanation {
 /// Processor seconds of both strategies, for `auto`.
 pub(super) fn is_worth_distributing(sorter: &Sorter<'_>) -> bool {
     let Some(total) = sorter.total_bytes else { return false };
-    // A merge takes longer records, and a record of one length cannot surprise.
-    if !matches!(sorter.options.order.format, Format::Fixed { .. }) || refusal(sorter).is_some() {
-        return false;
-    }
-    let (free, threads) = (sorter.options.budget.free_bytes(), sorter.options.threads);
-    if DistributePlan::new(free, Some(total), sorter.sample, threads).is_err() {
+    // A record of one length cannot surprise.
+    if !matches!(sorter.options.order.format, Format::Fixed { .. })
+        || refusal(sorter).is_some()
+        || distribute_plan(sorter, total).is_none()
+    {
         return false;
     }
     let (merge, distribute) = processor_seconds(sorter, total);
     distribute.0 + distribute.1 < WORTH_IT * (merge.0 + merge.1)
         || merge_reads_again(sorter, total) > READ_AGAIN_MAX
+}
+
+/// The sizes of a distribution, where memory is enough for one: a merge takes longer records.
+fn distribute_plan(sorter: &Sorter<'_>, total: u64) -> Option<DistributePlan> {
+    let (free, threads) = (sorter.options.budget.free_bytes(), sorter.options.threads);
+    let plan = DistributePlan::new(free, Some(total), sorter.sample, threads).ok()?;
+    match sorter.options.order.format {
+        Format::Fixed { bytes } if bytes as u64 > plan.record_bytes_max() => None,
+        _ => Some(plan),
+    }
 }
 
 /// The part of the data that a merge reads a second time.
@@ -167,14 +176,9 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     };
     let passes = if one_pass || to_view { 1 } else { 2 };
     let runs = input_bytes.div_ceil(sorter.plan.chunk_bytes.max(1)).max(1);
-    let plan = DistributePlan::new(
-        options.budget.free_bytes(),
-        Some(input_bytes),
-        sorter.sample,
-        options.threads,
-    );
+    let plan = distribute_plan(&sorter, input_bytes);
     let refused = refusal(&sorter);
-    let can = refused.is_none() && plan.is_ok();
+    let can = refused.is_none() && plan.is_some();
     let (strategy, reason) = match options.strategy {
         _ if one_pass => ("one pass", "all of it fits into memory".to_owned()),
         Strategy::Distribute { .. } => {
@@ -187,7 +191,9 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         Strategy::Auto if sorter.plan.chunks == 1 => {
             ("merge", "one run is a view that needs no merge".to_owned())
         }
-        Strategy::Auto if !can => ("merge", "the options ask for what it alone can do".to_owned()),
+        Strategy::Auto if !can => {
+            ("merge", "the options or the records ask for what it alone can do".to_owned())
+        }
         Strategy::Auto if !matches!(options.order.format, Format::Fixed { .. }) => {
             ("merge", "records differ in length".to_owned())
         }
@@ -234,7 +240,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
             passes,
             front + sampled_at_once + read_twice,
         ),
-        distribute: plan.ok().filter(|_| can).map(|plan| {
+        distribute: plan.filter(|_| can).map(|plan| {
             let passes = if to_view { 1 } else { 2 };
             estimate(distribute, plan.buckets, passes, front + splitters(&plan))
         }),
