@@ -89,7 +89,7 @@ impl<'a> Sorter<'a> {
         let mut sorter = Self::prepare_from(inputs, options, &[], true)?;
         let modelled = options.temp.first().is_some_and(|disk| disk.clock().is_modelled());
         // In modelled time one thread is one thread, which nothing overlaps with.
-        let overlaps = !to_view && !(modelled && options.threads == 1);
+        let overlaps = !(to_view || modelled && options.threads == 1);
         if let (true, Some(total), Format::Fixed { bytes }) =
             (overlaps, sorter.total_bytes, options.order.format)
         {
