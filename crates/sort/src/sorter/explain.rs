@@ -43,10 +43,10 @@ const SORT_BUCKETS: Cost = Cost { record_ns: 12.5, byte_ns: 0.15, match_ns: 0.0 
 /// merging looks at a block or two of each run. Nobody can say beforehand which it will be, so that
 /// does not weigh here: [`Estimate::reader_processor_seconds`] and the documents tell.
 const WORTH_IT: f64 = 0.63;
-/// `auto` distributes as well where a merge would read the data so many times again, as it
+/// `auto` distributes as well where a merge would read so much of the data again, as it
 /// does of long records or many runs in little memory: two neighbouring windows both read what of each
 /// run lies across their border (docs/benchmarks.md).
-const READ_AGAIN_MAX: f64 = 1.0;
+const READ_AGAIN_MAX: f64 = 0.75;
 /// What a disk is measured with, in bytes.
 const PROBE_BYTES: u64 = 32 << 20;
 
