@@ -432,6 +432,26 @@ fn long_records_in_little_memory_are_distributed() {
     assert_eq!((longest.strategy, longest.distribute), ("merge", None));
 }
 
+/// Runs of what is in order already do not overlap, which makes merging them cheap.
+#[test]
+fn short_records_in_order_are_merged() {
+    let mut random = Random::new(9);
+    let mut numbers: Vec<u64> = (0..1 << 20).map(|_| random.bits()).collect();
+    let explained = |numbers: &[u64]| {
+        let input: Vec<u8> =
+            numbers.iter().flat_map(|n| [n.to_be_bytes(), [7; 8]].concat()).collect();
+        let order = OrderSpec::new(Format::Fixed { bytes: 16 });
+        let case = Case { memory_bytes: 8 << 20, strategy: Strategy::Auto, ..Case::new(order) };
+        sort::explain(vec![seekable(&input)], false, &case.options()).expect("explains")
+    };
+    assert_eq!(explained(&numbers).strategy, "distribute");
+    numbers.sort_unstable();
+    assert_eq!(explained(&numbers).strategy, "merge");
+    numbers[1000] = 0;
+    assert_eq!(explained(&numbers).strategy, "distribute");
+    assert_eq!(explained(&vec![3; 1 << 20]).strategy, "distribute", "all keys equal");
+}
+
 /// Whoever reads a view does the second half of the work: that is told, and counts in the choice.
 #[test]
 fn a_view_is_judged_with_its_reader() {

@@ -181,7 +181,8 @@ impl RunPlan {
 mod tests {
     use super::*;
 
-    const SAMPLE: Sample = Sample { record_bytes: 100.0, key_bytes: 0.0, fence_key_bytes: 10.0 };
+    const SAMPLE: Sample =
+        Sample { record_bytes: 100.0, key_bytes: 0.0, fence_key_bytes: 10.0, in_order: false };
 
     /// All that formation holds at its end, fences included.
     fn formation_bytes(plan: &RunPlan, total: u64, threads: u64) -> u64 {

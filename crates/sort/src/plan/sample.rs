@@ -17,7 +17,13 @@ pub struct Sample {
     pub key_bytes: f64,
     /// Mean length of full keys as fences hold them, in bytes.
     pub fence_key_bytes: f64,
+    /// Whether the records are in order already, most of them with a key of their own, as far as was
+    /// seen.
+    pub in_order: bool,
 }
+
+/// Fewer records may be in order by chance.
+const IN_ORDER_MIN: u64 = 100;
 
 impl Sample {
     /// Looks at the whole records at the front of `bytes`.
@@ -25,6 +31,8 @@ impl Sample {
     pub fn of(order: &Order, bytes: &[u8]) -> Self {
         let (mut records, mut record_bytes, mut key_bytes) = (0u64, 0, 0);
         let mut fence_key_bytes = 0;
+        let (mut falls, mut rises) = (false, 0);
+        let mut last: Option<&[u8]> = None;
         let mut key = Vec::new();
         with_framing!(order.format(), framing => {
             while let Some(len) = framing.next(&bytes[record_bytes..]) {
@@ -40,6 +48,12 @@ impl Sample {
                 };
                 let full = if order.last_resort().is_some() { own + len } else { own };
                 fence_key_bytes += full.min(FENCE_KEY_BYTES_MAX);
+                if let Some(last) = last.filter(|_| !falls) {
+                    let compared = order.compare(last, record);
+                    falls = compared.is_gt();
+                    rises += u64::from(compared.is_lt());
+                }
+                last = Some(record);
                 record_bytes += len;
                 records += 1;
             }
@@ -48,13 +62,14 @@ impl Sample {
             // One record fills the sample: then tags are few.
             let len = bytes.len().max(64) as f64;
             let fence_key_bytes = FENCE_KEY_BYTES_MAX as f64;
-            return Sample { record_bytes: len, key_bytes: len, fence_key_bytes };
+            return Sample { record_bytes: len, key_bytes: len, fence_key_bytes, in_order: false };
         }
         let mean = |sum: usize| sum as f64 / records as f64;
         Sample {
             record_bytes: mean(record_bytes),
             key_bytes: mean(key_bytes),
             fence_key_bytes: mean(fence_key_bytes),
+            in_order: !falls && records >= IN_ORDER_MIN && 2 * rises >= records,
         }
     }
 }

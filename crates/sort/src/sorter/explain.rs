@@ -108,8 +108,9 @@ pub(super) fn is_worth_distributing(sorter: &Sorter<'_>) -> bool {
         return false;
     }
     let (merge, distribute) = processor_seconds(sorter, total);
-    distribute.0 + distribute.1 < WORTH_IT * (merge.0 + merge.1)
-        || merge_reads_again(sorter, total) > READ_AGAIN_MAX
+    // Runs of what is in order already do not overlap, so that merging them costs next to nothing.
+    let less_work = distribute.0 + distribute.1 < WORTH_IT * (merge.0 + merge.1);
+    less_work && !sorter.sample.in_order || merge_reads_again(sorter, total) > READ_AGAIN_MAX
 }
 
 /// The sizes of a distribution, where memory is enough for one: a merge takes longer records.

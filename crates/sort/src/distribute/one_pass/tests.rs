@@ -37,7 +37,8 @@ fn sorted(
     let stored = inputs.iter().map(|bytes| MemoryStorage::from_bytes("input", bytes));
     let inputs: Vec<Input> = stored.map(|storage| Input::Storage(storage as _)).collect();
     let total: u64 = inputs.iter().filter_map(Input::size).sum();
-    let sample = Sample { record_bytes: 20.0, key_bytes: 8.0, fence_key_bytes: 8.0 };
+    let sample =
+        Sample { record_bytes: 20.0, key_bytes: 8.0, fence_key_bytes: 8.0, in_order: false };
     let one = OnePass::with_buckets(&inputs, order, sample, buckets, threads);
     let one = one.expect("reads")?;
     let read_bytes = (total as usize + 8192 * (inputs.len() + 1)).next_multiple_of(4096);
