@@ -274,11 +274,18 @@ fn a_client_that_leaves_gives_back_what_it_had() {
             fixture.idle();
         }
     }
-    let open = fs::read_dir("/proc/self/fd")
-        .expect("Linux")
-        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     let local = fixture.folder.path().join("local");
-    assert_eq!(open.filter(|path: &PathBuf| path.starts_with(&local)).count(), 0);
+    let open = || {
+        let all = fs::read_dir("/proc/self/fd").expect("Linux");
+        let paths = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        paths.filter(|path: &PathBuf| path.starts_with(&local)).count()
+    };
+    // Memory is given back first, files are closed next.
+    let end = Instant::now() + Duration::from_secs(10);
+    while open() > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(open(), 0);
 }
 
 #[test]
