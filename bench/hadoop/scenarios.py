@@ -25,7 +25,7 @@ DAEMONS_BYTES, NODE_BYTES = GIB, 768 * MIB
 """What the cluster's daemons, and a NodeManager with the tasks that run at once, have resident. The rest of the memory
 limit is page cache."""
 REDUCER_BYTES = 384 * MIB
-"""What each reducer has resident that runs beside the two which `NODE_BYTES` counts."""
+"""What each reducer is given that runs beside the two which `NODE_BYTES` counts: 256 MB of heap, and its JVM."""
 LEAST_REDUCE_HEAP_MB = 256
 """A reducer with less is busy collecting garbage."""
 

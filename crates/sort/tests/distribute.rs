@@ -11,7 +11,7 @@ use sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
 };
 use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::metered::{Meter, Metered, Transfer};
+use storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
 use storage::{Directory, Storage, StorageExt};
 use testkit::Random;
 use testkit::faulty::{Faulty, Plan};
@@ -494,6 +494,32 @@ impl Meter for Reads {
         if transfer == Transfer::Read {
             self.0.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
         }
+    }
+}
+
+/// A merge of long records in little memory reads its runs several times over; `auto` and the
+/// prediction go by how often.
+#[test]
+fn what_a_merge_reads_again_was_predicted() {
+    let mut random = Random::new(7);
+    let input: Vec<u8> = (0..8 << 20).flat_map(|_| random.bits().to_be_bytes()).collect();
+    for (record_bytes, memory_bytes) in [(1 << 10, 16 << 20), (256 << 10, 16 << 20)] {
+        let order = OrderSpec::new(Format::Fixed { bytes: record_bytes });
+        let case = Case { memory_bytes, strategy: Strategy::Merge, ..Case::new(order) };
+        let reads = Arc::new(Reads::default());
+        let temp = MeteredDirectory::new(MemoryDirectory::new(), reads.clone());
+        let options = SortOptions { temp: vec![temp], ..case.options() };
+        let explained = sort::explain(vec![seekable(&input)], false, &case.options());
+        let predicted = explained.expect("explains").merge.read_bytes as f64;
+        let target = SortOutput::Storage(MemoryStorage::new("output"));
+        let report = sort(vec![seekable(&input)], target, &options, &Silent).expect("sorts");
+        assert_eq!(report.extra_passes, 0);
+        let runs = reads.0.load(std::sync::atomic::Ordering::Relaxed) as f64;
+        let read = input.len() as f64 + runs;
+        let what = format!("records of {record_bytes}: {read} of {predicted} bytes");
+        assert!((0.6..1.4).contains(&(read / predicted)), "{what}");
+        let again = runs / input.len() as f64 - 1.0;
+        assert!(if record_bytes > 4096 { again > 0.75 } else { again < 0.25 }, "{what}");
     }
 }
 

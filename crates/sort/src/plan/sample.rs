@@ -1,5 +1,7 @@
 //! A look at the data before sizes are decided.
 
+use std::cmp::Ordering;
+
 use storage::StorageExt;
 
 use crate::key::Order;
@@ -33,27 +35,28 @@ impl Sample {
         let mut fence_key_bytes = 0;
         let (mut falls, mut rises) = (false, 0);
         let mut last: Option<&[u8]> = None;
-        let mut key = Vec::new();
+        let (mut key, mut last_key) = (Vec::new(), Vec::new());
         with_framing!(order.format(), framing => {
             while let Some(len) = framing.next(&bytes[record_bytes..]) {
                 let record = &bytes[record_bytes..record_bytes + len];
-                let own = match order.direct() {
-                    Some(direct) => direct.place.of(record).len(),
+                let (own, compared) = match order.direct() {
+                    Some(direct) => (
+                        direct.place.of(record).len(),
+                        last.filter(|_| !falls).map(|last| order.compare(last, record)),
+                    ),
                     None => {
+                        std::mem::swap(&mut key, &mut last_key);
                         key.clear();
                         order.encode(record, &mut key);
                         key_bytes += key.len();
-                        key.len()
+                        (key.len(), last.map(|_| last_key.cmp(&key)))
                     }
                 };
+                falls |= compared.is_some_and(Ordering::is_gt);
+                rises += u64::from(compared.is_some_and(Ordering::is_lt));
+                last = Some(record);
                 let full = if order.last_resort().is_some() { own + len } else { own };
                 fence_key_bytes += full.min(FENCE_KEY_BYTES_MAX);
-                if let Some(last) = last.filter(|_| !falls) {
-                    let compared = order.compare(last, record);
-                    falls = compared.is_gt();
-                    rises += u64::from(compared.is_lt());
-                }
-                last = Some(record);
                 record_bytes += len;
                 records += 1;
             }

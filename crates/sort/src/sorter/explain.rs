@@ -97,7 +97,7 @@ pub struct Explanation {
     pub distribute: Option<Estimate>,
 }
 
-/// Processor seconds of both strategies, for `auto`.
+/// Whether `auto` distributes.
 pub(super) fn is_worth_distributing(sorter: &Sorter<'_>) -> bool {
     let Some(total) = sorter.total_bytes else { return false };
     // A record of one length cannot surprise.
@@ -163,8 +163,9 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let (merge, distribute) = processor_seconds(&sorter, input_bytes);
     let one_pass = sorter.plan.chunks == 1 && !to_view;
     let estimate = |(first, last): (f64, f64), pieces: u64, passes: u64, read_besides: u64| {
-        let again = (read_besides as f64) / disk_read_rate / disks;
-        let (second, second_device) = if passes == 1 { (0.0, 0.0) } else { (last, device + again) };
+        let besides = read_besides as f64 / disk_read_rate / disks;
+        let (second, second_device) =
+            if passes == 1 { (0.0, 0.0) } else { (last, device + besides) };
         Estimate {
             pieces,
             piece_bytes: input_bytes / pieces.max(1),
@@ -178,6 +179,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let passes = if one_pass || to_view { 1 } else { 2 };
     let runs = input_bytes.div_ceil(sorter.plan.chunk_bytes.max(1)).max(1);
     let plan = distribute_plan(&sorter, input_bytes);
+    let again = merge_reads_again(&sorter, input_bytes);
     let refused = refusal(&sorter);
     let can = refused.is_none() && plan.is_some();
     let (strategy, reason) = match options.strategy {
@@ -200,16 +202,12 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         }
         Strategy::Auto if is_worth_distributing(&sorter) => {
             let whose = if to_view { ", its reader's included" } else { "" };
-            let again = merge_reads_again(&sorter, input_bytes);
-            (
-                "distribute",
-                match again > READ_AGAIN_MAX {
-                    true => format!(
-                        "a merge would read {again:.1} times the data again, record by record"
-                    ),
-                    false => format!("less work for the processors{whose}"),
-                },
-            )
+            let reason = if again > READ_AGAIN_MAX {
+                format!("a merge would read {again:.1} times the data again")
+            } else {
+                format!("less work for the processors{whose}")
+            };
+            ("distribute", reason)
         }
         Strategy::Auto => ("merge", "distributing would not save much".to_owned()),
     };
@@ -220,10 +218,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         Some(clock) if !sorter.can_part_while_reading(&*clock) => 0,
         _ => OnePass::sample_bytes(&sorter.inputs, order.format, sample, input_bytes),
     };
-    let read_twice = match passes {
-        1 => 0,
-        _ => (input_bytes as f64 * merge_reads_again(&sorter, input_bytes)) as u64,
-    };
+    let read_again = if passes == 1 { 0 } else { (input_bytes as f64 * again) as u64 };
     let splitters = |plan: &DistributePlan| match options.strategy {
         Strategy::Distribute { uniform: true } => 0,
         _ => plan.sample_bytes(&sorter.inputs, order.format, sample),
@@ -239,7 +234,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
             merge,
             if one_pass { 1 } else { runs },
             passes,
-            front + sampled_at_once + read_twice,
+            front + sampled_at_once + read_again,
         ),
         distribute: plan.filter(|_| can).map(|plan| {
             let passes = if to_view { 1 } else { 2 };

@@ -254,8 +254,8 @@ impl<'a> OnePass<'a> {
         Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
     }
 
-    /// Parts spans until there are no more, and sees to memory and copies meanwhile. Returns the chain, and the bytes of
-    /// its records, of each bucket.
+    /// Parts spans until there are no more, and sees to memory and copies meanwhile. Returns the chain, and
+    /// the bytes of its records, of each bucket.
     fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
         let _alarm = Alarm(work);
         let mut own = Own {
