@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage::Directory;
+use storage::{Directory, DirectoryExt};
 
 use super::{Sorter, merge_room, run_name};
 use crate::activity;
@@ -88,12 +88,7 @@ impl Sorter<'_> {
             if let Some(folder) = view {
                 // What was merged has a name there; only the new runs are part of the view.
                 for name in replaced {
-                    match folder.remove(&name) {
-                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                            return Err(Error::Io(e));
-                        }
-                        _ => {}
-                    }
+                    folder.remove_if_exists(&name)?;
                 }
             }
             self.runs = merged;

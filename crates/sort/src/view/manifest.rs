@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use storage::{Directory, Storage, StorageExt};
+use storage::{Directory, DirectoryExt, Storage, StorageExt};
 
 use crate::key::OrderSpec;
 use crate::run::Run;
@@ -19,8 +19,6 @@ use crate::{Error, Result};
 
 /// Name of the manifest in a view's folder.
 pub const MANIFEST_NAME: &str = "manifest";
-/// Name under which it is written before it is renamed.
-const UNFINISHED_NAME: &str = "manifest.unfinished";
 const FORMAT_NAME: &str = "merganser-view";
 /// Version of a manifest of sorted runs.
 const MERGED_VERSION: u32 = 1;
@@ -233,17 +231,9 @@ impl Manifest {
     /// # Errors
     /// The device's own.
     pub fn write(&self, folder: &Arc<dyn Directory>) -> Result<()> {
-        // A sort that goes on after an interruption may have left one.
-        match folder.remove(UNFINISHED_NAME) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
-            _ => {}
-        }
-        let file = folder.create(UNFINISHED_NAME)?;
-        file.write_at(0, &self.encode())?;
-        file.sync()?;
+        // The names of the runs are durable before the manifest that names them.
         folder.sync()?;
-        folder.rename(UNFINISHED_NAME, MANIFEST_NAME)?;
-        folder.sync()?;
+        folder.publish(MANIFEST_NAME, &self.encode())?;
         Ok(())
     }
 
