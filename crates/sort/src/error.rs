@@ -28,6 +28,32 @@ pub enum Error {
         /// What is wrong and what to do.
         detail: String,
     },
+    /// A record does not fit into the memory that a sort has for one chunk of its input.
+    #[error(
+        "{file}: at byte {offset}: a record is longer than {most_bytes} bytes, the most for this --memory; give at least {factor} times as much"
+    )]
+    RecordTooLong {
+        /// The input's name.
+        file: String,
+        /// Where the record begins.
+        offset: u64,
+        /// The longest record that fits, in bytes.
+        most_bytes: u64,
+        /// How many times as much memory is needed at least.
+        factor: u64,
+    },
+    /// An input was written to while it was sorted.
+    #[error(
+        "{file}: was changed while it was sorted: it had {expected_bytes} bytes and has {found_bytes}; nothing more of it is given back"
+    )]
+    InputChanged {
+        /// The input's name.
+        file: String,
+        /// Its size when the sort began, in bytes.
+        expected_bytes: u64,
+        /// Its size now, in bytes.
+        found_bytes: u64,
+    },
     /// The budget cannot hold what is needed.
     #[error(
         "--memory {limit_bytes} is too small for {owner}: at least {least_bytes} bytes are needed"
@@ -47,6 +73,44 @@ pub enum Error {
     TempLimit {
         /// The cap.
         limit_bytes: u64,
+    },
+    /// A part of the view may be given back already, so it can't be read.
+    #[error(
+        "{view}: this view is being consumed into {output:?}; finish with 'merganser materialize {view} -o {output:?} --consume'"
+    )]
+    BeingConsumed {
+        /// The folder of the view.
+        view: String,
+        /// The output.
+        output: std::ffi::OsString,
+    },
+    /// The view is being consumed into another output.
+    #[error(
+        "{view}: this view is already being consumed into {output:?}; finish that first with 'merganser materialize --consume'"
+    )]
+    ConsumedElsewhere {
+        /// The folder of the view.
+        view: String,
+        /// The other output.
+        output: std::ffi::OsString,
+    },
+    /// The folder of unfinished work holds a copy of another view, which is its only place.
+    #[error(
+        "{folder}: holds records of {view:?}, whose 'materialize --consume' was interrupted; finish that first"
+    )]
+    OtherCopy {
+        /// The folder of unfinished work.
+        folder: String,
+        /// The other view.
+        view: std::ffi::OsString,
+    },
+    /// A part of the view was given back, and the file that has it is gone.
+    #[error("{view}: half consumed, but {partial}, which has the rest, is gone; put it back")]
+    PartialGone {
+        /// The folder of the view.
+        view: String,
+        /// The partial output.
+        partial: String,
     },
     /// What was asked cannot be done; the text says what to do instead.
     #[error("{0}")]

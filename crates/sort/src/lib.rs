@@ -47,6 +47,7 @@ pub mod plan;
 pub mod progress;
 pub mod record;
 pub mod run;
+mod sealed;
 mod sorter;
 pub mod verify;
 pub mod view;
@@ -57,6 +58,6 @@ pub use distribute::trial;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{
-    CompressionChoice, Estimate, Explanation, SortOptions, SortOutput, SortReport, Strategy,
-    end_consuming, explain, is_interrupted_sort, sort, sort_consuming,
+    CompressionChoice, Consumed, Estimate, Explanation, SortOptions, SortOutput, SortReport, Stamp,
+    Strategy, explain, journal, sort, sort_consuming,
 };

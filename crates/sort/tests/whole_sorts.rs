@@ -1,6 +1,8 @@
 //! Whole sorts in memory against a naive model: every output form, budgets that force spills and
 //! extra passes, and every way to read a view.
 
+mod consuming;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -383,12 +385,12 @@ fn a_consuming_sort_that_was_stopped_goes_on_and_loses_nothing() {
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
     let sorting = |stop: u64| {
         let stop = StopAfter(stop.into());
-        sort::sort_consuming(&as_storages, &folder, "x".to_owned(), &case.options(), &stop)
+        consuming::consume(&as_storages, &folder, &case.options(), &stop)
     };
     let mut stops = 0;
     for stop in [3 << 20, 5 << 20, 7 << 20] {
         stops += u32::from(matches!(sorting(stop), Err(sort::Error::Cancelled)));
-        assert!(sort::is_interrupted_sort(&folder).expect("lists") || stops == 0);
+        assert!(consuming::is_interrupted(&folder) || stops == 0);
     }
     assert!(stops > 1, "the sort was stopped on its way");
     sorting(u64::MAX).expect("goes on");

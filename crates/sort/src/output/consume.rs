@@ -2,18 +2,28 @@
 //! *consumed*: copied out while its blocks are given back, in little more space than the file.
 //!
 //! ```text
-//!   .OUT.merganser-partial   the output so far          OUT        after the last rename
-//!   .OUT.merganser-resume    how much of it is synced, and where the merge goes on
-//!   VIEW/consumed-into       which output a view is being consumed into; readers refuse it
+//!   WORK/partial         the output so far; renamed to the output when it is whole
+//!   WORK/resume          how much of it is synced, and where the merge continues
+//!   VIEW/consumed-into   which output the view is being consumed into; readers refuse it
 //! ```
 //!
-//! The order of events is what makes a crash harmless: output written, output synced, resume point
-//! written and synced, and only then the blocks before that point given back.
+//! WORK is a folder of the caller's, which nobody else may write to: what is found there is
+//! believed. The order of events is what makes a crash harmless: output written, output synced,
+//! resume point written and synced, and only then the blocks before that point given back.
+//!
+//! | found in WORK | what a copy of the same view does |
+//! |---|---|
+//! | nothing, or a resume point of a view that was only copied | starts |
+//! | `resume`, `partial` | continues behind the last resume point |
+//! | `resume` says complete, `partial` | publishes |
+//! | `resume` says complete, no `partial` | it was published; removes what is left of a consumed view |
+//! | `resume` of another view that is being consumed | refuses |
 
+use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use storage::{ALIGNMENT, Directory, Storage, StorageExt};
+use storage::{ALIGNMENT, Directory, DirectoryExt, Storage, StorageExt};
 
 use super::file::{FileSink, Released};
 use crate::activity::{State, wait};
@@ -21,194 +31,316 @@ use crate::distribute::{Giving, Steps};
 use crate::merge::bound::Bound;
 use crate::merge::stream::Stream;
 use crate::run::format::corrupt;
-use crate::view::{MANIFEST_NAME, View};
+use crate::sealed::{seal, unseal};
+use crate::sorter::journal::Text;
+use crate::view::{MANIFEST_NAME, Manifest, View};
 use crate::{Budget, Error, Progress, Result};
 
-const CONSUMED_NAME: &str = "consumed-into";
-/// Name under which the marker is written before it is renamed.
-const UNMARKED_NAME: &str = "consumed-into.new";
+/// Name of the marker in the folder of a view that is being consumed.
+pub const CONSUMED_NAME: &str = "consumed-into";
+/// Name of the output in the folder of unfinished work.
+pub const PARTIAL_NAME: &str = "partial";
+/// Name of the resume point there.
+pub const RESUME_NAME: &str = "resume";
+const FORMAT_NAME: &str = "merganser-resume";
+const VERSION: u32 = 1;
+/// A resume point holds a key, and a key is no longer than a record that fits into memory.
+const RESUME_BYTES_MAX: u64 = 1 << 30;
 /// Resume points are this far apart, or a 64th of the whole when that is further.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
+/// Resume points of a consumed view are a 64th of the whole apart, but at least this far: between
+/// two of them the data is on the disk twice.
+const CONSUME_BYTES_MIN: u64 = 2 << 20;
+const CHECKPOINT_SHARE: u64 = 64;
+
+/// Gives the complete output its name: called with the file [`PARTIAL_NAME`], after which that name
+/// is gone from the folder of unfinished work and the output is durable under its own.
+pub type Publish<'a> = &'a dyn Fn(&Arc<dyn Storage>) -> io::Result<()>;
 
 /// What [`materialize`] is asked for.
 pub struct Materialize<'a> {
-    /// The folder of the view.
+    /// The folder of the view. It may be `work` itself.
     pub folder: &'a Arc<dyn Directory>,
-    /// The folder of the output.
-    pub output: &'a Arc<dyn Directory>,
-    /// The output's name there.
-    pub name: &'a str,
-    /// What to call the output in the view's marker: a path.
-    pub shown: &'a str,
+    /// The folder of unfinished work, in the file system of the output.
+    pub work: &'a Arc<dyn Directory>,
+    /// Gives the output its name.
+    pub publish: Publish<'a>,
+    /// The output's path, for the view's marker and the resume point.
+    pub output: Text,
+    /// The view's path, for the resume point.
+    pub view: Text,
     /// Whether to give the view's blocks back as they are copied, and remove it at the end.
     pub consume: bool,
     /// Memory.
     pub budget: &'a Budget,
     /// Threads that merge.
     pub threads: usize,
-    /// The least distance of resume points, in bytes; `None`: 64 MiB or a 64th of the whole. A
-    /// shorter one loses less work to an interruption, and syncs more often.
+    /// The least distance of resume points, in bytes; `None`: 64 MiB or a 64th of the whole, and for
+    /// a view that is consumed 2 MiB or a 64th. A shorter one loses less work to an interruption
+    /// and takes less space, and syncs more often.
     pub checkpoint_bytes: Option<u64>,
 }
 
-/// Where an interrupted copy goes on.
+/// Where an interrupted copy continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Resume {
+pub struct Resume {
+    format: String,
+    version: u32,
     /// CRC32C of the view's manifest: which view this is.
-    view: u32,
+    view_crc: u32,
+    /// The path of the view.
+    pub view: Text,
+    /// The path of the output.
+    pub output: Text,
+    /// Whether the view is given back as it is copied.
+    pub consume: bool,
     /// Bytes of the output that are synced.
-    written: u64,
+    pub written: u64,
+    /// Bytes of the whole output.
+    pub total: u64,
     /// The bound there: key, and run and position of the tie.
     key: Vec<u8>,
     tie: Option<(usize, u64)>,
     /// Whether the whole output was written.
-    complete: bool,
+    pub complete: bool,
 }
 
-/// Name of the file beside an output `name` that says where an interrupted copy goes on.
-#[must_use]
-pub fn resume_name(name: &str) -> String {
-    format!(".{name}.merganser-resume")
+impl Resume {
+    /// Reads the resume point in a folder of unfinished work, if it has one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know; the
+    /// storage's own.
+    pub fn read(work: &Arc<dyn Directory>) -> Result<Option<Self>> {
+        let Some(file) = work.open_if_exists(RESUME_NAME)? else { return Ok(None) };
+        if file.size() > RESUME_BYTES_MAX {
+            return Err(corrupt(
+                file.name(),
+                RESUME_BYTES_MAX,
+                "too large for a resume point".into(),
+            ));
+        }
+        let bytes = file.read_vec(0, file.size() as usize)?;
+        Self::decode(file.name(), &bytes).map(Some)
+    }
+
+    /// Reads the bytes of a resume point; `file` names it in errors.
+    ///
+    /// # Errors
+    /// As [`Resume::read`].
+    pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
+        let resume: Resume = unseal(file, "resume point", bytes)?;
+        if resume.format != FORMAT_NAME || resume.version != VERSION {
+            return Err(Error::Unsupported(format!(
+                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {VERSION}",
+                resume.format, resume.version
+            )));
+        }
+        if resume.written > resume.total {
+            return Err(corrupt(file, 0, "more is written than there is".to_owned()));
+        }
+        Ok(resume)
+    }
+
+    /// The bytes of the file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        seal(self)
+    }
+
+    fn write(&self, work: &Arc<dyn Directory>) -> Result<()> {
+        Ok(work.publish(RESUME_NAME, &self.encode())?)
+    }
 }
 
 /// The output that the view in `folder` is being consumed into, if it is.
 ///
 /// # Errors
 /// The storage's own.
-pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<String>> {
-    match folder.open(CONSUMED_NAME, false) {
-        Ok(file) => {
-            let bytes = file.read_vec(0, file.size().min(65536) as usize)?;
-            Ok(Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()))
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::Io(e)),
+pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<Text>> {
+    let Some(file) = folder.open_if_exists(CONSUMED_NAME)? else { return Ok(None) };
+    let mut bytes = file.read_vec(0, file.size().min(65536) as usize)?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
     }
+    Ok(Some(Text(bytes)))
 }
 
-/// Copies a view out to a file. A call that was killed, repeated, goes on where the last resume
+/// Copies a view out to a file. A call that was killed, repeated, continues where the last resume
 /// point was. Returns the bytes of the output.
+///
+/// After a view was consumed, its folder is empty and the resume point says so: the caller removes
+/// the folder, and then calls [`forget`].
 ///
 /// # Errors
 /// Damage found, a full disk, memory too small, cancellation, or the storage's own. As long as
 /// nothing of the view was given back, it is whole then and nothing else is left behind; later,
-/// view and partial output together are whole, and the same call goes on.
+/// view and partial output together are whole, and the same call continues.
 pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u64> {
-    let Materialize { folder, output, name, shown, consume, .. } = *what;
-    let partial_name = format!(".{name}.merganser-partial");
-    let resume_name = resume_name(name);
-    if let Some(other) = consumed_into(folder)?.filter(|other| other != shown) {
-        return Err(Error::Unsupported(format!(
-            "{}: this view is already being consumed into {other}; finish that first",
-            folder.name()
-        )));
+    let Materialize { folder, work, consume, .. } = *what;
+    let resume = Resume::read(work)?;
+    let marker = consumed_into(folder)?;
+    if let Some(other) = marker.as_ref().filter(|other| **other != what.output) {
+        return Err(Error::ConsumedElsewhere {
+            view: folder.name().to_owned(),
+            output: other.as_os_str().to_owned(),
+        });
     }
-    let resume = read_resume(output, &resume_name)?;
-    let left = folder.list()?;
-    if !left.iter().any(|n| n == MANIFEST_NAME) && consumed_into(folder)?.is_some() {
-        // Interrupted while the consumed view was being removed.
-        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
-        return Ok(output.open(name, false)?.size());
+    if marker.is_some() && !consume {
+        return Err(Error::BeingConsumed {
+            view: folder.name().to_owned(),
+            output: what.output.as_os_str().to_owned(),
+        });
     }
-    if left.is_empty() && consume && output.list()?.iter().any(|n| n == name) {
-        // Only the empty folder is left.
-        return Ok(output.open(name, false)?.size());
+    if let Some(done) = resume.as_ref().filter(|r| r.complete && r.consume)
+        && is_left_of(done, folder, marker.is_some())?
+    {
+        // Only the removal of the view was left.
+        finish(work, what.publish)?;
+        remove_consumed(folder)?;
+        return Ok(done.total);
     }
     let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
-    let view_id = crc32c::crc32c(&view.manifest().encode());
-    let total = view.size();
-    let consumed = consumed_into(folder)?.is_some();
-    let there = output.list()?;
-    let is_there = |wanted: &str| there.iter().any(|n| n == wanted);
-    // What a resume point speaks of may have been removed since; a whole view starts again.
-    let resume = resume.filter(|r| {
-        r.view == view_id && (consumed || is_there(&partial_name) || r.complete && is_there(name))
-    });
-
-    if resume.as_ref().is_some_and(|r| r.complete) {
-        progress.advance(total);
+    let fresh = Resume {
+        format: FORMAT_NAME.to_owned(),
+        version: VERSION,
+        view_crc: crc32c::crc32c(&view.manifest().encode()),
+        view: what.view.clone(),
+        output: what.output.clone(),
+        consume,
+        written: 0,
+        total: view.size(),
+        key: Vec::new(),
+        tie: None,
+        complete: false,
+    };
+    let is_this = |r: &Resume| r.view_crc == fresh.view_crc && r.total == fresh.total;
+    if let Some(other) = resume.as_ref().filter(|r| r.consume && !is_this(r)) {
+        return Err(Error::OtherCopy {
+            folder: work.name().to_owned(),
+            view: other.view.as_os_str().to_owned(),
+        });
+    }
+    let partial = work.open_if_exists(PARTIAL_NAME)?;
+    // A copy that was not to consume its view may be continued or forgotten, as may one that had
+    // only begun to.
+    let resume = resume.filter(|r| is_this(r) && partial.is_some());
+    if marker.is_some() && resume.is_none() {
+        return Err(Error::PartialGone {
+            view: folder.name().to_owned(),
+            partial: format!("{}/{PARTIAL_NAME}", work.name()),
+        });
+    }
+    let complete = resume.as_ref().is_some_and(|r| r.complete);
+    let partial = if resume.is_some() {
+        work.open(PARTIAL_NAME, true)?
     } else {
-        progress.phase("merging", Some(total));
-        let partial = match &resume {
-            Some(_) => output.open(&partial_name, true)?,
-            None if consumed => {
-                return Err(Error::Unsupported(format!(
-                    "{}: half consumed, but {resume_name} or {partial_name} beside {shown} is gone; put it back",
-                    folder.name()
-                )));
-            }
-            None => {
-                remove_if_there(output, &partial_name)?;
-                output.create(&partial_name)?
-            }
-        };
-        if consume && !consumed {
-            if resume.is_none() {
+        work.remove_if_exists(PARTIAL_NAME)?;
+        work.create(PARTIAL_NAME)?
+    };
+    let mut given_back = marker.is_some();
+    let mut copying = || {
+        if complete {
+            progress.advance(fresh.total);
+        } else {
+            progress.phase("merging", Some(fresh.total));
+            if consume && marker.is_none() {
                 // The marker names a copy that is under way, so there must be one before it.
-                let start = Resume {
-                    view: view_id,
-                    written: 0,
-                    key: Vec::new(),
-                    tie: None,
-                    complete: false,
-                };
-                write_resume(output, &resume_name, &start)?;
+                let point = resume.clone().unwrap_or_else(|| fresh.clone());
+                Resume { consume, ..point }.write(work)?;
+                mark_consumed(folder, &what.output)?;
             }
-            mark_consumed(folder, shown)?;
+            copy(what, &view, &fresh, &partial, resume.as_ref(), &mut given_back, progress)?;
         }
-        let mut given_back = consumed;
-        let copied =
-            copy(what, &view, view_id, &partial, resume.as_ref(), &mut given_back, progress);
-        if let Err(error) = copied {
-            if !given_back {
-                // The view is whole: nothing is lost with the rest, and a full disk gets its space
-                // back. The marker goes first, for without it the view stands alone.
-                remove_if_there(folder, CONSUMED_NAME)?;
-                folder.sync()?;
-                drop(partial);
-                remove_if_there(output, &partial_name)?;
-                remove_if_there(output, &resume_name)?;
-            }
-            return Err(error);
+        Ok((what.publish)(&partial)?)
+    };
+    if let Err(error) = copying() {
+        if !given_back {
+            // The view is whole: nothing is lost with the rest, and a full disk gets its space
+            // back. The marker goes first, for without it the view stands alone.
+            abandon(folder, work, partial, marker.is_none())?;
         }
+        return Err(error);
     }
-    match output.rename(&partial_name, name) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-        done => done?,
-    }
-    output.sync()?;
-    drop(view);
+    drop((view, partial));
     if consume {
-        finish_consumed(folder, output, &partial_name, &resume_name, name)?;
+        remove_consumed(folder)?;
     } else {
-        remove_if_there(output, &resume_name)?;
-        output.sync()?;
+        forget(work)?;
     }
-    Ok(total)
+    Ok(fresh.total)
+}
+
+/// Whether `folder` is what is left of the view whose copy is `done`: it has the marker and, as long
+/// as it has a manifest, that view's; or nothing at all. A view that was made anew under the same
+/// name has no marker.
+fn is_left_of(done: &Resume, folder: &Arc<dyn Directory>, marked: bool) -> Result<bool> {
+    let whole = folder.list()?.iter().any(|name| name == MANIFEST_NAME);
+    Ok(match (marked, whole) {
+        (true, true) => crc32c::crc32c(&Manifest::read(folder)?.encode()) == done.view_crc,
+        (false, true) => false,
+        (_, false) => true,
+    })
+}
+
+/// Publishes the output in a folder of unfinished work, if it is complete and was not published yet.
+/// Says whether a complete copy was there. What is left of the view and the resume point stay.
+///
+/// # Errors
+/// Those of [`Resume::read`] and of `publish`.
+pub fn finish(work: &Arc<dyn Directory>, publish: Publish<'_>) -> Result<bool> {
+    if !Resume::read(work)?.is_some_and(|resume| resume.complete) {
+        return Ok(false);
+    }
+    if let Some(partial) = work.open_if_exists(PARTIAL_NAME)? {
+        publish(&partial)?;
+    }
+    Ok(true)
+}
+
+/// Undoes a copy that has given nothing back.
+fn abandon(
+    folder: &Arc<dyn Directory>,
+    work: &Arc<dyn Directory>,
+    partial: Arc<dyn Storage>,
+    marked: bool,
+) -> Result<()> {
+    if marked {
+        folder.remove_if_exists(CONSUMED_NAME)?;
+        folder.remove_if_exists(&format!("{CONSUMED_NAME}.new"))?;
+        folder.sync()?;
+    }
+    drop(partial);
+    work.remove_if_exists(PARTIAL_NAME)?;
+    forget(work)
+}
+
+/// Removes the resume point: the copy has ended.
+///
+/// # Errors
+/// The storage's own.
+pub fn forget(work: &Arc<dyn Directory>) -> Result<()> {
+    work.remove_if_exists(&format!("{RESUME_NAME}.new"))?;
+    work.remove_if_exists(RESUME_NAME)?;
+    Ok(work.sync()?)
 }
 
 /// Makes readers refuse the view. Nothing of it is given back before this returns.
-fn mark_consumed(folder: &Arc<dyn Directory>, shown: &str) -> Result<()> {
-    remove_if_there(folder, UNMARKED_NAME)?;
-    let marker = folder.create(UNMARKED_NAME)?;
-    marker.write_at(0, format!("{shown}\n").as_bytes())?;
-    marker.sync()?;
-    folder.rename(UNMARKED_NAME, CONSUMED_NAME)?;
-    folder.sync()?;
-    Ok(())
+fn mark_consumed(folder: &Arc<dyn Directory>, output: &Text) -> Result<()> {
+    let line = [&output.0[..], b"\n"].concat();
+    Ok(folder.publish(CONSUMED_NAME, &line)?)
 }
 
 fn copy(
     what: &Materialize<'_>,
     view: &View,
-    view_id: u32,
+    fresh: &Resume,
     partial: &Arc<dyn Storage>,
     resume: Option<&Resume>,
     given_back: &mut bool,
     progress: &dyn Progress,
 ) -> Result<()> {
     let total = view.size();
-    let resume_name = &resume_name(what.name);
     let preamble = &view.manifest().preamble;
     let base = preamble.len() as u64;
     let resume = resume.filter(|r| r.written > 0);
@@ -227,7 +359,9 @@ fn copy(
         sink.push_bytes(preamble)?;
     }
     progress.advance(offset);
-    let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
+    let least = if what.consume { CONSUME_BYTES_MIN } else { CHECKPOINT_BYTES };
+    let step = what.checkpoint_bytes.unwrap_or(least.max(total / CHECKPOINT_SHARE)).max(1);
+    sink.allocate_in_steps_of(step);
     if let Some(buckets) = view.bucket_view() {
         let from = sink.offset().checked_sub(base).filter(|from| buckets.is_boundary(*from));
         let Some(from) = from else {
@@ -236,9 +370,7 @@ fn copy(
         };
         let (mut kept_from, mut giving) = (from, Giving::new());
         let reached = &mut |written: u64| {
-            let point =
-                Resume { view: view_id, written, key: Vec::new(), tie: None, complete: false };
-            remember(what.output, resume_name, partial, &point)?;
+            remember(what.work, partial, &Resume { written, ..fresh.clone() })?;
             if what.consume {
                 *given_back = true;
                 buckets.release(kept_from..written - base, &mut giving)?;
@@ -254,7 +386,7 @@ fn copy(
         }
         giving.finish(buckets)?;
         partial.sync()?;
-        return write_complete(what.output, resume_name, view_id, total);
+        return Resume { written: total, complete: true, ..fresh.clone() }.write(what.work);
     }
     let segments = view.segments();
     let size = view.stream_size();
@@ -262,19 +394,17 @@ fn copy(
     let mut released = Released::every(&segments.runs, step);
     let mut checkpoint = offset + step;
     while let Some(merged) = stream.next_window()? {
+        if merged.pad as u64 != sink.offset() % ALIGNMENT as u64 {
+            let text = format!("the merge does not continue at byte {}", sink.offset());
+            return Err(corrupt(&format!("{}/{RESUME_NAME}", what.work.name()), 0, text));
+        }
         if progress.cancelled() {
             return Err(Error::Cancelled);
         }
         if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
             sink.flush()?;
-            let at = Resume {
-                view: view_id,
-                written: sink.offset(),
-                key: bound.key.clone(),
-                tie: bound.tie,
-                complete: false,
-            };
-            remember(what.output, resume_name, partial, &at)?;
+            let (written, key, tie) = (sink.offset(), bound.key.clone(), bound.tie);
+            remember(what.work, partial, &Resume { written, key, tie, ..fresh.clone() })?;
             if what.consume {
                 *given_back = true;
                 released.release(&segments.runs, &merged.needed)?;
@@ -288,90 +418,36 @@ fn copy(
     assert_eq!(sink.offset(), total, "a view's size is exact");
     sink.finish()?;
     partial.sync()?;
-    write_complete(what.output, resume_name, view_id, total)
+    Resume { written: total, complete: true, ..fresh.clone() }.write(what.work)
 }
 
 /// Makes what was written durable, and then that it was.
-fn remember(
-    output: &Arc<dyn Directory>,
-    resume_name: &str,
-    partial: &Arc<dyn Storage>,
-    at: &Resume,
-) -> Result<()> {
+fn remember(work: &Arc<dyn Directory>, partial: &Arc<dyn Storage>, at: &Resume) -> Result<()> {
     {
         let _waiting = wait(State::Writing);
         partial.sync()?;
     }
-    write_resume(output, resume_name, at)
+    at.write(work)
 }
 
-/// Remembers that all of the output is written.
-fn write_complete(
-    output: &Arc<dyn Directory>,
-    resume_name: &str,
-    view: u32,
-    total: u64,
-) -> Result<()> {
-    let done = Resume { view, written: total, key: Vec::new(), tie: None, complete: true };
-    write_resume(output, resume_name, &done)
-}
-
-/// Publishes a complete output and removes what is left of its view: the manifest first, and last
-/// the marker, which leads here again after an interruption.
-fn finish_consumed(
-    folder: &Arc<dyn Directory>,
-    output: &Arc<dyn Directory>,
-    partial_name: &str,
-    resume_name: &str,
-    name: &str,
-) -> Result<()> {
-    if output.list()?.iter().any(|n| n == partial_name) {
-        output.rename(partial_name, name)?;
-        output.sync()?;
+/// Removes what is left of a view whose whole content is published: the files that its manifest
+/// names and the view's own, and nothing else that may be in the folder. The marker goes last, since
+/// it makes readers refuse what is left.
+fn remove_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
+    let left = folder.list()?;
+    if left.iter().any(|name| name == MANIFEST_NAME) {
+        let manifest = Manifest::read(folder)?;
+        let segments = manifest.buckets.iter().flat_map(|bucket| &bucket.segments);
+        let mut files: Vec<&str> = segments.map(|segment| &*segment.run).collect();
+        files.dedup();
+        for file in files {
+            folder.remove_if_exists(file)?;
+        }
+        folder.sync()?;
+        folder.remove_if_exists(MANIFEST_NAME)?;
+        folder.sync()?;
     }
-    remove_if_there(folder, MANIFEST_NAME)?;
-    folder.sync()?;
-    for name in folder.list()?.iter().filter(|n| *n != CONSUMED_NAME) {
-        remove_if_there(folder, name)?;
-    }
-    folder.sync()?;
-    remove_if_there(output, resume_name)?;
-    output.sync()?;
-    remove_if_there(folder, CONSUMED_NAME)
-}
-
-fn remove_if_there(folder: &Arc<dyn Directory>, name: &str) -> Result<()> {
-    match folder.remove(name) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::Io(e)),
-        _ => Ok(()),
-    }
-}
-
-fn write_resume(output: &Arc<dyn Directory>, name: &str, resume: &Resume) -> Result<()> {
-    let mut bytes = serde_json::to_vec(resume).expect("plain data");
-    let crc = crc32c::crc32c(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    let fresh = format!("{name}.new");
-    remove_if_there(output, &fresh)?;
-    let file = output.create(&fresh)?;
-    file.write_at(0, &bytes)?;
-    file.sync()?;
-    output.rename(&fresh, name)?;
-    output.sync()?;
-    Ok(())
-}
-
-fn read_resume(output: &Arc<dyn Directory>, name: &str) -> Result<Option<Resume>> {
-    let file = match output.open(name, false) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::Io(e)),
-    };
-    let bytes = file.read_vec(0, file.size() as usize)?;
-    let malformed = || corrupt(file.name(), 0, "not a resume point".to_owned());
-    let (body, crc) = bytes.split_last_chunk::<4>().ok_or_else(malformed)?;
-    if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
-        return Err(malformed());
-    }
-    serde_json::from_slice(body).map(Some).map_err(|_| malformed())
+    folder.remove_if_exists(&format!("{CONSUMED_NAME}.new"))?;
+    folder.remove_if_exists(CONSUMED_NAME)?;
+    Ok(folder.sync()?)
 }

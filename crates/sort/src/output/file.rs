@@ -34,6 +34,7 @@ pub(crate) struct FileSink {
     offset: u64,
     tail: Vec<u8>,
     allocated: u64,
+    allocate_bytes: u64,
     total: Option<u64>,
 }
 
@@ -55,8 +56,14 @@ impl FileSink {
             offset,
             tail: before,
             allocated: offset,
+            allocate_bytes: ALLOCATE_BYTES,
             total,
         }
+    }
+
+    /// Reserves space at most `bytes` ahead, for outputs that grow as something else shrinks.
+    pub(crate) fn allocate_in_steps_of(&mut self, bytes: u64) {
+        self.allocate_bytes = bytes.min(ALLOCATE_BYTES);
     }
 
     /// Where the next byte goes.
@@ -66,7 +73,7 @@ impl FileSink {
 
     fn allocate(&mut self, end: u64) -> Result<()> {
         if end > self.allocated {
-            let to = (end + ALLOCATE_BYTES).min(self.total.unwrap_or(u64::MAX)).max(end);
+            let to = (end + self.allocate_bytes).min(self.total.unwrap_or(u64::MAX)).max(end);
             let (offset, len) = (self.allocated, to - self.allocated);
             let _waiting = wait(State::Writing);
             self.storage.run(Operation::Allocate { offset, len })?;

@@ -5,6 +5,9 @@ mod consume;
 mod file;
 mod ordered;
 
-pub use consume::{Materialize, consumed_into, materialize, resume_name};
+pub use consume::{
+    CONSUMED_NAME, Materialize, PARTIAL_NAME, Publish, RESUME_NAME, Resume, consumed_into, finish,
+    forget, materialize,
+};
 pub(crate) use file::{FileSink, Released, ignore_unsupported};
 pub(crate) use ordered::{Top, Turn};

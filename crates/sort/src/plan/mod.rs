@@ -155,6 +155,21 @@ impl RunPlan {
         if self.chunks == 1 || wanted >= self.chunk_bytes {
             return self;
         }
+        self.with_chunk_bytes(wanted)
+    }
+
+    /// Chunks of at most `wanted` bytes, for a sort that gives its input back chunk by chunk: the run
+    /// of a chunk is written before the chunk is given back, so long chunks cost space.
+    pub(crate) fn with_chunks_of(self, wanted: u64) -> Self {
+        let wanted = wanted.next_multiple_of(65536);
+        if wanted * 2 > self.chunk_bytes * self.chunks {
+            return self;
+        }
+        RunPlan { chunks: 2, ..self.with_chunk_bytes(wanted) }
+    }
+
+    /// The same plan for shorter chunks, with less memory for their tags and keys.
+    fn with_chunk_bytes(self, wanted: u64) -> Self {
         let share = wanted as f64 / self.chunk_bytes as f64;
         let side = |bytes: u64| ((bytes as f64 * share) as u64).next_multiple_of(4096) + 65536;
         RunPlan {

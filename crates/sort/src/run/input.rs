@@ -338,13 +338,11 @@ impl ChunkReader {
         }
         if tail.len() > room {
             let file = self.inputs.front().map_or("input", Input::name).to_owned();
-            return Err(Error::Input {
+            return Err(Error::RecordTooLong {
                 file,
                 offset: self.offset - tail.len() as u64,
-                detail: format!(
-                    "a record is longer than {room} bytes, the most for this --memory; give at least {} times as much",
-                    (tail.len() / room + 1).max(2)
-                ),
+                most_bytes: room as u64,
+                factor: (tail.len() / room + 1).max(2) as u64,
             });
         }
         let base = chunk.base;

@@ -1,4 +1,5 @@
-//! A sort that gives its inputs' blocks back as they are sorted, for who has no room for both.
+//! A sort that gives the blocks of its inputs back as they are sorted, for callers that have no
+//! room for both.
 //!
 //! ```text
 //!   chunk sorted ─► run written ─► run synced ─► journal: runs so far, inputs taken so far
@@ -6,111 +7,100 @@
 //! ```
 //!
 //! At every moment each record is in an input or in a run that the journal names (some in both).
-//! A sort that was interrupted at any point goes on from the journal when it is asked again; what
-//! is left of the inputs alone is of no use then, and the journal's folder must be kept.
+//! A sort that was interrupted at any point continues from the journal when it is called again.
+//! Until then the journal's folder must be kept: what is left of the inputs is not enough alone.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use storage::memory::MemoryStorage;
 use storage::{Directory, Operation, Storage, StorageExt};
 
+use super::journal::{Journal, Phase, Text};
 use super::{SortOptions, SortOutput, SortReport, Sorter};
-use crate::key::OrderSpec;
 use crate::record::Format;
-use crate::run::format::corrupt;
+use crate::run::Run;
 use crate::run::input::{ChunkReader, Input};
-use crate::run::{Compression, Run};
 use crate::view::{MANIFEST_NAME, Manifest, Segment};
 use crate::{Error, Progress, Result};
 
-const JOURNAL_NAME: &str = "sort-journal";
-const FRESH_NAME: &str = "sort-journal.new";
+/// Bytes are given back in whole units of this size, the largest block that file systems use.
+const HOLE_BYTES: u64 = 64 << 10;
+/// A chunk is at most this part of the inputs, so that the run that is written before its chunk is
+/// given back takes little extra space.
+const CHUNK_SHARE: u64 = 16;
+/// Chunks are not made shorter than this for the sake of space.
+const CHUNK_BYTES_MIN: u64 = 1 << 20;
 
-/// What is sorted so far.
-pub(super) struct Journal {
-    folder: Arc<dyn Directory>,
-    content: Content,
+/// What a file looks like now: its size, and when it was modified, in nanoseconds since 1970.
+pub type Stamp = (u64, i64);
+
+/// Inputs whose bytes are given back. The sort itself knows storages only, so the caller says
+/// whether the files behind them are still what they were.
+pub struct Consumed<'a> {
+    /// The inputs, writable, in the order of the journal. One that is sorted whole may be missing.
+    pub storages: &'a [Option<Arc<dyn Storage>>],
+    /// How an input looks now. It is asked before bytes are given back: where an input has changed
+    /// since the sort looked last, the sort ends with [`Error::InputChanged`] instead.
+    pub stamp: &'a (dyn Fn(usize) -> io::Result<Stamp> + Sync),
+    /// Called before the first bytes of an input are given back, and before the journal says so: the
+    /// caller takes the input out of the way of others, durably.
+    pub claim: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Content {
-    order: OrderSpec,
-    header: Vec<u8>,
-    runs: Vec<Segment>,
-    inputs: Vec<Taken>,
-    block_bytes: u32,
-    compression: Compression,
-}
-
-/// An input, and how many of its bytes are in runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Taken {
-    name: String,
-    size: u64,
-    taken: u64,
-}
-
-/// Sorts `inputs`, which are writable, into a view in `folder`, giving their blocks back on the
-/// way. When `folder` holds an interrupted sort of the same inputs, that one goes on. On success
-/// the inputs still have their size but no content: the caller removes them, gives the view its
-/// place, and only then calls [`end_consuming`]. Until that, [`is_interrupted_sort`] tells that
-/// `folder` is the only place of its records.
+/// Sorts inputs into a view in `folder`, giving their blocks back on the way. The folder's journal
+/// (the caller wrote it) says what is done already. On success the inputs still have their size but
+/// no content, and the journal is in [`Phase::Sorted`].
 ///
 /// # Errors
-/// As [`super::sort`]; and [`Error::Unsupported`] when `folder` holds another sort, or a view whose
-/// sort has ended. After another error the same call goes on; inputs and folder together still hold every record.
+/// As [`super::sort`]; [`Error::InputChanged`]. After any error the same call continues; inputs
+/// and folder together still hold every record.
 pub fn sort_consuming(
-    inputs: &[Arc<dyn Storage>],
+    inputs: &Consumed<'_>,
     folder: &Arc<dyn Directory>,
+    journal: Journal,
     name: String,
     options: &SortOptions,
     progress: &dyn Progress,
 ) -> Result<SortReport> {
-    let started = Instant::now();
     if options.order.unique || options.top.is_some() {
         return Err(Error::Unsupported(
             "--consume keeps every record; leave out -u and --top, or --consume".to_owned(),
         ));
     }
-    let as_inputs: Vec<Input> = inputs.iter().map(|s| Input::Storage(Arc::clone(s))).collect();
-    let fresh = Content {
-        order: options.order.clone(),
-        header: Vec::new(),
-        runs: Vec::new(),
-        inputs: inputs
-            .iter()
-            .map(|s| Taken { name: s.name().to_owned(), size: s.size(), taken: 0 })
-            .collect(),
-        block_bytes: 0,
-        compression: Compression::Off,
-    };
-    let finished = folder.list()?.iter().any(|n| n == MANIFEST_NAME);
-    let (sampled, journal) = match Content::read(folder)? {
-        Some(content) => {
-            let same = |a: &Taken, b: &Taken| a.name == b.name && a.size == b.size;
-            let same = content.order == fresh.order
-                && content.inputs.len() == fresh.inputs.len()
-                && content.inputs.iter().zip(&fresh.inputs).all(|(a, b)| same(a, b));
-            if !same {
-                return Err(Error::Unsupported(format!(
-                    "{}: holds an interrupted sort of other inputs or with other keys; finish that one first",
-                    folder.name()
-                )));
-            }
-            (false, content)
+    assert_eq!(journal.phase, Phase::Sorting, "the caller continues a sorted one");
+    assert_eq!(journal.inputs.len(), inputs.storages.len(), "the inputs of the journal");
+    let (total, started) = (total_bytes(&journal), Instant::now());
+    let short = (total / CHUNK_SHARE).max(CHUNK_BYTES_MIN);
+    let (target, consumed) = ((folder, name.clone()), journal.clone());
+    match sort_in_chunks(inputs, target, consumed, Some(short), (options, started), progress) {
+        // Short chunks save space, long records need long ones.
+        Err(Error::RecordTooLong { .. }) => {
+            let journal = Journal::read(folder)?.unwrap_or(journal);
+            sort_in_chunks(inputs, (folder, name), journal, None, (options, started), progress)
         }
-        None if finished => {
-            return Err(Error::Unsupported(format!(
-                "{}: already holds a view; name a new folder",
-                folder.name()
-            )));
-        }
-        None => (true, fresh),
-    };
-    if finished {
-        // The inputs have no content any more, and the view has all of it.
+        done => done,
+    }
+}
+
+fn total_bytes(journal: &Journal) -> u64 {
+    journal.inputs.iter().map(|input| input.file.size).sum()
+}
+
+/// Sorts in chunks of at most `chunk_bytes`, or of what memory allows.
+fn sort_in_chunks(
+    inputs: &Consumed<'_>,
+    (folder, name): (&Arc<dyn Directory>, String),
+    mut journal: Journal,
+    chunk_bytes: Option<u64>,
+    (options, started): (&SortOptions, Instant),
+    progress: &dyn Progress,
+) -> Result<SortReport> {
+    if folder.list()?.iter().any(|n| n == MANIFEST_NAME) {
+        // Only the note that all is sorted is missing.
         let manifest = Manifest::read(folder)?;
+        journal.enter(Phase::Sorted, folder)?;
         return Ok(SortReport {
             records: manifest.records,
             output_bytes: manifest.size_bytes,
@@ -122,43 +112,49 @@ pub fn sort_consuming(
     for segment in &journal.runs {
         runs.push(Arc::new(segment.find(folder, false)?.open_within(&options.budget)?));
     }
-    let mut sorter = Sorter::prepare_from(as_inputs, options, &journal.header, sampled)?;
+    let begun = !journal.is_untouched();
+    let as_inputs = inputs.storages.iter().map(|storage| match storage {
+        Some(storage) => Input::Storage(Arc::clone(storage)),
+        None => Input::Storage(MemoryStorage::new("an input that is sorted")),
+    });
+    let as_inputs = as_inputs.collect();
+    // The plan leaves room for the fences of all runs, those that are held already among them.
+    let held_bytes = runs.iter().map(|run: &Arc<Run>| run.reserved_bytes()).sum();
+    let header = &journal.header.0;
+    let mut sorter = Sorter::prepare_from(as_inputs, options, header, !begun, held_bytes)?;
     sorter.runs = runs;
-    if !sampled {
+    if let Some(chunk_bytes) = chunk_bytes {
+        sorter.plan = sorter.plan.with_chunks_of(chunk_bytes);
+    }
+    if begun {
         sorter.plan.block_bytes = journal.block_bytes;
         sorter.compression = journal.compression;
     }
-    let mut content = journal;
-    content.block_bytes = sorter.plan.block_bytes;
-    content.compression = sorter.compression;
+    journal.block_bytes = sorter.plan.block_bytes;
+    journal.compression = sorter.compression;
     // Runs that the journal does not name were not finished: their records are in the inputs.
     for name in folder.list()? {
-        if name.ends_with(".run") && !content.runs.iter().any(|run| run.run == name) {
+        if name.ends_with(".run") && !journal.runs.iter().any(|run| run.run == name) {
             folder.remove(&name)?;
         }
     }
-    let total: u64 = content.inputs.iter().map(|i| i.size).sum();
-    progress.phase("sorting", Some(total));
-    progress.advance(content.inputs.iter().map(|i| i.taken).sum());
-    sorter.journal = Some(Journal { folder: Arc::clone(folder), content });
+    progress.phase("sorting", Some(total_bytes(&journal)));
+    progress.advance(journal.inputs.iter().map(|i| i.taken).sum());
+    let mut keeper = Keeper { folder: Arc::clone(folder), journal, inputs };
+    keeper.give_back_the_rest()?;
+    sorter.journal = Some(keeper);
     let output = SortOutput::View { folder: Arc::clone(folder), name };
     sorter.run(output, started, progress)
 }
 
-/// Ends a [`sort_consuming`] whose inputs are removed and whose view in `folder` is in its place.
-///
-/// # Errors
-/// The storage's own.
-pub fn end_consuming(folder: &Arc<dyn Directory>) -> Result<()> {
-    match folder.remove(JOURNAL_NAME) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
-        _ => {}
-    }
-    folder.sync()?;
-    Ok(())
+/// Keeps the journal of a sort under way.
+pub(super) struct Keeper<'a> {
+    folder: Arc<dyn Directory>,
+    journal: Journal,
+    inputs: &'a Consumed<'a>,
 }
 
-impl Journal {
+impl Keeper<'_> {
     /// Reads on where the journal ends.
     pub(super) fn reader(
         &self,
@@ -166,8 +162,10 @@ impl Journal {
         format: Format,
         chunk_bytes: usize,
     ) -> ChunkReader {
-        let starts: Vec<u64> = self.content.inputs.iter().map(|i| i.taken).collect();
-        let header = Some(self.content.header.clone()).filter(|h| !h.is_empty());
+        let starts = self.journal.inputs.iter().zip(self.inputs.storages);
+        let starts = starts.map(|(input, storage)| storage.as_ref().map_or(0, |_| input.taken));
+        let starts: Vec<u64> = starts.collect();
+        let header = Some(self.journal.header.0.clone()).filter(|h| !h.is_empty());
         ChunkReader::resume(inputs, format, chunk_bytes, header, &starts)
     }
 
@@ -178,79 +176,94 @@ impl Journal {
         runs: &[Arc<Run>],
         taken: &[(Arc<dyn Storage>, u64)],
     ) -> Result<()> {
-        self.content.header = header.to_vec();
-        self.content.runs = runs.iter().map(|run| Segment::of(run)).collect();
+        self.journal.header = Text(header.to_vec());
+        self.journal.runs = runs.iter().map(|run| Segment::of(run)).collect();
         let mut given = Vec::new();
         for (storage, upto) in taken {
-            let entry = self
-                .content
-                .inputs
-                .iter_mut()
-                .find(|input| input.name == storage.name() && input.taken < *upto);
-            if let Some(input) = entry {
-                given.push((storage, input.taken, *upto));
+            let is_it = |input: &Option<Arc<dyn Storage>>| {
+                input.as_ref().is_some_and(|input| Arc::ptr_eq(input, storage))
+            };
+            let Some(index) = self.inputs.storages.iter().position(is_it) else { continue };
+            let input = &mut self.journal.inputs[index];
+            if input.taken < *upto {
+                given.push((index, input.taken));
                 input.taken = *upto;
             }
         }
-        self.content.write(&self.folder)?;
-        for (storage, from, to) in given {
-            // The first page may hold the end of what an earlier call gave back.
-            let offset = from / 4096 * 4096;
-            match storage.run(Operation::Discard { offset, len: to - offset }) {
-                Err(e) if e.kind() != std::io::ErrorKind::Unsupported => return Err(Error::Io(e)),
-                _ => {}
+        for (index, from) in &given {
+            self.check(*index)?;
+            if *from == 0 {
+                (self.inputs.claim)(*index)?;
+            }
+        }
+        self.journal.write(&self.folder)?;
+        for (index, from) in given {
+            self.give_back(index, from)?;
+        }
+        Ok(())
+    }
+
+    /// An input that was written to has records that no run has.
+    fn check(&self, index: usize) -> Result<()> {
+        let known = &self.journal.inputs[index];
+        let (size, modified) = (self.inputs.stamp)(index)?;
+        if (size, modified) == (known.file.size, known.file.modified_unix_ns) {
+            return Ok(());
+        }
+        Err(Error::InputChanged {
+            file: known.path.as_os_str().display().to_string(),
+            expected_bytes: known.file.size,
+            found_bytes: size,
+        })
+    }
+
+    /// Gives back what an interrupted sort had taken and not given back yet.
+    fn give_back_the_rest(&mut self) -> Result<()> {
+        for index in 0..self.journal.inputs.len() {
+            let input = &self.journal.inputs[index];
+            if input.given_back < input.taken && self.inputs.storages[index].is_some() {
+                self.give_back(index, input.given_back)?;
             }
         }
         Ok(())
     }
-}
 
-impl Journal {
-    /// `runs` hold what those before held.
-    pub(super) fn replace_runs(&mut self, runs: &[Arc<Run>]) -> Result<()> {
-        self.content.runs = runs.iter().map(|run| Segment::of(run)).collect();
-        self.content.write(&self.folder)
-    }
-}
-
-/// Whether `folder` holds a [`sort_consuming`] that has not come to [`end_consuming`]: it must not
-/// be lost.
-///
-/// # Errors
-/// The storage's own.
-pub fn is_interrupted_sort(folder: &Arc<dyn Directory>) -> Result<bool> {
-    Ok(folder.list()?.iter().any(|name| name == JOURNAL_NAME))
-}
-
-impl Content {
-    fn read(folder: &Arc<dyn Directory>) -> Result<Option<Self>> {
-        let names = folder.list()?;
-        if !names.iter().any(|n| n == JOURNAL_NAME) {
-            return Ok(None);
+    /// Gives the bytes of an input back from `from` to what is taken.
+    fn give_back(&mut self, index: usize, from: u64) -> Result<()> {
+        let input = &mut self.journal.inputs[index];
+        // The first unit may hold the end of what an earlier call gave back, and the unit of the
+        // input's end holds nothing else.
+        let offset = from / HOLE_BYTES * HOLE_BYTES;
+        let end = if input.taken == input.file.size {
+            input.taken.next_multiple_of(HOLE_BYTES)
+        } else {
+            input.taken
+        };
+        let storage = self.inputs.storages[index].as_ref().expect("it was read");
+        match storage.run(Operation::Discard { offset, len: end - offset }) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => return Ok(()),
+            Err(e) => return Err(Error::Io(e)),
         }
-        let file = folder.open(JOURNAL_NAME, false)?;
-        let bytes = file.read_vec(0, file.size() as usize)?;
-        let malformed = || corrupt(file.name(), 0, "not a sort's journal".to_owned());
-        let (body, crc) = bytes.split_last_chunk::<4>().ok_or_else(malformed)?;
-        if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
-            return Err(malformed());
-        }
-        serde_json::from_slice(body).map(Some).map_err(|_| malformed())
-    }
-
-    fn write(&self, folder: &Arc<dyn Directory>) -> Result<()> {
-        let mut bytes = serde_json::to_vec(self).expect("plain data");
-        let crc = crc32c::crc32c(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        match folder.remove(FRESH_NAME) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::Io(e)),
-            _ => {}
-        }
-        let file = folder.create(FRESH_NAME)?;
-        file.write_at(0, &bytes)?;
-        file.sync()?;
-        folder.rename(FRESH_NAME, JOURNAL_NAME)?;
-        folder.sync()?;
+        // Holes that a power cut fills again would look as if somebody had written there.
+        storage.sync()?;
+        input.given_back = input.taken;
+        // Giving bytes back is a modification, too.
+        input.file.modified_unix_ns = (self.inputs.stamp)(index)?.1;
         Ok(())
+    }
+
+    /// `runs` hold what the runs before held.
+    pub(super) fn replace_runs<'r>(
+        &mut self,
+        runs: impl Iterator<Item = &'r Arc<Run>>,
+    ) -> Result<()> {
+        self.journal.runs = runs.map(|run| Segment::of(run)).collect();
+        self.journal.write(&self.folder)
+    }
+
+    /// The view is durable: it has every record.
+    pub(super) fn sorted(&mut self) -> Result<()> {
+        self.journal.enter(Phase::Sorted, &self.folder)
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! ```text
 //!   options  what is asked for, what is told       distribute  the other way: buckets
+//!   journal  how far a consuming sort is
 //!   form     chunks become runs                    consume     inputs given back on the way
 //!   passes   runs become fewer                     explain     what would be done, at what cost
 //!   result   runs become the result
@@ -17,6 +18,7 @@ mod consume;
 mod distribute;
 mod explain;
 mod form;
+pub mod journal;
 mod options;
 mod passes;
 mod result;
@@ -36,7 +38,7 @@ use crate::run::input::Input;
 use crate::run::{Compression, Run};
 use crate::{Budget, Error, Progress, Result};
 
-pub use consume::{end_consuming, is_interrupted_sort, sort_consuming};
+pub use consume::{Consumed, Stamp, sort_consuming};
 pub use explain::{Estimate, Explanation, explain};
 use form::Formed;
 pub use options::{CompressionChoice, SortOptions, SortOutput, SortReport, Strategy};
@@ -80,13 +82,13 @@ struct Sorter<'a> {
     compression: Compression,
     runs: Vec<Arc<Run>>,
     /// The journal of a sort that consumes its inputs.
-    journal: Option<consume::Journal>,
+    journal: Option<consume::Keeper<'a>>,
     report: SortReport,
 }
 
 impl<'a> Sorter<'a> {
     fn prepare(inputs: Vec<Input>, options: &'a SortOptions, to_view: bool) -> Result<Self> {
-        let mut sorter = Self::prepare_from(inputs, options, &[], true)?;
+        let mut sorter = Self::prepare_from(inputs, options, &[], true, 0)?;
         let modelled = options.temp.first().is_some_and(|disk| disk.clock().is_modelled());
         // In modelled time one thread is one thread, which nothing overlaps with.
         let overlaps = !(to_view || modelled && options.threads == 1);
@@ -99,12 +101,14 @@ impl<'a> Sorter<'a> {
         Ok(sorter)
     }
 
-    /// Without `look`, the inputs are partly gone already: their header is given.
+    /// Without `look`, the inputs are partly gone already: their header is given. `held_bytes` of
+    /// the budget are held by the fences of runs that are there already.
     fn prepare_from(
         mut inputs: Vec<Input>,
         options: &'a SortOptions,
         header: &[u8],
         look: bool,
+        held_bytes: u64,
     ) -> Result<Self> {
         let (sampled, header) = if look {
             sample(&mut inputs, options.order.format)?
@@ -116,7 +120,8 @@ impl<'a> Sorter<'a> {
             .compile(header.as_deref())
             .map_err(|e| Error::Unsupported(e.to_string()))?;
         let total_bytes = total_bytes(&inputs);
-        let (free_bytes, limit_bytes) = (options.budget.free_bytes(), options.budget.limit_bytes());
+        let free_bytes = options.budget.free_bytes() + held_bytes;
+        let limit_bytes = options.budget.limit_bytes();
         let sample = Sample::of(&order, &sampled);
         let plan = RunPlan::new(
             free_bytes,
@@ -180,6 +185,9 @@ impl<'a> Sorter<'a> {
                 SortOutput::View { folder, name } => {
                     self.make_mergeable(Some(&folder), progress)?;
                     self.make_view(&folder, name, header)?;
+                    if let Some(journal) = &mut self.journal {
+                        journal.sorted()?;
+                    }
                 }
                 SortOutput::Storage(storage) => {
                     self.make_mergeable(None, progress)?;

@@ -16,6 +16,9 @@ use crate::run::{Compression, Run, RunWriter};
 use crate::view::{Segment, least_memory_bytes, stream_size};
 use crate::{Error, Progress, Result};
 
+/// A group of runs of a sort that consumes its inputs is at most this part of all.
+const GROUP_SHARE: u64 = 10;
+
 impl Sorter<'_> {
     /// Merges neighbouring runs until memory allows to merge the rest at once.
     pub(super) fn make_mergeable(
@@ -25,7 +28,7 @@ impl Sorter<'_> {
     ) -> Result<()> {
         let budget = self.options.budget.clone();
         let room = || merge_room(&budget);
-        let mut made = self.runs.len();
+        let mut made = self.runs.iter().map(|run| run_number(run) + 1).max().unwrap_or(0);
         // A view must open again in the memory that made it.
         let fits = |segments: &Segments| match view {
             Some(_) => {
@@ -48,11 +51,11 @@ impl Sorter<'_> {
             let _worker = activity::enter("write");
             let key_bytes = self.fence_key_bytes();
             let mut old = std::mem::take(&mut self.runs);
-            let replaced: Vec<_> = old.iter().map(|run| Segment::of(run).run).collect();
             let mut merged = Vec::new();
             while !old.is_empty() {
+                let count = fan_in.min(old.len()).min(self.runs_for_space(&old, bytes));
                 let (segments, block_bytes, memory, size) =
-                    self.merge_group(&old[..fan_in.min(old.len())], key_bytes)?;
+                    self.merge_group(&old[..count], key_bytes)?;
                 let group = Arc::clone(&segments.runs);
                 let storage = match view {
                     Some(folder) => folder.create(&run_name(made))?,
@@ -81,19 +84,33 @@ impl Sorter<'_> {
                 merged.push(Arc::new(run));
                 // Their fences go before the next group's come.
                 old.drain(..group.len());
-            }
-            if let Some(journal) = &mut self.journal {
-                journal.replace_runs(&merged)?;
-            }
-            if let Some(folder) = view {
-                // What was merged has a name there; only the new runs are part of the view.
-                for name in replaced {
-                    folder.remove_if_exists(&name)?;
+                if let Some(journal) = &mut self.journal {
+                    journal.replace_runs(merged.iter().chain(&old))?;
+                }
+                if let Some(folder) = view {
+                    // What was merged has a name there; only the new run is part of the view.
+                    for run in group.iter() {
+                        folder.remove_if_exists(&Segment::of(run).run)?;
+                    }
                 }
             }
             self.runs = merged;
         }
         Ok(())
+    }
+
+    /// How many of the first `runs` may be merged into one while their inputs are gone: until the new
+    /// run is whole, the old ones stay, which takes the space of both.
+    fn runs_for_space(&self, runs: &[Arc<Run>], all_bytes: u64) -> usize {
+        if self.journal.is_none() {
+            return runs.len();
+        }
+        let mut bytes = 0;
+        let fits = runs.iter().take_while(|run| {
+            bytes += run.data_bytes();
+            bytes <= all_bytes / GROUP_SHARE
+        });
+        fits.count().max(2)
     }
 
     /// As many of `runs` as can be merged at once, at least two; the block size and the memory of
@@ -127,4 +144,10 @@ impl Sorter<'_> {
             }
         }
     }
+}
+
+/// The number in the name of a run in a view's folder; 0 for a run that has no name.
+fn run_number(run: &Arc<Run>) -> usize {
+    let name = Segment::of(run).run;
+    name.strip_suffix(".run").and_then(|number| number.parse().ok()).unwrap_or(0)
 }

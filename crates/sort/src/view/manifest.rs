@@ -15,6 +15,7 @@ use crate::key::OrderSpec;
 use crate::run::Run;
 use crate::run::format::{Footer, corrupt};
 use crate::run::reader::ClosedRun;
+use crate::sealed::{seal, unseal};
 use crate::{Error, Result};
 
 /// Name of the manifest in a view's folder.
@@ -173,11 +174,7 @@ impl Manifest {
     /// The bytes of the manifest file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = serde_json::to_vec_pretty(self).expect("plain data");
-        out.push(b'\n');
-        let crc = crc32c::crc32c(&out);
-        out.extend_from_slice(format!("crc32c {crc:08x}\n").as_bytes());
-        out
+        seal(self)
     }
 
     /// Reads a manifest file; `file` names it in errors.
@@ -185,23 +182,7 @@ impl Manifest {
     /// # Errors
     /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
-        const TAIL: usize = "crc32c 01234567\n".len();
-        let split = bytes.len().checked_sub(TAIL);
-        let Some((body, tail)) = split.map(|at| bytes.split_at(at)) else {
-            return Err(corrupt(
-                file,
-                0,
-                format!("{} bytes are too few for a manifest", bytes.len()),
-            ));
-        };
-        let expected = format!("crc32c {:08x}\n", crc32c::crc32c(body));
-        if tail != expected.as_bytes() {
-            let (found, expected) = (String::from_utf8_lossy(tail), expected.trim_end().to_owned());
-            let detail = format!("'{}' found, '{expected}' expected", found.trim_end());
-            return Err(corrupt(file, body.len() as u64, detail));
-        }
-        let manifest: Manifest = serde_json::from_slice(body)
-            .map_err(|e| corrupt(file, 0, format!("not a manifest: {e}")))?;
+        let manifest: Manifest = unseal(file, "manifest", bytes)?;
         if manifest.format != FORMAT_NAME
             || ![MERGED_VERSION, BUCKETS_VERSION].contains(&manifest.version)
         {

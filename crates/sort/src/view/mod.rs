@@ -76,11 +76,10 @@ impl View {
     /// when there is no whole view, the storage's own.
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
         if let Some(output) = crate::output::consumed_into(folder)? {
-            return Err(Error::Unsupported(format!(
-                "{}: this view is being consumed into {output}; finish with 'merganser materialize {} -o {output} --consume'",
-                folder.name(),
-                folder.name()
-            )));
+            return Err(Error::BeingConsumed {
+                view: folder.name().to_owned(),
+                output: output.as_os_str().to_owned(),
+            });
         }
         Self::open_consumed(folder, budget, threads, false)
     }

@@ -1,0 +1,355 @@
+//! The journal of a sort that consumes its inputs: which command owns the folder, how far it is,
+//! and where every record is.
+//!
+//! ```text
+//!   sorting ──► sorted ──► removed ──► delivered ──► (the journal is removed last)
+//!      │           │           │           └ the result has its name; only leftovers are removed
+//!      │           │           └ the inputs are gone; no later step removes anything of theirs
+//!      │           └ the view in the folder has every record; the inputs may be removed
+//!      └ records are in the runs that are named here, or in the inputs from `taken` on
+//! ```
+//!
+//! It is written in full before each step that depends on it, synced, and renamed into place.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use storage::{Directory, DirectoryExt, StorageExt};
+
+use crate::key::OrderSpec;
+use crate::run::Compression;
+use crate::run::format::corrupt;
+use crate::sealed::{seal, unseal};
+use crate::view::Segment;
+use crate::{Error, Result};
+
+/// Name of the journal in the folder of the unfinished result.
+pub const JOURNAL_NAME: &str = "sort-journal";
+const FORMAT_NAME: &str = "merganser-sort-journal";
+const VERSION: u32 = 1;
+/// No journal is larger: 100,000 inputs and as many runs take some 50 MB.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// How far a sort that consumes its inputs is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Records are in the named runs or in the inputs.
+    Sorting,
+    /// The view is durable and has every record. The inputs may be removed.
+    Sorted,
+    /// The inputs are removed, and that is durable.
+    Removed,
+    /// The result has its name, and that is durable.
+    Delivered,
+}
+
+/// A file as it was when a command looked at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileNote {
+    /// Number of the device.
+    pub device: u64,
+    /// Number of the inode.
+    pub inode: u64,
+    /// When the file was made, in nanoseconds since 1970, where the file system knows.
+    pub born_unix_ns: Option<i64>,
+    /// Bytes.
+    pub size: u64,
+    /// When its content changed last, in nanoseconds since 1970.
+    pub modified_unix_ns: i64,
+}
+
+impl FileNote {
+    /// Whether `other` is the same file, whatever its content. Where the time of birth is known,
+    /// the number of the device is not compared: it can change when the machine starts again.
+    #[must_use]
+    pub fn is_same_file(&self, other: &FileNote) -> bool {
+        self.inode == other.inode
+            && match (self.born_unix_ns, other.born_unix_ns) {
+                (Some(here), Some(there)) => here == there,
+                _ => self.device == other.device,
+            }
+    }
+}
+
+/// An input, and how much of it is in runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Its absolute path.
+    pub path: Text,
+    /// The file when the sort began. `modified_unix_ns` follows what the sort itself did to it.
+    pub file: FileNote,
+    /// Its first bytes that are in runs.
+    pub taken: u64,
+    /// Its first bytes that are given back to the file system for certain.
+    pub given_back: u64,
+}
+
+/// The command that owns the folder, for whoever finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandNote {
+    /// The command line, word by word.
+    pub words: Vec<Text>,
+    /// Where it was typed.
+    pub folder: Text,
+    /// The absolute path of the result.
+    pub output: Text,
+    /// Whether the result is a view instead of a file.
+    pub view: bool,
+    /// The file that the result replaces, as it was before the sort began. Nothing else is
+    /// replaced. Absent, too, where the result replaces an input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<FileNote>,
+    /// Permission bits that the result gets.
+    pub mode: u32,
+    /// User and group that the result gets, where this user may set them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(u32, u32)>,
+}
+
+/// The content of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Journal {
+    format: String,
+    version: u32,
+    /// How far the sort is.
+    pub phase: Phase,
+    /// Whose it is.
+    pub command: CommandNote,
+    /// Format and order of the records.
+    pub order: OrderSpec,
+    /// The inputs, in order.
+    pub inputs: Vec<Taken>,
+    pub(super) header: Text,
+    /// The runs so far, in tie order.
+    pub runs: Vec<Segment>,
+    pub(super) block_bytes: u32,
+    pub(super) compression: Compression,
+}
+
+impl Journal {
+    /// The journal of a sort that has done nothing yet.
+    #[must_use]
+    pub fn new(command: CommandNote, order: OrderSpec, inputs: Vec<Taken>) -> Self {
+        Journal {
+            format: FORMAT_NAME.to_owned(),
+            version: VERSION,
+            phase: Phase::Sorting,
+            command,
+            order,
+            inputs,
+            header: Text(Vec::new()),
+            runs: Vec::new(),
+            block_bytes: 0,
+            compression: Compression::Off,
+        }
+    }
+
+    /// Whether the inputs still have all their bytes.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        self.phase == Phase::Sorting && self.inputs.iter().all(|input| input.taken == 0)
+    }
+
+    /// Reads the journal in `folder`, if it has one.
+    ///
+    /// # Errors
+    /// As [`Journal::decode`]; the storage's own.
+    pub fn read(folder: &Arc<dyn Directory>) -> Result<Option<Self>> {
+        let Some(file) = folder.open_if_exists(JOURNAL_NAME)? else { return Ok(None) };
+        if file.size() > BYTES_MAX {
+            return Err(corrupt(file.name(), BYTES_MAX, "too large for a journal".to_owned()));
+        }
+        let bytes = file.read_vec(0, file.size() as usize)?;
+        Self::decode(file.name(), &bytes).map(Some)
+    }
+
+    /// Reads the bytes of a journal file; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
+    pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
+        let journal: Journal = unseal(file, "journal of a sort", bytes)?;
+        if journal.format != FORMAT_NAME || journal.version != VERSION {
+            return Err(Error::Unsupported(format!(
+                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {VERSION}",
+                journal.format, journal.version
+            )));
+        }
+        let beyond =
+            |input: &Taken| input.taken > input.file.size || input.given_back > input.taken;
+        if journal.inputs.iter().any(beyond) {
+            return Err(corrupt(file, 0, "more of an input is taken than it has".to_owned()));
+        }
+        Ok(journal)
+    }
+
+    /// The bytes of the journal file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        seal(self)
+    }
+
+    /// Makes this the journal of `folder`, durably.
+    ///
+    /// # Errors
+    /// The storage's own; the folder then has the journal from before, or this one.
+    pub fn write(&self, folder: &Arc<dyn Directory>) -> Result<()> {
+        Ok(folder.publish(JOURNAL_NAME, &self.encode())?)
+    }
+
+    /// Writes the journal with another phase.
+    ///
+    /// # Errors
+    /// As [`Journal::write`].
+    pub fn enter(&mut self, phase: Phase, folder: &Arc<dyn Directory>) -> Result<()> {
+        self.phase = phase;
+        self.write(folder)
+    }
+
+    /// Removes the journal of `folder`: the command has ended.
+    ///
+    /// # Errors
+    /// The storage's own.
+    pub fn remove(folder: &Arc<dyn Directory>) -> Result<()> {
+        folder.remove_if_exists(JOURNAL_NAME)?;
+        Ok(folder.sync()?)
+    }
+}
+
+/// Bytes that are usually text: a path, a word of a command line, a header row. In JSON they are a
+/// string, or an array of numbers where they are not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Text(pub Vec<u8>);
+
+impl Text {
+    /// As a path or a word of a command line.
+    #[must_use]
+    pub fn as_os_str(&self) -> &OsStr {
+        OsStr::from_bytes(&self.0)
+    }
+}
+
+impl From<OsString> for Text {
+    fn from(text: OsString) -> Self {
+        Text(text.into_vec())
+    }
+}
+
+impl From<&OsStr> for Text {
+    fn from(text: &OsStr) -> Self {
+        Text(text.as_bytes().to_vec())
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => to.serialize_str(text),
+            Err(_) => self.0.serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Text;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string or an array of bytes")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.as_bytes().to_vec()))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Text, A::Error> {
+                let mut bytes = Vec::new();
+                while let Some(byte) = seq.next_element()? {
+                    bytes.push(byte);
+                }
+                Ok(Text(bytes))
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Format;
+
+    fn journal() -> Journal {
+        let file = FileNote {
+            device: 2049,
+            inode: 12,
+            born_unix_ns: Some(1_700_000_000_000_000_001),
+            size: 100,
+            modified_unix_ns: 1_700_000_000_000_000_002,
+        };
+        let command = CommandNote {
+            words: ["merganser", "sort", "--consume", "big", "-o", "out"]
+                .map(|word| Text::from(OsStr::new(word)))
+                .to_vec(),
+            folder: Text::from(OsStr::new("/data")),
+            output: Text::from(OsStr::new("/data/out")),
+            view: false,
+            replaces: None,
+            mode: 0o640,
+            owner: Some((1000, 100)),
+        };
+        let path = Text(b"/data/big\xff".to_vec());
+        let input = Taken { path, file, taken: 64, given_back: 0 };
+        let order = OrderSpec::new(Format::Lines { delimiter: b'\n' });
+        let mut journal = Journal::new(command, order, vec![input]);
+        journal.runs.push(Segment {
+            run: "000000.run".to_owned(),
+            bytes: 64,
+            records: 3,
+            index_crc: 0x0123_4567,
+            bucket: None,
+        });
+        journal.block_bytes = 8192;
+        journal
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let text = String::from_utf8(journal().encode()).expect("text");
+        let golden = include_str!("golden/sort-journal");
+        assert_eq!(text, golden, "docs/formats.md and the version must follow");
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let journal = journal();
+        assert_eq!(Journal::decode("x", &journal.encode()).expect("whole"), journal);
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let bytes = journal().encode();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x20;
+            let read = Journal::decode("x", &damaged);
+            assert!(matches!(read, Err(Error::Corrupt { .. })), "byte {at}");
+            assert!(Journal::decode("x", &bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_journal_that_took_more_than_there_was_is_damaged() {
+        for (taken, given_back) in [(101, 0), (64, 65)] {
+            let mut wrong = journal();
+            wrong.inputs[0].taken = taken;
+            wrong.inputs[0].given_back = given_back;
+            assert!(matches!(Journal::decode("x", &wrong.encode()), Err(Error::Corrupt { .. })));
+        }
+    }
+}

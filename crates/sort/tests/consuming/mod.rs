@@ -1,0 +1,84 @@
+//! What a caller does around a sort that consumes its inputs and around a copy of a view: it keeps
+//! the journal, and gives the output its name.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
+use sort::output::PARTIAL_NAME;
+use sort::view::Manifest;
+use sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
+use storage::{Directory, Storage};
+
+/// A text of the journal.
+pub fn text(text: &str) -> Text {
+    Text::from(OsStr::new(text))
+}
+
+/// The journal of a sort of these inputs that has done nothing yet.
+pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Journal {
+    let command = CommandNote {
+        words: vec![text("sort")],
+        folder: text("/"),
+        output: text("/x"),
+        view: true,
+        replaces: None,
+        mode: 0o600,
+        owner: None,
+    };
+    let taken = |(inode, input): (u64, &Arc<dyn Storage>)| Taken {
+        path: text(input.name()),
+        file: FileNote {
+            device: 1,
+            inode,
+            born_unix_ns: None,
+            size: input.size(),
+            modified_unix_ns: 0,
+        },
+        taken: 0,
+        given_back: 0,
+    };
+    let inputs = (1..).zip(inputs).map(taken).collect();
+    Journal::new(command, options.order.clone(), inputs)
+}
+
+/// Starts or continues a sort into `folder`; leaves its journal there.
+pub fn consume(
+    inputs: &[Arc<dyn Storage>],
+    folder: &Arc<dyn Directory>,
+    options: &SortOptions,
+    progress: &dyn Progress,
+) -> sort::Result<SortReport> {
+    let journal = match Journal::read(folder)? {
+        Some(journal) if journal.phase == Phase::Sorted => return report_of_view(folder),
+        Some(journal) => journal,
+        None => {
+            let journal = fresh_journal(inputs, options);
+            journal.write(folder)?;
+            journal
+        }
+    };
+    let stamp = |index: usize| Ok((inputs[index].size(), 0));
+    let storages: Vec<_> = inputs.iter().cloned().map(Some).collect();
+    let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &|_| Ok(()) };
+    sort_consuming(&consumed, folder, journal, "x".to_owned(), options, progress)
+}
+
+/// What a sort reports that made the view in `folder`.
+pub fn report_of_view(folder: &Arc<dyn Directory>) -> sort::Result<SortReport> {
+    let records = Manifest::read(folder)?.records;
+    Ok(SortReport { records, ..SortReport::default() })
+}
+
+/// Whether `folder` has a journal.
+pub fn is_interrupted(folder: &Arc<dyn Directory>) -> bool {
+    Journal::read(folder).expect("reads").is_some()
+}
+
+/// Renames the complete output of a copy in `work` to `out`.
+pub fn publish_in(work: &Arc<dyn Directory>) -> std::io::Result<()> {
+    work.rename(PARTIAL_NAME, "out")?;
+    work.sync()
+}
