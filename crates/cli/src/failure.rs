@@ -74,6 +74,17 @@ pub fn notice(sentence: &str) {
     let _ = writeln!(io::stderr(), "merganser: {line}");
 }
 
+/// A word as a shell takes it: quoted where it must be.
+pub fn quoted(word: &std::ffi::OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 impl From<String> for Failure {
     fn from(sentence: String) -> Self {
         Failure::Error(sentence)

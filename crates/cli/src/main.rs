@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod signals;
+mod unfinished;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

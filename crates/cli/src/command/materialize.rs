@@ -1,18 +1,26 @@
 //! `merganser materialize`.
 
-use std::path::{self, Path};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::json;
 use sort::activity::Activity;
 use sort::budget::OwnerPeak;
-use sort::output::{Materialize, materialize};
+use sort::journal::{FileNote, Journal, Phase, Text};
+use sort::output::{Materialize, PARTIAL_NAME, Resume, materialize};
 use sort::{Budget, Progress};
+use storage::Directory;
 
-use super::{open_folder, report};
+use super::{open_folder, open_view, report};
 use crate::config::MaterializeConfig;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::output::{self, Output};
 use crate::progress;
 use crate::signals::Cancel;
+use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
 
 /// Copies a view out.
 pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -22,15 +30,12 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let activity = watch.activity();
     let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);
-    let copy = Copy {
-        view: &config.view,
-        output: &config.output,
-        consume: config.consume,
-        memory_bytes: config.memory_bytes,
-        threads: config.threads,
-    };
     let phases = activity.phases(&*progress);
-    let (bytes, memory) = copy.run(&phases)?;
+    let (bytes, memory) = if output::is_special(&config.output) && !config.consume {
+        write_through(config, cancel, &phases)?
+    } else {
+        to_file(config, &phases)?
+    };
     drop(phases);
     drop(progress);
     watch.finish(|| report::Done {
@@ -45,12 +50,193 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     })
 }
 
+/// Writes the view's bytes into a device or a named pipe.
+fn write_through(
+    config: &MaterializeConfig,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<(u64, Vec<OwnerPeak>), Failure> {
+    let view = open_view(&config.view, config.memory_bytes, config.threads)?;
+    let mut output = Output::open(Some(&config.output), cancel)?;
+    progress.phase("merging", Some(view.manifest().size_bytes));
+    let mut stream = view.stream(0..u64::MAX)?;
+    while let Some(bytes) = stream.next_bytes()? {
+        output.write_all(bytes).map_err(|error| Failure::named(&error))?;
+        progress.advance(bytes.len() as u64);
+    }
+    output.finish()?;
+    Ok((view.manifest().size_bytes, Vec::new()))
+}
+
+/// Copies the view to a file that appears complete.
+fn to_file(
+    config: &MaterializeConfig,
+    progress: &dyn Progress,
+) -> Result<(u64, Vec<OwnerPeak>), Failure> {
+    let target = Target::new(&config.output)?;
+    let replaced = target.check_file()?;
+    let work = WorkFolder::open(&target)?;
+    let attributes = match &replaced {
+        Some(old) => Attributes::of_replaced(old),
+        None => Attributes::of_new(),
+    };
+    let goal = Goal { target: &target, replaces: replaced.as_ref().map(note_of), attributes };
+    let view_path = match fs::canonicalize(&config.view) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && config.consume => {
+            return after_the_view(config, &work, &goal, &error);
+        }
+        Err(error) => return Err(Failure::on(&config.view, &error)),
+    };
+    refuse_inside(&target, &view_path)?;
+    let view: Arc<dyn Directory> = open_folder(&config.view)?;
+    let _lock = if config.consume { Some(lock_view(&config.view, &view)?) } else { None };
+    refuse_foreign_work(&work, &view_path)?;
+    let copy = Copy {
+        view: Activity::here().directory(view),
+        view_path: view_path.clone(),
+        work: &work,
+        goal,
+        consume: config.consume,
+        memory_bytes: config.memory_bytes,
+        threads: config.threads,
+    };
+    let copied = copy.run(progress).inspect_err(|_| {
+        let files = work.directory().map(|files| files as Arc<dyn Directory>);
+        let left = files.ok().and_then(|files| Resume::read(&files).ok().flatten());
+        if left.is_some() {
+            failure::notice(&format!(
+                "every record is in {} and {}: repeat the command to continue, or see 'merganser recover {}'",
+                config.view.display(),
+                work.path().display(),
+                failure::quoted(config.output.as_os_str())
+            ));
+        }
+    })?;
+    if config.consume {
+        remove_folder(&config.view)?;
+        let files: Arc<dyn Directory> = work.directory()?;
+        sort::output::forget(&files)?;
+    }
+    Ok(copied)
+}
+
+/// The view is gone: either an earlier command consumed it to its end, or there never was one.
+fn after_the_view(
+    config: &MaterializeConfig,
+    work: &WorkFolder,
+    goal: &Goal<'_>,
+    missing: &io::Error,
+) -> Result<(u64, Vec<OwnerPeak>), Failure> {
+    let files: Arc<dyn Directory> = work.directory()?;
+    let absolute = std::path::absolute(&config.view).map_err(|e| Failure::on(&config.view, &e))?;
+    let is_its = |resume: &Resume| {
+        let view = Path::new(resume.view.as_os_str());
+        resume.complete && resume.consume && view.file_name() == absolute.file_name()
+    };
+    match Resume::read(&files)?.filter(is_its) {
+        Some(resume) => {
+            let path = work.path().join(PARTIAL_NAME);
+            let give_name = |_: &_| goal.publish(&path);
+            sort::output::finish(&files, &give_name)?;
+            sort::output::forget(&files)?;
+            Ok((resume.total, Vec::new()))
+        }
+        None if work.was_left_empty()? && goal.target.found()?.is_some() => {
+            let shown = config.output.display();
+            failure::notice(&format!("{shown}: was finished before; nothing is left to do"));
+            Ok((0, Vec::new()))
+        }
+        None => Err(Failure::on(&config.view, missing)),
+    }
+}
+
+/// A view is removed once it is consumed, and an output in it would go with it.
+fn refuse_inside(target: &Target, view: &Path) -> Result<(), Failure> {
+    if !target.folder().starts_with(view) {
+        return Ok(());
+    }
+    let shown = target.shown().display();
+    Err(format!("{shown}: is inside the view; give -o a name outside of it").into())
+}
+
+/// A folder that holds a sort is not this command's.
+fn refuse_foreign_work(work: &WorkFolder, view: &Path) -> Result<(), Failure> {
+    let files: Arc<dyn Directory> = work.directory()?;
+    let names = files.list().map_err(|error| Failure::named(&error))?;
+    let is_copy = |name: &String| {
+        let name = name.strip_suffix(".new").unwrap_or(name);
+        [PARTIAL_NAME, sort::output::RESUME_NAME].contains(&name)
+    };
+    if work.path() == view || names.iter().all(is_copy) {
+        return Ok(());
+    }
+    work.clear()
+}
+
+/// Takes a view for this process, so that no other one consumes it, too. The journal of a sort that
+/// made it and was interrupted in its very last step goes.
+fn lock_view(shown: &Path, view: &Arc<dyn Directory>) -> Result<File, Failure> {
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_DIRECTORY);
+    let folder = options.open(shown).map_err(|error| Failure::on(shown, &error))?;
+    if folder.try_lock().is_err() {
+        let shown = shown.display();
+        return Err(format!("{shown}: another process is consuming this view now").into());
+    }
+    if Journal::read(view)?.is_some_and(|journal| journal.phase == Phase::Removed) {
+        Journal::remove(view)?;
+    }
+    Ok(folder)
+}
+
+/// Removes the folder of a view that was consumed, unless something else is in it.
+fn remove_folder(view: &Path) -> Result<(), Failure> {
+    match fs::remove_dir(view) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            let shown = view.display();
+            failure::notice(&format!(
+                "{shown}: stays, since it holds files that are no part of the view"
+            ));
+            Ok(())
+        }
+        Err(error) => Err(Failure::on(view, &error)),
+        Ok(()) => {
+            let parent = std::path::absolute(view).ok();
+            let parent = parent.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
+            let synced = File::open(parent).and_then(|parent| parent.sync_all());
+            synced.map_err(|error| Failure::on(parent, &error))
+        }
+    }
+}
+
+/// What a copy becomes.
+pub struct Goal<'a> {
+    /// Its name.
+    pub target: &'a Target,
+    /// The file that it replaces; another one is not replaced.
+    pub replaces: Option<FileNote>,
+    /// Its mode and owner.
+    pub attributes: Attributes,
+}
+
+impl Goal<'_> {
+    /// Gives the complete file its name.
+    fn publish(&self, partial: &Path) -> io::Result<()> {
+        publish(partial, self.target, self.replaces.as_ref(), self.attributes)
+    }
+}
+
 /// A view to be copied out to a file.
 pub struct Copy<'a> {
     /// The view.
-    pub view: &'a Path,
-    /// The file.
-    pub output: &'a Path,
+    pub view: Arc<dyn Directory>,
+    /// Its path, without links.
+    pub view_path: PathBuf,
+    /// Where the copy grows.
+    pub work: &'a WorkFolder,
+    /// What it becomes.
+    pub goal: Goal<'a>,
     /// Whether the view goes on the way.
     pub consume: bool,
     /// The memory budget.
@@ -61,40 +247,25 @@ pub struct Copy<'a> {
 
 impl Copy<'_> {
     /// Copies; returns the bytes of the file, and what took how much memory.
+    ///
+    /// # Errors
+    /// As [`materialize`]; when the name can't be taken.
     pub fn run(&self, progress: &dyn Progress) -> Result<(u64, Vec<OwnerPeak>), Failure> {
-        let target =
-            path::absolute(self.output).map_err(|error| Failure::on(self.output, &error))?;
-        let no_name = || Failure::Error(format!("-o: '{}' is no file name", self.output.display()));
-        let name = target.file_name().and_then(|name| name.to_str()).ok_or_else(no_name)?;
-        if target.is_dir() {
-            let output = self.output.display();
-            return Err(format!("{output}: is a directory; -o takes a file").into());
-        }
-        let activity = Activity::here();
-        let output = open_folder(target.parent().unwrap_or(Path::new("/")))?;
-        let output = activity.directory(output);
-        let folder = activity.directory(open_folder(self.view)?);
+        let work = Activity::here().directory(self.work.directory()?);
+        let partial = self.work.path().join(PARTIAL_NAME);
         let budget = Budget::new(self.memory_bytes);
         let what = Materialize {
-            folder: &folder,
-            output: &output,
-            name,
-            shown: &target.display().to_string(),
+            folder: &self.view,
+            work: &work,
+            publish: &|_| self.goal.publish(&partial),
+            output: Text::from(self.goal.target.path().as_os_str()),
+            view: Text::from(self.view_path.as_os_str()),
             consume: self.consume,
             budget: &budget,
             threads: self.threads,
             checkpoint_bytes: None,
         };
         let bytes = materialize(&what, progress)?;
-        if self.consume {
-            std::fs::remove_dir(self.view).map_err(|error| Failure::on(self.view, &error))?;
-        }
         Ok((bytes, budget.owner_peaks()))
     }
-}
-
-/// Whether a copy to `output` was interrupted.
-pub fn is_interrupted(output: &Path) -> bool {
-    let name = output.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    output.with_file_name(sort::output::resume_name(name)).exists()
 }

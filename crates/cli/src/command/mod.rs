@@ -2,6 +2,7 @@
 
 mod advise;
 mod cat;
+mod consume;
 mod export;
 mod generate;
 mod info;

@@ -1,26 +1,25 @@
 //! `merganser sort`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sort::activity::{Activity, State, wait};
-use sort::output::consumed_into;
 use sort::run::Compression;
-use sort::view::MANIFEST_NAME;
 use sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
 use storage::file::FileDirectory;
 use storage::{Directory, Storage};
 
-use super::{materialize, open_folder, report, verify};
+use super::{consume, open_folder, report, verify};
 use crate::args::CompressionName;
 use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
-use crate::signals::{self, Cancel};
+use crate::signals::Cancel;
+use crate::unfinished::UnfinishedView;
 
 /// Checks or sorts.
 pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -60,7 +59,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
         ..done
     };
     if sorting.consume {
-        let done = consume(config, sorting, &options, cancel)?;
+        let done = consume::run(config, sorting, &options, cancel)?;
         return watch.finish(|| told(of_sort(&done, Vec::new())));
     }
     if sorting.merge && !matches!(sorting.destination, Destination::View(_)) {
@@ -83,7 +82,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     let done: SortReport = match &sorting.destination {
         Destination::View(path) => {
             let unfinished = UnfinishedView::create(path)?;
-            let folder = open_folder(&unfinished.path)?;
+            let folder = open_folder(unfinished.path())?;
             let recorded = activity.directory(Arc::clone(&folder) as Arc<dyn Directory>);
             let done = run(SortOutput::View { folder: recorded, name: view_name(path) })?;
             io.push(("runs", folder.mode().to_string()));
@@ -248,68 +247,6 @@ impl Top {
     }
 }
 
-/// Sorts while the inputs' space is given back. Interrupted, the same command goes on.
-fn consume(
-    config: &SortConfig,
-    sorting: &Sorting,
-    options: &SortOptions,
-    cancel: &Cancel,
-) -> Result<SortReport, Failure> {
-    let target = match &sorting.destination {
-        Destination::View(path) | Destination::File(path) => path,
-        Destination::Stdout => {
-            let why = "--consume: standard output can't be asked again after an interruption; use -o or --view";
-            return Err(why.to_owned().into());
-        }
-    };
-    let activity = Activity::here();
-    let progress = progress::on_stderr(config.quiet, cancel);
-    let phases = activity.phases(&*progress);
-    let is_view = matches!(sorting.destination, Destination::View(_));
-    let work = UnfinishedView::resume(target, is_view)?;
-    let folder = activity.directory(open_folder(&work.path)?);
-    let mut done = SortReport::default();
-    // The marker is the last to go, after the resume point.
-    let marked = consumed_into(&folder)?.is_some();
-    let copying = !is_view && (marked || materialize::is_interrupted(target));
-    if !copying && !work.path.join(MANIFEST_NAME).exists() {
-        let open = |input: &Input| match input.open_for_sort(true, cancel)? {
-            ::sort::run::Input::Storage(storage) => Ok(activity.storage(storage)),
-            ::sort::run::Input::Stream { name, .. } => {
-                Err(Failure::Error(format!("--consume: {name} is no regular file")))
-            }
-        };
-        let inputs = config.inputs.iter().map(open).collect::<Result<Vec<_>, Failure>>();
-        // Where nothing was begun, or all has ended, an input that is not there leaves no folder.
-        let inputs = inputs.inspect_err(|_| drop(fs::remove_dir(&work.path)))?;
-        done = ::sort::sort_consuming(&inputs, &folder, view_name(target), options, &phases)?;
-    }
-    // The view is durable and has every record: what is left of the inputs is empty shells.
-    for input in &config.inputs {
-        let Input::File(path) = input else { continue };
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Failure::on(path, &error));
-            }
-            _ => {}
-        }
-    }
-    if is_view {
-        work.publish()?;
-        ::sort::end_consuming(&open_folder(target)?)?;
-    } else {
-        let copy = materialize::Copy {
-            view: &work.path,
-            output: target,
-            consume: true,
-            memory_bytes: config.memory_bytes,
-            threads: config.threads,
-        };
-        copy.run(&phases)?;
-    }
-    Ok(done)
-}
-
 fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<FileDirectory>]) -> SortOptions {
     SortOptions {
         order: config.order.clone(),
@@ -328,111 +265,5 @@ fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<FileDirectory>]) 
         },
         top: sorting.top,
         strategy: sorting.strategy,
-    }
-}
-
-/// The folder of a view that is being made, beside where the view is to be. Dropped before
-/// [`UnfinishedView::publish`] it is removed; a killed process leaves it, and the next one that
-/// makes the same view removes it then.
-struct UnfinishedView {
-    path: PathBuf,
-    target: PathBuf,
-    /// Locked as long as its maker lives, which tells a leftover from work in progress.
-    lock: File,
-    published: bool,
-}
-
-impl UnfinishedView {
-    fn create(target: &Path) -> Result<Self, Failure> {
-        let path = Self::hidden(target, true)?;
-        let lock = Self::claim(&path, target)?;
-        signals::remember(&path);
-        Ok(UnfinishedView { path, target: target.to_owned(), lock, published: false })
-    }
-
-    /// The folder of a sort that consumes its inputs: what an earlier one left there is kept, and
-    /// stays whatever happens. It becomes a view, or (not `is_view`) is copied out to a file.
-    fn resume(target: &Path, is_view: bool) -> Result<Self, Failure> {
-        let path = Self::hidden(target, is_view)?;
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Failure::on(target, &error));
-            }
-            _ => {}
-        }
-        let lock = Self::lock(&path, target)?;
-        Ok(UnfinishedView { path, target: target.to_owned(), lock, published: true })
-    }
-
-    /// The folder's name until it is finished.
-    fn hidden(target: &Path, is_view: bool) -> Result<PathBuf, Failure> {
-        if is_view && target.symlink_metadata().is_ok() {
-            let target = target.display();
-            return Err(format!("{target}: exists; remove it or give --view another name").into());
-        }
-        let name =
-            target.file_name().ok_or_else(|| format!("'{}' is no name", target.display()))?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(".unfinished");
-        Ok(target.with_file_name(hidden))
-    }
-
-    fn lock(path: &Path, target: &Path) -> Result<File, Failure> {
-        let lock = File::open(path).map_err(|error| Failure::on(target, &error))?;
-        if lock.try_lock().is_err() {
-            let target = target.display();
-            return Err(format!("{target}: another process is making this just now").into());
-        }
-        Ok(lock)
-    }
-
-    /// Makes the folder, or empties it if a process left it that is no more.
-    fn claim(path: &Path, target: &Path) -> Result<File, Failure> {
-        let on_target = |error: io::Error| Failure::on(target, &error);
-        loop {
-            match fs::create_dir(path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(on_target(error));
-                }
-                _ => {}
-            }
-            let lock = Self::lock(path, target)?;
-            if ::sort::is_interrupted_sort(&open_folder(path)?)? {
-                return Err(format!(
-                    "{}: holds records of an interrupted sort --consume; repeat that command to finish it",
-                    path.display()
-                )
-                .into());
-            }
-            let leftover = fs::read_dir(path).map_err(on_target)?.next().is_some();
-            if !leftover {
-                return Ok(lock);
-            }
-            fs::remove_dir_all(path).map_err(on_target)?;
-            let left = path.display();
-            crate::failure::notice(&format!("{left}: left by a killed sort, removed"));
-        }
-    }
-
-    /// Gives the view its name, durably.
-    fn publish(mut self) -> Result<(), Failure> {
-        let on_target = |error: io::Error| Failure::on(&self.target, &error);
-        self.lock.sync_all().map_err(on_target)?;
-        fs::rename(&self.path, &self.target).map_err(on_target)?;
-        self.published = true;
-        let parent = self.target.parent().filter(|parent| *parent != Path::new(""));
-        let parent = File::open(parent.unwrap_or(Path::new("."))).map_err(on_target)?;
-        parent.sync_all().map_err(on_target)
-    }
-}
-
-impl Drop for UnfinishedView {
-    fn drop(&mut self) {
-        if !self.published {
-            // What can't be removed is removed by the next process that makes this view.
-            let _ = fs::remove_dir_all(&self.path);
-        }
-        signals::forget(&self.path);
     }
 }

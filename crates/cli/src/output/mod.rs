@@ -17,6 +17,14 @@ use crate::failure::Failure;
 use crate::signals::{CANCELLED, Cancel};
 use stream::Stream;
 
+/// Whether a device or a named pipe bears this name: it is written as it stands.
+pub fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
+    })
+}
+
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
 pub struct Output(Target);
 
@@ -38,11 +46,7 @@ impl Output {
             let stream = Stream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
             return Ok(Output(Target::Stdout(stream)));
         };
-        let special = fs::metadata(path).is_ok_and(|found| {
-            let kind = found.file_type();
-            kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
-        });
-        if special {
+        if is_special(path) {
             let stream = Stream::open(path, cancel).map_err(|error| match error.kind() {
                 CANCELLED => Failure::Cancelled,
                 _ => Failure::on(path, &error),

@@ -203,19 +203,20 @@ fn a_killed_sort_that_consumes_its_input_goes_on() {
                     in_between += 1;
                     let other = ["sort", "temp/other", "--view", "out"];
                     f.folder.write("temp/other", b"b\na\n");
-                    let sentence = fails(merganser(other).current_dir(f.folder.path()));
-                    let refused = ["interrupted sort --consume", "out: exists"];
-                    assert!(refused.iter().any(|why| sentence.contains(why)), "{sentence}");
+                    if f.folder.at("input").exists() && input == f.content {
+                        // Nothing was taken yet, so another command may have the folder.
+                        merganser(other).current_dir(f.folder.path()).status().expect("runs");
+                        f.input_is_whole();
+                        remove(&f.folder.at("out"));
+                    } else {
+                        let sentence = fails(merganser(other).current_dir(f.folder.path()));
+                        let refused = ["interrupted sort --consume", "out: exists"];
+                        assert!(refused.iter().any(|why| sentence.contains(why)), "{sentence}");
+                    }
                     remove(&f.folder.at("temp/other"));
                 }
             }
-            let left = f.folder.at(".out.unfinished");
-            let empty = left.exists() && names(&left).is_empty();
-            if !f.folder.at("input").exists() && f.folder.at("out").exists() && empty {
-                // Killed between the last two steps: the command has nothing to sort any more.
-                let sentence = fails(merganser(arguments).current_dir(f.folder.path()));
-                assert!(sentence.starts_with("input: No such file"), "{sentence}");
-            } else if f.folder.names() != ["out", "temp"] {
+            if f.folder.names() != ["out", "temp"] {
                 prints(merganser(arguments).current_dir(f.folder.path()));
             }
             assert_eq!(f.folder.names(), ["out", "temp"], "after {kills} kills");

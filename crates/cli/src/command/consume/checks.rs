@@ -1,0 +1,197 @@
+//! What is checked before the first byte of an input is given back: everything that could keep the
+//! command from ending.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sort::journal::{FileNote, Taken, Text};
+
+use crate::config::{Destination, SortConfig, Sorting};
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::unfinished::{Attributes, NAME_BYTES_MAX, Target, claimed_path, may_remove, note_of};
+
+/// The inputs of a command, by name and as they are now.
+pub struct Inputs {
+    /// Absolute paths, links in their folders followed.
+    pub paths: Vec<PathBuf>,
+    /// As they were typed, for messages.
+    pub shown: Vec<PathBuf>,
+}
+
+impl Inputs {
+    /// The inputs of a command; they may be missing.
+    ///
+    /// # Errors
+    /// When one is not a name of a file.
+    pub fn of(config: &SortConfig) -> Result<Self, Failure> {
+        let mut inputs = Inputs { paths: Vec::new(), shown: Vec::new() };
+        for input in &config.inputs {
+            let Input::File(path) = input else {
+                return Err("--consume: standard input has no space to give back; name a file"
+                    .to_owned()
+                    .into());
+            };
+            inputs.paths.push(place_of(path)?);
+            inputs.shown.push(path.clone());
+        }
+        Ok(inputs)
+    }
+
+    /// How the journal names them.
+    pub fn texts(&self) -> impl Iterator<Item = Text> {
+        self.paths.iter().map(|path| Text::from(path.as_os_str()))
+    }
+}
+
+/// A name with the links of its folder followed, but not the one that it may be itself.
+fn place_of(path: &Path) -> Result<PathBuf, Failure> {
+    let on_path = |error: io::Error| Failure::on(path, &error);
+    let absolute = std::path::absolute(path).map_err(on_path)?;
+    let Some(name) = absolute.file_name() else {
+        return Err(format!("{}: is a directory", path.display()).into());
+    };
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
+    Ok(fs::canonicalize(folder).map_err(on_path)?.join(name))
+}
+
+/// The inputs, checked, for a journal; the result's attributes, and what it replaces.
+pub struct Checked {
+    /// One for each input.
+    pub inputs: Vec<Taken>,
+    /// What the result gets.
+    pub attributes: Attributes,
+    /// The file that the result replaces and that is no input.
+    pub replaces: Option<FileNote>,
+}
+
+/// Checks inputs and result.
+///
+/// # Errors
+/// A sentence on the first thing that would stop the command later.
+pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Checked, Failure> {
+    let mut found = Vec::new();
+    for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
+        found.push(check_input(path, shown)?);
+    }
+    refuse_twice(&found, &inputs.shown)?;
+    let old = match &sorting.destination {
+        Destination::View(_) => {
+            target.check_name()?;
+            None
+        }
+        _ => target.check_file()?,
+    };
+    let is_input = |old: &Metadata| {
+        found.iter().any(|input| (input.dev(), input.ino()) == (old.dev(), old.ino()))
+    };
+    let attributes = match &old {
+        Some(old) => Attributes::of_replaced(old),
+        None => Attributes::of_sources(&found),
+    };
+    let taken = |(path, found): (&PathBuf, &Metadata)| Taken {
+        path: Text::from(path.as_os_str()),
+        file: note_of(found),
+        taken: 0,
+        given_back: 0,
+    };
+    Ok(Checked {
+        inputs: inputs.paths.iter().zip(&found).map(taken).collect(),
+        attributes,
+        replaces: old.filter(|old| !is_input(old)).as_ref().map(note_of),
+    })
+}
+
+fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {
+    let on_input = |error: io::Error| Failure::on(shown, &error);
+    let refuse = |why: &str| Err(Failure::Error(format!("{}: {why}", shown.display())));
+    let found = path.symlink_metadata().map_err(on_input)?;
+    if found.is_symlink() {
+        return refuse("--consume: is a symbolic link; name the file itself");
+    }
+    if !found.is_file() {
+        return refuse("--consume: is no regular file, so it has no space to give back");
+    }
+    if found.nlink() > 1 {
+        return refuse("--consume: has other hard links, whose content would vanish, too");
+    }
+    // The system itself says whether it may be written to.
+    open_input(path, true).map_err(on_input)?;
+    let hidden = claimed_path(path);
+    if hidden.file_name().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
+        return refuse("--consume: its name is too long to get a hidden one next to it; rename it");
+    }
+    if hidden.symlink_metadata().is_ok() {
+        return refuse(&format!(
+            "--consume: an earlier file of this name is still being consumed, as {}; finish that first, see 'merganser recover'",
+            hidden.display()
+        ));
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    if !may_remove(folder, found.uid())? {
+        return refuse("--consume: can't be removed from its folder by this user");
+    }
+    Ok(found)
+}
+
+/// Opens an input itself, never through a link.
+///
+/// # Errors
+/// The system's own.
+pub fn open_input(path: &Path, writable: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(writable).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(path)
+}
+
+fn refuse_twice(found: &[Metadata], shown: &[PathBuf]) -> Result<(), Failure> {
+    let mut files = std::collections::HashMap::new();
+    for (found, shown) in found.iter().zip(shown) {
+        if let Some(first) = files.insert((found.dev(), found.ino()), shown) {
+            let (first, shown) = (first.display(), shown.display());
+            return Err(
+                format!("--consume: '{first}' and '{shown}' are one file; name it once").into()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether `file` has data between two places: whether anything there is not a hole. A file system
+/// that knows no holes has data everywhere.
+///
+/// # Errors
+/// The system's own.
+pub fn has_data(file: &File, from: u64, to: u64) -> io::Result<bool> {
+    Ok(from < to && seek(file, from, libc::SEEK_DATA)?.is_some_and(|data| data < to))
+}
+
+/// Whether `file` has a hole between two places.
+///
+/// # Errors
+/// The system's own.
+pub fn has_hole(file: &File, from: u64, to: u64) -> io::Result<bool> {
+    Ok(from < to && seek(file, from, libc::SEEK_HOLE)?.is_some_and(|hole| hole < to))
+}
+
+/// The next data or hole; `None` where there is none before the end of the file.
+fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: no memory is involved, and the descriptor is open.
+    let place = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
+    match u64::try_from(place) {
+        Ok(place) => Ok(Some(place)),
+        Err(_) => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            error => Err(error),
+        },
+    }
+}
+
+/// Bytes of a text that is a path.
+pub fn path_of(text: &Text) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(&text.0))
+}

@@ -1,0 +1,433 @@
+//! Every state of a small disk, every crash, every next command: nothing is lost, and nothing is
+//! removed that was not sorted.
+//!
+//! The disk has a folder with two inputs' names, two results' names and their folders of unfinished
+//! work. A file is the set of records that it still has. The commands are the shipped
+//! [`protocol::run`] over steps that change this disk one atomic change at a time; a crash is the end
+//! of a command before one of its changes. From every state that can be reached, every command is
+//! run to its end and to every crash, and the world outside acts: a new file appears under a free
+//! name, something is appended to an input, a result is taken away.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use sort::journal::Phase;
+
+use super::protocol::{self, Begun, Found, Refusal, Steps};
+
+/// A record: the file that it came with, and which one of that file's two.
+type Record = (u8, u8);
+
+/// A file: who it is (a new one is another), and the records that it has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct File {
+    id: u8,
+    /// What it was made of, in order.
+    content: Vec<Record>,
+    records: BTreeSet<Record>,
+    /// Whether something was appended since the file was made.
+    appended: bool,
+}
+
+impl File {
+    fn new(id: u8, content: Vec<Record>) -> Self {
+        File { id, records: content.iter().copied().collect(), content, appended: false }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Journal {
+    command: Command,
+    phase: PhaseNote,
+    /// The file under the input's name when the sort began.
+    input: u8,
+    /// Its records.
+    content: Vec<Record>,
+    /// How many of them are in runs.
+    taken: usize,
+    /// The file that the result replaces.
+    replaces: Option<u8>,
+}
+
+/// [`Phase`], ordered and hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum PhaseNote {
+    Sorting,
+    Sorted,
+    Removed,
+    Delivered,
+}
+
+impl From<PhaseNote> for Phase {
+    fn from(note: PhaseNote) -> Self {
+        match note {
+            PhaseNote::Sorting => Phase::Sorting,
+            PhaseNote::Sorted => Phase::Sorted,
+            PhaseNote::Removed => Phase::Removed,
+            PhaseNote::Delivered => Phase::Delivered,
+        }
+    }
+}
+
+/// The folder of unfinished work of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+struct Work {
+    journal: Option<Journal>,
+    runs: BTreeSet<Record>,
+    /// The complete output, before it has its name.
+    partial: Option<BTreeSet<Record>>,
+    /// Whether the resume point says that the output is complete.
+    complete: bool,
+}
+
+/// `sort --consume INPUT -o OUTPUT`, by names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Command {
+    input: &'static str,
+    output: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Disk {
+    files: BTreeMap<&'static str, File>,
+    /// Inputs under their hidden names.
+    hidden: BTreeMap<&'static str, File>,
+    work: BTreeMap<&'static str, Work>,
+    /// Files that were there or appeared, so that a new one gets a new number.
+    born: u8,
+}
+
+/// Files that are made in one story. More of them repeat what fewer show.
+const FILES_MAX: u8 = 3;
+
+impl Disk {
+    fn make(&mut self, name: &'static str) {
+        self.born += 1;
+        let id = self.born;
+        self.files.insert(name, File::new(id, vec![(id, 0), (id, 1)]));
+    }
+
+    /// Every record that can still be had, by reading a file or by repeating a command.
+    fn reachable(&self) -> BTreeSet<Record> {
+        let mut all = BTreeSet::new();
+        let files = self.files.values().chain(self.hidden.values());
+        all.extend(files.flat_map(|file| file.records.iter().copied()));
+        for work in self.work.values() {
+            // What was published is the result's, whatever becomes of it.
+            let published = work.complete && work.partial.is_none();
+            if work.journal.is_some() && !published {
+                all.extend(work.runs.iter().copied());
+                all.extend(work.partial.iter().flatten().copied());
+            }
+        }
+        all
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    Crash,
+    Refused(Refusal),
+    Missing,
+    /// The inputs are not the journal's files.
+    OtherInput,
+    /// A stranger bears the result's name.
+    NameTaken,
+    /// The hidden name is another interrupted command's.
+    Claimed,
+}
+
+/// One command at work on a disk, until it may change nothing more.
+struct Run {
+    disk: Disk,
+    command: Command,
+    changes_left: usize,
+    /// The journal, kept when it was removed.
+    journal: Option<Journal>,
+    /// The records of files that were removed as inputs.
+    removed: Vec<Record>,
+    /// The records of the file that the result replaced, as the command said.
+    replaced: BTreeSet<Record>,
+}
+
+impl Run {
+    fn new(disk: &Disk, command: Command, changes_left: usize) -> Self {
+        let work = disk.work.get(command.output);
+        let journal = work.and_then(|work| work.journal.clone());
+        Run {
+            disk: disk.clone(),
+            command,
+            changes_left,
+            journal,
+            removed: Vec::new(),
+            replaced: BTreeSet::new(),
+        }
+    }
+
+    /// One atomic, durable change.
+    fn change(&mut self, change: impl FnOnce(&mut Disk, &mut Work)) -> Result<(), Ended> {
+        self.changes_left = self.changes_left.checked_sub(1).ok_or(Ended::Crash)?;
+        let mut work = self.disk.work.remove(self.command.output).unwrap_or_default();
+        change(&mut self.disk, &mut work);
+        self.journal = work.journal.clone().or(self.journal.take());
+        self.disk.work.insert(self.command.output, work);
+        Ok(())
+    }
+
+    fn work(&self) -> Work {
+        self.disk.work.get(self.command.output).cloned().unwrap_or_default()
+    }
+
+    fn journal(&self) -> &Journal {
+        self.journal.as_ref().expect("begun")
+    }
+
+    /// Gives the input its hidden name.
+    fn claim(&mut self) -> Result<(), Ended> {
+        let (input, id) = (self.command.input, self.journal().input);
+        match self.disk.hidden.get(input) {
+            Some(file) if file.id == id => return Ok(()),
+            Some(_) => return Err(Ended::Claimed),
+            None => {}
+        }
+        self.change(|disk, _| {
+            let file = disk.files.remove(input).expect("just seen");
+            disk.hidden.insert(input, file);
+        })
+    }
+}
+
+impl Steps for Run {
+    type Error = Ended;
+
+    fn begun(&self) -> Result<Begun, Ended> {
+        Ok(match self.work().journal {
+            None => Begun::Nothing,
+            Some(journal) if journal.command == self.command => Begun::Ours(journal.phase.into()),
+            Some(_) => Begun::Other,
+        })
+    }
+
+    fn inputs(&self) -> usize {
+        1
+    }
+
+    fn look(&self, _: usize) -> Result<Found, Ended> {
+        let input = self.command.input;
+        let id = self.journal().input;
+        let ours = |file: &&File| file.id == id;
+        let hidden = self.disk.hidden.get(input).filter(ours);
+        Ok(match hidden.or(self.disk.files.get(input)) {
+            None => Found::Missing,
+            Some(file) if file.id != id => Found::Stranger,
+            Some(file) if file.appended => Found::Written,
+            Some(_) => Found::Input,
+        })
+    }
+
+    fn has_stranger(&self, _: usize) -> Result<bool, Ended> {
+        Ok(self.disk.files.contains_key(self.command.input))
+    }
+
+    fn is_output(&self, _: usize) -> bool {
+        self.command.input == self.command.output
+    }
+
+    fn begin(&mut self) -> Result<(), Ended> {
+        let command = self.command;
+        let file = self.disk.files.get(command.input).ok_or(Ended::Missing)?;
+        let (input, content) = (file.id, file.content.clone());
+        if self.disk.hidden.contains_key(command.input) {
+            return Err(Ended::Claimed);
+        }
+        let replaces = self.disk.files.get(command.output).map(|file| file.id);
+        let replaces = replaces.filter(|_| command.input != command.output);
+        let phase = PhaseNote::Sorting;
+        self.change(|disk, work| {
+            // What was there is read as it is now.
+            let file = disk.files.get_mut(command.input).expect("just seen");
+            file.appended = false;
+            work.journal = Some(Journal { command, phase, input, content, taken: 0, replaces });
+        })
+    }
+
+    fn sort(&mut self) -> Result<(), Ended> {
+        let command = self.command;
+        loop {
+            let (id, taken) = (self.journal().input, self.journal().taken);
+            if taken == self.journal().content.len() {
+                break;
+            }
+            if self.look(0)? != Found::Input {
+                return Err(Ended::OtherInput);
+            }
+            let record = self.journal().content[taken];
+            self.change(|_, work| _ = work.runs.insert(record))?;
+            self.claim()?;
+            self.change(|_, work| work.journal.as_mut().expect("begun").taken += 1)?;
+            self.change(|disk, _| {
+                let file = disk.hidden.get_mut(command.input).filter(|file| file.id == id);
+                _ = file.expect("claimed").records.remove(&record);
+            })?;
+        }
+        self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Sorted)
+    }
+
+    fn remove_input(&mut self, _: usize) -> Result<(), Ended> {
+        self.claim()?;
+        let input = self.command.input;
+        if self.look(0)? == Found::Written {
+            return Err(Ended::Refused(Refusal::Written(0)));
+        }
+        let content = self.disk.hidden[input].content.clone();
+        self.change(|disk, _| _ = disk.hidden.remove(input))?;
+        self.removed.extend(content);
+        Ok(())
+    }
+
+    fn removed(&mut self) -> Result<(), Ended> {
+        self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Removed)
+    }
+
+    fn deliver(&mut self) -> Result<(), Ended> {
+        if !self.work().complete {
+            self.change(|_, work| work.partial = Some(work.runs.clone()))?;
+            self.change(|_, work| work.complete = true)?;
+            // The blocks of the runs are given back.
+            self.change(|_, work| work.runs.clear())?;
+        }
+        if self.work().partial.is_some() {
+            let (output, replaces) = (self.command.output, self.journal().replaces);
+            match self.disk.files.get(output) {
+                Some(file) if Some(file.id) != replaces => return Err(Ended::NameTaken),
+                _ => {}
+            }
+            let replaced = self.disk.files.get(output).map(|old| old.records.clone());
+            self.change(|disk, work| {
+                disk.born += 1;
+                let records = work.partial.take().expect("just seen");
+                let new = File::new(disk.born, records.into_iter().collect());
+                disk.files.insert(output, new);
+            })?;
+            self.replaced.extend(replaced.unwrap_or_default());
+        }
+        self.change(|_, work| work.runs.clear())
+    }
+
+    fn delivered(&mut self) -> Result<(), Ended> {
+        self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Delivered)
+    }
+
+    fn end(&mut self) -> Result<(), Ended> {
+        self.change(|_, work| work.complete = false)?;
+        self.change(|_, work| work.journal = None)?;
+        self.change(|_, work| *work = Work::default())
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Ended {
+        Ended::Refused(refusal)
+    }
+}
+
+/// All that can happen next, commands aside.
+fn outside(disk: &Disk) -> Vec<Disk> {
+    let mut all = Vec::new();
+    let mut with = |change: &dyn Fn(&mut Disk)| {
+        let mut next = disk.clone();
+        change(&mut next);
+        all.push(next);
+    };
+    for name in ["in", "other", "out"] {
+        match disk.files.get(name) {
+            None if disk.born < FILES_MAX => with(&|disk| disk.make(name)),
+            None => {}
+            // Appending to a file of which nothing is given back is no danger to anybody.
+            Some(file) if !file.appended && file.id == 1 => {
+                with(&|disk| disk.files.get_mut(name).expect("there").appended = true);
+            }
+            Some(_) => {}
+        }
+    }
+    for name in disk.hidden.keys().filter(|name| !disk.hidden[*name].appended) {
+        // By a program that had the file open.
+        with(&|disk| disk.hidden.get_mut(name).expect("there").appended = true);
+    }
+    if disk.files.contains_key("out") {
+        with(&|disk| {
+            disk.files.remove("out");
+        });
+    }
+    all
+}
+
+#[test]
+fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
+    let commands = [
+        Command { input: "in", output: "out" },
+        Command { input: "other", output: "out" },
+        Command { input: "in", output: "in" },
+        Command { input: "in", output: "other" },
+    ];
+    let mut start = Disk::default();
+    start.make("in");
+    let (mut seen, mut waiting) = (HashSet::new(), VecDeque::from([start.clone()]));
+    seen.insert(start);
+    let (mut crashes, mut successes, mut refusals) = (0u64, 0u64, 0u64);
+    while let Some(disk) = waiting.pop_front() {
+        let mut reached = outside(&disk);
+        for command in commands {
+            for changes in 0.. {
+                let mut run = Run::new(&disk, command, changes);
+                let ended = protocol::run(&mut run);
+                check(&disk, &run, command, &ended);
+                let crashed = ended == Err(Ended::Crash);
+                match &ended {
+                    Ok(()) => successes += 1,
+                    Err(Ended::Crash) => crashes += 1,
+                    Err(_) => refusals += 1,
+                }
+                reached.push(run.disk);
+                if !crashed {
+                    break;
+                }
+            }
+        }
+        for next in reached {
+            if next.born <= FILES_MAX && seen.insert(next.clone()) {
+                waiting.push_back(next);
+            }
+        }
+    }
+    let counts =
+        format!("{} states, {crashes} crashes, {successes} ends, {refusals} refusals", seen.len());
+    eprintln!("{counts}");
+    assert!(seen.len() > 1_000 && successes > 100 && refusals > 100, "{counts}");
+}
+
+/// What must hold after a command, however it ended.
+fn check(before: &Disk, run: &Run, command: Command, ended: &Result<(), Ended>) {
+    let after = &run.disk;
+    let story = || format!("{command:?} {ended:?}\nbefore {before:?}\nafter {after:?}");
+    let lost = &(&before.reachable() - &after.reachable()) - &run.replaced;
+    assert!(lost.is_empty(), "lost {lost:?}: {}", story());
+    let removed: BTreeSet<Record> = run.removed.iter().copied().collect();
+    let sorted: BTreeSet<Record> = run.journal.iter().flat_map(|j| j.content.clone()).collect();
+    assert!(removed.is_subset(&sorted), "removed unread: {}", story());
+    if ended.is_ok() {
+        // The result may be gone again when the command only cleaned up behind it.
+        let left = before.work.get(command.output);
+        let is_delivered = |work: &Work| {
+            let phase = work.journal.as_ref().map(|journal| journal.phase);
+            phase == Some(PhaseNote::Delivered) || work.complete && work.partial.is_none()
+        };
+        let cleaned = left.is_some_and(is_delivered);
+        let out = after.files.get(command.output);
+        assert!(cleaned || out.is_some_and(|out| out.records.is_superset(&sorted)), "{}", story());
+        assert_eq!(after.work.get(command.output), Some(&Work::default()), "{}", story());
+    }
+    // The same command, with nothing else happening, comes to an end that is not a crash.
+    if *ended == Err(Ended::Crash) {
+        let mut again = Run::new(after, command, usize::MAX);
+        let second = protocol::run(&mut again);
+        assert_ne!(second, Err(Ended::Crash), "{}", story());
+    }
+}

@@ -1,0 +1,162 @@
+//! The order of events of `sort --consume`, whatever was interrupted before.
+//!
+//! ```text
+//!            begin          sort          remove inputs         deliver            end
+//!   nothing ──────► sorting ──────► sorted ──────────────► removed ──────► delivered ──────► nothing
+//!                   records are in   the view has    the inputs are gone;   the result
+//!                   runs and inputs  every record    nothing of theirs is   has its name
+//!                                                    removed any more
+//! ```
+//!
+//! Every arrow is durable before the next one starts, and every step can be repeated. So a command
+//! that finds the folder of an earlier one looks at the phase in its journal and continues there:
+//!
+//! | found | the same command | another command |
+//! |---|---|---|
+//! | nothing | begins | begins |
+//! | sorting | checks that the inputs are the same files, unchanged but for what was given back; continues | refuses |
+//! | sorted | removes the inputs that are still the same, unchanged files; continues | refuses |
+//! | removed | delivers | refuses |
+//! | delivered | removes what is left of the folder | refuses |
+//!
+//! Before the first byte of an input is given back, the input is *claimed*: renamed to a hidden name
+//! next to its own. From then on no other program takes it for a whole file, a new file can have its
+//! name, and only the hidden name is ever removed.
+//!
+//! A file that took an input's name after the work began is a *stranger*. It is never read and never
+//! removed: the earlier work is finished, and then the command fails and says so. `model.rs` walks
+//! through every state, crash and next command.
+
+use sort::journal::Phase;
+
+/// What a folder of unfinished work says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// No work was begun, or all has ended.
+    Nothing,
+    /// Work of this same command, and how far it is.
+    Ours(Phase),
+    /// Work of another command.
+    Other,
+}
+
+/// What bears an input's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The file that was sorted, unchanged but for what the sort did, under its own name or the
+    /// hidden one.
+    Input,
+    /// The file that was sorted, to which something was written since.
+    Written,
+    /// Another file.
+    Stranger,
+    /// No file.
+    Missing,
+}
+
+/// Why the command can't succeed. Nothing was removed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The folder holds the work of another command.
+    OtherWork,
+    /// Something was written to this input after it was read.
+    Written(usize),
+    /// The earlier work is finished; this input is a newer file, which was not read.
+    NotRead(usize),
+}
+
+/// The steps. Each is durable when it returns, and may be repeated after a crash in its middle.
+pub trait Steps {
+    /// What the world says when a step fails.
+    type Error;
+
+    /// What the folder of unfinished work says.
+    fn begun(&self) -> Result<Begun, Self::Error>;
+
+    /// How many inputs there are.
+    fn inputs(&self) -> usize;
+
+    /// What bears the hidden name of an input or, if nothing does, its own, compared with the
+    /// journal.
+    fn look(&self, input: usize) -> Result<Found, Self::Error>;
+
+    /// Whether another file than the journal's bears the name of an input.
+    fn has_stranger(&self, input: usize) -> Result<bool, Self::Error>;
+
+    /// Whether the result takes the name of this input.
+    fn is_output(&self, input: usize) -> bool;
+
+    /// Checks everything that could keep the command from ending, then writes the journal.
+    fn begin(&mut self) -> Result<(), Self::Error>;
+
+    /// Sorts what is left; refuses inputs that are not the files of the journal. At the end the
+    /// phase is [`Phase::Sorted`].
+    fn sort(&mut self) -> Result<(), Self::Error>;
+
+    /// Removes an input that was just looked at, by its hidden name.
+    fn remove_input(&mut self, input: usize) -> Result<(), Self::Error>;
+
+    /// Notes [`Phase::Removed`], once the removal of the inputs is durable.
+    fn removed(&mut self) -> Result<(), Self::Error>;
+
+    /// Gives the result its name. It replaces what it replaced at the beginning, and no stranger.
+    fn deliver(&mut self) -> Result<(), Self::Error>;
+
+    /// Notes [`Phase::Delivered`].
+    fn delivered(&mut self) -> Result<(), Self::Error>;
+
+    /// Removes the journal and the folder.
+    fn end(&mut self) -> Result<(), Self::Error>;
+
+    /// The error for a refusal.
+    fn refuse(&self, refusal: Refusal) -> Self::Error;
+}
+
+/// Does what is left to do.
+///
+/// # Errors
+/// Those of the steps, and refusals.
+pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
+    let mut phase = match steps.begun()? {
+        Begun::Other => return Err(steps.refuse(Refusal::OtherWork)),
+        Begun::Ours(phase) => phase,
+        Begun::Nothing => {
+            steps.begin()?;
+            Phase::Sorting
+        }
+    };
+    if phase == Phase::Sorting {
+        steps.sort()?;
+        phase = Phase::Sorted;
+    }
+    if phase == Phase::Sorted {
+        let found = look_at_all(steps)?;
+        if let Some(input) = found.iter().position(|found| *found == Found::Written) {
+            return Err(steps.refuse(Refusal::Written(input)));
+        }
+        for (input, _) in found.iter().enumerate().filter(|(_, found)| **found == Found::Input) {
+            steps.remove_input(input)?;
+        }
+        steps.removed()?;
+    }
+    let mut stranger = None;
+    for input in 0..steps.inputs() {
+        // Where the result takes an input's name, `deliver` finds a stranger there.
+        if stranger.is_none() && !steps.is_output(input) && steps.has_stranger(input)? {
+            stranger = Some(input);
+        }
+    }
+    if phase < Phase::Delivered {
+        steps.deliver()?;
+        steps.delivered()?;
+    }
+    steps.end()?;
+    match stranger {
+        Some(input) => Err(steps.refuse(Refusal::NotRead(input))),
+        None => Ok(()),
+    }
+}
+
+fn look_at_all<S: Steps>(steps: &S) -> Result<Vec<Found>, S::Error> {
+    (0..steps.inputs()).map(|input| steps.look(input)).collect()
+}

@@ -1,0 +1,408 @@
+//! The steps of the protocol, done to real files.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sort::activity::Activity;
+use sort::journal::{CommandNote, Journal, Phase, Taken, Text};
+use sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
+use storage::file::{FileDirectory, FileOptions, FileStorage};
+use storage::{Directory, Storage};
+
+use super::checks::{self, Inputs, check, has_data, has_hole, open_input, path_of};
+use super::protocol::{Begun, Found, Refusal, Steps};
+use crate::command::materialize::{Copy, Goal};
+use crate::config::{Destination, SortConfig, Sorting, view_name};
+use crate::failure::{self, Failure};
+use crate::unfinished::{Attributes, Target, WorkFolder, claim, claimed_path, is_at, note_of};
+
+/// Holes begin and end at borders of blocks; none are larger.
+const BLOCK_BYTES: u64 = 64 << 10;
+
+/// An input that is read on, as the engine and as the system know it; none where it is not needed.
+type Opened = (Option<Arc<dyn Storage>>, Option<File>);
+
+/// A command at work.
+pub struct Work<'a> {
+    config: &'a SortConfig,
+    sorting: &'a Sorting,
+    options: &'a SortOptions,
+    progress: &'a dyn Progress,
+    inputs: Inputs,
+    target: Target,
+    /// Gone once the folder has become the view.
+    folder: Option<WorkFolder>,
+    /// The files in the folder, or in the view that it became.
+    files: Arc<dyn Directory>,
+    journal: Option<Journal>,
+    report: SortReport,
+}
+
+impl<'a> Work<'a> {
+    /// Opens the folder of unfinished work, and reads its journal. `None` when an earlier command was
+    /// interrupted in its last step: nothing is left to do.
+    ///
+    /// # Errors
+    /// When the command makes no sense, or the folder is another process's or user's.
+    pub fn open(
+        config: &'a SortConfig,
+        sorting: &'a Sorting,
+        path: &Path,
+        options: &'a SortOptions,
+        progress: &'a dyn Progress,
+    ) -> Result<Option<Self>, Failure> {
+        let inputs = Inputs::of(config)?;
+        let target = Target::new(path)?;
+        let is_view = matches!(sorting.destination, Destination::View(_));
+        if is_view && target.found()?.is_some_and(|found| found.is_dir()) {
+            // A view that has its name already may still have its journal.
+            let files: Arc<dyn Directory> =
+                FileDirectory::open(target.path()).map_err(|e| Failure::named(&e))?;
+            if let Some(journal) = Journal::read(&files)? {
+                return Ok(Some(Work {
+                    config,
+                    sorting,
+                    options,
+                    progress,
+                    inputs,
+                    target,
+                    folder: None,
+                    files,
+                    journal: Some(journal),
+                    report: SortReport::default(),
+                }));
+            }
+        }
+        if is_view && target.found()?.is_some() {
+            let shown = target.shown().display();
+            return Err(format!("{shown}: exists; remove it or give --view another name").into());
+        }
+        let folder = WorkFolder::open(&target)?;
+        let files = Activity::here().directory(folder.directory()?);
+        let journal = Journal::read(&files)?;
+        if journal.is_none() && is_done(&inputs, &target, &folder)? {
+            return Ok(None);
+        }
+        Ok(Some(Work {
+            config,
+            sorting,
+            options,
+            progress,
+            inputs,
+            target,
+            folder: Some(folder),
+            files,
+            journal,
+            report: SortReport::default(),
+        }))
+    }
+
+    /// What was done.
+    pub fn report(self) -> SortReport {
+        self.report
+    }
+
+    /// Where the records are after a failure, if they are not in the inputs alone.
+    pub fn what_is_left(&self) -> Option<String> {
+        let journal = Journal::read(&self.files).ok().flatten()?;
+        let folder = self.folder.as_ref()?.path().display();
+        let where_else = if journal.phase == Phase::Sorting { "the inputs and " } else { "" };
+        Some(format!(
+            "every record is in {where_else}{folder}: repeat the command to continue, or see 'merganser recover {}'",
+            failure::quoted(self.target.shown().as_os_str())
+        ))
+    }
+
+    fn is_view(&self) -> bool {
+        matches!(self.sorting.destination, Destination::View(_))
+    }
+
+    fn journal(&self) -> &Journal {
+        self.journal.as_ref().expect("the work is begun")
+    }
+
+    /// The command's own words, for whoever finds the journal.
+    fn note(&self, attributes: Attributes, found: &checks::Checked) -> CommandNote {
+        let here = std::env::current_dir().unwrap_or_default();
+        CommandNote {
+            words: std::env::args_os().map(Text::from).collect(),
+            folder: Text::from(here.as_os_str()),
+            output: Text::from(self.target.path().as_os_str()),
+            view: self.is_view(),
+            replaces: found.replaces,
+            mode: attributes.mode,
+            owner: attributes.owner,
+        }
+    }
+
+    /// Opens the input for a sort that continues, once it is seen to be the journal's file.
+    fn open_untaken(&self, index: usize) -> Result<Opened, Failure> {
+        let (known, shown) = (&self.journal().inputs[index], &self.inputs.shown[index]);
+        let path = self.place_of(index).map_err(|error| Failure::on(shown, &error))?;
+        let file = match open_input(&path, true) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_taken(known) => {
+                return Ok((None, None));
+            }
+            Err(error) => return Err(Failure::on(shown, &error)),
+        };
+        let on_input = |error: io::Error| Failure::on(shown, &error);
+        let found = file.metadata().map_err(on_input)?;
+        if !found.is_file() || !known.file.is_same_file(&note_of(&found)) {
+            if is_taken(known) {
+                return Ok((None, None));
+            }
+            let shown = shown.display();
+            return Err(format!(
+                "{shown}: is not the file that the interrupted sort was reading; move it away and put that one back"
+            )
+            .into());
+        }
+        if is_written(&file, known).map_err(on_input)? {
+            return Err(self.refuse(Refusal::Written(index)));
+        }
+        let name = shown.display().to_string();
+        let handle = file.try_clone().map_err(on_input)?;
+        let storage = FileStorage::from_file(file, name, true, FileOptions::default());
+        let storage = storage.map_err(|error| Failure::named(&error))?;
+        Ok((Some(Activity::here().storage(storage)), Some(handle)))
+    }
+
+    /// Where an input is: at its hidden name, if the journal's file bears that, else at its own.
+    fn place_of(&self, index: usize) -> io::Result<PathBuf> {
+        let path = &self.inputs.paths[index];
+        let hidden = claimed_path(path);
+        Ok(if is_at(&hidden, &self.journal().inputs[index].file)? { hidden } else { path.clone() })
+    }
+
+    fn deliver_file(&mut self) -> Result<(), Failure> {
+        let note = &self.journal().command;
+        let attributes = Attributes { mode: note.mode, owner: note.owner };
+        let folder = self.folder.as_ref().expect("a file is made in the folder");
+        let copy = Copy {
+            view: Arc::clone(&self.files),
+            view_path: folder.path().to_owned(),
+            work: folder,
+            goal: Goal { target: &self.target, replaces: note.replaces, attributes },
+            consume: true,
+            memory_bytes: self.config.memory_bytes,
+            threads: self.config.threads,
+        };
+        copy.run(self.progress)?;
+        Ok(())
+    }
+}
+
+/// Whether an earlier command ended but for the removal of its empty folder.
+fn is_done(inputs: &Inputs, target: &Target, folder: &WorkFolder) -> Result<bool, Failure> {
+    let missing = inputs.paths.iter().all(|path| path.symlink_metadata().is_err());
+    if !missing || target.found()?.is_none() || folder.has_leftovers()? {
+        return Ok(false);
+    }
+    let (input, output) = (inputs.shown[0].display(), target.shown().display());
+    if folder.was_left_empty()? {
+        failure::notice(&format!("{output}: was finished before; nothing is left to do"));
+        return Ok(true);
+    }
+    Err(format!(
+        "{input}: no such file; {output} is there, so an earlier 'sort --consume' may have finished"
+    )
+    .into())
+}
+
+fn is_taken(input: &Taken) -> bool {
+    input.taken == input.file.size
+}
+
+/// Whether somebody wrote to an input since the journal was written. What the sort itself did after
+/// that was to make a hole of what it had taken; where that was begun, the time of the last change
+/// tells nothing, and the holes do.
+fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
+    let now = note_of(&file.metadata()?);
+    if now.size != known.file.size {
+        return Ok(true);
+    }
+    if now.modified_unix_ns == known.file.modified_unix_ns {
+        return Ok(false);
+    }
+    let floor = |at: u64| at / BLOCK_BYTES * BLOCK_BYTES;
+    if has_data(file, 0, floor(known.given_back))? {
+        return Ok(true);
+    }
+    let begun = known.given_back > 0 && known.given_back == known.taken
+        || has_hole(file, floor(known.given_back), known.taken)?;
+    Ok(!begun)
+}
+
+impl Steps for Work<'_> {
+    type Error = Failure;
+
+    fn begun(&self) -> Result<Begun, Failure> {
+        let Some(journal) = &self.journal else { return Ok(Begun::Nothing) };
+        let note = &journal.command;
+        let same = note.output == Text::from(self.target.path().as_os_str())
+            && note.view == self.is_view()
+            && journal.order == self.options.order
+            && journal.inputs.len() == self.inputs.paths.len()
+            && journal.inputs.iter().zip(self.inputs.texts()).all(|(a, b)| a.path == b);
+        if !same && journal.is_untouched() {
+            // It had only begun: its inputs are whole.
+            return Ok(Begun::Nothing);
+        }
+        Ok(if same { Begun::Ours(journal.phase) } else { Begun::Other })
+    }
+
+    fn inputs(&self) -> usize {
+        self.inputs.paths.len()
+    }
+
+    fn look(&self, input: usize) -> Result<Found, Failure> {
+        let known = &self.journal().inputs[input];
+        let on_input = |error: io::Error| Failure::on(&self.inputs.shown[input], &error);
+        let place = self.place_of(input).map_err(on_input)?;
+        let file = match open_input(&place, false) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            // A link, or something that can't be opened, is no file of ours.
+            Err(_) => return Ok(Found::Stranger),
+        };
+        let found = file.metadata().map_err(on_input)?;
+        if !found.is_file() || !known.file.is_same_file(&note_of(&found)) {
+            return Ok(Found::Stranger);
+        }
+        Ok(if is_written(&file, known).map_err(on_input)? { Found::Written } else { Found::Input })
+    }
+
+    fn has_stranger(&self, input: usize) -> Result<bool, Failure> {
+        Ok(self.inputs.paths[input].symlink_metadata().is_ok())
+    }
+
+    fn is_output(&self, input: usize) -> bool {
+        self.inputs.paths[input] == self.target.path()
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
+        let found = check(&self.inputs, &self.target, self.sorting)?;
+        let folder = self.folder.as_ref().expect("nothing has become a view yet");
+        folder.clear()?;
+        let note = self.note(found.attributes, &found);
+        let journal = Journal::new(note, self.options.order.clone(), found.inputs);
+        journal.write(&self.files)?;
+        self.journal = Some(journal);
+        Ok(())
+    }
+
+    fn sort(&mut self) -> Result<(), Failure> {
+        let count = self.inputs.paths.len();
+        let opened = (0..count).map(|index| self.open_untaken(index));
+        let opened = opened.collect::<Result<Vec<_>, Failure>>()?;
+        let (storages, files): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        let mut journal = self.journal().clone();
+        for ((file, input), shown) in files.iter().zip(&mut journal.inputs).zip(&self.inputs.shown)
+        {
+            // What changed since the journal was written is what the sort itself did.
+            if let Some(file) = file {
+                let now = file.metadata().map_err(|error| Failure::on(shown, &error))?;
+                input.file.modified_unix_ns = note_of(&now).modified_unix_ns;
+            }
+        }
+        let stamp = |index: usize| {
+            let file: &Option<File> = &files[index];
+            let now = note_of(&file.as_ref().expect("it was read").metadata()?);
+            Ok((now.size, now.modified_unix_ns))
+        };
+        let (paths, notes) = (&self.inputs.paths, &self.journal().inputs);
+        let claim = |index: usize| claim(&paths[index], &notes[index].file);
+        let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &claim };
+        let name = view_name(self.target.shown());
+        let done =
+            sort_consuming(&consumed, &self.files, journal, name, self.options, self.progress);
+        self.journal = Journal::read(&self.files)?;
+        if done.is_err() && self.journal().is_untouched() {
+            // The inputs are whole: nothing is lost with the rest.
+            let folder = self.folder.as_ref().expect("the view has no name yet");
+            folder.discard()?;
+        }
+        self.report = done?;
+        Ok(())
+    }
+
+    fn remove_input(&mut self, input: usize) -> Result<(), Failure> {
+        let (path, shown) = (&self.inputs.paths[input], &self.inputs.shown[input]);
+        let on_input = |error: io::Error| Failure::on(shown, &error);
+        // Nobody else uses the hidden name, so what is removed is what was looked at.
+        claim(path, &self.journal().inputs[input].file).map_err(on_input)?;
+        if self.look(input)? == Found::Written {
+            return Err(self.refuse(Refusal::Written(input)));
+        }
+        fs::remove_file(claimed_path(path)).map_err(on_input)
+    }
+
+    fn removed(&mut self) -> Result<(), Failure> {
+        let parents = self.inputs.paths.iter().map(|path| path.parent().unwrap_or(Path::new("/")));
+        for parent in parents.collect::<BTreeSet<_>>() {
+            let synced = File::open(parent).and_then(|folder| folder.sync_all());
+            synced.map_err(|error| Failure::on(parent, &error))?;
+        }
+        let journal = self.journal.as_mut().expect("the work is begun");
+        Ok(journal.enter(Phase::Removed, &self.files)?)
+    }
+
+    fn deliver(&mut self) -> Result<(), Failure> {
+        if !self.is_view() {
+            return self.deliver_file();
+        }
+        let Some(folder) = self.folder.take() else { return Ok(()) };
+        let note = &self.journal().command;
+        let attributes = Attributes { mode: note.mode, owner: note.owner };
+        folder.become_view(&self.target, attributes)?;
+        self.files = FileDirectory::open(self.target.path()).map_err(|e| Failure::named(&e))?;
+        Ok(())
+    }
+
+    fn delivered(&mut self) -> Result<(), Failure> {
+        let journal = self.journal.as_mut().expect("the work is begun");
+        Ok(journal.enter(Phase::Delivered, &self.files)?)
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        sort::output::forget(&self.files)?;
+        Journal::remove(&self.files)?;
+        // The folder goes with the last handle, once it is empty.
+        self.folder = None;
+        Ok(())
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Failure {
+        let shown = |input: usize| self.inputs.shown[input].display();
+        let target = self.target.shown().display();
+        Failure::Error(match refusal {
+            Refusal::OtherWork => format!(
+                "{target}: holds an interrupted sort --consume of other inputs or with other keys; finish that one first: {}",
+                command_line(&self.journal().command)
+            ),
+            Refusal::Written(input) => {
+                let known = &self.journal().inputs[input];
+                format!(
+                    "{}: was changed after it was read; its first {} bytes are sorted and safe: save what was written since, remove the file, and repeat the command",
+                    shown(input),
+                    known.taken
+                )
+            }
+            Refusal::NotRead(input) => format!(
+                "{target}: is finished, but {} is a newer file than the one that was sorted; it was not read and is still there",
+                shown(input)
+            ),
+        })
+    }
+}
+
+/// A command as it was typed, with the folder where it was.
+pub fn command_line(note: &CommandNote) -> String {
+    let words: Vec<String> =
+        note.words.iter().map(|word| failure::quoted(word.as_os_str())).collect();
+    format!("cd {} && {}", failure::quoted(path_of(&note.folder).as_os_str()), words.join(" "))
+}

@@ -1,0 +1,82 @@
+//! The hidden name of an input while its bytes are given back.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sort::journal::FileNote;
+
+use super::note_of;
+use super::publish::rename_to_free;
+
+const SUFFIX: &str = ".merganser-consumed";
+
+/// The hidden name of the input at `path`, in the same folder.
+pub fn claimed_path(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(SUFFIX);
+    path.with_file_name(name)
+}
+
+/// The name of the input, if `name` is a hidden name.
+pub fn claimed_name(name: &OsStr) -> Option<OsString> {
+    let inner = name.as_bytes().strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
+    (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
+}
+
+/// Gives the input at `path` its hidden name, durably, so that no other program takes what is left
+/// of it for a whole file.
+///
+/// # Errors
+/// `AlreadyExists` when another interrupted command has an input of this name; `NotFound` when the
+/// file at `path` is not `known`; the system's own.
+pub fn claim(path: &Path, known: &FileNote) -> io::Result<()> {
+    let hidden = claimed_path(path);
+    if is_at(&hidden, known)? {
+        return Ok(());
+    }
+    if !is_at(path, known)? {
+        let text = format!("{}: was moved away while it was sorted", path.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    rename_to_free(path, &hidden)?;
+    if !is_at(&hidden, known)? {
+        // Another file took the name between the look and the rename.
+        rename_to_free(&hidden, path)?;
+        let text = format!("{}: was moved away while it was sorted", path.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    sync_parent(path)
+}
+
+/// Gives an input its own name back.
+///
+/// # Errors
+/// `AlreadyExists` when another file has taken it; the system's own.
+pub fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
+    let hidden = claimed_path(path);
+    if !is_at(&hidden, known)? {
+        return Ok(());
+    }
+    rename_to_free(&hidden, path)?;
+    sync_parent(path)
+}
+
+/// Whether the file at `path` is `known`.
+///
+/// # Errors
+/// The system's own.
+pub fn is_at(path: &Path, known: &FileNote) -> io::Result<bool> {
+    match path.symlink_metadata() {
+        Ok(found) => Ok(found.is_file() && known.is_same_file(&note_of(&found))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}

@@ -1,0 +1,309 @@
+//! The folder of unfinished work: whose it is, and that only one process works in it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sort::journal::Journal;
+use storage::Directory;
+use storage::file::FileDirectory;
+
+use super::target::effective_user;
+use super::{Attributes, Target, unclaim};
+use crate::failure::{self, Failure};
+use crate::signals;
+
+const PREFIX: &str = ".";
+const SUFFIX: &str = ".unfinished";
+
+/// The name of the folder of unfinished work of a result.
+pub fn work_name(result: &OsStr) -> OsString {
+    let mut name = OsString::from(PREFIX);
+    name.push(result);
+    name.push(SUFFIX);
+    name
+}
+
+/// The name of the result, if `name` is that of a folder of unfinished work.
+pub fn is_work_name(name: &OsStr) -> Option<OsString> {
+    let inner = name.as_bytes().strip_prefix(PREFIX.as_bytes())?;
+    let inner = inner.strip_suffix(SUFFIX.as_bytes())?;
+    (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
+}
+
+/// The folder of unfinished work of a result, locked. What is in it was written by this user: no one
+/// else may write there, and what somebody else prepared is refused.
+///
+/// Dropped, it removes the folder if that is empty, and keeps it otherwise.
+pub struct WorkFolder {
+    path: PathBuf,
+    /// Locked as long as its process lives, which tells a leftover from work in progress.
+    lock: File,
+    /// Whether it was there before.
+    found: bool,
+    gone: bool,
+}
+
+impl WorkFolder {
+    /// Opens the folder of `target`, which is made if it is missing.
+    ///
+    /// # Errors
+    /// When another process works in it, when it is not this user's own, or when it can't be made.
+    pub fn open(target: &Target) -> Result<Self, Failure> {
+        target.check_name()?;
+        let path = target.folder().join(work_name(target.name()));
+        loop {
+            let found = match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => false,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => true,
+                Err(error) => return Err(Failure::on(target.shown(), &error)),
+            };
+            if let Some(lock) = lock(&path, target)? {
+                // Its name must survive a power cut before anything depends on what is in it.
+                let parent = File::open(target.folder()).and_then(|parent| parent.sync_all());
+                parent.map_err(|error| Failure::on(target.folder(), &error))?;
+                return Ok(WorkFolder { path, lock, found, gone: false });
+            }
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether an earlier command left something in it.
+    ///
+    /// # Errors
+    /// When it can't be listed.
+    pub fn has_leftovers(&self) -> Result<bool, Failure> {
+        Ok(self.found && !self.names()?.is_empty())
+    }
+
+    /// Whether it was there, empty: an earlier command ended in its very last step, or in its first.
+    ///
+    /// # Errors
+    /// When it can't be listed.
+    pub fn was_left_empty(&self) -> Result<bool, Failure> {
+        Ok(self.found && self.names()?.is_empty())
+    }
+
+    fn names(&self) -> Result<Vec<String>, Failure> {
+        let folder: Arc<dyn Directory> = self.directory()?;
+        folder.list().map_err(|error| Failure::named(&error))
+    }
+
+    /// The files in it.
+    ///
+    /// # Errors
+    /// When it can't be opened.
+    pub fn directory(&self) -> Result<Arc<FileDirectory>, Failure> {
+        FileDirectory::open(&self.path).map_err(|error| Failure::named(&error))
+    }
+
+    /// Removes what a killed command left that was not the only place of anything: the runs and the
+    /// manifest of a view that was not finished. Anything else is refused.
+    ///
+    /// # Errors
+    /// When it holds records of inputs or views that are gone, or files of unknown origin.
+    pub fn clear(&self) -> Result<(), Failure> {
+        let folder: Arc<dyn Directory> = self.directory()?;
+        let shown = self.path.display();
+        if let Some(journal) = Journal::read(&folder)?
+            && !journal.is_untouched()
+        {
+            return Err(format!(
+                "{shown}: holds records of an interrupted sort --consume; repeat that command to finish it, or see 'merganser recover'"
+            )
+            .into());
+        }
+        if let Some(resume) = sort::output::Resume::read(&folder)?
+            && resume.consume
+        {
+            return Err(format!(
+                "{shown}: holds records of an interrupted materialize --consume; repeat that command to finish it, or see 'merganser recover'"
+            )
+            .into());
+        }
+        let names = self.names()?;
+        if let Some(unknown) = names.iter().find(|name| !is_ours(name)) {
+            return Err(format!(
+                "{shown}: holds '{unknown}', which no merganser command writes there; move it away"
+            )
+            .into());
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.discard()?;
+        failure::notice(&format!("{shown}: left by a killed command, removed"));
+        Ok(())
+    }
+
+    /// Removes the files that commands of this program write here, whatever they hold. Inputs of a
+    /// sort that had only begun get their names back first.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn discard(&self) -> Result<(), Failure> {
+        let folder: Arc<dyn Directory> = self.directory()?;
+        for input in Journal::read(&folder)?.into_iter().flat_map(|journal| journal.inputs) {
+            let path = Path::new(input.path.as_os_str());
+            unclaim(path, &input.file).map_err(|error| Failure::on(path, &error))?;
+        }
+        for name in self.names()?.iter().filter(|name| is_ours(name)) {
+            folder.remove(name).map_err(|error| Failure::named(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the folder the result itself: a view.
+    ///
+    /// # Errors
+    /// When something bears the name already, or the system refuses.
+    pub fn become_view(mut self, target: &Target, attributes: Attributes) -> Result<(), Failure> {
+        let on_target = |error: io::Error| Failure::on(target.shown(), &error);
+        for name in self.names()? {
+            let file = File::open(self.path.join(name)).map_err(on_target)?;
+            attributes.apply(&file).map_err(on_target)?;
+        }
+        self.lock.sync_all().map_err(on_target)?;
+        if target.found()?.is_some() {
+            let shown = target.shown().display();
+            return Err(format!("{shown}: exists; remove it or give --view another name").into());
+        }
+        attributes.apply_to_folder(&self.lock).map_err(on_target)?;
+        fs::rename(&self.path, target.path()).map_err(on_target)?;
+        self.gone = true;
+        let parent = File::open(target.folder()).map_err(on_target)?;
+        parent.sync_all().map_err(on_target)
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        if !self.gone {
+            // Only an empty folder can be removed so.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// Locks the folder at `path`; `None` if it was removed meanwhile by the process that held it.
+fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
+    let shown = path.display();
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
+    let folder = match options.open(path) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
+            return Err(format!("{shown}: is no folder; move it away, it is in the way").into());
+        }
+        Err(error) => return Err(Failure::on(path, &error)),
+    };
+    let held = folder.metadata().map_err(|error| Failure::on(path, &error))?;
+    if held.uid() != effective_user() {
+        return Err(format!(
+            "{shown}: belongs to user {}, not to you; give the result another name or place",
+            held.uid()
+        )
+        .into());
+    }
+    if held.mode() & 0o022 != 0 {
+        return Err(format!(
+            "{shown}: other users may write there, so what it holds can't be trusted; move it away"
+        )
+        .into());
+    }
+    if folder.try_lock().is_err() {
+        let target = target.shown().display();
+        return Err(format!("{target}: another process is making this now").into());
+    }
+    // The process that held the lock may have removed the folder, or given it another name.
+    match path.symlink_metadata() {
+        Ok(now) if (now.dev(), now.ino()) == (held.dev(), held.ino()) => Ok(Some(folder)),
+        _ => Ok(None),
+    }
+}
+
+/// Whether the commands of this program write a file of this name into a folder of unfinished work.
+fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let known = [
+        sort::view::MANIFEST_NAME,
+        sort::journal::JOURNAL_NAME,
+        sort::output::CONSUMED_NAME,
+        sort::output::PARTIAL_NAME,
+        sort::output::RESUME_NAME,
+    ];
+    let numbered = name.split_once('.').is_some_and(|(number, kind)| {
+        number.len() >= 6
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && ["run", "buckets"].contains(&kind)
+    });
+    numbered || known.contains(&name)
+}
+
+/// A view that is being made from inputs that stay. Dropped before [`UnfinishedView::publish`] its
+/// folder is removed; a killed process leaves it, and the next one that makes the same view removes
+/// it then.
+pub struct UnfinishedView {
+    folder: Option<WorkFolder>,
+    target: Target,
+    path: PathBuf,
+}
+
+impl UnfinishedView {
+    /// Starts the view `path`.
+    ///
+    /// # Errors
+    /// When something bears that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        if path.symlink_metadata().is_ok() {
+            let path = path.display();
+            return Err(format!("{path}: exists; remove it or give --view another name").into());
+        }
+        let target = Target::new(path)?;
+        let folder = WorkFolder::open(&target)?;
+        folder.clear()?;
+        let path = folder.path().to_owned();
+        signals::remember(&path);
+        Ok(UnfinishedView { folder: Some(folder), target, path })
+    }
+
+    /// The folder that it grows in.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the view its name, durably.
+    ///
+    /// # Errors
+    /// As [`WorkFolder::become_view`].
+    pub fn publish(mut self) -> Result<(), Failure> {
+        let folder = self.folder.take().expect("published once");
+        match folder.become_view(&self.target, Attributes::of_new()) {
+            Ok(()) => Ok(()),
+            Err(failure) => {
+                // What can't be removed is removed by the next process that makes this view.
+                let _ = fs::remove_dir_all(&self.path);
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl Drop for UnfinishedView {
+    fn drop(&mut self) {
+        if self.folder.is_some() {
+            // What can't be removed is removed by the next process that makes this view.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+        signals::forget(&self.path);
+    }
+}

@@ -1,0 +1,27 @@
+//! Results that are made in stages: the folder where one grows, and how it gets its name.
+//!
+//! ```text
+//!   OUT                 the result: it appears complete or not at all
+//!   .OUT.unfinished/    next to it while it is made: a view's runs, a journal, a partial output
+//!   .IN.merganser-consumed   an input whose bytes are being given back
+//! ```
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `target` | which file or folder a name means, and what stands there |
+//! | `folder` | the folder of unfinished work: whose it is, and that one process works in it |
+//! | `publish` | giving a complete file its name without taking one from somebody else's file |
+//! | `claim` | the hidden name of an input whose bytes are given back |
+//! | `attributes` | the mode and owner of a result |
+
+mod attributes;
+mod claim;
+mod folder;
+mod publish;
+mod target;
+
+pub use attributes::Attributes;
+pub use claim::{claim, claimed_name, claimed_path, is_at, unclaim};
+pub use folder::{UnfinishedView, WorkFolder, is_work_name, work_name};
+pub use publish::publish;
+pub use target::{NAME_BYTES_MAX, Target, effective_user, may_remove, note_of};

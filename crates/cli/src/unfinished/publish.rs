@@ -1,0 +1,66 @@
+//! The last step: a complete file gets its name.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use sort::journal::FileNote;
+
+use super::{Attributes, Target, note_of};
+
+/// Gives the file `partial`, in the same file system, the name `target`, durably, with these
+/// attributes. A file that bears the name already is replaced only if it is `replaces`: another one
+/// appeared since the work began, and nobody asked to lose it.
+///
+/// # Errors
+/// `AlreadyExists` where another file bears the name; the system's own. Both files are then as they
+/// were.
+pub fn publish(
+    partial: &Path,
+    target: &Target,
+    replaces: Option<&FileNote>,
+    attributes: Attributes,
+) -> io::Result<()> {
+    let file = File::open(partial)?;
+    attributes.apply(&file)?;
+    file.sync_all()?;
+    let path = target.path();
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => rename_to_free(partial, &path)?,
+        Err(error) => return Err(error),
+        Ok(found) if replaces.is_some_and(|old| old.is_same_file(&note_of(&found))) => {
+            fs::rename(partial, &path)?;
+        }
+        Ok(_) => return Err(taken(&path)),
+    }
+    File::open(target.folder())?.sync_all()?;
+    partial.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+/// Renames onto a name that nothing bears, in one step where the file system knows how.
+pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    let c_path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
+    let (c_from, c_to) = (c_path(from)?, c_path(to)?);
+    let (here, flag) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
+    // SAFETY: both are NUL-terminated strings that outlive the call.
+    let result = unsafe { libc::renameat2(here, c_from.as_ptr(), here, c_to.as_ptr(), flag) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOSYS) => fs::rename(from, to),
+        Some(libc::EEXIST) => Err(taken(to)),
+        _ => Err(error),
+    }
+}
+
+fn taken(path: &Path) -> io::Error {
+    let text = format!(
+        "{}: another file has taken this name since the work began; move it away, then repeat the command",
+        path.display()
+    );
+    io::Error::new(io::ErrorKind::AlreadyExists, text)
+}

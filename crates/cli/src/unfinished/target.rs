@@ -1,0 +1,164 @@
+//! The name of a result, resolved once.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use sort::journal::FileNote;
+
+use crate::failure::Failure;
+
+/// The longest name that Linux file systems take, in bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// The place of a result: a name in a folder. Symbolic links are followed when it is made, so that
+/// a later change of a link or of the working directory does not matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    shown: PathBuf,
+    folder: PathBuf,
+    name: OsString,
+}
+
+impl Target {
+    /// The place that `path` means, whether something is there or not.
+    ///
+    /// # Errors
+    /// When its folder is missing or a link can't be followed.
+    pub fn new(path: &Path) -> Result<Self, Failure> {
+        let on_path = |error: io::Error| Failure::on(path, &error);
+        let mut place = std::path::absolute(path).map_err(on_path)?;
+        if place.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            place = fs::canonicalize(&place).map_err(on_path)?;
+        }
+        let no_name = || Failure::Error(format!("'{}' is no file name", path.display()));
+        let name = place.file_name().ok_or_else(no_name)?.to_owned();
+        let folder = place.parent().unwrap_or(Path::new("/"));
+        let folder = fs::canonicalize(folder).map_err(on_path)?;
+        Ok(Target { shown: path.to_owned(), folder, name })
+    }
+
+    /// As it was typed, for messages.
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The folder that it is in, without links.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The name there.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// The whole path, without links.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    /// What bears the name now.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn found(&self) -> Result<Option<Metadata>, Failure> {
+        match self.path().symlink_metadata() {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::on(&self.shown, &error)),
+        }
+    }
+
+    /// Checks before any work that a file can get this name at the end: the name is short enough
+    /// for the names that are derived from it, and nothing but a regular file, which this user may
+    /// replace, bears it. Gives what it replaces.
+    ///
+    /// # Errors
+    /// A sentence that says which of it is wrong.
+    pub fn check_file(&self) -> Result<Option<Metadata>, Failure> {
+        self.check_name()?;
+        let shown = self.shown.display();
+        let Some(found) = self.found()? else { return Ok(None) };
+        let kind = found.file_type();
+        if kind.is_dir() {
+            return Err(format!("{shown}: is a directory; -o takes a file").into());
+        }
+        if !kind.is_file() {
+            let what = match () {
+                () if kind.is_fifo() => "a named pipe",
+                () if kind.is_socket() => "a socket",
+                () if kind.is_symlink() => "a symbolic link",
+                () => "a device",
+            };
+            return Err(format!(
+                "{shown}: is {what}, which can't hold a result that is made in stages; give -o a file"
+            )
+            .into());
+        }
+        if !may_remove(&self.folder, found.uid())? {
+            return Err(format!(
+                "{shown}: belongs to another user in a folder where only owners may replace files; give -o another name"
+            )
+            .into());
+        }
+        Ok(Some(found))
+    }
+
+    /// Checks that the folder of unfinished work can have its name.
+    ///
+    /// # Errors
+    /// When the name is too long.
+    pub fn check_name(&self) -> Result<(), Failure> {
+        let over = super::work_name(&self.name).len().saturating_sub(NAME_BYTES_MAX);
+        if over == 0 {
+            return Ok(());
+        }
+        let shown = self.shown.display();
+        Err(format!(
+            "{shown}: the name is {over} bytes too long, since unfinished work has a longer one next to it"
+        )
+        .into())
+    }
+}
+
+/// Whether this process may remove a file of `owner` from `folder`.
+///
+/// # Errors
+/// When the system does not say.
+pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, Failure> {
+    let on_folder = |error: io::Error| Failure::on(folder, &error);
+    let sticky = fs::metadata(folder).map_err(on_folder)?;
+    let me = effective_user();
+    if sticky.mode() & libc::S_ISVTX != 0 && me != 0 && me != owner && me != sticky.uid() {
+        return Ok(false);
+    }
+    let path = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())
+        .map_err(|error| on_folder(error.into()))?;
+    let (mode, flags) = (libc::W_OK | libc::X_OK, libc::AT_EACCESS);
+    // SAFETY: a NUL-terminated string that outlives the call.
+    Ok(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, flags) } == 0)
+}
+
+/// The user whose rights count.
+pub fn effective_user() -> u32 {
+    // SAFETY: it takes nothing and can't fail.
+    unsafe { libc::geteuid() }
+}
+
+/// What identifies a file, and what its content looks like from outside.
+pub fn note_of(found: &Metadata) -> FileNote {
+    let nanoseconds =
+        |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);
+    let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    FileNote {
+        device: found.dev(),
+        inode: found.ino(),
+        born_unix_ns: born.and_then(|born| i64::try_from(born.as_nanos()).ok()),
+        size: found.len(),
+        modified_unix_ns: nanoseconds(found.mtime(), found.mtime_nsec()),
+    }
+}
