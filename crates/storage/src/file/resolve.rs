@@ -85,7 +85,7 @@ pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
         let why = "another process changes what this name means all the time";
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     };
-    resolve().map_err(|e| FileError::wrap(&path.display().to_string(), "open", e))
+    resolve().map_err(|e| FileError::wrap(&path.display().to_string(), "create", e))
 }
 
 impl ResolvedOutput {
@@ -100,6 +100,15 @@ impl ResolvedOutput {
     #[must_use]
     pub fn existing(&self) -> Option<&File> {
         self.existing.as_ref()
+    }
+
+    /// A path that opens what is there, whatever bears its name by then; the path as it was given
+    /// where nothing is, or where there is no /proc.
+    #[must_use]
+    pub fn reopen_path(&self) -> PathBuf {
+        let held = self.existing.as_ref();
+        let held = held.map(|file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())));
+        held.filter(|path| path.exists()).unwrap_or_else(|| self.given.clone())
     }
 
     /// Owner and permissions of what is there, for [`Attributes::give_to`]; none where nothing is.
