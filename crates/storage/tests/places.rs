@@ -1,5 +1,6 @@
 //! What may be in the place of a file: links, FIFOs, files of other users. Tests that need another
 //! user's files make them as root and do nothing otherwise.
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
@@ -249,7 +250,7 @@ fn f10_files_of_other_users_in_a_shared_folder_are_not_replaced() {
     assert_eq!(refusal(resolve_output(&fifo)), planted(FileKind::Fifo));
     assert_eq!(fs::read(&path).expect("read"), b"theirs");
 
-    // Or it is put there while the output is being written.
+    // The same for a file that is put there while the output is being written.
     let late = shared.path().join("late");
     for plant in [false, true] {
         let output = Output::create(&late, FileOptions::default()).expect("create");
@@ -307,9 +308,9 @@ fn an_outputs_name_is_resolved_to_its_kind_and_place() {
         ("new/", ErrorKind::NotFound),
         ("folder/file/x", ErrorKind::NotADirectory),
     ] {
-        assert_eq!(resolve_output(at(name)).err().expect("refused").kind(), kind, "{name}");
+        assert_eq!(resolve_output(at(name)).expect_err("refused").kind(), kind, "{name}");
     }
-    let looped = resolve_output(at("to fifo")).err().expect("refused").to_string();
+    let looped = resolve_output(at("to fifo")).expect_err("refused").to_string();
     assert!(looped.contains("Too many levels of symbolic links"), "{looped}");
     assert_eq!(resolve_output("/dev/null").expect("there").kind(), OutputKind::Device);
 
@@ -319,7 +320,7 @@ fn an_outputs_name_is_resolved_to_its_kind_and_place() {
     let resolved = resolve_output(&held_path).expect("resolved");
     assert_eq!((resolved.kind(), resolved.path()), (OutputKind::Regular, at("folder/file")));
     fs::remove_file(at("folder/file")).expect("remove");
-    let gone = resolve_output(&held_path).err().expect("refused").to_string();
+    let gone = resolve_output(&held_path).expect_err("refused").to_string();
     assert!(gone.contains("this open file has no name"), "{gone}");
 }
 

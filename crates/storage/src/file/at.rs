@@ -32,7 +32,7 @@ pub(super) fn look(folder: &File, name: &OsStr) -> io::Result<File> {
     open(folder, name, libc::O_PATH | libc::O_NOFOLLOW, 0)
 }
 
-/// What bears `name`, links not followed; `None` if nothing does.
+/// The metadata of `name`, links not followed; `None` if there is no such name.
 pub(super) fn stat(folder: &File, name: &OsStr) -> io::Result<Option<Metadata>> {
     match look(folder, name) {
         Ok(found) => found.metadata().map(Some),
@@ -86,8 +86,8 @@ pub(super) fn set_blocking(file: &File) -> io::Result<()> {
     done(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) })
 }
 
-/// Reads the extended attribute `name` of `file`, which [`look`] may have opened; `None` where there
-/// is none. Of an attribute that is longer than `bytes_max` only the fact is told.
+/// Reads the extended attribute `name` of `file`, which [`look`] may have opened; `None` if the
+/// file lacks it. An attribute that is longer than `bytes_max` reads as an empty one.
 pub(super) fn attribute(file: &File, name: &CStr, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     // A handle of `look` gives no attributes itself, but its path in /proc does.
     let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("no NUL");

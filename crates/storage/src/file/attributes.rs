@@ -11,12 +11,12 @@ const ACL: &std::ffi::CStr = c"system.posix_acl_access";
 /// Larger than any list that a file system takes.
 const ACL_BYTES_MAX: usize = 64 << 10;
 
-/// Who may do what with a file: owner, group and permission bits. Whatever replaces the file takes
-/// them over by [`Attributes::give_to`].
+/// Owner, group and permission bits of a file. The file that replaces it gets them by
+/// [`Attributes::give_to`].
 ///
 /// Set-user-ID, set-group-ID and sticky bits are left out: they were given to other bytes. So are
 /// lists of further users (ACLs) and extended attributes; the permissions of a file that has an ACL
-/// are narrowed to those of its group's own entry, so that nobody gets more by the loss.
+/// are narrowed to those of its group's own entry, so that the loss gives no user more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     uid: u32,
@@ -38,7 +38,7 @@ impl Attributes {
     }
 
     /// Gives `file` this owner and these permissions, as far as this user may: an ordinary user can't
-    /// give files away. Where the group stays another one, it gets no more than everybody has.
+    /// give files away. Where the group stays another one, it gets no more than all users have.
     ///
     /// # Errors
     /// When the permissions can't be set.
@@ -71,7 +71,7 @@ impl From<&Metadata> for Attributes {
     }
 }
 
-/// What the owning group may do by its own entry of an ACL; nothing if there is no such entry. The
+/// The permissions of the owning group by its own entry of an ACL; none if there is no such entry. The
 /// bits for the group in a file's mode are those of the mask then, which counts for all groups and
 /// further users together.
 fn group_entry(acl: &[u8]) -> u32 {

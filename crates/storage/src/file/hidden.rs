@@ -52,8 +52,8 @@ fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// Removes what killed processes left of the output `name`. What belongs to other users, has other
-/// names besides, or is in use stays.
+/// Removes the files that killed processes left of the output `name`. A file of another user, a file
+/// with other hard links and a file in use stay.
 pub(super) fn clear(folder: &File, name: &OsStr) {
     for hidden in unpublished_names(name) {
         // A leftover that can't be removed costs a slot, and nothing else.

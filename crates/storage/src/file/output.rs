@@ -99,7 +99,7 @@ impl Output {
         Arc::clone(&self.storage)
     }
 
-    /// Syncs the file and gives it its name, in one step for whoever looks: the old content or the
+    /// Syncs the file and gives it its name, in one step for readers: the old content or the
     /// new one, never less. The mode of a replaced file stays, and its owner where we may set it.
     ///
     /// On return the file survives a power cut. A kill in the moment between two system calls here
@@ -151,7 +151,8 @@ impl Output {
             }
             Err(e) => return Err(e),
         };
-        // What other users can put there meanwhile is neither followed nor imitated.
+        // Another user may have put a file or link there meanwhile: it is not followed, and its
+        // owner does not get the output.
         let found = old.metadata()?;
         own::check_kind(&found, FileKind::Regular)?;
         guard(&folder.metadata()?, &found)?;

@@ -20,7 +20,7 @@ use std::path::Path;
 use super::at;
 use super::kind::FileKind;
 
-/// Flags with which a file is opened that may be anything: no link is followed, no FIFO is waited
+/// Flags to open a file that may be of any kind: no link is followed, no FIFO is waited
 /// for, and no terminal becomes this process's own.
 pub(super) const CAREFUL: i32 =
     libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
@@ -31,9 +31,9 @@ pub(super) const CAREFUL: i32 =
 pub enum Refusal {
     /// It is of another kind than it should be.
     Kind {
-        /// What it is.
+        /// Its kind.
         found: FileKind,
-        /// What it should be.
+        /// The kind that it should be of.
         expected: FileKind,
     },
     /// It belongs to another user.
@@ -50,7 +50,7 @@ pub enum Refusal {
     },
     /// It belongs to another user and is in a sticky folder that all users may write.
     Planted {
-        /// What it is.
+        /// Its kind.
         found: FileKind,
         /// Its owner.
         owner: u32,

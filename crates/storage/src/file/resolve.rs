@@ -50,13 +50,13 @@ pub enum OutputKind {
     Socket,
 }
 
-/// An output's name, resolved once. What is done by its handles concerns the file that was checked,
-/// whatever other processes do with the names meanwhile.
+/// An output's name, resolved once. Its handles stay those of the file that was checked, even if
+/// other processes change the names meanwhile.
 #[derive(Debug)]
 pub struct ResolvedOutput {
     given: PathBuf,
     kind: OutputKind,
-    /// What is there, open with `O_PATH`.
+    /// The existing file, open with `O_PATH`.
     existing: Option<File>,
     /// Only of a regular file, or of one that is going to be made.
     place: Option<Place>,
@@ -89,13 +89,13 @@ pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
 }
 
 impl ResolvedOutput {
-    /// What it is.
+    /// Its kind.
     #[must_use]
     pub fn kind(&self) -> OutputKind {
         self.kind
     }
 
-    /// What is there, open with `O_PATH`: its metadata can be asked for, and `/proc/self/fd/N` opens
+    /// The existing file, open with `O_PATH`: its metadata can be read, and `/proc/self/fd/N` opens
     /// it.
     #[must_use]
     pub fn existing(&self) -> Option<&File> {
@@ -198,7 +198,7 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
                 Walked::Folder | Walked::OfProcess => Err(e),
             };
         }
-        // The walk may know more: which link of which user.
+        // The walk may know more: the link, and its user.
         Err(e) => return Err(walk(path).err().filter(|e| Refusal::of(e).is_some()).unwrap_or(e)),
     };
     let found = existing.metadata()?;
@@ -280,7 +280,7 @@ fn split(path: &OsStr) -> Option<(OsString, OsString)> {
     Some((OsString::from_vec([folder, b"."].concat()), name.to_owned()))
 }
 
-/// What is behind the last slash.
+/// The part behind the last slash.
 fn name_of(path: &OsStr) -> &OsStr {
     let bytes = path.as_bytes();
     let start = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
