@@ -403,6 +403,10 @@ fn a_replaced_file_gives_its_mode_but_no_special_bits() {
         set_mode(&path, old);
         publish(&path, "new").expect("published");
         assert_eq!(mode(&path), old & 0o777);
+        set_mode(&path, old);
+        let file = File::open(&path).expect("open");
+        Attributes::from(&stat(&path)).give_to(&file).expect("given");
+        assert_eq!(mode(&path), old & 0o777);
         if root {
             assert_eq!((stat(&path).uid(), stat(&path).gid()), (OTHER, OTHER));
         }
