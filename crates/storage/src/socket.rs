@@ -1,13 +1,22 @@
 //! A socket in the file system, on which a process serves others: made private, removed at the end,
 //! never taken from a live process.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long to wait for the lock of a socket's folder. Who holds it by right needs milliseconds; any
+/// user who may read the folder can hold it for ever.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// How often the lock is tried meanwhile.
+const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// A socket that is listened on, until it is closed or dropped.
 #[derive(Debug)]
@@ -25,6 +34,11 @@ impl Socket {
     /// # Errors
     /// What is in the way and what to do about it, as a sentence that lacks the path.
     pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
+        Self::bind_within(path, mode, LOCK_PATIENCE)
+    }
+
+    /// [`Socket::bind`] with a limit on the wait for the folder's lock.
+    fn bind_within(path: &Path, mode: u32, patience: Duration) -> io::Result<Self> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -33,9 +47,7 @@ impl Socket {
             io::ErrorKind::NotFound => told(e.kind(), "its folder does not exist; make it first"),
             _ => e,
         })?;
-        // Two processes that start at once must not both find nobody listening. Where folders cannot
-        // be locked, one of them may lose its socket to the other.
-        let _ = folder.lock();
+        lock(&folder, patience)?;
         clear(path)?;
         // Nobody must be able to connect before the mode is set.
         // SAFETY: sets a number of this process; it is put back below.
@@ -79,6 +91,27 @@ impl Drop for Socket {
     }
 }
 
+/// Two processes that start at once must not both find nobody listening, so each locks the folder
+/// first. Where folders cannot be locked, one of them may lose its socket to the other.
+fn lock(folder: &File, patience: Duration) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match folder.try_lock() {
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
+                let seconds = patience.as_secs_f32();
+                return Err(io::Error::new(
+                    io::ErrorKind::ResourceBusy,
+                    format!(
+                        "another process has kept its folder locked for {seconds} seconds; end that one or use another folder"
+                    ),
+                ));
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY),
+        }
+    }
+}
+
 /// Removes what a dead process left at `path`.
 fn clear(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
@@ -86,7 +119,7 @@ fn clear(path: &Path) -> io::Result<()> {
             let why = "is there already and is no socket; name another path";
             Err(told(io::ErrorKind::AlreadyExists, why))
         }
-        Ok(_) => match UnixStream::connect(path) {
+        Ok(_) => match connect_without_waiting(path) {
             Ok(_) => {
                 let why = "a process listens there already; stop it or name another path";
                 Err(told(io::ErrorKind::AddrInUse, why))
@@ -97,6 +130,38 @@ fn clear(path: &Path) -> io::Result<()> {
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(e),
+    }
+}
+
+/// Connects to the process that listens at `path`; `None` if its queue of connections is full, where
+/// an ordinary `connect` would wait.
+fn connect_without_waiting(path: &Path) -> io::Result<Option<UnixStream>> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: makes a descriptor, and touches no memory.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made, and nothing else knows its number.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: a structure of numbers, for which zeros are valid.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let name = path.as_os_str().as_bytes();
+    // The last byte stays 0.
+    if name.len() >= address.sun_path.len() {
+        return Err(told(io::ErrorKind::InvalidInput, "a socket's path has at most 107 bytes"));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: an open descriptor, and a structure of the length that is given.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
+    match io::Error::last_os_error() {
+        _ if result == 0 => Ok(Some(socket.into())),
+        e if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        e => Err(e),
     }
 }
 
@@ -126,6 +191,40 @@ mod tests {
             drop(socket);
             assert!(!path.exists());
         }
+    }
+
+    #[test]
+    fn f24_a_folder_that_stays_locked_is_waited_for_but_not_for_ever() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let held = File::open(folder.path()).expect("open");
+        held.lock().expect("lock");
+        let short = Duration::from_millis(200);
+        let start = Instant::now();
+        let refused = Socket::bind_within(&path, 0o600, short).expect_err("locked").to_string();
+        assert!(refused.starts_with("another process has kept its folder locked"), "{refused}");
+        assert!(start.elapsed() >= short && !path.exists());
+        // Another server that starts at the same time holds it for a moment.
+        let soon = thread::spawn(move || {
+            thread::sleep(short);
+            drop(held);
+        });
+        Socket::bind(&path, 0o600).expect("unlocked in time");
+        soon.join().expect("no panic");
+    }
+
+    #[test]
+    fn f24_a_listener_that_accepts_nothing_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).expect("bound");
+        // SAFETY: changes the length of an open socket's queue.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
+        let connect = |_| connect_without_waiting(&path).expect("it listens");
+        let held: Vec<_> = (0..10).map_while(connect).collect();
+        assert!(held.len() < 10, "the queue is full");
+        let second = Socket::bind(&path, 0o600).expect_err("taken").to_string();
+        assert!(second.starts_with("a process listens there already"), "{second}");
     }
 
     #[test]

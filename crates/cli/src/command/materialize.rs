@@ -17,7 +17,7 @@ use storage::Directory;
 use super::{open_folder, open_view, report};
 use crate::config::MaterializeConfig;
 use crate::failure::{self, Failure};
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::progress;
 use crate::signals::Cancel;
 use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
@@ -31,7 +31,7 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let (bytes, memory) = if output::is_special(&config.output) && !config.consume {
+    let (bytes, memory) = if !config.consume && Output::is_special(&config.output)? {
         write_through(config, cancel, &phases)?
     } else {
         to_file(config, &phases)?
@@ -76,11 +76,9 @@ fn to_file(
     let target = Target::new(&config.output)?;
     let replaced = target.check_file()?;
     let work = WorkFolder::open(&target)?;
-    let attributes = match &replaced {
-        Some(old) => Attributes::of_replaced(old),
-        None => Attributes::of_new(),
-    };
-    let goal = Goal { target: &target, replaces: replaced.as_ref().map(note_of), attributes };
+    let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
+    let replaces = replaced.as_ref().map(|old| note_of(&old.found));
+    let goal = Goal { target: &target, replaces, attributes };
     let view_path = match fs::canonicalize(&config.view) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound && config.consume => {

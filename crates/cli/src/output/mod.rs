@@ -4,26 +4,16 @@
 mod stream;
 
 use std::fmt;
-use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use storage::file::{self, FileOptions, FileStorage};
+use storage::file::{self, FileOptions, FileStorage, OutputKind, ResolvedOutput};
 use storage::{Buffer, Completions, Operation, Storage};
 
 use crate::failure::Failure;
 use crate::signals::{CANCELLED, Cancel};
 use stream::Stream;
-
-/// Whether a device or a named pipe bears this name: it is written as it stands.
-pub fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| {
-        let kind = found.file_type();
-        kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
-    })
-}
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
 pub struct Output(Target);
@@ -46,21 +36,34 @@ impl Output {
             let stream = Stream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
             return Ok(Output(Target::Stdout(stream)));
         };
-        if is_special(path) {
-            let stream = Stream::open(path, cancel).map_err(|error| match error.kind() {
-                CANCELLED => Failure::Cancelled,
-                _ => Failure::on(path, &error),
-            })?;
-            return Ok(Output(Target::Special(stream, path.to_owned())));
+        let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
+        match resolved.kind() {
+            OutputKind::Fifo | OutputKind::Device => {
+                // The file that was resolved, even if another one bears its name now.
+                let stream = Stream::open(&resolved.reopen_path(), cancel);
+                let stream = stream.map_err(|error| match error.kind() {
+                    CANCELLED => Failure::Cancelled,
+                    _ => Failure::on(path, &error),
+                })?;
+                Ok(Output(Target::Special(stream, path.to_owned())))
+            }
+            OutputKind::Folder => {
+                Err(format!("{}: is a directory; -o takes a file", path.display()).into())
+            }
+            OutputKind::Absent | OutputKind::Regular | OutputKind::Socket => {
+                let file = NewFile::create(resolved, path).map_err(|e| Failure::named(&e))?;
+                Ok(Output(Target::New(file)))
+            }
         }
-        if path.is_dir() {
-            return Err(Failure::Error(format!(
-                "{}: is a directory; -o takes a file",
-                path.display()
-            )));
-        }
-        let file = NewFile::create(path).map_err(|e| Failure::named(&e))?;
-        Ok(Output(Target::New(file)))
+    }
+
+    /// Whether `path` is a device or a named pipe, which is written as it stands.
+    ///
+    /// # Errors
+    /// When the name can't be followed.
+    pub fn is_special(path: &Path) -> Result<bool, Failure> {
+        let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
+        Ok(matches!(resolved.kind(), OutputKind::Fifo | OutputKind::Device))
     }
 
     /// The new file, to be written in another way than by [`Write`]; none where there is no file.
@@ -123,8 +126,8 @@ impl NewFile {
     const PIECE_BYTES: usize = 1 << 20;
     const PIECES: usize = 8;
 
-    fn create(path: &Path) -> io::Result<Self> {
-        let file = file::Output::create(path, FileOptions::default())?;
+    fn create(resolved: ResolvedOutput, path: &Path) -> io::Result<Self> {
+        let file = file::Output::create_resolved(resolved, path, FileOptions::default())?;
         Ok(NewFile {
             storage: file.storage(),
             file,
@@ -190,6 +193,8 @@ impl Write for NewFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

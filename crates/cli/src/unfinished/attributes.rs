@@ -1,8 +1,10 @@
 //! The mode and owner of a result that was made in a private folder.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use storage::file;
 
 /// Mode and owner of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +18,7 @@ pub struct Attributes {
 impl Attributes {
     /// Those of a new file: what the process's mask leaves of 0666.
     pub fn of_new() -> Self {
-        Attributes { mode: 0o666 & !mask(), owner: None }
-    }
-
-    /// Those of the file that the result replaces.
-    pub fn of_replaced(old: &Metadata) -> Self {
-        Attributes { mode: old.mode() & 0o777, owner: Some((old.uid(), old.gid())) }
+        Attributes { mode: file::new_file_mode(), owner: None }
     }
 
     /// Those of a result that takes the place of these files: nobody may read it who may not read
@@ -44,16 +41,10 @@ impl Attributes {
     /// # Errors
     /// When its mode can't be set. An owner that this user may not set is left out.
     pub fn apply(self, file: &File) -> io::Result<()> {
-        // Its group is kept even where its user can't be: then the bits for the group must not
-        // speak of another group.
-        let mut mode = self.mode;
-        if let Some((user, group)) = self.owner {
-            let whole = fchown(file, Some(user), Some(group));
-            if whole.is_err() && fchown(file, None, Some(group)).is_err() {
-                mode &= 0o707;
-            }
+        match self.owner {
+            Some((user, group)) => file::Attributes::new(self.mode, user, group).give_to(file),
+            None => file.set_permissions(Permissions::from_mode(self.mode)),
         }
-        file.set_permissions(Permissions::from_mode(mode))
     }
 
     /// Gives a folder the bits that go with these of its files: who may read files may list it.
@@ -65,10 +56,8 @@ impl Attributes {
     }
 }
 
-/// The process's mask for the modes of new files. It can only be read from `/proc` without changing
-/// it; without `/proc` the usual one is assumed.
-fn mask() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+impl From<file::Attributes> for Attributes {
+    fn from(old: file::Attributes) -> Self {
+        Attributes { mode: old.mode(), owner: Some(old.owner()) }
+    }
 }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use sort::journal::Journal;
 use storage::Directory;
-use storage::file::FileDirectory;
+use storage::file::{FileDirectory, own};
 
-use super::target::effective_user;
 use super::{Attributes, Target, unclaim};
 use crate::failure::{self, Failure};
 use crate::signals;
@@ -207,7 +206,7 @@ fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
         Err(error) => return Err(Failure::on(path, &error)),
     };
     let held = folder.metadata().map_err(|error| Failure::on(path, &error))?;
-    if held.uid() != effective_user() {
+    if held.uid() != own::user() {
         return Err(format!(
             "{shown}: belongs to user {}, not to you; give the result another name or place",
             held.uid()

@@ -8,11 +8,22 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use sort::journal::FileNote;
+use storage::file::{self, OutputKind, own};
 
+use super::Attributes;
 use crate::failure::Failure;
 
 /// The longest name that Linux file systems take, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
+
+/// A file that a result is to replace.
+#[derive(Debug)]
+pub struct Replaced {
+    /// What the system says of it.
+    pub found: Metadata,
+    /// What the result inherits.
+    pub attributes: Attributes,
+}
 
 /// The place of a result: a name in a folder. Symbolic links are followed when it is made, so that
 /// a later change of a link or of the working directory does not matter.
@@ -30,10 +41,12 @@ impl Target {
     /// When its folder is missing or a link can't be followed.
     pub fn new(path: &Path) -> Result<Self, Failure> {
         let on_path = |error: io::Error| Failure::on(path, &error);
-        let mut place = std::path::absolute(path).map_err(on_path)?;
-        if place.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
-            place = fs::canonicalize(&place).map_err(on_path)?;
-        }
+        let resolved = file::resolve_output(path).map_err(|error| Failure::named(&error))?;
+        let place = match resolved.kind() {
+            OutputKind::Absent | OutputKind::Regular => resolved.path(),
+            _ => path.to_owned(),
+        };
+        let place = std::path::absolute(place).map_err(on_path)?;
         let no_name = || Failure::Error(format!("'{}' is no file name", path.display()));
         let name = place.file_name().ok_or_else(no_name)?.to_owned();
         let folder = place.parent().unwrap_or(Path::new("/"));
@@ -79,7 +92,7 @@ impl Target {
     ///
     /// # Errors
     /// A sentence that says which of it is wrong.
-    pub fn check_file(&self) -> Result<Option<Metadata>, Failure> {
+    pub fn check_file(&self) -> Result<Option<Replaced>, Failure> {
         self.check_name()?;
         let shown = self.shown.display();
         let Some(found) = self.found()? else { return Ok(None) };
@@ -105,7 +118,9 @@ impl Target {
             )
             .into());
         }
-        Ok(Some(found))
+        let resolved = file::resolve_output(self.path()).map_err(|error| Failure::named(&error))?;
+        let attributes = resolved.attributes().map_err(|error| Failure::on(&self.shown, &error))?;
+        Ok(attributes.map(|old| Replaced { found, attributes: old.into() }))
     }
 
     /// Checks that the folder of unfinished work can have its name.
@@ -132,7 +147,7 @@ impl Target {
 pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, Failure> {
     let on_folder = |error: io::Error| Failure::on(folder, &error);
     let sticky = fs::metadata(folder).map_err(on_folder)?;
-    let me = effective_user();
+    let me = own::user();
     if sticky.mode() & libc::S_ISVTX != 0 && me != 0 && me != owner && me != sticky.uid() {
         return Ok(false);
     }
@@ -141,12 +156,6 @@ pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, Failure> {
     let (mode, flags) = (libc::W_OK | libc::X_OK, libc::AT_EACCESS);
     // SAFETY: a NUL-terminated string that outlives the call.
     Ok(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, flags) } == 0)
-}
-
-/// The user whose rights count.
-pub fn effective_user() -> u32 {
-    // SAFETY: it takes nothing and can't fail.
-    unsafe { libc::geteuid() }
 }
 
 /// What identifies a file, and what its content looks like from outside.

@@ -2,6 +2,7 @@
 //!
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `generate`: test data, judged by `sha256sum`
+//! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
 //! - `reports`: what is reported of every command that reports
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
@@ -13,6 +14,7 @@
 mod active_sort;
 mod generate;
 mod help;
+mod places;
 mod reports;
 mod reproduce;
 mod serve;

@@ -38,6 +38,7 @@
 mod address;
 mod handshake;
 mod outbox;
+mod presence;
 mod server;
 mod transmission;
 mod wire;
@@ -47,7 +48,8 @@ use crate::READ_BYTES_MAX;
 pub use address::Address;
 pub use server::{Export, Server, ServerOptions, Stopper, serve_streams};
 
-/// Clients that may be connected at once; one more is hung up on.
+/// Clients that may be connected at once. One more takes the place of the client that is idle for
+/// longest, and is hung up on where none is idle.
 pub const CONNECTIONS_MAX: usize = 32;
 /// The longest read that a client may ask for, in bytes; the least that the protocol asks of
 /// servers.

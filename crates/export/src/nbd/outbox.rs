@@ -15,6 +15,7 @@ use std::io::{self, IoSlice, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use super::presence::Presence;
 use super::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX};
 use crate::READ_BYTES_MAX;
 
@@ -47,6 +48,8 @@ impl ReplyRoom {
 
 pub(super) struct Outbox {
     shared: Arc<ReplyRoom>,
+    /// Told when requests are admitted and answered.
+    presence: Arc<Presence>,
     state: Mutex<State>,
     /// There is room again, or the connection broke.
     room: Condvar,
@@ -86,9 +89,9 @@ pub(super) struct Ticket {
 
 impl Outbox {
     /// For a connection that shares room for replies with others.
-    pub(super) fn new(shared: Arc<ReplyRoom>) -> Arc<Self> {
+    pub(super) fn new(shared: Arc<ReplyRoom>, presence: Arc<Presence>) -> Arc<Self> {
         let (room, work) = Default::default();
-        Arc::new(Outbox { shared, state: Mutex::default(), room, work })
+        Arc::new(Outbox { shared, presence, state: Mutex::default(), room, work })
     }
 
     /// Waits for room for a message with `bytes` of content; `None` when the connection broke.
@@ -100,6 +103,7 @@ impl Outbox {
         }
         state.requests += 1;
         state.unanswered += 1;
+        self.presence.owe();
         state.bytes += bytes;
         Some(Ticket { outbox: Arc::clone(self), bytes, posted: false })
     }
@@ -213,6 +217,7 @@ impl Ticket {
     /// Posts a message. `head` is made when its place in the order of messages is known.
     pub(super) fn post(mut self, head: impl FnOnce() -> Vec<u8>, content: Vec<u8>) {
         self.posted = true;
+        self.outbox.presence.answered();
         let mut state = self.outbox.lock();
         state.unanswered -= 1;
         if state.broken {
@@ -230,6 +235,7 @@ impl Drop for Ticket {
     /// A request that will never be answered leaves nothing to say but goodbye.
     fn drop(&mut self) {
         if !self.posted {
+            self.outbox.presence.answered();
             self.outbox.lock().unanswered -= 1;
             self.outbox.break_off();
         }
@@ -257,15 +263,19 @@ fn write_messages(output: &mut impl Write, messages: &[Message]) -> io::Result<(
 mod tests {
     use super::*;
 
+    fn of(room: &Arc<ReplyRoom>) -> Arc<Outbox> {
+        Outbox::new(Arc::clone(room), Arc::new(Presence::new()))
+    }
+
     /// A connection that need not share.
     fn alone() -> Arc<Outbox> {
-        Outbox::new(ReplyRoom::new(IN_FLIGHT_BYTES_MAX))
+        of(&ReplyRoom::new(IN_FLIGHT_BYTES_MAX))
     }
 
     #[test]
     fn connections_share_room_and_each_has_its_own() {
         let room = ReplyRoom::new(2 * READ_BYTES_MAX);
-        let (greedy, late) = (Outbox::new(Arc::clone(&room)), Outbox::new(Arc::clone(&room)));
+        let (greedy, late) = (of(&room), of(&room));
         let held: Vec<_> = (0..3).map(|_| greedy.admit(READ_BYTES_MAX).expect("open")).collect();
         // All that is shared is taken; what is a connection's own is not.
         assert!(!greedy.has_room(&mut greedy.lock(), 1));

@@ -13,7 +13,8 @@ use storage::Storage;
 
 use super::address::{Address, Listener, Stream};
 use super::handshake::{self, Listed};
-use super::outbox::ReplyRoom;
+use super::outbox::{Outbox, ReplyRoom};
+use super::presence::Presence;
 use super::transmission::{self, Answer};
 use super::{CONNECTIONS_MAX, REPLY_BYTES_USEFUL, wire};
 use crate::reads::{Content, Reads};
@@ -23,6 +24,8 @@ use crate::{Error, OnError};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause after the system refused a connection, as it does when descriptors run out.
 const BREATHER: Duration = Duration::from_millis(50);
+/// How long a new client waits for the place of an idle one.
+const EVICTION: Duration = Duration::from_secs(1);
 /// Requests are small and come in bursts.
 const INPUT_BYTES: usize = 4096;
 
@@ -49,13 +52,16 @@ pub struct ServerOptions {
     pub reply_bytes: usize,
     /// How long a client may take to choose an export before it is hung up on.
     pub handshake_timeout: Duration,
+    /// How long a client must have sent and taken nothing before a new one may take its place. Only
+    /// where all [`CONNECTIONS_MAX`] places are taken does the client that is idle for longest go.
+    pub idle_at_least: Duration,
     /// Told about every failed read, from the worker it happened in.
     pub on_error: Option<OnError>,
 }
 
 impl ServerOptions {
-    /// `exports` at `address`, two reads at once, half a minute for the handshake, failures told
-    /// only by [`Server::run`].
+    /// `exports` at `address`, two reads at once, half a minute for the handshake, five seconds
+    /// of silence before a client may lose its place, failures told only by [`Server::run`].
     #[must_use]
     pub fn new(address: Address, exports: Vec<Export>) -> Self {
         ServerOptions {
@@ -64,6 +70,7 @@ impl ServerOptions {
             threads: 2,
             reply_bytes: REPLY_BYTES_USEFUL,
             handshake_timeout: Duration::from_secs(30),
+            idle_at_least: Duration::from_secs(5),
             on_error: None,
         }
     }
@@ -90,9 +97,15 @@ pub struct Stopper {
 struct Shared {
     listener: Listener,
     stopping: AtomicBool,
-    /// Connected clients.
-    clients: Mutex<HashMap<u64, Arc<Stream>>>,
+    clients: Mutex<HashMap<u64, Client>>,
     gone: Condvar,
+    idle_at_least: Duration,
+}
+
+/// A connected client.
+struct Client {
+    stream: Arc<Stream>,
+    presence: Arc<Presence>,
 }
 
 impl Server {
@@ -110,6 +123,7 @@ impl Server {
                 stopping: AtomicBool::new(false),
                 clients: Mutex::default(),
                 gone: Condvar::new(),
+                idle_at_least: options.idle_at_least,
             }),
             exports,
             reads: Reads::new(contents, options.on_error),
@@ -173,12 +187,10 @@ impl Server {
             };
             let stream = Arc::new(stream);
             // One too many, or one just as the server stops, sees its connection closed.
-            if !self.shared.enter(id, &stream) {
-                continue;
-            }
+            let Some(presence) = self.shared.enter(id, &stream) else { continue };
             let connection = move || {
                 // How it ended concerns the client alone; failed reads are told elsewhere.
-                let _ = self.serve(&stream);
+                let _ = self.serve(&stream, &presence);
                 stream.shut_down(Shutdown::Both);
                 self.shared.leave(id);
             };
@@ -189,10 +201,11 @@ impl Server {
         }
     }
 
-    fn serve(&self, stream: &Stream) -> io::Result<()> {
-        let until = Instant::now() + self.handshake_timeout;
-        let mut input = BufReader::with_capacity(INPUT_BYTES, Timed { stream, until: Some(until) });
-        let mut output = Timed { stream, until: Some(until) };
+    fn serve(&self, stream: &Stream, presence: &Arc<Presence>) -> io::Result<()> {
+        let until = Some(Instant::now() + self.handshake_timeout);
+        let timed = || Timed { stream, until, presence };
+        let mut input = BufReader::with_capacity(INPUT_BYTES, timed());
+        let mut output = timed();
         let Some(agreed) = handshake::negotiate(&mut input, &mut output, &self.exports)? else {
             return Ok(());
         };
@@ -201,7 +214,8 @@ impl Server {
         input.get_mut().until = None;
         output.until = None;
         let hang_up = || stream.shut_down(Shutdown::Both);
-        transmission::serve(&mut input, &mut output, agreed, &self.reads, &self.room, hang_up)
+        let outbox = Outbox::new(Arc::clone(&self.room), Arc::clone(presence));
+        transmission::serve(&mut input, &mut output, agreed, &self.reads, &outbox, hang_up)
     }
 }
 
@@ -228,7 +242,8 @@ pub fn serve_streams(
         let worker = thread::Builder::new().name("nbd-0".into());
         let worker = worker.spawn_scoped(scope, || reads.work())?;
         let room = ReplyRoom::new(REPLY_BYTES_USEFUL);
-        let served = transmission::serve(&mut input, &mut output, agreed, &reads, &room, || {});
+        let outbox = Outbox::new(room, Arc::new(Presence::new()));
+        let served = transmission::serve(&mut input, &mut output, agreed, &reads, &outbox, || {});
         reads.close();
         worker.join().map_err(|_| io::Error::other("the worker panicked"))?;
         served
@@ -246,7 +261,7 @@ impl Stopper {
         let clients = self.shared.lock();
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.listener.close();
-        for stream in clients.values() {
+        for Client { stream, .. } in clients.values() {
             // Requests end here; replies go on.
             stream.shut_down(Shutdown::Read);
         }
@@ -254,18 +269,31 @@ impl Stopper {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Stream>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
         self.clients.lock().expect("no holder panics")
     }
 
-    /// Counts a client in; false when there is no place for it.
-    fn enter(&self, id: u64, stream: &Arc<Stream>) -> bool {
+    /// Counts a client in; `None` when there is no place for it, not even that of an idle one.
+    fn enter(&self, id: u64, stream: &Arc<Stream>) -> Option<Arc<Presence>> {
         let mut clients = self.lock();
-        let room = clients.len() < CONNECTIONS_MAX && !self.stopping.load(Ordering::SeqCst);
-        if room {
-            clients.insert(id, Arc::clone(stream));
+        if clients.len() >= CONNECTIONS_MAX {
+            let idle = clients.values().filter_map(|client| {
+                let idle = client.presence.idle().filter(|idle| *idle >= self.idle_at_least)?;
+                Some((idle, client))
+            });
+            let (_, longest) = idle.max_by_key(|(idle, _)| *idle)?;
+            longest.stream.shut_down(Shutdown::Both);
+            let full = |clients: &mut HashMap<_, _>| clients.len() >= CONNECTIONS_MAX;
+            let waited = self.gone.wait_timeout_while(clients, EVICTION, full);
+            clients = waited.expect("no holder panics").0;
         }
-        room
+        if clients.len() >= CONNECTIONS_MAX || self.stopping.load(Ordering::SeqCst) {
+            return None;
+        }
+        let presence = Arc::new(Presence::new());
+        let client = Client { stream: Arc::clone(stream), presence: Arc::clone(&presence) };
+        clients.insert(id, client);
+        Some(presence)
     }
 
     fn leave(&self, id: u64) {
@@ -278,7 +306,7 @@ impl Shared {
         let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
         let waited = self.gone.wait_timeout_while(self.lock(), PATIENCE, some);
         let (clients, _) = waited.expect("no holder panics");
-        for stream in clients.values() {
+        for Client { stream, .. } in clients.values() {
             stream.shut_down(Shutdown::Both);
         }
         let clients = self.gone.wait_while(clients, some).expect("no holder panics");
@@ -299,10 +327,11 @@ impl fmt::Debug for Stopper {
     }
 }
 
-/// A stream whose reads and writes end, together, at a point of time.
+/// A stream whose reads and writes end, together, at a point of time. Each is a sign of life.
 struct Timed<'a> {
     stream: &'a Stream,
     until: Option<Instant>,
+    presence: &'a Presence,
 }
 
 impl Timed<'_> {
@@ -319,19 +348,19 @@ impl Timed<'_> {
 impl Read for Timed<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.arm()?;
-        self.stream.read(out)
+        self.stream.read(out).inspect(|_| self.presence.seen())
     }
 }
 
 impl Write for Timed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.arm()?;
-        self.stream.write(bytes)
+        self.stream.write(bytes).inspect(|_| self.presence.seen())
     }
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
         self.arm()?;
-        self.stream.write_vectored(parts)
+        self.stream.write_vectored(parts).inspect(|_| self.presence.seen())
     }
 
     fn flush(&mut self) -> io::Result<()> {

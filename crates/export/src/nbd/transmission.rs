@@ -20,14 +20,13 @@ use std::thread;
 
 use super::REQUEST_BYTES_MAX;
 use super::handshake::Agreed;
-use super::outbox::{Outbox, ReplyRoom, Ticket};
+use super::outbox::{Outbox, Ticket};
 use super::wire::{self, Request, command, command_flag, errno};
 use crate::READ_BYTES_MAX;
 use crate::reads::{Reads, Reply};
 
 /// Serves a client that has chosen an export, until it leaves or breaks the protocol. Its replies
-/// take of `room` what is beyond its own. `hang_up`
-/// ends blocked reads of `input` and writes to `output`.
+/// go through `outbox`. `hang_up` ends blocked reads of `input` and writes to `output`.
 ///
 /// # Errors
 /// When there is no thread for it.
@@ -36,10 +35,9 @@ pub(super) fn serve(
     output: &mut (impl Write + Send),
     agreed: Agreed,
     reads: &Reads<Answer>,
-    room: &Arc<ReplyRoom>,
+    outbox: &Arc<Outbox>,
     hang_up: impl Fn() + Sync,
 ) -> io::Result<()> {
-    let outbox = Outbox::new(Arc::clone(room));
     thread::scope(|scope| {
         let writer = || {
             outbox.write_to(output);
@@ -47,7 +45,7 @@ pub(super) fn serve(
         };
         let writer =
             thread::Builder::new().name("nbd-writer".into()).spawn_scoped(scope, writer)?;
-        let requests = Requests { agreed, reads, outbox: Arc::clone(&outbox) };
+        let requests = Requests { agreed, reads, outbox: Arc::clone(outbox) };
         match requests.serve(input) {
             End::Left => outbox.end(),
             End::Broken => {

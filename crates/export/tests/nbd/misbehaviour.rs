@@ -108,6 +108,14 @@ fn who_does_not_come_to_the_point_is_hung_up_on() {
     assert!(patient.read(0, 100).is_ok(), "after the handshake there is no hurry");
 }
 
+/// Clients that lose their place when it is wanted have been idle for this long.
+const IDLE: Duration = Duration::from_millis(300);
+
+fn with_short_idle() -> Served {
+    let bytes = Bytes { content: lines(SIZE), ..Bytes::default() };
+    Served::with(bytes, |o| ServerOptions { idle_at_least: IDLE, ..o })
+}
+
 #[test]
 fn one_client_too_many_is_hung_up_on() {
     let served = Served::new();
@@ -118,6 +126,80 @@ fn one_client_too_many_is_hung_up_on() {
     drop(clients);
     let free = || served.connect().stream.read(&mut [0; 18]).is_ok_and(|n| n == 18);
     within_patience(free, "a place is free again");
+}
+
+/// Audit finding F21: clients that choose an export and say nothing more, say a part of a request, or
+/// ask and never read the reply. None of them keeps a new client out, and a client that is at work
+/// keeps its place.
+#[test]
+fn f21_silent_clients_keep_nobody_out() {
+    let served = with_short_idle();
+    let mut busy = served.client(true);
+    let mut hostile: Vec<_> = (1..CONNECTIONS_MAX)
+        .map(|i| {
+            let mut client = served.client(i % 2 == 0);
+            match i % 4 {
+                0 => {}
+                1 => client.send(&[&request(READ, 0, 1, 0, 4)[..27]]),
+                2 => {
+                    client.request(READ, 0, 1, 0, SIZE as u32);
+                    client.request(READ, 0, 2, 0, SIZE as u32);
+                }
+                _ => client.send(&[&request(1, 0, 1, 0, 1000), b"a part"]),
+            }
+            client
+        })
+        .collect();
+    let oldest = Instant::now();
+    while oldest.elapsed() < IDLE * 2 {
+        assert!(busy.read(0, 1000).is_ok());
+        std::thread::sleep(IDLE / 20);
+    }
+    // Each newcomer is at work and takes another place, that of the oldest hostile client first.
+    for i in 1..CONNECTIONS_MAX {
+        let mut late = served.client(true);
+        assert_eq!(late.read(0, 1000).as_deref(), Ok(&served.bytes.content[..1000]), "{i}");
+        assert!(busy.read(0, 1000).is_ok());
+        hostile.push(late);
+        if i == 1 {
+            hostile[0].is_hung_up_on();
+        }
+    }
+    assert_eq!(busy.read(0, SIZE).as_ref(), Ok(&served.bytes.content));
+}
+
+/// Clients that wait for the server are not idle, however long it takes.
+#[test]
+fn f21_who_waits_for_an_answer_keeps_its_place() {
+    let served = with_short_idle();
+    let mut clients: Vec<_> = (0..CONNECTIONS_MAX).map(|_| served.client(false)).collect();
+    served.bytes.gate.set(true);
+    for (i, client) in clients.iter_mut().enumerate() {
+        client.request(READ, 0, 7, i as u64 * 100_000, 10);
+    }
+    std::thread::sleep(IDLE * 3);
+    served.connect().is_hung_up_on();
+    served.bytes.gate.set(false);
+    for (i, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.simple(), (0, 7));
+        assert_eq!(client.take(10), served.bytes.content[i * 100_000..][..10]);
+    }
+}
+
+/// A client that is idle keeps its place as long as there are others.
+#[test]
+fn f21_the_longest_idle_client_goes_and_only_when_its_place_is_wanted() {
+    let served = with_short_idle();
+    let mut idle: Vec<_> = (1..CONNECTIONS_MAX).map(|_| served.client(false)).collect();
+    std::thread::sleep(IDLE * 3);
+    let mut fits = served.client(false);
+    assert!(fits.read(0, 10).is_ok());
+    let mut late = served.client(false);
+    assert!(late.read(0, 10).is_ok());
+    idle.remove(0).is_hung_up_on();
+    for client in &mut idle {
+        assert!(client.read(0, 10).is_ok());
+    }
 }
 
 /// A client that asks and leaves keeps its place until its reads are done: what waits is bounded.

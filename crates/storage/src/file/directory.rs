@@ -1,26 +1,34 @@
 //! A directory of a file system.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::flight::FileError;
+use super::kind::FileKind;
+use super::own::{self, CAREFUL};
 use super::storage::{DirectRefusal, FileStorage, wall_clock};
-use super::{Engines, FileOptions, Mode};
+use super::{Engines, FileOptions, Mode, at};
 use crate::{Clock, Directory, Storage};
 
-/// An existing directory of a file system.
+/// An existing directory of a file system. Its members are regular files: a symbolic link, a FIFO or
+/// a device that bears a member's name is an error that says so, and never waited for.
 pub struct FileDirectory {
     /// As given, for messages.
     name: String,
     /// Absolute, so that a later change of the working directory does not matter.
     path: PathBuf,
-    handle: File,
+    /// Names are looked up here, so that nothing that replaces the folder is mistaken for it.
+    handle: Arc<File>,
     engine: Arc<Engines>,
     refusal: Arc<DirectRefusal>,
+    /// Files are made for this user alone, and only such files are opened.
+    private: bool,
 }
 
 impl FileDirectory {
@@ -41,15 +49,65 @@ impl FileDirectory {
         options: FileOptions,
     ) -> io::Result<Arc<FileDirectory>> {
         let path = path.as_ref();
+        let mut how = OpenOptions::new();
+        let handle = how.read(true).custom_flags(libc::O_DIRECTORY).open(path);
+        Self::assemble(path, handle, options, false)
+    }
+
+    /// Opens a helper folder that an earlier run left at `path`, if it is this user's own and no other
+    /// user may write it ([`own::check_folder`]). It is [private](FileDirectory::private).
+    ///
+    /// # Errors
+    /// As [`FileDirectory::open`], and an [`own::Refusal`].
+    pub fn open_own(path: impl AsRef<Path>) -> io::Result<Arc<FileDirectory>> {
+        let path = path.as_ref();
+        Self::assemble(path, own::open_folder(path), FileOptions::default(), true)
+    }
+
+    /// Makes a helper folder at `path` that only this user may use (mode 0700). It is
+    /// [private](FileDirectory::private); [`super::publish_folder`] opens it to others. If this
+    /// fails nothing is left behind.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, or as [`FileDirectory::open`].
+    pub fn create_own(path: impl AsRef<Path>) -> io::Result<Arc<FileDirectory>> {
+        let path = path.as_ref();
         let name = path.display().to_string();
-        let open = || {
-            let handle =
-                OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
-            Ok((handle, std::path::absolute(path)?, Engines::shared(options)?))
-        };
-        let (handle, path, engine) = open().map_err(|e| FileError::wrap(&name, "open", e))?;
+        let handle = own::create_folder(path).map_err(|e| FileError::wrap(&name, "create", e))?;
+        Self::assemble(path, Ok(handle), FileOptions::default(), true).inspect_err(|_| {
+            // The first error is what the caller needs to know.
+            let _ = fs::remove_dir(path);
+        })
+    }
+
+    /// `handle` as a directory that was found at `path`.
+    pub(super) fn assemble(
+        path: &Path,
+        handle: io::Result<File>,
+        options: FileOptions,
+        private: bool,
+    ) -> io::Result<Arc<FileDirectory>> {
+        let name = path.display().to_string();
+        let parts =
+            || Ok((Arc::new(handle?), std::path::absolute(path)?, Engines::shared(options)?));
+        let (handle, path, engine) = parts().map_err(|e| FileError::wrap(&name, "open", e))?;
         let refusal = DirectRefusal::for_options(options);
-        Ok(Arc::new(FileDirectory { name, path, handle, engine, refusal }))
+        Ok(Arc::new(FileDirectory { name, path, handle, engine, refusal, private }))
+    }
+
+    /// The same folder for helper files: each one is made for this user alone (mode 0600), and only
+    /// this user's own files with one name ([`own::check_file`]) are opened. The folder itself may
+    /// belong to anybody.
+    #[must_use]
+    pub fn private(&self) -> Arc<FileDirectory> {
+        Arc::new(FileDirectory {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            handle: Arc::clone(&self.handle),
+            engine: Arc::clone(&self.engine),
+            refusal: Arc::clone(&self.refusal),
+            private: true,
+        })
     }
 
     /// How files here are reached. Direct I/O counts as given until a file has been refused it.
@@ -64,13 +122,21 @@ impl FileDirectory {
         &self.path
     }
 
+    /// The open folder itself, to be locked, or to have its permissions set.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.handle
+    }
+
     /// [`Directory::create`] with the type of what is made.
     ///
     /// # Errors
     /// As there.
     pub fn create_file(&self, name: &str) -> io::Result<Arc<FileStorage>> {
-        let (path, shown) = self.place(name, "create")?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let (name, shown) = self.place(name, "create")?;
+        let mode = if self.private { 0o600 } else { 0o666 };
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let file = at::open(&self.handle, name, flags, mode);
         let file = file.map_err(|e| FileError::wrap(&shown, "create", e))?;
         self.storage(file, shown, true)
     }
@@ -82,13 +148,8 @@ impl FileDirectory {
     /// As there.
     pub fn create_unnamed_file(&self) -> io::Result<Arc<FileStorage>> {
         let shown = format!("{} (unnamed)", self.name);
-        let file = match open_unnamed(&self.path, 0o600) {
-            Err(e) if lacks_unnamed(&e) => {
-                create_hidden(&self.path, 0o600).and_then(|(file, at)| {
-                    fs::remove_file(at)?;
-                    Ok(file)
-                })
-            }
+        let file = match open_unnamed(&self.handle, 0o600) {
+            Err(e) if lacks_unnamed(&e) => create_nameless(&self.handle),
             made => made,
         };
         let file = file.map_err(|e| FileError::wrap(&shown, "create", e))?;
@@ -98,11 +159,24 @@ impl FileDirectory {
     /// [`Directory::open`] with the type of what is opened.
     ///
     /// # Errors
-    /// As there.
+    /// As there; an [`own::Refusal`] for anything but a regular file.
     pub fn open_file(&self, name: &str, writable: bool) -> io::Result<Arc<FileStorage>> {
-        let (path, shown) = self.place(name, "open")?;
-        let file = OpenOptions::new().read(true).write(writable).open(path);
-        let file = file.map_err(|e| FileError::wrap(&shown, "open", e))?;
+        let (name, shown) = self.place(name, "open")?;
+        let open = || {
+            let access = if writable { libc::O_RDWR } else { libc::O_RDONLY };
+            let look = || at::look(&self.handle, name)?.metadata();
+            let opened = at::open(&self.handle, name, access | CAREFUL, 0);
+            let file = opened.map_err(|e| own::explain(e, look, FileKind::Regular))?;
+            let found = file.metadata()?;
+            if self.private {
+                own::check_file(&found)?;
+            } else {
+                own::check_kind(&found, FileKind::Regular)?;
+            }
+            at::set_blocking(&file)?;
+            Ok(file)
+        };
+        let file = open().map_err(|e| FileError::wrap(&shown, "open", e))?;
         self.storage(file, shown, writable)
     }
 
@@ -111,14 +185,12 @@ impl FileDirectory {
         FileStorage::assemble(file, name, writable, engine, refusal)
     }
 
-    /// Where `name` lies, and what to call it in messages.
-    fn place(&self, name: &str, operation: &str) -> io::Result<(PathBuf, String)> {
+    /// `name` if it is one in this folder, and what to call it in messages.
+    fn place<'n>(&self, name: &'n str, operation: &str) -> io::Result<(&'n OsStr, String)> {
         let shown = Path::new(&self.name).join(name).display().to_string();
         let mut components = Path::new(name).components();
         match (components.next(), components.next()) {
-            (Some(Component::Normal(only)), None) if only == name => {
-                Ok((self.path.join(name), shown))
-            }
+            (Some(Component::Normal(only)), None) if only == name => Ok((only, shown)),
             _ => {
                 let cause = io::Error::new(io::ErrorKind::InvalidInput, "not a plain file name");
                 Err(FileError::wrap(&shown, operation, cause))
@@ -151,21 +223,23 @@ impl Directory for FileDirectory {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, shown) = self.place(from, "rename")?;
         let (to, to_shown) = self.place(to, "rename")?;
-        fs::rename(from, to)
+        at::rename(&self.handle, from, to)
             .map_err(|e| FileError::wrap(&shown, format!("rename to {to_shown}"), e))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let (path, shown) = self.place(name, "remove")?;
-        fs::remove_file(path).map_err(|e| FileError::wrap(&shown, "remove", e))
+        let (name, shown) = self.place(name, "remove")?;
+        at::remove(&self.handle, name).map_err(|e| FileError::wrap(&shown, "remove", e))
     }
 
     /// All names of files and directories, sorted; those that are no UTF-8 are none of ours and
     /// left out.
     fn list(&self) -> io::Result<Vec<String>> {
         let read = || -> io::Result<Vec<String>> {
+            // Through /proc: this folder even when another one bears its name now.
+            let held = fs::read_dir(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
             let mut names = Vec::new();
-            for entry in fs::read_dir(&self.path)? {
+            for entry in held.or_else(|_| fs::read_dir(&self.path))? {
                 names.extend(entry?.file_name().into_string().ok());
             }
             names.sort_unstable();
@@ -179,14 +253,9 @@ impl Directory for FileDirectory {
     }
 }
 
-/// A file without a name in `directory`, which may be given one later.
-pub(super) fn open_unnamed(directory: &Path, mode: u32) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .mode(mode)
-        .custom_flags(libc::O_TMPFILE)
-        .open(directory)
+/// A file without a name in `folder`, which may be given one later.
+pub(super) fn open_unnamed(folder: &File, mode: u32) -> io::Result<File> {
+    at::open(folder, OsStr::new("."), libc::O_TMPFILE | libc::O_RDWR, mode)
 }
 
 /// Whether `error` from [`open_unnamed`] says that the file system or kernel has no such files.
@@ -195,22 +264,22 @@ pub(super) fn lacks_unnamed(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL))
 }
 
-/// A new file in `directory` under a hidden name that nobody else has.
-pub(super) fn create_hidden(directory: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
+/// A new private file in `folder` that has lost its name. A kill between two system calls leaves an
+/// empty `.merganser-PID-N.tmp`.
+fn create_nameless(folder: &File) -> io::Result<File> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
-        let path = hidden_path(directory);
-        let mut how = OpenOptions::new();
-        match how.read(true).write(true).mode(mode).create_new(true).open(&path) {
+        // A process of the same id may have left this name behind.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".merganser-{}-{count}.tmp", std::process::id());
+        let name = OsStr::new(&name);
+        match at::open(folder, name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, 0o600) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
-            Ok(file) => return Ok((file, path)),
+            Ok(file) => {
+                at::remove(folder, name)?;
+                return Ok(file);
+            }
         }
     }
-}
-
-/// A name that this process has not used before; a process of the same id may have left it behind.
-pub(super) fn hidden_path(directory: &Path) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    directory.join(format!(".merganser-{}-{count}.tmp", std::process::id()))
 }

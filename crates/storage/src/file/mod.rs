@@ -43,9 +43,15 @@
 //! kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
 //! cannot be reserved.
 
+mod at;
+mod attributes;
 mod directory;
 mod flight;
+mod hidden;
+mod kind;
 mod output;
+pub mod own;
+mod resolve;
 mod ring;
 mod storage;
 mod threads;
@@ -54,9 +60,13 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
 
+pub use attributes::{Attributes, new_file_mode, publish_file, publish_folder};
 pub use directory::FileDirectory;
 pub use flight::FileError;
+pub use hidden::unpublished_names;
+pub use kind::FileKind;
 pub use output::Output;
+pub use resolve::{OutputKind, ResolvedOutput, resolve_output};
 pub use storage::FileStorage;
 
 use flight::Flight;

@@ -1,75 +1,96 @@
 //! A file that appears under its name when it is finished, or not at all.
 
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use super::FileOptions;
-use super::directory::{create_hidden, hidden_path, lacks_unnamed, open_unnamed};
+use super::attributes::{Attributes, publish_file};
+use super::directory::{lacks_unnamed, open_unnamed};
 use super::flight::FileError;
+use super::kind::FileKind;
+use super::resolve::{Place, ResolvedOutput, guard, resolve_output};
 use super::storage::FileStorage;
+use super::{FileOptions, at, hidden, own};
 use crate::StorageExt;
 
 /// A file being made. It has no name before [`Output::publish`]: whatever ends the process, nothing
 /// is left behind and what bore the name before is untouched.
 ///
-/// Where the file system has no unnamed files it has a hidden name (`.merganser-PID-N.tmp`) until
-/// then, which goes when the `Output` drops but stays when the process is killed.
+/// Where the file system has no unnamed files it has a hidden name (`.OUT.merganser-new`) until
+/// then, and only this user may read it. The name goes when the `Output` drops. When the process is
+/// killed it stays, until the next `Output` of that name removes it.
+///
+/// A file that is replaced loses what belongs to the file and not to the name: other hard links keep
+/// the old content, and ACLs and extended attributes are not taken over.
 pub struct Output {
     storage: Arc<FileStorage>,
     /// As given, for messages.
     name: String,
-    /// Absolute, symbolic links followed.
-    target: PathBuf,
-    hidden: Option<PathBuf>,
+    place: Place,
+    hidden: Option<OsString>,
 }
 
 impl Output {
     /// Starts a file that is to replace or become `path`, through symbolic links.
     ///
     /// # Errors
-    /// `InvalidInput` when something other than a regular file bears the name; the system's own.
+    /// `InvalidInput` when something other than a regular file bears the name; those of
+    /// [`resolve_output`]; the system's own.
     pub fn create(path: impl AsRef<Path>, options: FileOptions) -> io::Result<Output> {
-        Self::begin(path.as_ref(), options, open_unnamed)
+        let path = path.as_ref();
+        Self::begin(resolve_output(path)?, path, options, open_unnamed)
     }
 
-    /// [`Output::create`] with a way to get an unnamed file with a mode in a directory.
-    fn begin(
-        path: &Path,
+    /// [`Output::create`] for a name that is resolved already; `shown` is what to call it in errors.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_resolved(
+        resolved: ResolvedOutput,
+        shown: impl AsRef<Path>,
         options: FileOptions,
-        unnamed: impl Fn(&Path, u32) -> io::Result<File>,
     ) -> io::Result<Output> {
-        let name = path.display().to_string();
+        Self::begin(resolved, shown.as_ref(), options, open_unnamed)
+    }
+
+    /// [`Output::create_resolved`] with a way to get an unnamed file with a mode in a folder.
+    fn begin(
+        resolved: ResolvedOutput,
+        shown: &Path,
+        options: FileOptions,
+        unnamed: impl Fn(&File, u32) -> io::Result<File>,
+    ) -> io::Result<Output> {
+        let name = shown.display().to_string();
         let wrap = |e| FileError::wrap(&name, "create", e);
-        let target = resolve(path).map_err(wrap)?;
-        let directory = parent(&target);
+        let place = resolved.into_place().map_err(wrap)?;
+        hidden::clear(&place.folder, &place.name);
         // Readable as the umask says: it is to be an ordinary file.
         let made = if Path::new("/proc/self/fd").exists() {
-            unnamed(directory, 0o666)
+            unnamed(&place.folder, 0o666)
         } else {
             // There would be no way to give it a name.
             Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
         };
         let (file, hidden) = match made {
-            Ok(file) => (file, None),
+            Ok(file) => {
+                hidden::lock(&file);
+                (file, None)
+            }
             Err(e) if lacks_unnamed(&e) => {
-                let (file, at) = create_hidden(directory, 0o666).map_err(wrap)?;
+                let (file, at) = hidden::create(&place.folder, &place.name).map_err(wrap)?;
                 (file, Some(at))
             }
             Err(e) => return Err(wrap(e)),
         };
-        let storage = match FileStorage::from_file(file, name.clone(), true, options) {
-            Ok(storage) => storage,
+        match FileStorage::from_file(file, name.clone(), true, options) {
+            Ok(storage) => Ok(Output { storage, name, place, hidden }),
             Err(e) => {
-                discard(hidden.as_deref());
-                return Err(e);
+                discard(&place, hidden);
+                Err(e)
             }
-        };
-        Ok(Output { storage, name, target, hidden })
+        }
     }
 
     /// The file, to write to. Handles may outlive the `Output`.
@@ -78,11 +99,11 @@ impl Output {
         Arc::clone(&self.storage)
     }
 
-    /// Syncs the file and gives it its name, in one step for whoever looks: the old content or the
+    /// Syncs the file and gives it its name, in one step for readers: the old content or the
     /// new one, never less. The mode of a replaced file stays, and its owner where we may set it.
     ///
     /// On return the file survives a power cut. A kill in the moment between two system calls here
-    /// may leave a hidden second name (`.merganser-PID-N.tmp`) where a file is replaced.
+    /// may leave a hidden name (`.OUT.merganser-new`) where a file is replaced.
     ///
     /// # Errors
     /// The system's own; the name then still means what it meant before, or, when only the last sync
@@ -94,94 +115,69 @@ impl Output {
     }
 
     fn put_in_place(&mut self) -> io::Result<()> {
-        match fs::metadata(&self.target) {
-            Ok(old) => {
-                let file = self.storage.file();
-                // An ordinary user may not give files away; it is their file then.
-                let _ = fchown(file, Some(old.uid()), Some(old.gid()));
-                file.set_permissions(old.permissions())?;
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e),
-        }
+        let file = self.storage.file();
+        let Place { folder, name } = &self.place;
+        let replaces = self.take_attributes()?;
         if self.hidden.is_none() {
-            match link(self.storage.file(), &self.target) {
-                Ok(()) => return sync_directory(parent(&self.target)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
+            if !replaces {
+                match at::link(file, folder, name) {
+                    Ok(()) => return folder.sync_all(),
+                    // Another process has just made it.
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                        self.take_attributes()?;
+                    }
+                    Err(e) => return Err(e),
+                }
             }
-            self.hidden = Some(link_hidden(self.storage.file(), parent(&self.target))?);
+            self.hidden = Some(hidden::link(file, folder, name)?);
         }
         let hidden = self.hidden.as_ref().expect("just linked, or created so");
-        fs::rename(hidden, &self.target)?;
+        at::rename(folder, hidden, name)?;
         self.hidden = None;
-        sync_directory(parent(&self.target))
+        folder.sync_all()
+    }
+
+    /// Gives the file owner and mode of the one that it replaces; says whether there is one.
+    fn take_attributes(&self) -> io::Result<bool> {
+        let file = self.storage.file();
+        let Place { folder, name } = &self.place;
+        let old = match at::look(folder, name) {
+            Ok(old) => old,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                if self.hidden.is_some() {
+                    publish_file(file)?;
+                }
+                return Ok(false);
+            }
+            Err(e) => return Err(e),
+        };
+        // Another user may have put a file or link there meanwhile: it is not followed, and its
+        // owner does not get the output.
+        let found = old.metadata()?;
+        own::check_kind(&found, FileKind::Regular)?;
+        guard(&folder.metadata()?, &found)?;
+        Attributes::of(&old)?.give_to(file)?;
+        Ok(true)
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        discard(self.hidden.as_deref());
+        discard(&self.place, self.hidden.take());
     }
 }
 
-/// Removes an unfinished file. If that fails it stays: there is nobody to tell and nothing to do.
-fn discard(hidden: Option<&Path>) {
-    if let Some(path) = hidden {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// The absolute path that `path` means, whether it exists or not.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Ok(target) if fs::metadata(&target)?.is_file() => Ok(target),
-        Ok(_) => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "exists and is not a regular file"))
-        }
-        // A dangling link stays and its target is made, as opening it for writing would.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
-            Ok(next) => resolve(&parent(&std::path::absolute(path)?).join(next)),
-            Err(_) => std::path::absolute(path),
-        },
-        Err(e) => Err(e),
-    }
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("/"))
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
-/// Gives the unnamed `file` the name `target`, which nobody may have.
-fn link(file: &File, target: &Path) -> io::Result<()> {
-    let c_string = |bytes: &[u8]| std::ffi::CString::new(bytes).map_err(io::Error::from);
-    // Linking the descriptor itself (AT_EMPTY_PATH) would ask for a privilege.
-    let from = c_string(format!("/proc/self/fd/{}", file.as_raw_fd()).as_bytes())?;
-    let to = c_string(target.as_os_str().as_bytes())?;
-    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: both are NUL-terminated strings that outlive the call.
-    let result = unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// [`link`] under a hidden name.
-fn link_hidden(file: &File, directory: &Path) -> io::Result<PathBuf> {
-    loop {
-        let path = hidden_path(directory);
-        match link(file, &path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
-            Ok(()) => return Ok(path),
-        }
+/// Removes an unfinished file. If that fails it stays, until the next output of that name removes it.
+fn discard(place: &Place, hidden: Option<OsString>) {
+    if let Some(hidden) = hidden {
+        let _ = at::remove(&place.folder, &hidden);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -191,16 +187,24 @@ mod tests {
         let names = || -> Vec<String> {
             let entries = fs::read_dir(place.path()).expect("list");
             let name = |e: io::Result<fs::DirEntry>| e.expect("entry").file_name();
-            entries.map(|e| name(e).into_string().expect("text")).collect()
+            let mut names: Vec<_> = entries.map(|e| name(e).into_string().expect("text")).collect();
+            names.sort_unstable();
+            names
         };
         let begin = || {
-            let lacking = |_: &Path, _| Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-            Output::begin(&path, FileOptions::default(), lacking).expect("create")
+            let lacking = |_: &File, _| Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+            Output::begin(
+                resolve_output(&path).expect("resolved"),
+                &path,
+                FileOptions::default(),
+                lacking,
+            )
+            .expect("create")
         };
         for content in ["first", "second"] {
             let output = begin();
             output.storage().write_at(0, content.as_bytes()).expect("write");
-            assert!(names().iter().any(|name| name.starts_with(".merganser-")));
+            assert_eq!(names()[0], ".sorted.merganser-new");
             output.publish().expect("publish");
             assert_eq!(names(), ["sorted"]);
             assert_eq!(fs::read_to_string(&path).expect("read"), content);

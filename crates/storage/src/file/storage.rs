@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::flight::{FileError, Flight};
-use super::{Direct, Engines, FileOptions, Mode};
+use super::{Direct, Engines, FileOptions, Mode, at};
 use crate::{Clock, Completions, Operation, RealClock, Storage};
 
 static WALL: LazyLock<Arc<RealClock>> = LazyLock::new(|| Arc::new(RealClock::new()));
@@ -120,10 +120,19 @@ impl FileStorage {
     ) -> io::Result<Arc<FileStorage>> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let wrap = |e| FileError::wrap(&name, "open", e);
-        // A pipe would make the open wait for its other end, so look before.
-        check_addressable(&std::fs::metadata(path).map_err(wrap)?).map_err(wrap)?;
-        let file = OpenOptions::new().read(true).write(writable).open(path).map_err(wrap)?;
+        let open = || {
+            // Some devices do something when they are opened, so look before.
+            check_addressable(&std::fs::metadata(path)?)?;
+            // A pipe that has taken the file's place meanwhile would make the open wait for its
+            // other end.
+            let mut how = OpenOptions::new();
+            how.read(true).write(writable).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+            let file = how.open(path)?;
+            check_addressable(&file.metadata()?)?;
+            at::set_blocking(&file)?;
+            Ok(file)
+        };
+        let file = open().map_err(|e| FileError::wrap(&name, "open", e))?;
         Self::from_file(file, name.clone(), writable, options)
     }
 

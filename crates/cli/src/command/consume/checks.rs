@@ -89,7 +89,7 @@ pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Chec
         found.iter().any(|input| (input.dev(), input.ino()) == (old.dev(), old.ino()))
     };
     let attributes = match &old {
-        Some(old) => Attributes::of_replaced(old),
+        Some(old) => old.attributes,
         None => Attributes::of_sources(&found),
     };
     let taken = |(path, found): (&PathBuf, &Metadata)| Taken {
@@ -101,7 +101,7 @@ pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Chec
     Ok(Checked {
         inputs: inputs.paths.iter().zip(&found).map(taken).collect(),
         attributes,
-        replaces: old.filter(|old| !is_input(old)).as_ref().map(note_of),
+        replaces: old.filter(|old| !is_input(&old.found)).map(|old| note_of(&old.found)),
     })
 }
 
