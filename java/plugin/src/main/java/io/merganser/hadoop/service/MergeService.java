@@ -25,8 +25,11 @@ import org.slf4j.LoggerFactory;
 public final class MergeService implements Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(MergeService.class);
 
-  /** Read ahead in each segment, if there is memory: what a disk needs to be kept streaming. */
-  private static final int READ_BYTES = 256 << 10;
+  /**
+   * Memory for keys that are longer than the buffers of their segments. Asked for only where a
+   * segment is larger than its buffer, and only within a merge's share.
+   */
+  private static final int LONG_KEY_BYTES = 4 << 20;
 
   private static final int CHUNK_BYTES_MIN = 16 << 10;
   private static final int CHUNK_BYTES_MAX = 128 << 10;
@@ -213,17 +216,21 @@ public final class MergeService implements Closeable {
   }
 
   /**
-   * What a fetch asks for: to read each segment in large pieces, but no more than its share when as
-   * many merges run as may, and no less than the merge needs. It is asked for whoever merges: so a
-   * merge process that dies leaves nothing to this one that was not reckoned with.
+   * The memory that a fetch asks for: enough to read each segment in large pieces and to hold long
+   * keys, but at most its share if all merges run, and at least what the merge needs. A merge in
+   * the merge process asks for the same, so that Java can take it over at any time.
    */
   private long wantedBytes(OutputCatalog.Deferred output) {
     long reads = 0;
+    long longKeys = 0;
     for (Segment segment : output.segments()) {
-      reads += Math.min(segment.partLength(), READ_BYTES);
+      reads += Math.min(segment.partLength(), SegmentMerge.BUFFER_BYTES_MAX);
+      if (segment.partLength() > SegmentMerge.BUFFER_BYTES_MAX) {
+        longKeys = LONG_KEY_BYTES;
+      }
     }
     long chunks = (long) CHUNKS * chunkBytes;
     long least = chunks + SegmentMerge.leastMemory(output.segments().size());
-    return Math.max(least, Math.min(chunks + reads, shareBytes));
+    return Math.max(least, Math.min(chunks + reads + longKeys, shareBytes));
   }
 }

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Map outputs that are not what their map task wrote. */
 class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
-  /** What is done to one spill of a map output. */
+  /** The damage to one spill of a map output. */
   private enum Harm {
     ONE_BIT,
     CHECKSUM,
@@ -76,6 +76,26 @@ class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
         assertArrayEquals(
             ShuffleNode.merged(good, 0), client.fetch(0, false, map(0)).output().bytes());
       }
+    }
+  }
+
+  /** Audit finding F22: a key of 1.2 GB in a sparse spill, more than the heap of these tests. */
+  @Test
+  void f22_aSpillThatClaimsAHugeKeyIsRefusedAndOtherFetchesAreServed() throws Exception {
+    try (ShuffleNode node = new ShuffleNode(dir, DEFAULTS)) {
+      List<List<List<Pair>>> good = spills(3, 1, 100_000);
+      node.writeDeferred(0, good);
+      node.writeSparseKey(1, 1_200_000_000);
+      for (int round = 0; round < 2; round++) {
+        try (ReduceClient client = node.client()) {
+          Reply reply = client.fetch(0, false, map(0), map(1));
+          assertArrayEquals(ShuffleNode.merged(good, 0), reply.output().bytes());
+          assertEquals(map(1), reply.header().map());
+          assertThrows(EOFException.class, () -> reply.body().readByte());
+        }
+      }
+      assertIdle(node);
+      assertEquals(2, node.metric("Damaged"));
     }
   }
 

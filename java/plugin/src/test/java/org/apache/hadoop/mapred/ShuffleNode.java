@@ -7,6 +7,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,7 +21,9 @@ import javax.crypto.SecretKey;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.DataOutputBuffer;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.WritableUtils;
 import org.apache.hadoop.mapreduce.security.token.JobTokenIdentifier;
 import org.apache.hadoop.mapreduce.security.token.JobTokenSecretManager;
 import org.apache.hadoop.metrics2.AbstractMetric;
@@ -156,6 +159,23 @@ final class ShuffleNode implements AutoCloseable {
       merged[p] = manifest.partLength(p);
     }
     writeIndex(map, merged);
+  }
+
+  /** Writes a deferred map output of one sparse spill, with one key of {@code keyBytes} zeros. */
+  void writeSparseKey(int map, int keyBytes) throws IOException {
+    Files.createDirectories(fileOut(map).getParent());
+    DataOutputBuffer head = new DataOutputBuffer();
+    WritableUtils.writeVInt(head, keyBytes);
+    WritableUtils.writeVInt(head, 0);
+    long length = head.getLength() + (long) keyBytes + 6;
+    try (RandomAccessFile out = new RandomAccessFile(spill(map, 0).toFile(), "rw")) {
+      out.write(head.getData(), 0, head.getLength());
+      out.setLength(length);
+    }
+    String name = spill(map, 0).getFileName().toString();
+    Manifest.Spill spill = new Manifest.Spill(name, new long[] {length});
+    Files.write(fileOut(map), new Manifest(KeyOrder.parse("text"), List.of(spill)).toBytes());
+    writeIndex(map, new long[] {length});
   }
 
   /** Writes the map output that Hadoop would have made of these spills. */
