@@ -98,7 +98,12 @@ public class ActiveShuffleHandler extends ShuffleHandler {
     }
   }
 
-  /** Lets a connection that goes nowhere become active, and looks at what handles it then. */
+  /** The merges of this service. */
+  MergeService merges() {
+    return service;
+  }
+
+  /** Makes a connection to nothing active and checks which handler it has then. */
   private static void requireReplacement(ShuffleChannelHandlerContext context) {
     EmbeddedChannel probe = new EmbeddedChannel();
     try {

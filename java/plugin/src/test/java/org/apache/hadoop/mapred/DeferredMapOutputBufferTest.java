@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.defer.Refusal;
 import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
@@ -24,6 +26,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -260,6 +263,20 @@ class DeferredMapOutputBufferTest {
     assertStock("FEW_SPILLS", job -> job.setInt(MRJobConfig.IO_SORT_MB, 20));
     assertStock("SMALL_RECORDS", job -> job.setLong(Keys.MIN_RECORD_BYTES, 1000));
     assertStock("SMALL_SEGMENTS", job -> job.setLong(Keys.MIN_SEGMENT_BYTES, 1 << 20));
+  }
+
+  /** The audit suspected that a manifest of 64 MiB is too much for the node that serves it. */
+  @Test
+  void aManifestThatNodesWouldRefuseIsNotWritten() {
+    JobConf job = MapSide.textSettings(100_000);
+    job.setLong(Keys.MIN_SEGMENT_BYTES, 0);
+    TaskAttemptID attempt = TaskAttemptID.forName("attempt_1_0001_m_000000_0");
+    ByteBuffer service = ByteBuffer.wrap(Capability.appendTo(ByteBuffer.allocate(4)));
+    DeferRules rules = new DeferRules(job, attempt, service);
+    assertEquals(Optional.empty(), rules.afterRecords(2, 1_000_000, 1 << 30));
+    Refusal refusal = rules.afterRecords(3, 1_000_000, 1 << 30).orElseThrow();
+    assertEquals("MAPS_STOCK_LARGE_MANIFEST", refusal.reason().counter());
+    assertTrue(refusal.detail().contains("3 spills for 100000 reducers"), refusal.detail());
   }
 
   @Test

@@ -47,6 +47,26 @@ final class ReduceClient implements Closeable {
 
   /** Sends a request and reads the head of its answer. */
   Reply fetch(int reduce, boolean keepAlive, String... maps) throws IOException {
+    String hash = send(reduce, keepAlive, maps);
+    int status = Integer.parseInt(line().split(" ")[1]);
+    Map<String, String> headers = new HashMap<>();
+    for (String line = line(); !line.isEmpty(); line = line()) {
+      int colon = line.indexOf(':');
+      headers.put(
+          line.substring(0, colon).toLowerCase(Locale.ROOT), line.substring(colon + 1).trim());
+    }
+    if (status == 200) {
+      SecureShuffleUtils.verifyReply(
+          headers.get(SecureShuffleUtils.HTTP_HEADER_REPLY_URL_HASH.toLowerCase(Locale.ROOT)),
+          hash,
+          key);
+    }
+    long length = Long.parseLong(headers.get("content-length"));
+    return new Reply(reduce, status, headers, length, new DataInputStream(new Body(in, length)));
+  }
+
+  /** Sends a request and returns its hash. */
+  String send(int reduce, boolean keepAlive, String... maps) throws IOException {
     String uri =
         "/mapOutput?job="
             + ShuffleNode.JOB
@@ -65,21 +85,7 @@ final class ReduceClient implements Closeable {
                     + hash
                     + "\r\n\r\n")
                 .getBytes(StandardCharsets.ISO_8859_1));
-    int status = Integer.parseInt(line().split(" ")[1]);
-    Map<String, String> headers = new HashMap<>();
-    for (String line = line(); !line.isEmpty(); line = line()) {
-      int colon = line.indexOf(':');
-      headers.put(
-          line.substring(0, colon).toLowerCase(Locale.ROOT), line.substring(colon + 1).trim());
-    }
-    if (status == 200) {
-      SecureShuffleUtils.verifyReply(
-          headers.get(SecureShuffleUtils.HTTP_HEADER_REPLY_URL_HASH.toLowerCase(Locale.ROOT)),
-          hash,
-          key);
-    }
-    long length = Long.parseLong(headers.get("content-length"));
-    return new Reply(reduce, status, headers, length, new DataInputStream(new Body(in, length)));
+    return hash;
   }
 
   private String line() throws IOException {
