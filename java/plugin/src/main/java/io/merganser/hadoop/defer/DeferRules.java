@@ -3,6 +3,7 @@ package io.merganser.hadoop.defer;
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.KeyOrder;
 import java.nio.ByteBuffer;
 import java.util.Optional;
@@ -79,7 +80,7 @@ public final class DeferRules {
   private Optional<Refusal> decideOrder() {
     Optional<KeyOrder> found;
     try {
-      found = KeyOrder.of(job);
+      found = JobKeyOrder.of(job);
     } catch (IllegalArgumentException e) {
       return refuse(StockReason.WRONG_ORDER, e.getMessage());
     }
@@ -97,7 +98,7 @@ public final class DeferRules {
     return Optional.empty();
   }
 
-  /** The reason not to defer the merge that is known before any record; empty if there is none. */
+  /** The reason not to defer the merge, as far as known before any record; empty if it may be. */
   public Optional<Refusal> beforeRecords() {
     return early;
   }
