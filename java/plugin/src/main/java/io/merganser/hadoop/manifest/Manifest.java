@@ -95,7 +95,8 @@ public final class Manifest {
   private Path directory;
 
   /**
-   * Makes the manifest of these spills. Of equal keys, those of earlier spills come first.
+   * Makes the manifest of these spills. Records of earlier spills come first if their keys are
+   * equal.
    *
    * @throws IllegalArgumentException if spills differ in their partitions, or have the same name,
    *     or a length can't be that of a segment
@@ -128,7 +129,7 @@ public final class Manifest {
   }
 
   /**
-   * Whether a manifest of so many spills and partitions is small enough to be written and read.
+   * Whether a manifest of that many spills and partitions is small enough to be written and read.
    *
    * @param order the order of keys
    */

@@ -52,7 +52,7 @@ class SegmentMergeTest {
         empty, merge(TEXT, List.of(spill("a", List.of()), spill("b", List.of())), MEMORY, 1));
   }
 
-  /** Every way to deal up to three records with two keys to up to three spills. */
+  /** Every way to distribute up to three records with two keys over up to three spills. */
   @Test
   void mergesAllTinyInputs() throws IOException {
     for (int spills = 1; spills <= 3; spills++) {
@@ -80,7 +80,7 @@ class SegmentMergeTest {
     for (int round = 0; round < 100; round++) {
       int spills = 1 + random.nextInt(12);
       int distinct = 1 + random.nextInt(50);
-      // Values, and now and then keys, that are larger than a segment's buffer.
+      // Some values and keys are larger than a segment's buffer.
       List<List<KeyValue>> dealt = new ArrayList<>();
       for (int i = 0; i < spills; i++) {
         List<KeyValue> records = new ArrayList<>();
@@ -160,7 +160,7 @@ class SegmentMergeTest {
   }
 
   @Test
-  void refusesKeysThatAreNone() throws IOException {
+  void refusesMalformedKeys() throws IOException {
     Segment segment = spill("spill", List.of(KeyValue.of(new IntWritable(-1), new Text(""))));
     DamagedSegmentException e =
         assertThrows(
@@ -170,7 +170,7 @@ class SegmentMergeTest {
   }
 
   @Test
-  void needsAPageASegment() throws IOException {
+  void needsAPagePerSegment() throws IOException {
     List<Segment> segments = new ArrayList<>();
     for (int i = 0; i < 5; i++) {
       segments.add(spill("s" + i, List.of(record("a", i))));
@@ -329,7 +329,7 @@ class SegmentMergeTest {
     }
   }
 
-  /** Sorts each spill, writes them, and holds the merge to a stable sort of all. */
+  /** Sorts and writes each spill, and compares the merge with a stable sort of all records. */
   private void assertMerges(
       KeyOrder order, List<List<KeyValue>> spills, int memory, int piece, String what)
       throws IOException {

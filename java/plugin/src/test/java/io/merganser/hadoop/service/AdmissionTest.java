@@ -21,7 +21,7 @@ class AdmissionTest {
     return new Admission(memory, merges, PATIENCE, () -> now);
   }
 
-  /** One fetch, and what became of it. */
+  /** One fetch and its fate. */
   private final class Fetch implements Admission.Holder {
     private final String name;
     private Admission.Ask ask;

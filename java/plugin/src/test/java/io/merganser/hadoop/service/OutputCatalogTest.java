@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the catalog remembers, and the files that it refuses. */
+/** The outputs that the catalog remembers, and the files that it refuses. */
 class OutputCatalogTest {
   private static final int PARTITIONS = 120_000;
 
@@ -76,7 +76,7 @@ class OutputCatalogTest {
     assertTrue(e.getMessage().contains("not a regular file"), e.getMessage());
   }
 
-  /** A map output of two empty spills, whose manifest is nearly as large as may be. */
+  /** A map output of two empty spills, with a manifest of nearly the largest size. */
   private Wanted largeOutput(int map) throws IOException {
     Wanted wanted = wanted(map);
     long[] lengths = new long[PARTITIONS];

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Map outputs that are not what their map task wrote. */
+/** Map outputs that were changed after their map task wrote them. */
 class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
   /** The damage to one spill of a map output. */
   private enum Harm {

@@ -27,12 +27,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What fetches take of a node: memory, places, descriptors, page cache. */
+/** The resources that fetches take of a node: memory, merges, descriptors, page cache. */
 class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
-  /** As the stock service does with a map output, where the native library lets it. */
+  /** Spills leave the page cache as map outputs of the stock service do. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void whatWasServedNeedNotStayInThePageCache(boolean managed) throws Exception {
+  void spillsThatWereServedLeaveThePageCache(boolean managed) throws Exception {
     List<String> dropped = Collections.synchronizedList(new ArrayList<>());
     NativeIO.POSIX.CacheManipulator before = NativeIO.POSIX.getCacheManipulator();
     NativeIO.POSIX.setCacheManipulator(
@@ -97,13 +97,13 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
                   if (reply.status() == 429) {
                     turnedAway.incrementAndGet();
                     int wait = Integer.parseInt(reply.headers().get("retry-after"));
-                    assertTrue(wait >= 1000 && wait < 2000, "milliseconds, and spread out");
+                    assertTrue(wait >= 1000 && wait < 2000, "milliseconds, and random");
                     Thread.sleep(wait);
                     continue;
                   }
                   for (int m = 0; m < maps; m++) {
                     most.accumulateAndGet(node.metric("MemoryInUse"), Math::max);
-                    // A reducer that takes its time.
+                    // A slow reducer.
                     Thread.sleep(30);
                     assertArrayEquals(
                         ShuffleNode.merged(all.get(m), reduce), reply.output().bytes());
@@ -125,7 +125,7 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
       assertEquals(turnedAway.get(), node.metric("TurnedAway"));
       assertTrue(most.get() > 0 && most.get() <= budget, "within the budget: " + most);
       assertEquals(maps * reducers, node.metric("MergesByJava"));
-      // Netty takes memory in pieces of 4 MiB, one or two for each of its arenas.
+      // Netty allocates memory in pieces of 4 MiB, one or two for each of its arenas.
       pooled = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory() - pooled;
       assertTrue(pooled <= 32 << 20, "direct memory grew by " + pooled);
       assertIdle(node);
@@ -147,7 +147,7 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void stockMapOutputsNeedNoPlace() throws Exception {
+  void stockMapOutputsNeedNoAdmission() throws Exception {
     try (ShuffleNode node =
         new ShuffleNode(
             dir,

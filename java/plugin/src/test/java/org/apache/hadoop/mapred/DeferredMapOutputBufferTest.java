@@ -90,7 +90,7 @@ class DeferredMapOutputBufferTest {
     Manifest manifest = Manifest.read(deferred.fileOut());
     assertTrue(manifest.spills().size() > 3);
     for (int partition = 0; partition < 2; partition++) {
-      // Hadoop's merge leaves the order of equal keys to its heap, so only groups can be compared.
+      // Hadoop's merge doesn't define the order of equal keys, so only groups can be compared.
       byte[] merged = merge(manifest.segments(partition));
       assertEquals(groups(records(segment(stock, partition))), groups(records(merged)));
       List<List<byte[]>> expected = new ArrayList<>();
@@ -217,7 +217,7 @@ class DeferredMapOutputBufferTest {
   }
 
   @Test
-  void theIndexLeadsAStockServiceNowhere() throws Exception {
+  void theIndexMakesAStockServiceSendNothing() throws Exception {
     MapSide deferred =
         map("deferred", MapSide.textSettings(PARTITIONS))
             .runDeferred(distinctRecords(20_000, new Random(1)));
@@ -245,7 +245,7 @@ class DeferredMapOutputBufferTest {
   }
 
   @Test
-  void whatCannotBeDeferredIsHadoopsMerge() throws Exception {
+  void outputsThatCannotBeDeferredAreMergedByHadoop() throws Exception {
     assertStock("SWITCHED_OFF", job -> job.setBoolean(Keys.DEFER, false));
     assertStock("UBER", job -> job.setBoolean("mapreduce.task.uberized", true));
     assertStock("COMPRESSED", job -> job.setCompressMapOutput(true));
@@ -354,7 +354,7 @@ class DeferredMapOutputBufferTest {
     assertEquals(Map.of(), map.decisions());
   }
 
-  /** Runs with one change to the job: same bytes as Hadoop's, and the reason counted. */
+  /** Runs with one change to the job. Expects Hadoop's bytes, and that the reason is counted. */
   private void assertStock(String reason, Consumer<JobConf> change) throws Exception {
     JobConf settings = MapSide.textSettings(PARTITIONS);
     change.accept(settings);
@@ -491,7 +491,7 @@ class DeferredMapOutputBufferTest {
     }
   }
 
-  /** The values of each key, in no order; and the keys must come in order. */
+  /** The values of each key, in any order. The keys must come in order. */
   private static Map<ByteBuffer, Map<ByteBuffer, Integer>> groups(List<List<byte[]>> records) {
     Map<ByteBuffer, Map<ByteBuffer, Integer>> groups = new HashMap<>();
     byte[] last = null;
@@ -511,7 +511,7 @@ class DeferredMapOutputBufferTest {
 
   /** Longs as unsigned numbers. */
   public static final class Unsigned extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public Unsigned() {
       super(LongWritable.class);
     }
@@ -524,7 +524,7 @@ class DeferredMapOutputBufferTest {
 
   /** Text, the greatest first. */
   public static final class Backwards extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public Backwards() {
       super(Text.class);
     }

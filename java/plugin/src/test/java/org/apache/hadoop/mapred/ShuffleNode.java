@@ -36,13 +36,13 @@ import org.apache.hadoop.yarn.server.api.ApplicationInitializationContext;
 import org.apache.hadoop.yarn.server.api.ApplicationTerminationContext;
 import org.apache.hadoop.yarn.server.api.AuxiliaryLocalPathHandler;
 
-/** A node with the shuffle service, one local dir and one job, whose map outputs tests write. */
+/** A node with the shuffle service, one local dir and one job. Tests write its map outputs. */
 final class ShuffleNode implements AutoCloseable {
   static final String USER = System.getProperty("user.name");
   static final ApplicationId APPLICATION = ApplicationId.newInstance(1111, 1);
   static final String JOB = "job_1111_0001";
 
-  /** A record: how keys compare is Text's, values are any bytes. */
+  /** A record: keys have the order of Text, values are any bytes. */
   record Pair(String key, byte[] value) {}
 
   final Path localDir;
@@ -50,7 +50,7 @@ final class ShuffleNode implements AutoCloseable {
   private final SecretKey key;
   private int port;
 
-  /** Starts the service; settings come on top of those of a test. */
+  /** Starts the service; {@code settings} override those of all tests. */
   ShuffleNode(Path localDir, Consumer<Configuration> settings) throws Exception {
     this(localDir, settings, null, true);
   }
@@ -99,7 +99,7 @@ final class ShuffleNode implements AutoCloseable {
     return new ReduceClient(port, key);
   }
 
-  /** A number that the service's metrics say now. */
+  /** The present value of a metric of the service. */
   long metric(String name) {
     return metric(service.ms, name);
   }
@@ -213,7 +213,7 @@ final class ShuffleNode implements AutoCloseable {
     return segment(all);
   }
 
-  /** Hadoop's own writer makes the bytes. */
+  /** The bytes of a segment, made by Hadoop's own writer. */
   static byte[] segment(List<Pair> pairs) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     FSDataOutputStream out = new FSDataOutputStream(bytes, null);
@@ -227,7 +227,7 @@ final class ShuffleNode implements AutoCloseable {
     return bytes.toByteArray();
   }
 
-  /** Spills of random records, some keys in several of them, in which some partitions are empty. */
+  /** Spills of random records. They share some keys, and some partitions are empty. */
   static List<List<List<Pair>>> randomSpills(
       Random random, int spills, int partitions, int bytesEach, int valueBytesMax) {
     List<List<List<Pair>>> made = new ArrayList<>();
