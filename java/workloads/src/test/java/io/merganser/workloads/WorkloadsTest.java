@@ -75,7 +75,7 @@ class WorkloadsTest {
   }
 
   @Test
-  void rowsAreSharedOutWholly() {
+  void theSplitsCoverAllRows() {
     Configuration conf = new Configuration();
     conf.setLong(Rows.ROWS, 10);
     conf.setInt(Rows.MAPS, 4);
@@ -206,7 +206,7 @@ class WorkloadsTest {
   }
 
   @Test
-  void aChecksumTellsOrderAndContentApart() throws IOException {
+  void aChecksumDistinguishesOrderAndContent() throws IOException {
     String sorted = of("a\t1\nb\t2\nc\n");
     assertTrue(sorted.contains("\"records\": 3, \"bytes\": 7"), sorted);
     assertTrue(sorted.endsWith("\"sorted\": true}"), sorted);

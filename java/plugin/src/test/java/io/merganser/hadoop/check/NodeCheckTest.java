@@ -170,7 +170,7 @@ class NodeCheckTest {
   }
 
   @Test
-  void theNativeLibraryIsLookedAt() {
+  void theNativeLibraryIsChecked() {
     conf.setBoolean(Keys.REDUCE_NATIVE, false);
     jobs(JobCheck::nativeLibrary, Level.NOTE);
     conf.setBoolean(Keys.REDUCE_NATIVE, true);
@@ -187,7 +187,7 @@ class NodeCheckTest {
   }
 
   @Test
-  void thresholdsInForceAreTold() {
+  void thresholdsInForceAreReported() {
     conf.setInt(Keys.MIN_SPILLS, 1);
     conf.setInt(Keys.MAX_SPILLS, 9);
     conf.setLong(Keys.MIN_RECORD_BYTES, 300);
@@ -198,7 +198,7 @@ class NodeCheckTest {
   }
 
   @Test
-  void spillsAreReckoned() {
+  void spillsAreEstimated() {
     assertEquals(1, JobCheck.spills(0, 100, 1000));
     assertEquals(1, JobCheck.spills(1000, 1000, 1016));
     assertEquals(2, JobCheck.spills(1000, 1000, 1015));

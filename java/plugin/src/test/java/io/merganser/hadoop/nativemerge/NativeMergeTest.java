@@ -72,7 +72,7 @@ class NativeMergeTest {
   }
 
   @Test
-  void whatNobodyClosedGoesWithTheGarbage() throws Exception {
+  void aMergeThatIsNeverClosedIsFreedByTheGarbageCollector() throws Exception {
     long descriptors = openDescriptors();
     List<NativeMerge> merges = new ArrayList<>();
     for (int count = 0; count < 10; count++) {

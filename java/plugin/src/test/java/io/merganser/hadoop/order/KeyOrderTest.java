@@ -117,7 +117,7 @@ class KeyOrderTest {
   }
 
   @Test
-  void takesWhatIsRegistered() throws IOException {
+  void takesARegisteredOrder() throws IOException {
     JobConf job = new JobConf(false);
     job.setMapOutputKeyClass(Reading.class);
     job.set(Keys.ORDER_PREFIX + Reading.class.getName(), "text,int:desc,double,bytes");
@@ -266,7 +266,7 @@ class KeyOrderTest {
         "text, int",
         "desc"
       })
-  void refusesWhatIsNoDescription(String description) {
+  void refusesMalformedDescriptions(String description) {
     IllegalArgumentException e =
         assertThrows(IllegalArgumentException.class, () -> KeyOrder.parse(description));
     assertTrue(e.getMessage().contains("\"" + description + "\""), e.getMessage());

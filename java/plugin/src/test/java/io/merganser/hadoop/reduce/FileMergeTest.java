@@ -347,7 +347,7 @@ class FileMergeTest {
 
   @ParameterizedTest
   @EnumSource
-  void removesItsFilesWhenItIsClosedUnlessToldToKeepThem(Way way) throws IOException {
+  void removesItsFilesWhenItIsClosedUnlessTheyAreKept(Way way) throws IOException {
     Keys keys = keys().findFirst().orElseThrow();
     KeyOrder order = KeyOrder.parse(keys.order());
     List<Segment> files = write(draw(keys, 5, 50, new Random(7)));

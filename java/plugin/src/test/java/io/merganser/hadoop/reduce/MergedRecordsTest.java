@@ -78,7 +78,7 @@ class MergedRecordsTest {
   }
 
   @Test
-  void handsOutWhatWasWritten() throws IOException {
+  void returnsTheRecordsThatWereWritten() throws IOException {
     List<KeyValue> entries =
         List.of(
             new KeyValue(new byte[] {1}, new byte[] {2, 3}),
@@ -109,7 +109,7 @@ class MergedRecordsTest {
   }
 
   @Test
-  void hasNoRecordsWhereThereAreNone() throws IOException {
+  void aSegmentWithoutRecordsReturnsNone() throws IOException {
     assertRecords(List.of(), over(new Bytes(segment(List.of()), most -> most)));
   }
 
@@ -161,7 +161,7 @@ class MergedRecordsTest {
   }
 
   @Test
-  void refusesLengthsThatCanNotBe() {
+  void refusesImpossibleLengths() {
     // A key of -3, a key of 2^56 and more, a value of -2.
     for (byte[] head : new byte[][] {{-3, 1}, {-128, 1, 1}, {-119, 1}, {0, -2}}) {
       byte[] bytes = Arrays.copyOf(head, 30);

@@ -100,7 +100,7 @@ class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void aDamagedManifestIsNotServedAndMissingMapsAreRefusedAsEver() throws Exception {
+  void aDamagedManifestIsNotServedAndMissingMapsAreRefused() throws Exception {
     try (ShuffleNode node = new ShuffleNode(dir, DEFAULTS)) {
       node.writeDeferred(0, spills(2, 1, 1000));
       flip(node.fileOut(0), Files.size(node.fileOut(0)) - 1);

@@ -87,7 +87,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   @EnumSource(
       value = Conduct.class,
       names = {"BUSY", "ORDER_UNKNOWN", "MISSING", "DIES_BEFORE_END", "TOO_LONG"})
-  void javaMergesWhatTheProcessDoesNot(Conduct conduct) throws Exception {
+  void javaMergesIfTheProcessDeclines(Conduct conduct) throws Exception {
     Path socket = dir.resolve("s");
     try (FakeMergeProcess process = new FakeMergeProcess(socket);
         ShuffleNode node = nodeWithProcess(socket)) {
@@ -103,7 +103,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void whatTheProcessFindsDamagedIsNotSent() throws Exception {
+  void spillsThatTheProcessFindsDamagedAreNotSent() throws Exception {
     Path socket = dir.resolve("s");
     try (FakeMergeProcess process = new FakeMergeProcess(socket);
         ShuffleNode node = nodeWithProcess(socket)) {
@@ -139,7 +139,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void anAbsentProcessCostsNothingAndIsFoundWhenItComes() throws Exception {
+  void anAbsentProcessCostsNothingAndIsFoundWhenItStarts() throws Exception {
     Path socket = dir.resolve("s");
     try (ShuffleNode node = nodeWithProcess(socket)) {
       List<List<List<Pair>>> spills = spills(3, 1, 100_000);

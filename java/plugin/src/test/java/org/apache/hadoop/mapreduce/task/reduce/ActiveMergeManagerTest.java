@@ -312,7 +312,7 @@ class ActiveMergeManagerTest {
 
   /** Hadoop writes outputs that fit in memory to one file, to leave the memory to the reducer. */
   @Test
-  void whatMayNotRemainInMemoryGoesToOneFile() throws Throwable {
+  void outputsThatMayNotStayInMemoryGoToOneFile() throws Throwable {
     job.setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, ALL_IN_MEMORY);
     ActiveMergeManager<Text, BytesWritable> manager = ours();
     fetch(manager, outputs(10, 100, 2));
@@ -325,7 +325,7 @@ class ActiveMergeManagerTest {
   }
 
   @Test
-  void whatMayRemainInMemoryIsNotWritten() throws Throwable {
+  void outputsThatMayStayInMemoryAreNotWritten() throws Throwable {
     job.setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, ALL_IN_MEMORY);
     job.setFloat(MRJobConfig.REDUCE_INPUT_BUFFER_PERCENT, 0.7f);
     ActiveMergeManager<Text, BytesWritable> manager = ours();
@@ -411,7 +411,7 @@ class ActiveMergeManagerTest {
   }
 
   @Test
-  void mergesInJavaWhenToldTo() throws Throwable {
+  void mergesInJavaIfConfigured() throws Throwable {
     job.setBoolean(Keys.REDUCE_NATIVE, false);
     assertMergesBy("REDUCE_MERGE_JAVA");
   }
