@@ -1,4 +1,4 @@
-//! How whatever goes wrong on this side reaches Java.
+//! Turns errors and panics of this side into Java exceptions.
 
 use std::any::Any;
 
@@ -7,19 +7,19 @@ use jni::strings::JNIString;
 use jni::{Env, jni_str};
 use node::shuffle::{ShuffleError, WritableOrderError};
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The call's arguments make no sense.
     #[error("{0}")]
     Call(&'static str),
-    /// The order's description isn't one.
+    /// The description of the order is malformed.
     #[error(transparent)]
     Order(#[from] WritableOrderError),
-    /// The merge itself.
+    /// The merge failed.
     #[error(transparent)]
     Merge(#[from] ShuffleError),
-    /// The Java machine refused something; it has an exception of its own pending then.
+    /// The JVM refused a call. It then has a pending exception of its own.
     #[error("the Java machine refused a call: {0}")]
     Java(#[from] jni::errors::Error),
 }
@@ -61,7 +61,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for ThrowIoException {
 
 fn throw(env: &mut Env<'_>, sentence: &str) {
     if !env.exception_check() {
-        // A throw that worked is reported as an error too: that an exception is pending.
+        // A successful throw is reported as an error too: an exception is pending.
         let _ = env.throw_new(jni_str!("java/io/IOException"), JNIString::new(sentence));
     }
 }

@@ -1,10 +1,10 @@
-//! The door through which Hadoop's reduce tasks reach [`node::shuffle`]'s merge.
+//! The interface through which Hadoop's reduce tasks use the merge of [`node::shuffle`].
 //!
 //! The other side is the Java class `io.merganser.hadoop.nativemerge.NativeMerge`: it opens a merge of
 //! fetched files, reads the merged IFile segment in pieces of some hundred kilobytes into an array on
-//! the Java heap, and closes it. A piece is made in memory of this side and then copied once, so that
-//! the garbage collector never waits for a disk. Whatever goes wrong, a panic included, reaches Java as
-//! an `IOException` with one sentence.
+//! the Java heap, and closes it. A piece is made in native memory and then copied once, so that the
+//! garbage collector never waits for a disk. Every error, also a panic, becomes an `IOException` with
+//! one sentence in Java.
 
 mod failure;
 
@@ -14,15 +14,15 @@ use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned, jni_mangle};
 use node::shuffle::{SegmentMerge, SegmentSpec, WritableOrder};
 
-/// Most bytes that one call hands over.
+/// The most bytes that one call copies.
 const PIECE_BYTES_MAX: usize = 1 << 20;
 
-/// Longs that describe a segment: where it starts in its file, its raw length, its length there.
+/// The longs that describe a segment: its offset in its file, its raw length, its length.
 const PLACE_LEN: usize = 3;
 
-/// What a `NativeMerge` in Java owns.
+/// The state that a `NativeMerge` in Java owns.
 struct Merge {
-    /// Empty once a read has failed: nothing is known of the merge's state then.
+    /// Empty after a failed read, because the state of the merge isn't known then.
     segments: Option<SegmentMerge>,
     piece: Vec<u8>,
 }
@@ -53,7 +53,7 @@ pub extern "system" fn native_version<'local>(
 }
 
 /// `long nativeOpen(String order, String[] files, long[] places, long memoryBytes)`: starts a merge;
-/// `nativeClose` must be given what it returns, once.
+/// its result must be passed to `nativeClose` once.
 #[jni_mangle("io.merganser.hadoop.nativemerge.NativeMerge")]
 pub extern "system" fn native_open<'local>(
     mut unowned: EnvUnowned<'local>,
@@ -95,7 +95,7 @@ fn segments<'local>(
             };
             let file = files.get_element(env, index)?;
             let path = file.try_to_string(env)?.into();
-            // There may be thousands, more than the references a call is promised.
+            // There may be thousands, more than the references that a call may hold.
             env.delete_local_ref(file);
             Ok(SegmentSpec { path, offset: number(0)?, raw: number(1)?, part: number(2)? })
         })
@@ -115,7 +115,7 @@ pub extern "system" fn native_read<'local>(
 ) -> jint {
     unowned
         .with_env(|env| {
-            // SAFETY: `NativeMerge` gives what `native_open` returned, holds its own lock so that no
+            // SAFETY: `NativeMerge` passes the result of `native_open`, holds its own lock so that no
             // second call runs, and never calls again after `native_close`.
             let merge = unsafe { &mut *(merge as *mut Merge) };
             let length = usize::try_from(length)
@@ -146,7 +146,7 @@ pub extern "system" fn native_close<'local>(
         .resolve::<ThrowIoException>();
 }
 
-/// Bytes as Java's signed ones.
+/// Bytes as Java's signed bytes.
 fn as_java_bytes(bytes: &[u8]) -> &[i8] {
     // SAFETY: the two types have one size and alignment, and every value of one is a value of the other.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }

@@ -1,8 +1,9 @@
 /**
  * Merganser's Hadoop plugin: map outputs that are merged when they are fetched.
  *
- * <p>What Hadoop calls by name lies in Hadoop's own packages, where it finds the members it needs:
- * the collector and the shuffle service in {@code org.apache.hadoop.mapred}, the reduce side in
- * {@code org.apache.hadoop.mapreduce.task.reduce}. Everything else lies in packages under this one.
+ * <p>The classes that Hadoop loads by name need package-private members of Hadoop, so they are in
+ * Hadoop's own packages: the collector and the shuffle service in {@code org.apache.hadoop.mapred},
+ * the reduce side in {@code org.apache.hadoop.mapreduce.task.reduce}. Everything else is in
+ * packages below this one.
  */
 package io.merganser.hadoop;

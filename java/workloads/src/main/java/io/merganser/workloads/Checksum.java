@@ -19,11 +19,11 @@ import org.apache.hadoop.io.WritableComparator;
 import org.apache.hadoop.util.Tool;
 
 /**
- * Prints, for each file of a job's output, what it holds: records, their bytes, a checksum that
+ * Prints for each file of a job's output: the number of its records, their bytes, a checksum that
  * does not depend on their order, one that does, and whether its keys are in order.
  *
- * <p>Two sequence files of the same records differ in their random sync marks, so comparing files
- * would not do.
+ * <p>Two sequence files of the same records differ in their random sync marks, so the files
+ * themselves can't be compared.
  */
 public final class Checksum extends Configured implements Tool {
   @Override
@@ -54,18 +54,19 @@ public final class Checksum extends Configured implements Tool {
       switch (kind) {
         case "lines" -> content.addLines(in);
         case "fixed" -> content.addFixed(in, conf.getInt(Generate.RECORD_BYTES, 4096));
-        default -> throw new IllegalArgumentException(kind + " is none of records, lines, fixed");
+        default ->
+            throw new IllegalArgumentException(kind + " is not one of records, lines, fixed");
       }
     }
     return content;
   }
 
-  /** What a file holds. */
+  /** The content of a file. */
   static final class Content {
     private long records;
     private long bytes;
 
-    /** Of the CRC-32C of each record. */
+    /** The sum of the CRC-32C of each record. */
     private long sum;
 
     private final CRC32C inOrder = new CRC32C();
@@ -103,12 +104,12 @@ public final class Checksum extends Configured implements Tool {
       }
     }
 
-    @SuppressWarnings("unchecked") // a job's output keys were sorted, so they can be
+    @SuppressWarnings("unchecked") // The output keys of a job were sorted, so they are comparable.
     private static Class<? extends WritableComparable<?>> keyClass(SequenceFile.Reader in) {
       return (Class<? extends WritableComparable<?>>) in.getKeyClass();
     }
 
-    /** Lines are in order by what is before their first tab. */
+    /** Lines are in the order of the text before their first tab. */
     void addLines(InputStream in) throws IOException {
       byte[] line = new byte[1 << 10];
       int length = 0;

@@ -8,7 +8,7 @@ import org.apache.hadoop.mapreduce.RecordWriter;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 
-/** Keys and values one after the other, with nothing between them. */
+/** Writes keys and values one after the other, with nothing between them. */
 public final class FixedOutputFormat extends FileOutputFormat<BytesWritable, BytesWritable> {
   @Override
   public RecordWriter<BytesWritable, BytesWritable> getRecordWriter(TaskAttemptContext context)

@@ -17,8 +17,8 @@ import org.apache.hadoop.mapreduce.lib.output.TextOutputFormat;
 import org.apache.hadoop.util.Tool;
 
 /**
- * Makes the inputs of the other jobs. A row's bytes follow from its number alone, so the same
- * command gives the same data on every cluster and with any number of map tasks.
+ * Makes the inputs of the other jobs. The bytes of a row depend only on its number, so the same
+ * command makes the same data on every cluster and with any number of map tasks.
  */
 public final class Generate extends Configured implements Tool {
   /** Bytes of a record, key and value together. */
@@ -32,17 +32,17 @@ public final class Generate extends Configured implements Tool {
 
   private static final String KIND = "merganser.workloads.kind";
 
-  /** What a row is. */
+  /** The kinds of rows. */
   enum Kind {
     /** A sequence file of random bytes: a key of 10, and a value. */
     RECORDS,
     /** The same records one after the other, with nothing between them. */
     FIXED,
-    /** A line of text: a title, a tab, and words, of which few are frequent and most are rare. */
+    /** A line of text: a title, a tab, and words. Few words are frequent and most are rare. */
     TEXT,
-    /** A line a user: id, tab, name and address. */
+    /** One line per user: id, tab, name and address. */
     USERS,
-    /** A line a visit: id of the user, tab, page, agent and query. */
+    /** One line per visit: id of the user, tab, page, agent and query. */
     VISITS
   }
 
@@ -94,7 +94,7 @@ public final class Generate extends Configured implements Tool {
       int bytes = context.getConfiguration().getInt(RECORD_BYTES, 4096);
       if (bytes < KEY_BYTES) {
         throw new IllegalArgumentException(
-            RECORD_BYTES + " is " + bytes + ", and a key alone has " + KEY_BYTES);
+            RECORD_BYTES + " is " + bytes + ", but a key alone has " + KEY_BYTES);
       }
       valueBytes = bytes - KEY_BYTES;
     }
@@ -151,12 +151,12 @@ public final class Generate extends Configured implements Tool {
         words(random, 60 + random.nextInt(60), text);
         text.append(' ').append(row);
       }
-      default -> throw new IllegalArgumentException(kind + " is no text");
+      default -> throw new IllegalArgumentException(kind + " is not a kind of text");
     }
     return text.toString();
   }
 
-  /** Their numbers are mixed, so that neighbours in the table are none in order. */
+  /** Mixes the numbers, so that neighbours in the table are not neighbours in order. */
   private static String user(long row) {
     return "u" + Long.toUnsignedString(row * 0x9E3779B97F4A7C15L, Character.MAX_RADIX);
   }

@@ -17,8 +17,8 @@ import org.apache.hadoop.mapreduce.lib.output.TextOutputFormat;
 import org.apache.hadoop.util.Tool;
 
 /**
- * For each word of the lines {@code TITLE tab WORDS}, the titles that have it, in order, and where
- * in them: {@code WORD tab TITLE:PLACE,PLACE TITLE:PLACE}.
+ * For each word of the lines {@code TITLE tab WORDS}, lists the titles that have it, in order, and
+ * its places there: {@code WORD tab TITLE:PLACE,PLACE TITLE:PLACE}.
  */
 public final class InvertedIndex extends Configured implements Tool {
   @Override
@@ -82,7 +82,7 @@ public final class InvertedIndex extends Configured implements Tool {
         if (listed.getLength() > 0) {
           listed.append(SPACE, 0, SPACE.length);
         }
-        // Hadoop changes the key along with the value.
+        // Hadoop changes the key together with the value.
         listed.append(key.second.getBytes(), 0, key.second.getLength());
         listed.append(COLON, 0, COLON.length);
         listed.append(places.getBytes(), 0, places.getLength());

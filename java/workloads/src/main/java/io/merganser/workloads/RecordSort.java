@@ -15,8 +15,9 @@ import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.apache.hadoop.util.Tool;
 
 /**
- * TeraSort with records of any one length: all outputs in a row are the sorted input. Keys are the
- * first 10 bytes, taken as uniform, so that partitions need no samples and are always the same.
+ * TeraSort for records of any fixed length: all outputs one after the other are the sorted input.
+ * Keys are the first 10 bytes. They count as uniformly distributed, so partitions need no samples
+ * and are always the same.
  */
 public final class RecordSort extends Configured implements Tool {
   @Override
@@ -55,7 +56,7 @@ public final class RecordSort extends Configured implements Tool {
     }
   }
 
-  /** Equal shares of all keys, by their first four bytes. */
+  /** Partitions of equal size, by the first four bytes of keys. */
   static final class Prefix extends Partitioner<BytesWritable, BytesWritable> {
     @Override
     public int getPartition(BytesWritable key, BytesWritable value, int partitions) {

@@ -15,8 +15,8 @@ import org.apache.hadoop.mapreduce.lib.output.TextOutputFormat;
 import org.apache.hadoop.util.Tool;
 
 /**
- * Joins visits with users on the user's id, in the reducers: both tables are shuffled, and a
- * secondary sort brings the user first, so that a reducer holds one line of one table.
+ * Joins visits with users on the id of the user, in the reducers. Both tables are shuffled. A
+ * secondary sort puts the user first, so that a reducer holds one line of one table.
  */
 public final class RepartitionJoin extends Configured implements Tool {
   private static final String USER = "0";
@@ -89,7 +89,7 @@ public final class RepartitionJoin extends Configured implements Tool {
         throws IOException, InterruptedException {
       boolean known = false;
       for (Text line : lines) {
-        // Hadoop changes the key along with the value.
+        // Hadoop changes the key together with the value.
         if (key.second.toString().equals(USER)) {
           user.set(line);
           known = true;

@@ -14,12 +14,12 @@ import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.RecordReader;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 
-/** The numbers from 0 on, in as many splits as the job asks for. */
+/** The numbers from 0 on, in a configured number of splits. */
 public final class Rows extends InputFormat<LongWritable, NullWritable> {
-  /** How many numbers there are. */
+  /** The setting with the number of rows. */
   static final String ROWS = "merganser.workloads.rows";
 
-  /** In how many splits. A name of our own: Hadoop sets its own to 1 for jobs in one process. */
+  /** The setting with the number of splits. Hadoop's own is set to 1 for jobs in one process. */
   static final String MAPS = "merganser.workloads.maps";
 
   @Override
@@ -28,7 +28,7 @@ public final class Rows extends InputFormat<LongWritable, NullWritable> {
     int splits = job.getConfiguration().getInt(MAPS, 1);
     List<InputSplit> all = new ArrayList<>();
     for (int i = 0; i < splits; i++) {
-      // Whole divisions and remainders apart: rows * i may be more than a long holds.
+      // Quotient and remainder are computed apart, because rows * i may overflow a long.
       all.add(new Range(bound(rows, splits, i), bound(rows, splits, i + 1)));
     }
     return all;
@@ -44,12 +44,12 @@ public final class Rows extends InputFormat<LongWritable, NullWritable> {
     return new Counter();
   }
 
-  /** The numbers from {@code first} up to but without {@code end}. */
+  /** The numbers from {@code first} to {@code end}, exclusive. */
   static final class Range extends InputSplit implements Writable {
     private long first;
     private long end;
 
-    /** For Hadoop, which fills it in. */
+    /** Used by Hadoop, which then reads the fields. */
     @SuppressWarnings("unused")
     Range() {}
 

@@ -25,7 +25,7 @@ public final class TextPair implements WritableComparable<TextPair> {
     job.setSortComparatorClass(Order.class);
     job.setGroupingComparatorClass(First.class);
     job.setPartitionerClass(ByFirst.class);
-    // Tells Merganser how Order orders serialized keys; stock Hadoop does not look at it.
+    // Tells Merganser the order of serialized keys in Order; stock Hadoop ignores it.
     job.getConfiguration().set("merganser.shuffle.order." + Order.class.getName(), "text,text");
   }
 
@@ -62,7 +62,7 @@ public final class TextPair implements WritableComparable<TextPair> {
     return Objects.hash(first, second);
   }
 
-  /** Bytes that a serialized text takes. */
+  /** The bytes of a serialized text. */
   private static int textBytes(byte[] bytes, int start) {
     try {
       int length = WritableComparator.readVInt(bytes, start);
@@ -82,7 +82,7 @@ public final class TextPair implements WritableComparable<TextPair> {
 
   /** Both texts. */
   public static final class Order extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public Order() {
       super(TextPair.class);
     }
@@ -99,9 +99,9 @@ public final class TextPair implements WritableComparable<TextPair> {
     }
   }
 
-  /** The first text alone: what one call of a reducer gets. */
+  /** Compares the first text alone, for the groups of a reducer. */
   public static final class First extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public First() {
       super(TextPair.class);
     }
@@ -112,7 +112,7 @@ public final class TextPair implements WritableComparable<TextPair> {
     }
   }
 
-  /** All of a first text to one reducer. */
+  /** Sends all pairs with the same first text to one reducer. */
   public static final class ByFirst extends Partitioner<TextPair, Text> {
     @Override
     public int getPartition(TextPair key, Text value, int partitions) {

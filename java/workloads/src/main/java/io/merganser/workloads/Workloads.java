@@ -20,9 +20,9 @@ public final class Workloads {
   private Workloads() {}
 
   /**
-   * Runs the job that the first word names with those that follow, and ends with its exit code.
+   * Runs the job that the first argument names, and ends with its exit code.
    *
-   * @param args a name, Hadoop's generic options, and the job's own words
+   * @param args the name, Hadoop's generic options, and the arguments of the job
    */
   public static void main(String[] args) throws Exception {
     Supplier<Tool> tool = args.length == 0 ? null : TOOLS.get(args[0]);

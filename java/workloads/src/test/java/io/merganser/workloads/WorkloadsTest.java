@@ -25,7 +25,7 @@ import org.apache.hadoop.util.ToolRunner;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Each job on small data in this process, against what a few lines of plain Java make of it. */
+/** Runs each job on small data in this process, and compares it with a few lines of plain Java. */
 class WorkloadsTest {
   @TempDir Path folder;
 
@@ -69,13 +69,13 @@ class WorkloadsTest {
       run(new Generate(), Map.of(Rows.MAPS, "1"), kind, 99, one);
       run(new Generate(), Map.of(Rows.MAPS, "3"), kind, 99, three);
       assertEquals(3, parts(three).size());
-      // Equal splits keep their order, so the files in a row are the same bytes.
+      // The order of splits is kept, so the files one after the other are the same bytes.
       assertArrayEquals(bytes(one), bytes(three), kind);
     }
   }
 
   @Test
-  void rowsAreSharedOutWholly() {
+  void theSplitsCoverAllRows() {
     Configuration conf = new Configuration();
     conf.setLong(Rows.ROWS, 10);
     conf.setInt(Rows.MAPS, 4);
@@ -206,7 +206,7 @@ class WorkloadsTest {
   }
 
   @Test
-  void aChecksumTellsOrderAndContentApart() throws IOException {
+  void aChecksumDistinguishesOrderAndContent() throws IOException {
     String sorted = of("a\t1\nb\t2\nc\n");
     assertTrue(sorted.contains("\"records\": 3, \"bytes\": 7"), sorted);
     assertTrue(sorted.endsWith("\"sorted\": true}"), sorted);

@@ -5,7 +5,7 @@ import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 
-/** The names under which an operator switches the plugin on, as its manual gives them. */
+/** The settings by which an operator switches the plugin on, as in docs/hadoop.md. */
 final class Active {
   static final String HANDLER = "org.apache.hadoop.mapred.ActiveShuffleHandler";
   static final String COLLECTOR = "org.apache.hadoop.mapred.DeferredMapOutputBuffer";
@@ -17,7 +17,7 @@ final class Active {
   static void use(JobConf conf) {
     conf.set(MRJobConfig.MAP_OUTPUT_COLLECTOR_CLASS_ATTR, COLLECTOR);
     conf.set(MRConfig.SHUFFLE_CONSUMER_PLUGIN, SHUFFLE);
-    // The spills of these tests are far smaller than those worth deferring elsewhere.
+    // The spills of these tests are much smaller than those that are worth deferring elsewhere.
     conf.setLong(Keys.MIN_SEGMENT_BYTES, 0);
   }
 }

@@ -26,8 +26,8 @@ import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fifo.FifoSchedule
  * A YARN cluster over the local file system: a ResourceManager and a job history server in this
  * JVM, and {@link Node}s that tests add, stop, kill and start again.
  *
- * <p>Hadoop's own mini cluster brings the ResourceManager; its NodeManagers are not used, because
- * they all share one configuration.
+ * <p>The ResourceManager is that of Hadoop's own mini cluster. The mini cluster's NodeManagers are
+ * not used, because they all share one configuration.
  */
 final class ClusterUnderTest implements AutoCloseable {
   private static final Map<String, Integer> FOLDERS = new ConcurrentHashMap<>();
@@ -37,7 +37,7 @@ final class ClusterUnderTest implements AutoCloseable {
   private final JobHistoryServer history;
   private final List<Node> nodes = new ArrayList<>();
 
-  /** Starts the daemons; everything that they and the jobs write is below {@code folder}. */
+  /** Starts the daemons. They and the jobs write everything below {@code folder}. */
   ClusterUnderTest(Path folder) throws IOException {
     this.folder = folder;
     YarnConfiguration conf = new YarnConfiguration();
@@ -46,11 +46,11 @@ final class ClusterUnderTest implements AutoCloseable {
     conf.setClass(YarnConfiguration.RM_SCHEDULER, FifoScheduler.class, Object.class);
     conf.setInt(YarnConfiguration.RM_SCHEDULER_MINIMUM_ALLOCATION_MB, 128);
     conf.setInt(YarnConfiguration.RM_NM_HEARTBEAT_INTERVAL_MS, 100);
-    // A NodeManager that was killed is given up after this long, unless it comes back.
+    // A NodeManager that was killed counts as lost after this time, unless it comes back.
     conf.setInt(YarnConfiguration.RM_NM_EXPIRY_INTERVAL_MS, 20_000);
     // Several nodes of one cluster have the same host name here.
     conf.setBoolean(MRJobConfig.MR_AM_JOB_NODE_BLACKLISTING_ENABLE, false);
-    // Its name is that of a folder, which no other cluster may have.
+    // The name of a folder, which no other cluster may use.
     yarn = new MiniYARNCluster(folder.getParent().getFileName() + "-yarn", 0, 1, 1);
     yarn.init(conf);
     yarn.start();
@@ -91,14 +91,14 @@ final class ClusterUnderTest implements AutoCloseable {
     conf.setInt(MRJobConfig.IO_SORT_MB, 1);
     conf.setBoolean(MRJobConfig.MAP_SPECULATIVE, false);
     conf.setBoolean(MRJobConfig.REDUCE_SPECULATIVE, false);
-    // Everything that only waits, waits shortly.
+    // All waits are short.
     conf.setInt(MRJobConfig.MR_AM_TO_RM_HEARTBEAT_INTERVAL_MS, 100);
     conf.setInt(Job.PROGRESS_MONITOR_POLL_INTERVAL_KEY, 100);
     conf.setInt(Job.COMPLETION_POLL_INTERVAL_KEY, 100);
     conf.setInt(MRJobConfig.SHUFFLE_FETCH_RETRY_INTERVAL_MS, 200);
-    // A reducer that can't connect sleeps this long before it tries again, else a minute.
+    // A reducer that can't connect tries again after this time; the default is a minute.
     conf.setInt(MRJobConfig.SHUFFLE_CONNECT_TIMEOUT, 8000);
-    // A reducer that could not fetch tries again when it has told so, and not much later.
+    // A reducer that could not fetch reports it and tries again soon.
     conf.setLong(MRJobConfig.TASK_PROGRESS_REPORT_INTERVAL, 1000);
     conf.setLong(MRJobConfig.MAX_SHUFFLE_FETCH_RETRY_DELAY, 2000);
   }
@@ -111,7 +111,7 @@ final class ClusterUnderTest implements AutoCloseable {
     return node;
   }
 
-  /** The settings of a job that runs on this cluster with nothing of ours switched on. */
+  /** The settings of a job on this cluster that uses nothing of the plugin. */
   JobConf stockJob() {
     return new JobConf(jobs);
   }
@@ -123,7 +123,7 @@ final class ClusterUnderTest implements AutoCloseable {
     return conf;
   }
 
-  /** What a NodeManager of this cluster reads besides its own settings. */
+  /** The settings that all NodeManagers of this cluster share. */
   Configuration daemons() {
     return yarn.getConfig();
   }
@@ -150,7 +150,7 @@ final class ClusterUnderTest implements AutoCloseable {
     delete(folder.resolve("staging"));
   }
 
-  /** An empty folder below the build's, one for each call in this JVM. */
+  /** Makes an empty folder below that of the build, another one for each call in this JVM. */
   static Path folder(String name) throws IOException {
     int number = FOLDERS.merge(name, 1, Integer::sum);
     Path folder = Path.of("target", "clusters", name + "-" + number).toAbsolutePath();
@@ -158,14 +158,14 @@ final class ClusterUnderTest implements AutoCloseable {
     return Files.createDirectories(folder);
   }
 
-  /** A port that nobody listened at a moment ago. */
+  /** A port that was free a moment ago. */
   static int freePort() throws IOException {
     try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       return socket.getLocalPort();
     }
   }
 
-  /** Removes {@code path} and all below it; what vanishes meanwhile is fine. */
+  /** Removes {@code path} and everything below it. Files may vanish meanwhile. */
   static void delete(Path path) throws IOException {
     if (!Files.exists(path)) {
       return;

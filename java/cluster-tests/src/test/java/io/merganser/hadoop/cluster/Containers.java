@@ -9,7 +9,7 @@ import java.util.Optional;
 import java.util.function.Predicate;
 import org.apache.hadoop.mapreduce.JobID;
 
-/** The JVMs that NodeManagers run in containers. */
+/** The JVMs in the containers of NodeManagers. */
 final class Containers {
   private Containers() {}
 
@@ -39,7 +39,7 @@ final class Containers {
       byte[] line = Files.readAllBytes(Path.of("/proc", "" + pid, "cmdline"));
       return List.of(new String(line, StandardCharsets.UTF_8).split("\0"));
     } catch (IOException e) {
-      // It ended since it was listed.
+      // It has ended since it was listed.
       return List.of();
     }
   }

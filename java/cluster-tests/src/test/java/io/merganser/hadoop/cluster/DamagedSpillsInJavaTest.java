@@ -2,7 +2,7 @@ package io.merganser.hadoop.cluster;
 
 import org.junit.jupiter.api.Tag;
 
-/** The same where the NodeManager merges. */
+/** {@link DamagedSpillsTest} with a NodeManager that merges in Java. */
 @Tag("slow")
 class DamagedSpillsInJavaTest extends DamagedSpillsTest {
   @Override

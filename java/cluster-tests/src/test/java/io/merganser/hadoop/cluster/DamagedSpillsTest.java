@@ -19,17 +19,17 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
- * A spill that is damaged after its map task: reducers notice, the map task runs again, and merges
- * by itself this time.
+ * A spill is damaged after its map task. The reducers notice it, and the map task runs again and
+ * merges by itself.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class DamagedSpillsTest {
   private static final int REDUCERS = 2;
 
-  /** So many maps that a reducer, which lacks one, does not think that the fault is its own. */
+  /** Enough maps that a reducer which lacks one output does not blame itself. */
   private static final Shape SHAPE = Shape.gated("sort with damage", 5, 550, REDUCERS);
 
-  /** Each reducer reports what it could not read; three reports and Hadoop runs a map again. */
+  /** Each reducer reports the outputs that it could not read; after three, a map runs again. */
   private static final int FAILED_FETCHES_MAX = 4 * REDUCERS;
 
   private ClusterUnderTest cluster;

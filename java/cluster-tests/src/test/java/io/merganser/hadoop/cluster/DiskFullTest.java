@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A local dir on a small file system, which only who may mount one can have. */
+/** A local dir on a small file system, if this user may mount one. */
 class DiskFullTest {
   private Path folder;
   private Path disk;
@@ -43,7 +43,7 @@ class DiskFullTest {
     }
   }
 
-  /** Twice 3 MB and a copy of it are no more than stock Hadoop needs; twice 15 MB are too much. */
+  /** Two outputs of 3 MB and their copies fit, as for stock Hadoop; two of 15 MB do not. */
   @Test
   void failsAsStockHadoopAndLeavesNothing() throws Exception {
     cluster.addNode(Node.Kind.best().on(disk));

@@ -14,8 +14,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * All shapes, those that take long too, on clusters of one kind of node each; stock jobs on our
- * nodes among them, which must not change.
+ * All shapes, also the slow ones, each on clusters of one kind of node. Among them are stock jobs
+ * on our nodes, whose results must not change.
  */
 @Tag("slow")
 @ParameterizedClass(name = "{0}")

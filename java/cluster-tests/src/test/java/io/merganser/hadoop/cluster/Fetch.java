@@ -24,8 +24,8 @@ import org.apache.hadoop.mapreduce.security.token.JobTokenSecretManager;
 import org.apache.hadoop.mapreduce.task.reduce.ShuffleHeader;
 
 /**
- * One map's output for one reducer, fetched by hand: as slowly as the test likes, and with small
- * buffers, so that the node can't be far ahead.
+ * Fetches the output of one map for one reducer, as slowly as the test likes. Its buffers are
+ * small, so that the node can't be far ahead.
  */
 final class Fetch implements AutoCloseable {
   private final Socket socket;
@@ -95,7 +95,7 @@ final class Fetch implements AutoCloseable {
   /** Bytes of the segment, trailer included. */
   long length() throws IOException {
     if (partLength < 0) {
-      // A ShuffleHeader, whose fields only Hadoop's own reducers may read.
+      // A ShuffleHeader, whose fields only Hadoop's own reducers can read.
       Text.readString(in);
       partLength = WritableUtils.readVLong(in);
       WritableUtils.readVLong(in);

@@ -15,8 +15,8 @@ import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.TaskCompletionEvent;
 
 /**
- * A job of {@link Shape#gated}, held where all map tasks but the last are done and no reducer has
- * begun, until the test opens its gate.
+ * A job of {@link Shape#gated}. It stops when all map tasks but the last are done and no reducer
+ * has begun, until the test opens its gate.
  */
 final class GatedJob {
   private final ClusterUnderTest cluster;
@@ -35,7 +35,7 @@ final class GatedJob {
     Files.delete(gate);
     conf.set(Jobs.Gated.GATE, gate.toString());
     prepared = runner.prepare(shape, conf);
-    // What stock Hadoop writes is made now, while the map tasks run.
+    // Stock Hadoop's output is made now, while the map tasks run.
     prepared.job().submit();
     runner.expected(shape);
     int maps = prepared.job().getConfiguration().getInt(Jobs.Gated.MAPS, 0);
@@ -85,7 +85,7 @@ final class GatedJob {
         .toList();
   }
 
-  /** Lets the last map task go on. */
+  /** Lets the last map task continue. */
   void open() {
     try {
       Files.createFile(gate);
@@ -94,7 +94,7 @@ final class GatedJob {
     }
   }
 
-  /** Opens the gate if it is closed yet, and waits for the job's end. */
+  /** Opens the gate if it is still closed, and waits for the end of the job. */
   Outcome finish() throws Exception {
     if (!Files.exists(gate)) {
       open();
@@ -102,7 +102,7 @@ final class GatedJob {
     return Outcome.of(job());
   }
 
-  /** The same, and the job has to write what stock Hadoop writes. */
+  /** As {@link #finish}, and the job must write the same as stock Hadoop. */
   Outcome finishRight() throws Exception {
     Outcome outcome = finish();
     assertTrue(outcome.succeeded(), outcome::why);
@@ -110,7 +110,7 @@ final class GatedJob {
     return outcome;
   }
 
-  /** The attempts of map tasks that ran beyond the first of each. */
+  /** The attempts of map tasks other than the first of each. */
   static List<TaskAttemptID> rerun(Outcome outcome) {
     return outcome.attempts().stream()
         .filter(TaskCompletionEvent::isMapTask)

@@ -11,7 +11,7 @@ import org.apache.hadoop.io.SequenceFile.CompressionType;
 import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.io.compress.DefaultCodec;
 
-/** Writes a job's input: one file a map task, the same bytes each time. */
+/** Writes the input of a job: one file per map task, with the same bytes each time. */
 @FunctionalInterface
 interface Input {
   void write(Path folder) throws IOException;
@@ -32,7 +32,7 @@ interface Input {
     return sequence(files, recordsPerFile, CompressionType.NONE, key, value, record);
   }
 
-  /** The same, with values (or blocks) compressed. */
+  /** Sequence files with compressed values (or blocks). */
   static <K extends Writable, V extends Writable> Input sequence(
       int files,
       int recordsPerFile,
@@ -92,7 +92,7 @@ interface Input {
     return bytes;
   }
 
-  /** A word of the most frequent few thousand, most of them rare. */
+  /** One of some thousand words; few of them are frequent and most are rare. */
   static String word(Random random) {
     int rank = (int) (3000 * Math.pow(random.nextDouble(), 3));
     return "w" + Integer.toString(rank * 7919 + 100_000, 36);

@@ -16,11 +16,11 @@ import org.apache.hadoop.mapreduce.Partitioner;
 import org.apache.hadoop.mapreduce.Reducer;
 import org.apache.hadoop.mapreduce.lib.input.FileSplit;
 
-/** The mappers, reducers and keys that the jobs of these tests are made of. */
+/** The mappers, reducers and keys of the jobs in these tests. */
 final class Jobs {
   private Jobs() {}
 
-  /** A text and a number; the number's order is turned round by {@link Order}. */
+  /** A text and a number; {@link Order} reverses the order of the number. */
   public static final class Pair implements WritableComparable<Pair> {
     final Text text = new Text();
     final IntWritable number = new IntWritable();
@@ -103,7 +103,7 @@ final class Jobs {
     }
   }
 
-  /** One line a group: its key's text, its numbers in the order they came, a hash of its values. */
+  /** One line per group: the text of its key, its numbers in order, and a hash of its values. */
   public static final class Groups extends Reducer<Pair, Text, Text, Text> {
     @Override
     protected void reduce(Pair key, Iterable<Text> values, Context context)
@@ -145,7 +145,7 @@ final class Jobs {
     }
   }
 
-  /** Hands on what it gets, except in the map task of the first file, which has no output. */
+  /** Passes records on, except in the map task of the first file, which has no output. */
   public static final class NoneOfFirstFile<K, V> extends Mapper<K, V, K, V> {
     @Override
     public void run(Context context) throws IOException, InterruptedException {
@@ -155,7 +155,7 @@ final class Jobs {
     }
   }
 
-  /** All values of a key in an order of their own, for keys that come more than once. */
+  /** Sorts the values of a key, for keys that occur more than once. */
   public static final class SortedValues<K> extends Reducer<K, Text, K, Text> {
     @Override
     protected void reduce(K key, Iterable<Text> values, Context context)
@@ -172,9 +172,8 @@ final class Jobs {
   }
 
   /**
-   * Hands on what it gets. The map task of the last file goes on only when the file named by {@link
-   * #GATE} exists, so that a test can do something to the outputs of the others before a reducer
-   * asks for them.
+   * Passes records on. The map task of the last file waits until the file named by {@link #GATE}
+   * exists, so that a test can change the outputs of the others before a reducer asks for them.
    */
   public static final class Gated<K, V> extends Mapper<K, V, K, V> {
     static final String GATE = "test.gate";
@@ -195,7 +194,7 @@ final class Jobs {
     }
   }
 
-  /** Hands on what it gets; the first attempt for the last file takes a minute more for it. */
+  /** Passes records on. The first attempt for the last file takes a minute longer. */
   public static final class SlowFirstAttempt<K, V> extends Mapper<K, V, K, V> {
     @Override
     public void run(Context context) throws IOException, InterruptedException {

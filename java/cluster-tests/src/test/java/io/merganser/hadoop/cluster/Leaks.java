@@ -8,15 +8,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
 
-/** What a node still holds when its jobs are over. */
+/** The files and descriptors that a node still holds when its jobs are over. */
 final class Leaks {
   private static final Pattern MAP_OUTPUT = Pattern.compile("/appcache/.*(spill|file\\.out)");
 
   private Leaks() {}
 
   /**
-   * Returns when no node has a file of a job left, and no process of a node an open descriptor of
-   * one; fails when that doesn't come about.
+   * Returns when no node has a file of a job, and no process of a node has a descriptor of one.
+   * Fails if that takes too long.
    */
   static void assertNone(ClusterUnderTest cluster) throws Exception {
     List<String> held = new ArrayList<>();
@@ -39,7 +39,7 @@ final class Leaks {
     }
   }
 
-  /** The processes of a node: its NodeManager's, and its merges' if it has that and it lives. */
+  /** The processes of a node: that of its NodeManager, and its merge process if it is alive. */
   private static List<Long> pids(Node node) {
     List<Long> pids = new ArrayList<>();
     pids.add(node.process().map(Process::pid).orElse(ProcessHandle.current().pid()));
@@ -58,7 +58,7 @@ final class Leaks {
           open.add("descriptor " + link + " of " + target);
         }
       } catch (IOException e) {
-        // Closed since it was listed.
+        // It has been closed since it was listed.
         continue;
       }
     }

@@ -11,9 +11,9 @@ import org.apache.hadoop.mapreduce.Counters;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
 
-/** What a map task's own counters tell about the way that its output went. */
+/** Checks, by the counters of a map task, how its output was written. */
 final class MapOutputs {
-  /** Bytes of records, and of what the sort keeps for each, that fit in a buffer of 1 MB. */
+  /** Bytes of records, with the metadata of each, that fit in a buffer of 1 MB. */
   private static final long SPILL_BYTES = (1 << 20) * 8 / 10;
 
   private static final int SORT_BYTES_A_RECORD = 16;
@@ -30,7 +30,7 @@ final class MapOutputs {
         + SORT_BYTES_A_RECORD * value(map, TaskCounter.MAP_OUTPUT_RECORDS);
   }
 
-  /** The task wrote its output once: its spills, and next to nothing else. */
+  /** Checks that the task wrote its output once: its spills, and hardly anything else. */
   static void assertWrittenOnce(Counters map, Configuration job) {
     assertEquals(
         value(map, TaskCounter.MAP_OUTPUT_RECORDS),
@@ -38,7 +38,7 @@ final class MapOutputs {
         "records that were spilled");
     long written = written(map);
     long once = value(map, TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES);
-    // Every spill has a trailer a partition, and the manifest and index know each of them.
+    // Each spill has a trailer per partition, and so have the manifest and the index.
     long spills = bytes(map) / (SPILL_BYTES / 2) + 2;
     long overhead = 200 * spills * job.getInt(MRJobConfig.NUM_REDUCES, 1) + 8192 + settings(job);
     assertTrue(
@@ -46,7 +46,7 @@ final class MapOutputs {
         () -> "wrote " + written + " bytes for an output of " + once + " in one copy");
   }
 
-  /** Bytes of the job's settings, of which every task writes a copy, with some of its own. */
+  /** Bytes of the job's settings. Every task writes a copy of them, with some of its own. */
   private static long settings(Configuration job) {
     ByteArrayOutputStream xml = new ByteArrayOutputStream();
     try {

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** {@code merganser serve --shuffle}, beside a NodeManager. */
+/** The process {@code merganser serve --shuffle} of a node. */
 final class MergeProcess implements AutoCloseable {
   private final Process process;
   private final Path socket;
@@ -19,8 +19,8 @@ final class MergeProcess implements AutoCloseable {
   }
 
   /**
-   * The command {@code merganser}: the system property {@code merganser.binary}, else the variable
-   * {@code MERGANSER}, else what the workspace built last.
+   * The command {@code merganser}: that of the system property {@code merganser.binary}, else of
+   * the variable {@code MERGANSER}, else the one that the workspace built last.
    */
   static Optional<Path> binary() {
     String named = System.getProperty("merganser.binary", "");
@@ -39,7 +39,7 @@ final class MergeProcess implements AutoCloseable {
   static MergeProcess start(Path log, Path localDir) throws Exception {
     Path binary =
         binary().orElseThrow(() -> new IOException("no merganser: name it by -Dmerganser.binary"));
-    // A socket's path has at most 107 bytes, which a build folder's may well exceed.
+    // A socket's path has at most 107 bytes; that of a build folder may be longer.
     Path socket = Files.createTempDirectory("merganser").resolve("shuffle.sock");
     Files.createDirectories(log.getParent());
     Process process =

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** The merge process goes away: the NodeManager merges by itself, and no reducer notices. */
+/** The merge process ends. The NodeManager merges by itself, and no reducer notices it. */
 class MergeProcessTest {
   private ClusterUnderTest cluster;
   private Runner runner;
@@ -57,7 +57,7 @@ class MergeProcessTest {
       byte[] start = fetch.read(100_000);
       assertFalse(
           Leaks.openBelow(node.merges().orElseThrow().pid(), node.localDir()).isEmpty(),
-          "the process should be in the middle of it");
+          "the process should be in the middle of the segment");
       node.merges().orElseThrow().kill();
       byte[] rest = fetch.read(whole.length - start.length);
       byte[] both = new byte[whole.length];

@@ -16,9 +16,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Nodes of different kinds in one cluster, as while it is upgraded. */
+/** Nodes of different kinds in one cluster, as during an upgrade. */
 class MixedNodesTest {
-  /** Room for four tasks, so that a job's six maps and its master need both nodes. */
+  /** Room for four tasks, so that the six maps of a job and its master need both nodes. */
   private static final Map<String, String> SMALL = Map.of(YarnConfiguration.NM_PMEM_MB, "1024");
 
   private ClusterUnderTest cluster;
@@ -56,7 +56,7 @@ class MixedNodesTest {
     assertSomeDefer();
   }
 
-  /** It reads the manifests of all older tasks. */
+  /** A newer node reads the manifests of all older tasks. */
   @Test
   @Tag("slow")
   void aNodeWithANewerPlugin() throws Exception {

@@ -20,18 +20,18 @@ import org.apache.hadoop.yarn.server.nodemanager.NodeManager;
 import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
 
 /**
- * A NodeManager of a {@link ClusterUnderTest}: in the test's JVM, or in one of its own that can be
- * killed. Its ports stay the same when it starts again, and it recovers what it knew.
+ * A NodeManager of a {@link ClusterUnderTest}, in the JVM of the test or in one of its own that can
+ * be killed. When it starts again, it has the same ports and recovers its state.
  */
 final class Node implements AutoCloseable {
   /**
-   * What runs on a node.
+   * The programs of a node.
    *
    * @param shuffleHandler class name of the auxiliary service {@code mapreduce_shuffle}
-   * @param mergeProcess whether a merge process runs beside it
-   * @param ownJvm whether the NodeManager is a process of its own
+   * @param mergeProcess whether the node has a merge process
+   * @param ownJvm whether the NodeManager has a process of its own
    * @param settings further settings of the NodeManager
-   * @param disk folder for the local dir; none: beside the NodeManager's other folders
+   * @param disk folder for the local dir; if empty, it is next to the NodeManager's other folders
    */
   record Kind(
       String shuffleHandler,
@@ -43,21 +43,21 @@ final class Node implements AutoCloseable {
       this(shuffleHandler, mergeProcess, false, Map.of(), Optional.empty());
     }
 
-    /** Hadoop as it comes. */
+    /** Stock Hadoop. */
     static final Kind STOCK = new Kind(ShuffleHandler.class.getName(), false);
 
-    /** Our shuffle service, which merges by itself. */
+    /** Our shuffle service, which merges in Java. */
     static final Kind JAVA = new Kind(Active.HANDLER, false);
 
     /** Our shuffle service and a merge process. */
     static final Kind PROCESS = new Kind(Active.HANDLER, true);
 
-    /** The kinds that are ours and can run here: the process only if it was built. */
+    /** The kinds with our service that can run here: with a process only if it was built. */
     static List<Kind> ours() {
       return MergeProcess.binary().isPresent() ? List.of(PROCESS, JAVA) : List.of(JAVA);
     }
 
-    /** Ours as it is meant to run, with a merge process if one was built. */
+    /** Our service as operators run it, with a merge process if one was built. */
     static Kind best() {
       return ours().get(0);
     }
@@ -120,7 +120,7 @@ final class Node implements AutoCloseable {
     conf.setInt(YarnConfiguration.NM_VCORES, 16);
     conf.setBoolean(YarnConfiguration.NM_PMEM_CHECK_ENABLED, false);
     conf.setBoolean(YarnConfiguration.NM_VMEM_CHECK_ENABLED, false);
-    // What nobody reads here costs every container some processor time.
+    // Files that no test reads would cost every container some processor time.
     conf.setBoolean(YarnConfiguration.NM_CONTAINER_MONITOR_ENABLED, false);
     conf.setBoolean(YarnConfiguration.NM_LOG_CONTAINER_DEBUG_INFO, false);
     conf.setInt(YarnConfiguration.DEBUG_NM_DELETE_DELAY_SEC, 0);
@@ -134,7 +134,7 @@ final class Node implements AutoCloseable {
     kind.settings().forEach(conf::set);
   }
 
-  /** Starts the NodeManager, and its merge process before it; returns when it takes work. */
+  /** Starts the merge process and the NodeManager; returns when the node takes work. */
   void start() throws Exception {
     if (kind.mergeProcess()) {
       merges = MergeProcess.start(folder.resolve("merges.log"), localDir());
@@ -157,7 +157,7 @@ final class Node implements AutoCloseable {
 
   private Process launch() throws IOException {
     Path confDir = Files.createDirectories(folder.resolve("conf"));
-    // The shuffle service's settings are MapReduce's, whose files override YARN's.
+    // The settings of the shuffle service belong to MapReduce, whose files override YARN's.
     for (String file : List.of("yarn-site.xml", "mapred-site.xml")) {
       try (OutputStream out = Files.newOutputStream(confDir.resolve(file))) {
         conf.writeXml(out);
@@ -177,7 +177,7 @@ final class Node implements AutoCloseable {
     return builder.start();
   }
 
-  /** Stops the NodeManager as an operator would; containers that run go on. */
+  /** Stops the NodeManager as an operator would. Its containers continue. */
   void stopNodeManager() {
     if (inside != null) {
       inside.stop();
@@ -200,7 +200,7 @@ final class Node implements AutoCloseable {
     outside = null;
   }
 
-  /** What the ResourceManager thinks of the node, which it may know by any name of this host. */
+  /** The state of the node in the ResourceManager, which may know it by any name of this host. */
   NodeState state() {
     return cluster.resourceManager().getRMContext().getRMNodes().values().stream()
         .filter(node -> node.getNodeID().getPort() == port)
@@ -233,12 +233,12 @@ final class Node implements AutoCloseable {
     return Optional.ofNullable(merges);
   }
 
-  /** The process of a NodeManager that has its own. */
+  /** The process of the NodeManager, if it has its own. */
   Optional<Process> process() {
     return Optional.ofNullable(outside);
   }
 
-  /** Files of jobs, of their maps and reducers, that lie in the local dir. */
+  /** The files of jobs, of their maps and reducers, in the local dir. */
   List<Path> jobFiles() throws IOException {
     List<Path> found = new ArrayList<>();
     Path users = localDir().resolve("usercache");
@@ -250,13 +250,13 @@ final class Node implements AutoCloseable {
           .filter(Files::isRegularFile)
           .forEach(found::add);
     } catch (UncheckedIOException e) {
-      // A folder went away while it was listed: ask again.
+      // A folder was removed while it was listed: try again.
       return jobFiles();
     }
     return found;
   }
 
-  /** Ends all processes; what the containers said stays for whoever looks into a failure. */
+  /** Ends all processes. The logs of containers stay, for the analysis of a failure. */
   @Override
   public void close() throws IOException {
     if (outside != null) {
@@ -266,7 +266,7 @@ final class Node implements AutoCloseable {
     if (merges != null) {
       merges.close();
     }
-    // A NodeManager waits ten seconds for those log files that it would delete much later.
+    // A NodeManager waits ten seconds for log files that it would delete much later.
     Thread closer = new Thread(this::stopAndDelete, "closer of " + localDir());
     closer.setDaemon(true);
     closer.start();

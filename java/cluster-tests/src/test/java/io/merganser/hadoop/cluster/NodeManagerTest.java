@@ -17,15 +17,15 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * A NodeManager that keeps deferred outputs goes away and comes back with recovery on: it knows its
- * jobs again, and finds their manifests where they were.
+ * A NodeManager with deferred outputs ends and starts again with recovery. It knows its jobs again
+ * and finds their manifests.
  */
 class NodeManagerTest {
   private static final int MAPS = 5;
   private static final int RECORDS = 550;
   private static final int REDUCERS = 2;
 
-  /** Each reducer reports what it could not read; three reports and Hadoop runs a map again. */
+  /** Each reducer reports the outputs that it could not read; after three, a map runs again. */
   private static final int FAILED_FETCHES_MAX = 4 * REDUCERS;
 
   private ClusterUnderTest cluster;
@@ -76,14 +76,14 @@ class NodeManagerTest {
   }
 
   /**
-   * Rolled back under a job: Hadoop's own service finds manifests where map outputs should be. It
+   * A rollback while a job runs: Hadoop's own service finds manifests in place of map outputs. It
    * sends nothing of them, and their maps run again and merge.
    */
   @Test
   @Tag("slow")
   void stoppedAndStartedWithHadoopsOwnService() throws Exception {
     Node node = cluster.addNode(Node.Kind.best());
-    // Of five maps one spills often, so that a reducer does not think that the fault is its own.
+    // Only one of five maps spills often, so that a reducer does not blame itself.
     Input input =
         Input.sequence(
             MAPS,
@@ -140,7 +140,7 @@ class NodeManagerTest {
     node.killNodeManager();
     node.startNodeManager();
 
-    // Reducers come back by themselves for as long as they do to a stock node that restarts.
+    // Reducers try again for the same time as with a stock node that restarts.
     Outcome outcome = job.finishRight();
     assertEquals(List.of(), GatedJob.rerun(outcome));
   }

@@ -4,9 +4,7 @@ import io.merganser.hadoop.capability.Capability;
 import java.nio.ByteBuffer;
 import org.apache.hadoop.mapred.ActiveShuffleHandler;
 
-/**
- * Our shuffle service of another release: it says that it reads manifests up to another version.
- */
+/** Our shuffle service of another release, which announces another newest version of manifests. */
 public final class OtherVersionHandler extends ActiveShuffleHandler {
   static final String VERSION = "test.shuffle.version";
 

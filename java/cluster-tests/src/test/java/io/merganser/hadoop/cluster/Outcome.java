@@ -11,14 +11,14 @@ import org.apache.hadoop.mapreduce.TaskReport;
 import org.apache.hadoop.mapreduce.TaskType;
 
 /**
- * How a job ended, as its history tells.
+ * The end of a job, from its history.
  *
- * @param succeeded whether it did
- * @param why the reason when it did not, and what attempts that failed said
+ * @param succeeded whether the job succeeded
+ * @param why the reason if it did not, and the messages of failed attempts
  * @param counters of the whole job
- * @param maps counters of each map task's attempt that counted
- * @param reduces the same of reduce tasks
- * @param attempts how each attempt of each task ended, in order of time
+ * @param maps counters of the attempt of each map task that succeeded
+ * @param reduces the same for reduce tasks
+ * @param attempts the end of each attempt of each task, in order of time
  */
 record Outcome(
     boolean succeeded,
@@ -28,7 +28,7 @@ record Outcome(
     List<Counters> reduces,
     List<TaskCompletionEvent> attempts) {
 
-  /** Runs a job to its end, and says how it went. */
+  /** Runs a job to its end and returns its outcome. */
   static Outcome of(Job job) throws Exception {
     if (job.getJobID() == null) {
       job.submit();
@@ -50,7 +50,7 @@ record Outcome(
             tasks(job, TaskType.MAP),
             tasks(job, TaskType.REDUCE),
             attempts);
-    // The master has said farewell, and would wait five seconds for clients that come late.
+    // The master has finished, but would wait five seconds for late clients.
     Containers.master(job.getJobID()).ifPresent(ProcessHandle::destroyForcibly);
     return outcome;
   }
@@ -82,12 +82,12 @@ record Outcome(
     return counters.findCounter(group, name).getValue();
   }
 
-  /** Fetches that reducers gave up and asked for again. */
+  /** The fetches that failed and were tried again. */
   long failedFetches() {
     return counter(TaskCounter.FAILED_SHUFFLE);
   }
 
-  /** All counters of one group as text; empty without any. */
+  /** All counters of one group as text; empty for an unknown group. */
   static String group(Counters counters, String group) {
     StringBuilder text = new StringBuilder();
     for (Counter counter : counters.getGroup(group)) {

@@ -19,13 +19,13 @@ import org.apache.hadoop.io.SequenceFile;
 import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.util.ReflectionUtils;
 
-/** What a job wrote, for comparison with what another wrote. */
+/** The output of a job, for comparison with that of another job. */
 final class Output {
   private Output() {}
 
   /**
-   * A digest of each part: of its bytes, or of its records in order where it is a sequence file,
-   * since each of those begins with random bytes of its own.
+   * A digest of each part: of its bytes or, in a sequence file, of its records in order, since
+   * every sequence file begins with random bytes.
    */
   static Map<String, String> digests(Path folder) throws IOException {
     Map<String, String> digests = new TreeMap<>();

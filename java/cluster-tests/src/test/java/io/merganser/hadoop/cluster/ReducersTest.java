@@ -14,7 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Reducers that go away or do not read. */
+/** Reducers that are killed or do not read. */
 class ReducersTest {
   private ClusterUnderTest cluster;
   private Runner runner;
@@ -63,7 +63,7 @@ class ReducersTest {
         "the reducer that was killed failed");
   }
 
-  /** More streams than a node merges at once, and nobody reads on. */
+  /** As many streams as a node merges at once, of reducers that stop reading. */
   @Test
   void thatDoNotReadDoNotHoldUpOthers() throws Exception {
     Shape shape = Shape.gated("sort with large segments", 3, 6_000, 2);

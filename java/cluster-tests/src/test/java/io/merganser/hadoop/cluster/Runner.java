@@ -16,8 +16,8 @@ import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.apache.hadoop.mapreduce.server.jobtracker.JTConfig;
 
 /**
- * Runs {@link Shape}s, and knows what stock Hadoop writes for each: its map tasks, merges and
- * reduce tasks run in this JVM by Hadoop's local runner, on the same input.
+ * Runs {@link Shape}s, and makes the output of stock Hadoop for each: Hadoop's local runner runs
+ * its map tasks, merges and reduce tasks in this JVM, on the same input.
  */
 final class Runner implements AutoCloseable {
   private final Path folder;
@@ -32,7 +32,7 @@ final class Runner implements AutoCloseable {
   /** A job that was prepared, and the folder that it will write. */
   record Prepared(Job job, Path output) {}
 
-  /** A job of that shape under those settings; its input is written once for all. */
+  /** A job of that shape with those settings. The input of a shape is written only once. */
   Prepared prepare(Shape shape, JobConf conf) throws IOException {
     Path output = folder.resolve("out-" + jobs.incrementAndGet());
     Job job = Job.getInstance(conf, shape.name());
@@ -53,7 +53,7 @@ final class Runner implements AutoCloseable {
     }
   }
 
-  /** The digests of what stock Hadoop writes. */
+  /** The digests of stock Hadoop's output. */
   Map<String, String> expected(Shape shape) throws Exception {
     Path input = input(shape);
     synchronized (locks.get(shape.name())) {
@@ -82,7 +82,7 @@ final class Runner implements AutoCloseable {
     conf.set("hadoop.tmp.dir", folder.resolve("tmp").toString());
     conf.set(JTConfig.JT_STAGING_AREA_ROOT, folder.resolve("staging").toString());
     conf.setInt(MRJobConfig.IO_SORT_MB, 4);
-    // Otherwise who waits for a job looks every five seconds whether it has ended.
+    // By default the end of a job is checked only every five seconds.
     conf.setInt(Job.PROGRESS_MONITOR_POLL_INTERVAL_KEY, 20);
     conf.setInt(Job.COMPLETION_POLL_INTERVAL_KEY, 20);
     return conf;

@@ -27,12 +27,12 @@ import org.apache.hadoop.mapreduce.lib.input.SequenceFileInputFormat;
 import org.apache.hadoop.mapreduce.lib.output.SequenceFileOutputFormat;
 
 /**
- * A kind of job: its input, its settings, and which way its map outputs must go.
+ * A kind of job: its input, its settings, and whether its map outputs must be deferred.
  *
- * <p>The way of its map outputs of several spills is named by the job counter that tells it.
+ * <p>The job counter that must count the map outputs of several spills names their treatment.
  *
- * <p>Each writes the same output whatever the order in which map outputs are fetched, as Hadoop
- * leaves open how equal keys of different maps follow each other.
+ * <p>The output of each job is independent of the order in which map outputs are fetched, because
+ * Hadoop doesn't define the order of equal keys of different maps.
  */
 record Shape(String name, String way, Input input, Setup setup) {
   /** Completes a job that has its input, output and cluster already. */
@@ -82,7 +82,7 @@ record Shape(String name, String way, Input input, Setup setup) {
                 job.getConfiguration()
                     .setBoolean(MRJobConfig.MR_ENCRYPTED_INTERMEDIATE_DATA, true)),
         new Shape(
-            "comparator that nobody registered",
+            "comparator without a registration",
             StockReason.UNKNOWN_ORDER.counter(),
             texts(2, 30_000),
             job -> {
@@ -186,7 +186,7 @@ record Shape(String name, String way, Input input, Setup setup) {
             }));
   }
 
-  /** Those that take long. */
+  /** The slow shapes. */
   static List<Shape> large() {
     return List.of(
         sort4KiB(
@@ -230,7 +230,7 @@ record Shape(String name, String way, Input input, Setup setup) {
         });
   }
 
-  /** Lets reducers fetch to disk, and Hadoop's own merge of three files at once begin early. */
+  /** Makes reducers fetch to disk, and Hadoop's own merge of three files begin early. */
   static void onDisk(Job job) {
     job.getConfiguration().setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, 1 << 20);
     job.getConfiguration().setInt(MRJobConfig.IO_SORT_FACTOR, 3);
@@ -255,7 +255,7 @@ record Shape(String name, String way, Input input, Setup setup) {
     return gated(name, sorted(maps, recordsPerMap, 4_072), maps, reducers);
   }
 
-  /** The same of sequence files of other bytes, one a map task. */
+  /** A gated sort of other sequence files, one per map task. */
   static Shape gated(String name, Input input, int maps, int reducers) {
     return new Shape(
         name,

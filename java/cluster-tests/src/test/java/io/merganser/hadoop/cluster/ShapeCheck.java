@@ -8,11 +8,11 @@ import io.merganser.hadoop.reduce.ReduceCounter;
 import org.apache.hadoop.mapreduce.Counters;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 
-/** Runs a shape, and checks all that must hold of it. */
+/** Runs a shape and checks its output and counters. */
 final class ShapeCheck {
   private ShapeCheck() {}
 
-  /** Runs the shape with ours switched on, on nodes that all are ours. */
+  /** Runs the shape with the plugin switched on, where all nodes have our service. */
   static void active(ClusterUnderTest cluster, Runner runner, Shape shape) throws Exception {
     Runner.Prepared prepared = runner.prepare(shape, cluster.activeJob());
     Outcome outcome = Outcome.of(prepared.job());
@@ -38,7 +38,7 @@ final class ShapeCheck {
     }
   }
 
-  /** Runs the shape as a job that knows nothing of ours. */
+  /** Runs the shape as a job that uses nothing of the plugin. */
   static void stock(ClusterUnderTest cluster, Runner runner, Shape shape) throws Exception {
     Runner.Prepared prepared = runner.prepare(shape, cluster.stockJob());
     Outcome outcome = Outcome.of(prepared.job());

@@ -10,8 +10,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * One job of each shape on a cluster of two nodes that are ours, one of which has no merge process:
- * stock Hadoop's output, by the way it must go.
+ * One job of each shape on a cluster of two nodes with our service, one without a merge process.
+ * The output must be stock Hadoop's, and the map outputs must be treated as the shape says.
  */
 class ShapesTest {
   private static ClusterUnderTest cluster;

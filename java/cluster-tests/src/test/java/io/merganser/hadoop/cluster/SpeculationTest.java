@@ -12,7 +12,7 @@ import org.apache.hadoop.mapreduce.TaskCompletionEvent;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** A map task that is slow: its second attempt overtakes the first, and merges by itself. */
+/** A slow map task: its second attempt overtakes the first and merges by itself. */
 class SpeculationTest {
   @Test
   @Tag("slow")

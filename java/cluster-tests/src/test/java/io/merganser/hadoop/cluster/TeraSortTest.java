@@ -42,14 +42,14 @@ class TeraSortTest {
       job.setOutputKeyClass(Text.class);
       job.setOutputValueClass(Text.class);
       job.setNumReduceTasks(3);
-      // As TeraSort itself sets it up, whose class is not public.
+      // As TeraSort sets it up; its class is not public.
       job.getConfiguration()
           .set(
               MRJobConfig.PARTITIONER_CLASS_ATTR,
               "org.apache.hadoop.examples.terasort.TeraSort$TotalOrderPartitioner");
       var partitions = Runner.hadoop(folder.resolve(PARTITIONS));
       TeraInputFormat.writePartitionFile(job, partitions);
-      // With the local file system as default, a relative name is looked up where the job says.
+      // With the local file system as default, a relative name is found in the folder of the job.
       job.setWorkingDirectory(Runner.hadoop(folder));
       job.addCacheFile(new URI(partitions + "#" + PARTITIONS));
       Outcome outcome = Outcome.of(job);
@@ -64,7 +64,7 @@ class TeraSortTest {
     }
   }
 
-  /** What TeraValidate says of rows: their checksum, and what is wrong with their order. */
+  /** The report of TeraValidate: the checksum of the rows, and errors in their order. */
   private static List<String> checksum(Runner runner, Path folder, Path rows) throws Exception {
     Path report = folder.resolve("report-" + rows.getFileName());
     var local = Runner.localRunner(folder.resolve("local-runner"));

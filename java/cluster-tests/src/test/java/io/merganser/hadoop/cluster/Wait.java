@@ -4,11 +4,11 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Waiting for what happens in another thread or process. */
+/** Waits for events in another thread or process. */
 final class Wait {
   private Wait() {}
 
-  /** Returns when {@code condition} holds; asks ten times a second. */
+  /** Returns when {@code condition} holds, which is checked ten times per second. */
   static void until(String what, int seconds, Callable<Boolean> condition) throws Exception {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
     while (!condition.call()) {

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/** The jobs of the benchmarks that Hadoop's examples lack, with composite keys of texts. */
+/** The benchmark jobs that Hadoop's examples lack, with composite keys of texts. */
 class WorkloadsTest {
   private static Path folder;
   private static ClusterUnderTest cluster;
@@ -80,7 +80,7 @@ class WorkloadsTest {
     conf.setInt(MRJobConfig.NUM_REDUCES, 2);
     assertEquals(0, ToolRunner.run(conf, job.get(), args(inputs, active)));
     Outcome outcome = Outcome.of(job(conf, name));
-    // Which of two visits of one user comes first is left to the order of fetches.
+    // The order of two visits of one user depends on the order of fetches.
     assertEquals(sorted(stock), sorted(active));
     assertEquals(0, outcome.failedFetches());
     int deferred = 0;

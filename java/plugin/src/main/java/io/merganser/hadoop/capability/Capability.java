@@ -6,10 +6,10 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * What a shuffle service that reads manifests adds to the metadata which YARN hands to every
- * container: behind Hadoop's own bytes (the port, a 4-byte integer, of which stock readers take no
- * more), {@code "MGSHUFFL"} and the newest version of {@link Manifest} that it reads, u16
- * big-endian. A node whose service adds nothing merges nothing, and map tasks there do so
+ * The bytes by which a shuffle service announces that it reads manifests. YARN passes the metadata
+ * of the service to every container. After Hadoop's own bytes (the port, a 4-byte integer; stock
+ * readers read nothing more) come {@code "MGSHUFFL"} and the newest version of {@link Manifest}
+ * that the service reads, u16 big-endian. If they are missing, the map tasks of the node merge by
  * themselves.
  */
 public final class Capability {
@@ -18,7 +18,7 @@ public final class Capability {
 
   private Capability() {}
 
-  /** The stock metadata, from its position to its limit, with the capability behind it. */
+  /** The stock metadata, from its position to its limit, followed by the capability. */
   public static byte[] appendTo(ByteBuffer stockMetaData) {
     ByteBuffer all = ByteBuffer.allocate(stockMetaData.remaining() + LENGTH);
     all.put(stockMetaData.duplicate()).put(MAGIC).putShort((short) Manifest.VERSION);
@@ -26,7 +26,7 @@ public final class Capability {
   }
 
   /**
-   * The newest version of manifests that the service behind this metadata reads; none if it is a
+   * The newest version of manifests that the service with this metadata reads; empty if it is a
    * stock service, or if there is no metadata.
    */
   public static Optional<Integer> versionIn(ByteBuffer metaData) {

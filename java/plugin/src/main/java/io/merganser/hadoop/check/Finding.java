@@ -3,11 +3,11 @@ package io.merganser.hadoop.check;
 import java.util.Locale;
 
 /**
- * One thing that was looked at.
+ * The result of one check.
  *
  * @param level how bad it is
- * @param what a word for what was looked at
- * @param sentence what was found and, where something is wrong, what to do
+ * @param what a word for the thing that was checked
+ * @param sentence the result and, if something is wrong, what to do
  */
 public record Finding(Level level, String what, String sentence) {
   /** How bad a finding is. */
@@ -16,7 +16,7 @@ public record Finding(Level level, String what, String sentence) {
     OK,
     /** Not wrong, but worth knowing. */
     NOTE,
-    /** Works, and doesn't do what one would expect. */
+    /** Works, but not as one would expect. */
     WARNING,
     /** Doesn't work. */
     ERROR;

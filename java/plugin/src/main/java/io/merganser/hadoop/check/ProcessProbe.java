@@ -12,10 +12,10 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 
-/** Asks the merge process how it is: one connection, a few seconds of patience. */
+/** Asks the merge process for its state: one connection, and at most a few seconds. */
 final class ProcessProbe implements Closeable {
   /**
-   * What the process says of itself.
+   * The state that the process reports.
    *
    * @param protocol the protocol's version
    * @param merges merges that run now
@@ -61,9 +61,9 @@ final class ProcessProbe implements Closeable {
   }
 
   /**
-   * Asks for a spill that can't exist in a directory.
+   * Asks for a merge of a spill in a directory that can't have one of its name.
    *
-   * @return empty if the process looked there and found nothing, otherwise why it didn't look
+   * @return empty if the process looked there and found nothing, otherwise the reason why not
    */
   String whyNotReadable(Path directory) throws IOException {
     byte[] order = "null".getBytes(StandardCharsets.UTF_8);
@@ -72,7 +72,7 @@ final class ProcessProbe implements Closeable {
     ByteBuffer body = ByteBuffer.allocate(50 + order.length + path.length);
     body.putLong(0).putLong(PROBE_MEMORY).putShort((short) order.length).put(order);
     body.putInt(1).putShort((short) path.length).put(path);
-    // The lengths of a segment with one record of two empty parts.
+    // The lengths of a segment with one record, whose key and value are empty.
     body.putLong(0).putLong(4).putLong(8);
     send(KIND_MERGE, body.flip());
     ByteBuffer answer = frame(TYPE_ERROR);
@@ -94,7 +94,7 @@ final class ProcessProbe implements Closeable {
     int type = head.get();
     int length = head.getInt();
     if (type != expected || length < 2 || length > FRAME_BYTES_MAX) {
-      throw new IOException("what answers there does not speak the merge process's protocol");
+      throw new IOException("the program there doesn't speak the protocol of the merge process");
     }
     return receive(length);
   }

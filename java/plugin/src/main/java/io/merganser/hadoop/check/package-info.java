@@ -1,2 +1,2 @@
-/** Tells an operator what is wrong with a node. */
+/** The command that reports to an operator what is wrong with a node. */
 package io.merganser.hadoop.check;

@@ -1,14 +1,14 @@
 package io.merganser.hadoop.config;
 
-/** The names of all settings, and what they are when nobody set them. */
+/** The names and defaults of all settings. */
 public final class Keys {
-  /** Whether map tasks defer their merge where they can. Read by map tasks. */
+  /** Whether map tasks defer their merge if they can. Read by map tasks. */
   public static final String DEFER = "merganser.shuffle.defer";
 
   /** The default of {@link #DEFER}. */
   public static final boolean DEFAULT_DEFER = true;
 
-  /** Least average bytes of a record, key and value, for which a map task defers its merge. */
+  /** The least average bytes of a record, key and value, for which a map task defers its merge. */
   public static final String MIN_RECORD_BYTES = "merganser.shuffle.defer.min-record-bytes";
 
   /** The default of {@link #MIN_RECORD_BYTES}. */
@@ -33,12 +33,12 @@ public final class Keys {
   public static final int DEFAULT_MAX_SPILLS = 64;
 
   /**
-   * Followed by the name of a comparator class: the fields of its keys, which {@code
-   * io.merganser.hadoop.order.KeyOrder} explains.
+   * Followed by the name of a comparator class. The value lists the fields of its keys, as {@code
+   * io.merganser.hadoop.order.KeyOrder} describes them.
    */
   public static final String ORDER_PREFIX = "merganser.shuffle.order.";
 
-  /** Path of the merge process's Unix socket; empty for merges in Java. Read by NodeManagers. */
+  /** The Unix socket of the merge process; empty for merges in Java. Read by NodeManagers. */
   public static final String SOCKET = "merganser.shuffle.socket";
 
   /** Milliseconds for which the merge process may send nothing before Java takes over. */
@@ -53,15 +53,15 @@ public final class Keys {
   /** The default of {@link #SERVICE_MEMORY}. */
   public static final long DEFAULT_SERVICE_MEMORY = 256 << 20;
 
-  /** Merges that a NodeManager runs at once; fetches beyond them are asked to come again. */
+  /** The merges that a NodeManager runs at once; further fetches are asked to come again. */
   public static final String SERVICE_MERGES = "merganser.shuffle.service.merges";
 
-  /** The default of {@link #SERVICE_MERGES}: none given, two a processor. */
+  /** The default of {@link #SERVICE_MERGES}: two per processor. */
   public static final int DEFAULT_SERVICE_MERGES = 0;
 
   /**
-   * Seconds that a fetch waits to be let in before it is turned away, and after which it may come
-   * again.
+   * Seconds after which a fetch that waits for admission is turned away, and the least seconds
+   * after which it comes again.
    */
   public static final String RETRY_SECONDS = "merganser.shuffle.service.retry-seconds";
 
@@ -69,8 +69,8 @@ public final class Keys {
   public static final int DEFAULT_RETRY_SECONDS = 1;
 
   /**
-   * Seconds after which a reducer that does not read loses its place among the merges to one that
-   * waits; it gets the rest when it reads again.
+   * Seconds after which a reducer that does not read loses its merge to a fetch that waits. It gets
+   * the rest when it reads again.
    */
   public static final String STALLED_SECONDS = "merganser.shuffle.service.stalled-seconds";
 
@@ -83,7 +83,7 @@ public final class Keys {
   /** The default of {@link #MANIFEST_CACHE}. */
   public static final long DEFAULT_MANIFEST_CACHE = 32 << 20;
 
-  /** Whether the reduce side merges with the native library where it loads. */
+  /** Whether the reduce side merges with the native library if it loads. */
   public static final String REDUCE_NATIVE = "merganser.reduce.native";
 
   /** The default of {@link #REDUCE_NATIVE}. */
@@ -91,7 +91,7 @@ public final class Keys {
 
   /**
    * Bytes of memory that the merge of fetched files may take in a reduce task. The native merge
-   * takes them outside the heap, and 32 KiB a file unless its keys are longer.
+   * takes them outside the heap, and 32 KiB per file unless its keys are longer.
    */
   public static final String REDUCE_MEMORY = "merganser.reduce.merge.memory-bytes";
 

@@ -3,6 +3,7 @@ package io.merganser.hadoop.defer;
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.KeyOrder;
 import java.nio.ByteBuffer;
 import java.util.Optional;
@@ -12,8 +13,8 @@ import org.apache.hadoop.mapreduce.CryptoUtils;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 
 /**
- * Decides for one map task whether its merge is deferred. What doesn't depend on the output is
- * decided before the first record, the rest when all records are there.
+ * Decides whether one map task defers its merge. The rules that don't depend on the output are
+ * checked before the first record, the others after the last one.
  */
 public final class DeferRules {
   /** The group of the job counters that count decisions. */
@@ -22,7 +23,7 @@ public final class DeferRules {
   /** Counts map tasks whose merge was deferred. */
   public static final String DEFERRED = "MAPS_DEFERRED";
 
-  /** Counts bytes of map outputs that would have been written once more. */
+  /** Counts bytes of map outputs that stock Hadoop would have written again. */
   public static final String BYTES_NOT_REWRITTEN = "MAP_OUTPUT_BYTES_NOT_REWRITTEN";
 
   /** Set by Hadoop in the configuration of a task that runs inside the application master. */
@@ -35,7 +36,7 @@ public final class DeferRules {
   /**
    * The rules for an attempt.
    *
-   * @param serviceMetaData what the node's shuffle service says of itself, null if nothing
+   * @param serviceMetaData the metadata of the node's shuffle service, null if it has none
    */
   public DeferRules(JobConf job, TaskAttemptID attempt, ByteBuffer serviceMetaData) {
     this.job = job;
@@ -79,7 +80,7 @@ public final class DeferRules {
   private Optional<Refusal> decideOrder() {
     Optional<KeyOrder> found;
     try {
-      found = KeyOrder.of(job);
+      found = JobKeyOrder.of(job);
     } catch (IllegalArgumentException e) {
       return refuse(StockReason.WRONG_ORDER, e.getMessage());
     }
@@ -97,7 +98,7 @@ public final class DeferRules {
     return Optional.empty();
   }
 
-  /** Why the merge can't be deferred whatever the output; empty if it may be. */
+  /** The reason not to defer the merge, as far as known before any record; empty if it may be. */
   public Optional<Refusal> beforeRecords() {
     return early;
   }
@@ -115,11 +116,11 @@ public final class DeferRules {
   }
 
   /**
-   * Why the merge of this output isn't deferred; empty if it is.
+   * The reason not to defer the merge of this output; empty if the merge is to be deferred.
    *
-   * @param spills how many spills there are in all
-   * @param records records in them
-   * @param bytes bytes of their keys and values
+   * @param spills the number of all spills
+   * @param records the number of records in them
+   * @param bytes the bytes of all keys and values
    */
   public Optional<Refusal> afterRecords(int spills, long records, long bytes) {
     if (early.isPresent()) {
@@ -135,19 +136,32 @@ public final class DeferRules {
           StockReason.MANY_SPILLS,
           spills + " spills are more than " + Keys.MAX_SPILLS + ", " + spillsMax);
     }
+    int reducers = Math.max(1, job.getNumReduceTasks());
+    if (!Manifest.fits(order, spills, reducers)) {
+      return refuse(
+          StockReason.LARGE_MANIFEST,
+          spills
+              + " spills for "
+              + reducers
+              + " reducers don't fit into a manifest, which has at most "
+              + Manifest.SPILLS_MAX
+              + " spills and "
+              + Manifest.BYTES_MAX
+              + " bytes");
+    }
     long recordBytes = records == 0 ? 0 : bytes / records;
     long recordMin = job.getLong(Keys.MIN_RECORD_BYTES, Keys.DEFAULT_MIN_RECORD_BYTES);
     if (recordBytes < recordMin) {
       return refuse(
           StockReason.SMALL_RECORDS,
-          below(recordBytes, "bytes a record", recordMin, Keys.MIN_RECORD_BYTES));
+          below(recordBytes, "bytes per record", recordMin, Keys.MIN_RECORD_BYTES));
     }
-    long segmentBytes = bytes / ((long) spills * Math.max(1, job.getNumReduceTasks()));
+    long segmentBytes = bytes / ((long) spills * reducers);
     long segmentMin = job.getLong(Keys.MIN_SEGMENT_BYTES, Keys.DEFAULT_MIN_SEGMENT_BYTES);
     if (segmentBytes < segmentMin) {
       return refuse(
           StockReason.SMALL_SEGMENTS,
-          below(segmentBytes, "bytes a segment", segmentMin, Keys.MIN_SEGMENT_BYTES));
+          below(segmentBytes, "bytes per segment", segmentMin, Keys.MIN_SEGMENT_BYTES));
     }
     return Optional.empty();
   }

@@ -1,9 +1,9 @@
 package io.merganser.hadoop.defer;
 
 /**
- * A reason with what was found.
+ * A reason not to defer a merge, with its details.
  *
  * @param reason the reason, which is counted
- * @param detail what was found, for the log
+ * @param detail the facts, for the log
  */
 public record Refusal(StockReason reason, String detail) {}

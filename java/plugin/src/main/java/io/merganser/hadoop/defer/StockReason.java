@@ -1,14 +1,14 @@
 package io.merganser.hadoop.defer;
 
-/** Why a map task merged its output as Hadoop does. */
+/** The reasons for which a map task merges its output as stock Hadoop does. */
 public enum StockReason {
-  /** The job or the node doesn't want deferred merges. */
+  /** The job or the node has switched deferred merges off. */
   SWITCHED_OFF,
-  /** The node's shuffle service said nothing of merging, so it can't. */
+  /** The node's shuffle service doesn't say that it can merge. */
   NO_SERVICE,
   /** The node's shuffle service reads only older manifests. */
   OLD_SERVICE,
-  /** Another attempt of the task went before: whatever made it fail must not be repeated. */
+  /** An earlier attempt of the task failed, perhaps because its merge was deferred. */
   RETRY,
   /** The task runs inside the application master. */
   UBER,
@@ -18,11 +18,11 @@ public enum StockReason {
   COMPRESSED,
   /** A combiner runs in the merge, so its length isn't known before merging. */
   COMBINER,
-  /** Nobody said how the job's keys compare. */
+  /** It isn't known how the job's keys compare. */
   UNKNOWN_ORDER,
-  /** What is registered for the job's keys is no description, or not what its comparator does. */
+  /** The order that is registered for the job's keys is malformed, or isn't the comparator's. */
   WRONG_ORDER,
-  /** Nothing, or one spill, which Hadoop only renames. */
+  /** No spill, or one, which Hadoop only renames. */
   FEW_SPILLS,
   /** More spills than a merge at fetch time may open. */
   MANY_SPILLS,
@@ -30,9 +30,11 @@ public enum StockReason {
   SMALL_RECORDS,
   /** Segments so small that reading them at fetch time costs more than it saves. */
   SMALL_SEGMENTS,
-  /** The spills lie on several disks, because one was full. */
+  /** So many spills and reducers that the shuffle service wouldn't read the manifest. */
+  LARGE_MANIFEST,
+  /** The spills are on several disks, because one was full. */
   SEVERAL_DISKS,
-  /** Hadoop put the spills elsewhere than the shuffle service would look. */
+  /** The spills aren't where the shuffle service would look for them. */
   LAYOUT;
 
   /** The name of the job counter, in the group {@link DeferRules#COUNTERS}. */

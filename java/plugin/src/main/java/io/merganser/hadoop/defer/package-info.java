@@ -1,2 +1,2 @@
-/** When a map task defers its merge, and when it merges as Hadoop does. */
+/** The rules by which a map task defers its merge or merges as stock Hadoop does. */
 package io.merganser.hadoop.defer;

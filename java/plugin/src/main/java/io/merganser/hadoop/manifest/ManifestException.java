@@ -2,7 +2,10 @@ package io.merganser.hadoop.manifest;
 
 import java.io.IOException;
 
-/** A manifest that can't be used: damaged, of a newer version, or not in step with its spills. */
+/**
+ * A manifest that can't be used: it is damaged, too large or of a newer version, or its spills
+ * aren't as it says.
+ */
 public final class ManifestException extends IOException {
   private static final long serialVersionUID = 1;
 

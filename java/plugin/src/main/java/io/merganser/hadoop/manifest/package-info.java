@@ -1,2 +1,2 @@
-/** What a map task leaves in place of a merged output. */
+/** The file that a map task leaves in place of a merged output. */
 package io.merganser.hadoop.manifest;

@@ -11,7 +11,7 @@ import java.util.Properties;
 
 /**
  * The native library inside the jar: {@code native/linux-ARCH/libmerganser_hadoop.so}. It is copied
- * to the temporary directory of the Java machine (a task's own, in YARN), loaded and removed again.
+ * to the temporary directory of the JVM (in YARN, each task has its own), loaded and removed.
  */
 public final class NativeLibrary {
   private static final String FILE_NAME = "libmerganser_hadoop.so";
@@ -20,9 +20,9 @@ public final class NativeLibrary {
   private NativeLibrary() {}
 
   /**
-   * Loads the library, once in the life of a Java machine.
+   * Loads the library. A JVM loads it only once.
    *
-   * @return why it can't be used, as a sentence's end; empty if it can
+   * @return the reason why it can't be used, as the end of a sentence; empty if it can be used
    */
   public static Optional<String> whyNot() {
     return Attempt.OUTCOME;
@@ -65,7 +65,7 @@ public final class NativeLibrary {
     }
   }
 
-  /** Where in the jar the library for a system and a processor lies, as Java names the two. */
+  /** The path in the jar of the library for a system and a processor, by their names in Java. */
   static Optional<String> resource(String system, String processor) {
     if (!system.equals("Linux")) {
       return Optional.empty();
@@ -86,7 +86,7 @@ public final class NativeLibrary {
   static String versionOfJar() throws IOException {
     try (InputStream resource = NativeLibrary.class.getResourceAsStream(VERSION_RESOURCE)) {
       if (resource == null) {
-        throw new IOException("the jar does not say its version");
+        throw new IOException("the jar doesn't say its version");
       }
       Properties properties = new Properties();
       properties.load(resource);

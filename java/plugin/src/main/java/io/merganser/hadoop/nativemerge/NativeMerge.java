@@ -9,17 +9,18 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The merge of IFile segments by the native library: the same bytes as {@link
- * io.merganser.hadoop.segment.SegmentMerge} makes. It holds files open and memory outside the heap
- * until it is closed; what nobody closed goes with the garbage.
+ * The merge of IFile segments by the native library. It makes the same bytes as {@link
+ * io.merganser.hadoop.segment.SegmentMerge}. It holds open files and memory outside the heap until
+ * it is closed; a merge that is never closed is freed by the garbage collector.
  *
- * <p>{@link NativeLibrary#whyNot} must have been asked before.
+ * <p>{@link NativeLibrary#whyNot} must have been called before.
  */
 public final class NativeMerge implements Closeable {
   private static final Cleaner CLEANER = Cleaner.create();
 
   /**
-   * What the cleaner may hold on to: the merge outside the heap, and not the object that owns it.
+   * The part that the cleaner may refer to: the merge outside the heap, not the object that owns
+   * it.
    */
   private static final class Handle implements Runnable {
     private final long merge;
@@ -39,10 +40,10 @@ public final class NativeMerge implements Closeable {
   private boolean closed;
 
   /**
-   * Opens the segments' files and starts to merge them.
+   * Opens the files of the segments and starts the merge.
    *
-   * @param order how keys compare; keys that are equal keep the order of {@code segments}
-   * @param memoryBytes what the merge may take outside the heap
+   * @param order the order of keys; equal keys keep the order of {@code segments}
+   * @param memoryBytes the memory that the merge may take outside the heap
    * @throws IOException if a file can't be read, is damaged, or the memory is too little
    */
   public NativeMerge(KeyOrder order, List<Segment> segments, long memoryBytes) throws IOException {
@@ -60,11 +61,11 @@ public final class NativeMerge implements Closeable {
   }
 
   /**
-   * Reads the next bytes of the merged segment, end marker and checksum included.
+   * Reads the next bytes of the merged segment, which include the end marker and the checksum.
    *
-   * @return how many bytes, or -1 at the end
-   * @throws IOException if a segment turns out to be damaged or can't be read, naming it; every
-   *     call after it fails too
+   * @return the number of bytes, or -1 at the end
+   * @throws IOException if a segment is damaged or can't be read; the message names it, and every
+   *     later call fails too
    */
   public synchronized int read(byte[] into, int offset, int length) throws IOException {
     Objects.checkFromIndexSize(offset, length, into.length);

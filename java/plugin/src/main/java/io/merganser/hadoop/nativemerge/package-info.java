@@ -1,2 +1,2 @@
-/** The merge of segments by the native library that the jar brings along. */
+/** The merge of segments by the native library, which is in the jar. */
 package io.merganser.hadoop.nativemerge;

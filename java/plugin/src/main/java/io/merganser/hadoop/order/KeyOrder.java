@@ -1,30 +1,11 @@
 package io.merganser.hadoop.order;
 
-import io.merganser.hadoop.config.Keys;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
-import org.apache.hadoop.io.BooleanWritable;
-import org.apache.hadoop.io.BytesWritable;
-import org.apache.hadoop.io.DoubleWritable;
-import org.apache.hadoop.io.FloatWritable;
-import org.apache.hadoop.io.IntWritable;
-import org.apache.hadoop.io.LongWritable;
-import org.apache.hadoop.io.MD5Hash;
-import org.apache.hadoop.io.NullWritable;
-import org.apache.hadoop.io.RawComparator;
-import org.apache.hadoop.io.Text;
-import org.apache.hadoop.io.VIntWritable;
-import org.apache.hadoop.io.VLongWritable;
-import org.apache.hadoop.io.WritableComparator;
-import org.apache.hadoop.io.serializer.SerializationFactory;
-import org.apache.hadoop.io.serializer.WritableSerialization;
-import org.apache.hadoop.mapred.JobConf;
 
 /**
- * How serialized keys compare, as a description that the merge process understands too.
+ * The order of serialized keys, given by a description that the merge process understands too.
  *
  * <p>A description lists the fields of a serialized key in order, separated by commas, each {@code
  * TYPE} or {@code TYPE:desc}:
@@ -34,18 +15,18 @@ import org.apache.hadoop.mapred.JobConf;
  *   <li>{@code bytes}: a length of 4 bytes, then that many bytes (BytesWritable)
  *   <li>{@code int}, {@code long}: 4 and 8 bytes, signed
  *   <li>{@code vint}, {@code vlong}: Hadoop's variable-length form of 1 to 9 bytes, signed
- *   <li>{@code float}, {@code double}: IEEE 754; −0 before 0, and NaN, whatever its bits, last
+ *   <li>{@code float}, {@code double}: IEEE 754; −0 before 0, and every NaN last
  *   <li>{@code boolean}: one byte
  *   <li>{@code fixed:N}: N bytes
- *   <li>{@code raw}: all that is left of the key; only as the last field
+ *   <li>{@code raw}: the rest of the key; only as the last field
  *   <li>{@code null}: no bytes
  * </ul>
  *
- * <p>Integers and floating-point numbers are big-endian, and bytes compare unsigned, a prefix
- * before what it begins. Bytes after the last field don't count. Keys that are equal in all fields
+ * <p>Integers and floating-point numbers are big-endian. Bytes compare unsigned, and a prefix comes
+ * before longer bytes. Bytes after the last field don't count. Keys that are equal in all fields
  * are equal. A {@code text}, {@code bytes} or {@code boolean} that is the only field is compared as
- * Hadoop's own comparator does it, which skips its length, whatever it says, and takes all that is
- * left of the key.
+ * Hadoop's own comparator does it: the value of its length is ignored, and the rest of the key is
+ * compared.
  */
 public final class KeyOrder {
   private enum Type {
@@ -75,38 +56,6 @@ public final class KeyOrder {
     }
   }
 
-  /** The comparators that Hadoop registers for its own key classes. */
-  private static final Map<Class<?>, String> OF_COMPARATOR =
-      Map.ofEntries(
-          Map.entry(Text.Comparator.class, "text"),
-          Map.entry(BytesWritable.Comparator.class, "bytes"),
-          Map.entry(IntWritable.Comparator.class, "int"),
-          Map.entry(LongWritable.Comparator.class, "long"),
-          Map.entry(LongWritable.DecreasingComparator.class, "long:desc"),
-          Map.entry(FloatWritable.Comparator.class, "float"),
-          Map.entry(DoubleWritable.Comparator.class, "double"),
-          Map.entry(BooleanWritable.Comparator.class, "boolean"),
-          Map.entry(NullWritable.Comparator.class, "null"),
-          Map.entry(MD5Hash.Comparator.class, "fixed:16"));
-
-  /**
-   * The key classes that those comparators are meant for, and two that have none of their own: what
-   * a comparator does to keys of another class, its description doesn't say.
-   */
-  private static final Map<Class<?>, String> OF_KEY =
-      Map.ofEntries(
-          Map.entry(Text.class, "text"),
-          Map.entry(BytesWritable.class, "bytes"),
-          Map.entry(IntWritable.class, "int"),
-          Map.entry(LongWritable.class, "long"),
-          Map.entry(FloatWritable.class, "float"),
-          Map.entry(DoubleWritable.class, "double"),
-          Map.entry(BooleanWritable.class, "boolean"),
-          Map.entry(NullWritable.class, "null"),
-          Map.entry(MD5Hash.class, "fixed:16"),
-          Map.entry(VIntWritable.class, "vint"),
-          Map.entry(VLongWritable.class, "vlong"));
-
   private final Field[] fields;
   private final String description;
 
@@ -116,9 +65,9 @@ public final class KeyOrder {
   }
 
   /**
-   * The order that a description says.
+   * The order of a description.
    *
-   * @throws IllegalArgumentException if it isn't one; the message says which field and what is
+   * @throws IllegalArgumentException if it is malformed; the message names the field and what is
    *     allowed
    */
   public static KeyOrder parse(String description) {
@@ -128,7 +77,7 @@ public final class KeyOrder {
         throw new IllegalArgumentException(
             "key order \""
                 + description
-                + "\": nothing can follow raw, which takes all that is left");
+                + "\": nothing can follow raw, which takes the rest of the key");
       }
       fields.add(parseField(field, description));
     }
@@ -157,60 +106,11 @@ public final class KeyOrder {
             + description
             + "\": \""
             + field
-            + "\" is no field; a field is text, bytes, int, long, vint, vlong, float, double,"
+            + "\" is not a field; a field is text, bytes, int, long, vint, vlong, float, double,"
             + " boolean, null, fixed:N or raw, and :desc may follow");
   }
 
-  /**
-   * The order of a job's keys: what is registered under {@link Keys#ORDER_PREFIX} for its
-   * comparator's class or, where the keys compare themselves, for the class of its keys; otherwise
-   * that of the comparator that Hadoop has for one of its own key classes; otherwise none.
-   *
-   * @throws IllegalArgumentException if what is registered is no description
-   */
-  public static Optional<KeyOrder> of(JobConf job) {
-    RawComparator<?> comparator = job.getOutputKeyComparator();
-    Class<?> comparatorClass = comparator.getClass();
-    Class<?> keyClass = job.getMapOutputKeyClass();
-    Optional<KeyOrder> registered = registered(job, comparator);
-    if (registered.isPresent()) {
-      return registered;
-    }
-    boolean comparesItself = comparatorClass == WritableComparator.class;
-    String ofKey = OF_KEY.get(keyClass);
-    String ofComparator = comparesItself ? ofKey : OF_COMPARATOR.get(comparatorClass);
-    boolean meantForEachOther =
-        ofKey != null
-            && ofComparator != null
-            && (ofComparator.equals(ofKey) || ofComparator.equals(ofKey + ":desc"));
-    boolean asWritable =
-        new SerializationFactory(job).getSerialization(keyClass) instanceof WritableSerialization;
-    return meantForEachOther && asWritable ? Optional.of(parse(ofComparator)) : Optional.empty();
-  }
-
-  /** Whether {@link #of} comes from a registration, which only its author vouches for. */
-  public static boolean isRegistered(JobConf job) {
-    return registered(job, job.getOutputKeyComparator()).isPresent();
-  }
-
-  private static Optional<KeyOrder> registered(JobConf job, RawComparator<?> comparator) {
-    Class<?> named =
-        comparator.getClass() == WritableComparator.class
-            ? job.getMapOutputKeyClass()
-            : comparator.getClass();
-    String key = Keys.ORDER_PREFIX + named.getName();
-    String description = job.getTrimmed(key, "");
-    if (description.isEmpty()) {
-      return Optional.empty();
-    }
-    try {
-      return Optional.of(parse(description));
-    } catch (IllegalArgumentException e) {
-      throw new IllegalArgumentException(key + ": " + e.getMessage(), e);
-    }
-  }
-
-  /** The description in its one spelling: {@link #parse} gives this order back. */
+  /** The description in its only spelling; {@link #parse} makes this order of it. */
   public String description() {
     return description;
   }
@@ -218,7 +118,7 @@ public final class KeyOrder {
   /**
    * Compares two serialized keys: negative, zero or positive.
    *
-   * @throws MalformedKeyException if a key ends before its fields do, or a number in it can't be
+   * @throws MalformedKeyException if a key ends before its fields do or has an impossible number
    */
   public int compare(byte[] a, int aStart, int aLength, byte[] b, int bStart, int bLength) {
     int ai = aStart;
@@ -300,8 +200,8 @@ public final class KeyOrder {
   }
 
   /**
-   * Eight bytes of the first field that keep the order: if two prefixes differ as unsigned numbers,
-   * the keys differ in the same way; if they are equal, nothing is known.
+   * Eight bytes of the first field that keep the order. If two prefixes differ as unsigned numbers,
+   * the keys are in the same order. If they are equal, the keys may be in any order.
    *
    * @throws MalformedKeyException if the key ends before its first field does
    */
@@ -324,8 +224,8 @@ public final class KeyOrder {
             yield ((long) (bits ^ ((bits >> 31) | Integer.MIN_VALUE))) << 32;
           }
           case DOUBLE -> {
-            // Negative numbers grow backwards, so all their bits are flipped; floatToIntBits and
-            // doubleToLongBits have one NaN, which lies above infinity.
+            // The bits of negative numbers are in reverse order, so all of them are flipped.
+            // floatToIntBits and doubleToLongBits have one NaN, which is above infinity.
             long bits = Double.doubleToLongBits(Double.longBitsToDouble(readLong(key, start, end)));
             yield bits ^ ((bits >> 63) | Long.MIN_VALUE);
           }
@@ -353,7 +253,7 @@ public final class KeyOrder {
     return Arrays.compareUnsigned(a, ai, ai + an, b, bi, bi + bn);
   }
 
-  /** Up to eight bytes as a big-endian number, zeros where there are fewer. */
+  /** The first eight bytes as a big-endian number; missing ones count as zeros. */
   private static long leadingBytes(byte[] key, int start, int length) {
     long value = 0;
     int count = Math.min(length, 8);
@@ -370,12 +270,12 @@ public final class KeyOrder {
     }
   }
 
-  /** Whether the key has no other field, so that one of bytes is compared as Hadoop's own. */
+  /** Whether there is only one field, so that it is compared as Hadoop's own comparator does it. */
   private boolean alone() {
     return fields.length == 1;
   }
 
-  /** The bytes behind a text's length; of the only field all, as Hadoop skips what it says. */
+  /** The bytes after the length of a text; all of them in an only field, as Hadoop does. */
   private int textLength(byte[] key, int at, int end) {
     long said = readVLong(key, at, end);
     int behind = at + vintSize(key, at, end);
@@ -384,7 +284,7 @@ public final class KeyOrder {
     return (int) length;
   }
 
-  /** The same behind a length of four bytes. */
+  /** The bytes after a length of four bytes, likewise. */
   private int bytesLength(byte[] key, int at, int end) {
     int said = readInt(key, at, end);
     int length = alone() ? end - at - 4 : said;
@@ -395,7 +295,7 @@ public final class KeyOrder {
   private int fixedLength(Field field, byte[] key, int at, int end) {
     int length = field.type == Type.FIXED ? field.size : 1;
     need(key, at, end, length);
-    // Hadoop compares whatever there is of a boolean.
+    // Hadoop compares the rest of the key, even if a boolean is longer than a byte.
     return field.type == Type.BOOLEAN && alone() ? end - at : length;
   }
 

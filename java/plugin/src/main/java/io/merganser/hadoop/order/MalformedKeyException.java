@@ -1,6 +1,8 @@
 package io.merganser.hadoop.order;
 
-/** A serialized key that ends before its fields do: what was read is no key of this order. */
+/**
+ * A serialized key ends before its fields do, or has an impossible number: it isn't of this order.
+ */
 public final class MalformedKeyException extends RuntimeException {
   private static final long serialVersionUID = 1;
 

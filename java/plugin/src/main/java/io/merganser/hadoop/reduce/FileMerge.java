@@ -10,10 +10,10 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.util.List;
 
-/** The merge of fetched files, which it removes when it is closed. */
+/** The merge of fetched files. It removes the files when it is closed. */
 public final class FileMerge implements MergedRecords.Source {
-  /** Least buffer for a file: below it, a disk spends its time on seeking. */
-  private static final int BYTES_A_FILE = 16 << 10;
+  /** The least buffer for a file. With smaller ones a disk spends its time on seeking. */
+  private static final int BYTES_PER_FILE = 16 << 10;
 
   private final MergedRecords.Source merge;
   private final List<Segment> files;
@@ -25,15 +25,15 @@ public final class FileMerge implements MergedRecords.Source {
     this.keep = keep;
   }
 
-  /** Most files that a merge with so much memory should read at once. */
+  /** The most files that a merge with {@code memoryBytes} of memory should read at once. */
   public static int mostFiles(long memoryBytes) {
-    return mostFiles(memoryBytes, BYTES_A_FILE);
+    return mostFiles(memoryBytes, BYTES_PER_FILE);
   }
 
-  /** The same for a merge that needs {@code bytesAFile} for each file. */
-  public static int mostFiles(long memoryBytes, int bytesAFile) {
-    long files = Math.min(Integer.MAX_VALUE, memoryBytes / bytesAFile);
-    // Half of what the process may still open: the reducer may want to open files too.
+  /** The most files for a merge that needs {@code bytesPerFile} for each file. */
+  public static int mostFiles(long memoryBytes, int bytesPerFile) {
+    long files = Math.min(Integer.MAX_VALUE, memoryBytes / bytesPerFile);
+    // Half of the files that the process may still open: the reducer may open files too.
     return ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean unix
         ? (int) Math.min(files, freeDescriptors(unix) / 2)
         : (int) files;
@@ -44,9 +44,9 @@ public final class FileMerge implements MergedRecords.Source {
   }
 
   /**
-   * Merges by the native library, which must have been loaded.
+   * Merges with the native library, which must have been loaded.
    *
-   * @param files whole files, each one segment; ties go to the earlier one
+   * @param files whole files, one segment each; of equal keys, those of earlier files come first
    * @param keep whether the files stay when this is closed
    */
   public static FileMerge natively(
@@ -68,7 +68,7 @@ public final class FileMerge implements MergedRecords.Source {
         keep);
   }
 
-  /** The same in Java. */
+  /** Merges in Java. */
   public static FileMerge inJava(KeyOrder order, List<Segment> files, int memoryBytes, boolean keep)
       throws IOException {
     SegmentMerge merge = new SegmentMerge(order, files, memoryBytes);

@@ -14,9 +14,9 @@ import org.apache.hadoop.util.Progress;
 /**
  * The records of a merged IFile segment, made while they are read.
  *
- * <p>The segment comes in batches into one array, and keys and values are handed out where they lie
- * in it: they hold until the next call of {@link #next}, as everywhere in Hadoop. Only a record
- * that two batches share is moved. The array grows to the longest record.
+ * <p>The segment is read in batches into one array. Keys and values are returned as parts of that
+ * array, so they are valid until the next call of {@link #next}, as everywhere in Hadoop. Only a
+ * record that two batches share is moved. The array grows to the size of the longest record.
  *
  * <pre>
  *   batch   [ read already | record | record | rec...     free ]
@@ -24,19 +24,19 @@ import org.apache.hadoop.util.Progress;
  * </pre>
  */
 public final class MergedRecords implements RawKeyValueIterator {
-  /** Where the bytes of a merged segment come from. */
+  /** The source of the bytes of a merged segment. */
   public interface Source extends Closeable {
     /**
-     * Reads the next bytes of the segment, end marker and checksum included.
+     * Reads the next bytes of the segment, which include the end marker and the checksum.
      *
-     * @return how many bytes, at least one; -1 at the end
+     * @return the number of bytes, at least one; -1 at the end
      */
     int read(byte[] into, int offset, int length) throws IOException;
   }
 
   private static final int BATCH_BYTES = 256 << 10;
 
-  /** Longest pair of lengths: two variable-length ints of five bytes. */
+  /** The longest pair of lengths: two variable-length ints of five bytes. */
   private static final int LENGTHS_BYTES_MAX = 10;
 
   private static final int ARRAY_BYTES_MAX = Integer.MAX_VALUE - 8;
@@ -57,9 +57,9 @@ public final class MergedRecords implements RawKeyValueIterator {
   private boolean closed;
 
   /**
-   * @param source the bytes; closed with this, and as soon as the last record was passed
-   * @param rawLength bytes of the segment, its end marker included and its checksum not
-   * @param recordsRead told, once, how many records were handed out
+   * @param source the bytes; closed with this, and as soon as the last record has been read
+   * @param rawLength bytes of the segment with its end marker, without its checksum
+   * @param recordsRead called once with the number of records that were read
    */
   public MergedRecords(Source source, long rawLength, LongConsumer recordsRead) {
     this.source = source;
@@ -107,19 +107,19 @@ public final class MergedRecords implements RawKeyValueIterator {
     return true;
   }
 
-  /** Bytes of the variable-length int at {@code at}, all of which must have been fetched. */
+  /** Bytes of the variable-length int at {@code at}. All of them must be in the array. */
   private int lengthAt(int at) throws IOException {
     int length = at < end ? WritableUtils.decodeVIntSize(batch[at]) : 1;
     if (length > end - at) {
       throw damaged("ends without its end marker");
     }
     if (length > LENGTHS_BYTES_MAX / 2) {
-      throw damaged("has a record whose length is no int");
+      throw damaged("has a record whose length isn't an int");
     }
     return length;
   }
 
-  /** Fetches until {@code wanted} bytes lie from {@code start} on, or the segment ends. */
+  /** Reads until {@code wanted} bytes are in the array from {@code start} on, or to the end. */
   private void fill(int wanted) throws IOException {
     int left = end - start;
     if (wanted > batch.length) {
@@ -175,7 +175,7 @@ public final class MergedRecords implements RawKeyValueIterator {
     return progress;
   }
 
-  /** Closes the source; records that were not read are given up. */
+  /** Closes the source and drops the records that were not read. */
   @Override
   public void close() throws IOException {
     if (closed) {

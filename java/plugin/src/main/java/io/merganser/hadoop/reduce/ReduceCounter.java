@@ -10,12 +10,12 @@ public enum ReduceCounter {
   REDUCE_MERGE_JAVA,
   /** Reduce tasks that merged their files with Hadoop's merge. */
   REDUCE_MERGE_STOCK,
-  /** Merges from files to a file that Hadoop's settings would have caused and that were not run. */
+  /** Merges from files to a file that stock Hadoop would have run and this task didn't. */
   ON_DISK_PASSES_SAVED;
 
   private static final String GROUP = "Merganser";
 
-  /** Adds to the counter of the task that {@code reporter} speaks for. */
+  /** Adds to the counter of the task of {@code reporter}. */
   public void add(Reporter reporter, long amount) {
     reporter.incrCounter(GROUP, name(), amount);
   }

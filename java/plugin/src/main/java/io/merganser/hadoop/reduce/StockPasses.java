@@ -1,14 +1,14 @@
 package io.merganser.hadoop.reduce;
 
 /**
- * How many merges from files to a file Hadoop runs in a reduce task, by the rules of its {@code
- * MergeManagerImpl} and {@code Merger}; none of them counts the last merge, which the reducer
- * reads.
+ * Counts the merges from files to a file that Hadoop runs in a reduce task, by the rules of its
+ * {@code MergeManagerImpl} and {@code Merger}. The last merge, which the reducer reads, is never
+ * counted.
  */
 public final class StockPasses {
   private StockPasses() {}
 
-  /** Merges for {@code files} files that arrive one by one, at {@code io.sort.factor}. */
+  /** The merges for {@code files} files that arrive one by one, at {@code io.sort.factor}. */
   public static int whileFetchingAndAfter(int files, int factor) {
     if (factor < 2) {
       return 0;
@@ -25,12 +25,14 @@ public final class StockPasses {
     return passes + after(held, factor);
   }
 
-  /** Merges that leave at most {@code factor} of {@code files} files that are all there. */
+  /**
+   * The merges that reduce {@code files} files, which are all there, to {@code factor} or fewer.
+   */
   public static int after(int files, int factor) {
     if (files <= factor || factor < 2) {
       return 0;
     }
-    // The first one takes just as many as let all others take the full factor.
+    // The first merge takes so few files that all others can take the full factor.
     int excess = (files - 1) % (factor - 1);
     int left = excess == 0 ? files - factor + 1 : files - excess;
     int passes = 1;

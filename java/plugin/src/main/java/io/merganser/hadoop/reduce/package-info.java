@@ -1,2 +1,2 @@
-/** What a reduce task reads, other than the classes that must lie in Hadoop's own packages. */
+/** The reduce side, without the classes that must be in Hadoop's own packages. */
 package io.merganser.hadoop.reduce;

@@ -15,8 +15,9 @@ import java.util.zip.CRC32;
  *                     ^recordStart                  ^filled
  * </pre>
  *
- * <p>A record's head (two lengths) and key lie in the buffer as a whole, so that keys can be
- * compared; its value passes through in pieces. The buffer only grows for a key that is larger.
+ * <p>The buffer always holds a record's head (two lengths) and key whole, so that keys can be
+ * compared. The value passes through in pieces. For a key that doesn't fit, a larger buffer takes
+ * the place of the first one until the key has been merged; {@link LongKeys} bounds its size.
  */
 final class Cursor implements Closeable {
   private static final int HEAD_MAX = 10;
@@ -27,12 +28,18 @@ final class Cursor implements Closeable {
   private final Segment segment;
   private final KeyOrder order;
   private final RandomAccessFile file;
+  private final LongKeys longKeys;
+  private final int bufferBytes;
   private final CRC32 crc = new CRC32();
   private byte[] buffer;
+
+  /** Bytes of the buffer that are taken from {@link #longKeys}: all, or 0 for a first buffer. */
+  private int longBytes;
+
   private int filled;
   private int position;
 
-  /** Bytes of the segment before the buffer's end, the checksum not counted. */
+  /** Bytes of the segment that were read into the buffer so far; its checksum is not counted. */
   private long fetched;
 
   private long recordLeft;
@@ -40,11 +47,22 @@ final class Cursor implements Closeable {
   private int keyLength;
   private long prefix;
 
-  /** Opens the segment and reads its checksum; {@link #next} then stands on the first record. */
-  Cursor(Segment segment, KeyOrder order, int bufferBytes, SegmentMerge.Opener opener)
+  /**
+   * Opens the segment; {@link #next} then moves to the first record.
+   *
+   * @param bufferBytes the size of the buffer, unless the segment is smaller
+   */
+  Cursor(
+      Segment segment,
+      KeyOrder order,
+      int bufferBytes,
+      LongKeys longKeys,
+      SegmentMerge.Opener opener)
       throws IOException {
     this.segment = segment;
     this.order = order;
+    this.longKeys = longKeys;
+    this.bufferBytes = bufferBytes(segment, bufferBytes);
     this.file = opener.open(segment.file());
     try {
       long end = segment.offset() + segment.partLength();
@@ -52,17 +70,22 @@ final class Cursor implements Closeable {
         throw damaged("the file ends at " + file.length() + ", the segment at " + end);
       }
       file.seek(segment.offset());
-    } catch (IOException | RuntimeException e) {
+      buffer = new byte[this.bufferBytes];
+    } catch (Throwable e) {
       file.close();
       throw e;
     }
-    this.buffer = new byte[(int) Math.min(bufferBytes, segment.rawLength())];
+  }
+
+  /** The size of the buffer of a segment that may have {@code most} bytes. */
+  static int bufferBytes(Segment segment, int most) {
+    return (int) Math.min(most, segment.rawLength());
   }
 
   /**
-   * Goes to the next record, whose predecessor was taken as a whole.
+   * Moves to the next record. All bytes of the record before it must have been taken.
    *
-   * @return false at the end, where the checksum was right
+   * @return false at the end of the segment, if its checksum was right
    */
   boolean next() throws IOException {
     assert recordLeft == 0;
@@ -84,11 +107,11 @@ final class Cursor implements Closeable {
       throw damaged(
           "a record at "
               + (segment.rawLength() - left)
-              + " says "
+              + " claims a key of "
               + key
-              + " bytes of key and "
+              + " bytes and a value of "
               + value
-              + " of value where "
+              + ", but only "
               + payload
               + " bytes are left");
     }
@@ -104,7 +127,7 @@ final class Cursor implements Closeable {
     return true;
   }
 
-  /** Whether this cursor's record comes before the other's; equal ones in the order of cursors. */
+  /** Whether this record comes before the other's; of equal ones this, if {@code firstIfEqual}. */
   boolean before(Cursor other, boolean firstIfEqual) throws IOException {
     if (prefix != other.prefix) {
       return Long.compareUnsigned(prefix, other.prefix) < 0;
@@ -118,16 +141,15 @@ final class Cursor implements Closeable {
     }
   }
 
-  /** Bytes of the record that were not taken yet. */
+  /** Bytes of the record that have not been taken yet. */
   long recordLeft() {
     return recordLeft;
   }
 
-  /** Takes up to {@code length} bytes of the record, at least one. */
+  /** Copies out the next bytes of the record: at least one, at most {@code length}. */
   int take(byte[] into, int offset, int length) throws IOException {
     if (position == filled) {
-      position = 0;
-      filled = 0;
+      startBuffer();
       fill(1);
     }
     int count = (int) Math.min(Math.min(length, recordLeft), filled - position);
@@ -137,20 +159,50 @@ final class Cursor implements Closeable {
     return count;
   }
 
-  /** Makes {@code bytes} bytes from {@code position} on lie in the buffer. */
+  /** Makes sure that the buffer holds {@code bytes} bytes from {@code position} on. */
   private void require(int bytes) throws IOException {
     if (filled - position >= bytes) {
       return;
     }
-    byte[] target = bytes > buffer.length ? new byte[bytes] : buffer;
+    if (position == filled) {
+      startBuffer();
+    }
+    byte[] target = bytes > buffer.length ? longBuffer(bytes) : buffer;
     System.arraycopy(buffer, position, target, 0, filled - position);
-    buffer = target;
+    if (target != buffer) {
+      longKeys.giveBack(longBytes);
+      longBytes = bytes;
+      buffer = target;
+    }
     filled -= position;
     position = 0;
     fill(bytes - filled);
   }
 
-  /** Reads at least {@code least} bytes behind the filled part, and what else fits. */
+  /** Starts again with an empty buffer, of the first size if a long key had enlarged it. */
+  private void startBuffer() {
+    position = 0;
+    filled = 0;
+    if (longBytes > 0) {
+      buffer = new byte[bufferBytes];
+      longKeys.giveBack(longBytes);
+      longBytes = 0;
+    }
+  }
+
+  private byte[] longBuffer(int bytes) throws IOException {
+    if (!longKeys.take(bytes)) {
+      throw damaged(
+          "a key needs "
+              + bytes
+              + " bytes of memory, and the merge has only "
+              + longKeys.freeBytes()
+              + " for long keys");
+    }
+    return new byte[bytes];
+  }
+
+  /** Appends at least {@code least} bytes to the buffer, and more if they fit. */
   private void fill(int least) throws IOException {
     int want = (int) Math.min(buffer.length - filled, segment.rawLength() - fetched);
     int got = 0;
@@ -169,7 +221,7 @@ final class Cursor implements Closeable {
   private void finish() throws IOException {
     require(Segment.END_LENGTH);
     if (buffer[position] != -1 || buffer[position + 1] != -1) {
-      throw damaged("the marker of its end is missing");
+      throw damaged("its end marker is missing");
     }
     byte[] stored = new byte[Segment.CRC_LENGTH];
     file.readFully(stored);
@@ -185,6 +237,8 @@ final class Cursor implements Closeable {
     }
     close();
     buffer = null;
+    longKeys.giveBack(longBytes);
+    longBytes = 0;
   }
 
   private int vintSize(int at) throws IOException {
@@ -199,7 +253,7 @@ final class Cursor implements Closeable {
     return size;
   }
 
-  /** The number of {@code size} bytes at {@code at}; none that a length could be is negative. */
+  /** The number in {@code size} bytes at {@code at}; negative if no length can be that number. */
   private long readVInt(int at, int size) {
     byte first = buffer[at];
     if (size == 1) {

@@ -3,7 +3,8 @@ package io.merganser.hadoop.segment;
 import java.io.IOException;
 
 /**
- * A spill that doesn't hold the segment it should: cut short, overwritten, or its bits have rotted.
+ * A spill doesn't hold the segment that it should: it was cut short or overwritten, its bits have
+ * changed, or a key is longer than the merge has memory for.
  */
 public final class DamagedSegmentException extends IOException {
   private static final long serialVersionUID = 1;

@@ -11,17 +11,17 @@ import java.util.Objects;
 import java.util.zip.CRC32;
 
 /**
- * Merges segments to the bytes of one segment, which nobody wrote: its records in order, the end
- * marker and a checksum made anew. Records with equal keys come in the order of the segments.
+ * Merges segments into the bytes of one segment: all records in order, the end marker and a new
+ * checksum. Records with equal keys come in the order of the segments.
  *
- * <p>The lengths of the result are known before the first byte ({@link #rawLength}, {@link
- * #partLength}). The checksum of every segment is verified before the result's own is handed out,
- * so a receiver that got all bytes got right ones; a merge that finds damage throws, and must not
- * be read further.
+ * <p>The lengths of the result are known before its first byte ({@link #rawLength}, {@link
+ * #partLength}). The merge verifies the checksum of every segment before it returns the checksum of
+ * the result. So a receiver that got all bytes got the right ones. A merge that finds damage throws
+ * and must not be read further.
  *
- * <p>The order is kept by a tree of losers: each inner node holds the cursor that lost there, and
- * above the root stands the winner. When the winner moves on, only the path from its leaf is played
- * again.
+ * <p>A loser tree keeps the order: each inner node holds the cursor that lost there, and the winner
+ * is above the root. When the winner moves to its next record, only the matches on the path from
+ * its leaf to the root are played again.
  *
  * <pre>
  *            winner
@@ -31,12 +31,21 @@ import java.util.zip.CRC32;
  * </pre>
  */
 public final class SegmentMerge implements Closeable {
-  /** The least buffer for a segment in bytes: the size of a page, below which reads only cost. */
+  /** The least buffer for a segment in bytes: a page. Smaller reads cost more and save nothing. */
   private static final int BUFFER_BYTES_MIN = 4 << 10;
+
+  /**
+   * The largest buffer for a segment in bytes where long keys are bounded: enough to keep a disk
+   * streaming. The rest of the memory is for long keys.
+   */
+  public static final int BUFFER_BYTES_MAX = 256 << 10;
+
+  /** Where long keys are bounded, this part of the memory at least is for them: an eighth. */
+  private static final int LONG_KEYS_PART = 8;
 
   private static final int SKIP_BUFFER_BYTES = 64 << 10;
 
-  /** Opens a spill for reading; a service can check there whose file it is. */
+  /** Opens a spill for reading; a service can check the file's owner there. */
   @FunctionalInterface
   public interface Opener {
     /** Opens the file. */
@@ -54,23 +63,22 @@ public final class SegmentMerge implements Closeable {
   private long records;
 
   /**
-   * Opens all segments.
+   * Opens all segments, for a reader whose memory is its own.
    *
-   * @param memoryBytes what the buffers may take together; a key larger than its segment's share
-   *     takes its own size instead
+   * @param memoryBytes the memory of all buffers together; a key that is larger than the buffer of
+   *     its segment takes its own size instead
    * @throws IOException if a file can't be opened or is damaged, or if there are more segments than
    *     the memory has pages
    */
   public SegmentMerge(KeyOrder order, List<Segment> segments, int memoryBytes) throws IOException {
-    this(order, segments, memoryBytes, file -> new RandomAccessFile(file.toFile(), "r"));
+    this(order, segments, memoryBytes, false, file -> new RandomAccessFile(file.toFile(), "r"));
   }
 
-  /** The same, with files opened by {@code opener}. */
-  public SegmentMerge(KeyOrder order, List<Segment> segments, int memoryBytes, Opener opener)
+  private SegmentMerge(
+      KeyOrder order, List<Segment> segments, int memoryBytes, boolean bounded, Opener opener)
       throws IOException {
     List<Segment> filled =
         segments.stream().filter(s -> s.partLength() > Segment.EMPTY_PART_LENGTH).toList();
-    int share = filled.isEmpty() ? memoryBytes : memoryBytes / filled.size();
     if (memoryBytes < leastMemory(filled.size())) {
       throw new IOException(
           "merging "
@@ -80,24 +88,50 @@ public final class SegmentMerge implements Closeable {
               + " bytes of memory, not "
               + memoryBytes);
     }
+    int share = memoryBytes / Math.max(1, filled.size());
+    LongKeys longKeys = LongKeys.unbounded();
+    if (bounded) {
+      share = share - share / LONG_KEYS_PART;
+      share = Math.max(BUFFER_BYTES_MIN, Math.min(share, BUFFER_BYTES_MAX));
+      longKeys = LongKeys.within(memoryBytes - buffers(filled, share));
+    }
     verifyEmpty(order, segments, opener);
     List<Cursor> opened = new ArrayList<>(filled.size());
     try {
       for (Segment segment : filled) {
-        Cursor cursor = new Cursor(segment, order, share, opener);
+        Cursor cursor = new Cursor(segment, order, share, longKeys, opener);
         opened.add(cursor);
         cursor.next();
       }
       cursors = opened.toArray(new Cursor[0]);
       tree = new int[Math.max(1, cursors.length)];
       tree[0] = cursors.length == 0 ? -1 : play(1);
-    } catch (IOException | RuntimeException e) {
+    } catch (Throwable e) {
+      // Errors too: without memory for a buffer the files must still be closed.
       closeAll(opened, e);
       throw e;
     }
   }
 
-  /** The least memory in bytes with which so many segments can be merged. */
+  /**
+   * Opens all segments, for a service that merges files of others and has granted a merge its
+   * memory. A damaged or hostile file can't make the merge take more.
+   *
+   * @param memoryBytes the memory of all buffers together; a key that doesn't fit into it counts as
+   *     damage
+   * @param opener opens the files
+   * @throws IOException as the constructor does
+   */
+  public static SegmentMerge withinMemory(
+      KeyOrder order, List<Segment> segments, int memoryBytes, Opener opener) throws IOException {
+    return new SegmentMerge(order, segments, memoryBytes, true, opener);
+  }
+
+  private static long buffers(List<Segment> segments, int share) {
+    return segments.stream().mapToLong(segment -> Cursor.bufferBytes(segment, share)).sum();
+  }
+
+  /** The least memory, in bytes, for a merge of {@code segments} segments. */
   public static long leastMemory(int segments) {
     return (long) segments * BUFFER_BYTES_MIN;
   }
@@ -111,7 +145,7 @@ public final class SegmentMerge implements Closeable {
     return length;
   }
 
-  /** Bytes of the merged segment in all, as {@link #read} hands them out. */
+  /** Bytes of the whole merged segment, which {@link #read} returns. */
   public static long partLength(List<Segment> segments) {
     return Math.addExact(rawLength(segments), Segment.CRC_LENGTH);
   }
@@ -124,8 +158,8 @@ public final class SegmentMerge implements Closeable {
   /**
    * Reads the next bytes of the merged segment.
    *
-   * @return how many, at least 1 unless {@code length} is 0; -1 at the end
-   * @throws DamagedSegmentException if a segment isn't what was written
+   * @return the number of bytes, at least 1 unless {@code length} is 0; -1 at the end
+   * @throws DamagedSegmentException if a segment isn't as it was written
    */
   public int read(byte[] into, int offset, int length) throws IOException {
     Objects.checkFromIndexSize(offset, length, into.length);
@@ -146,10 +180,10 @@ public final class SegmentMerge implements Closeable {
   }
 
   /**
-   * Passes over the next bytes of the merged segment: what follows is what a reader would get who
-   * had read so many. Everything is merged and verified all the same.
+   * Skips the next bytes of the merged segment. They are merged and verified like bytes that are
+   * read.
    *
-   * @throws IOException if the segment ends before
+   * @throws IOException if fewer bytes are left
    */
   public void skip(long bytes) throws IOException {
     byte[] passed = new byte[(int) Math.min(bytes, SKIP_BUFFER_BYTES)];
@@ -157,7 +191,7 @@ public final class SegmentMerge implements Closeable {
       int count = read(passed, 0, (int) Math.min(left, passed.length));
       if (count < 0) {
         throw new IOException(
-            "cannot skip " + bytes + " bytes, the merged segment ends " + left + " before");
+            "cannot skip " + bytes + " bytes, the merged segment ends " + left + " bytes earlier");
       }
       left -= count;
     }
@@ -180,7 +214,7 @@ public final class SegmentMerge implements Closeable {
     return count;
   }
 
-  /** Plays the first match at a node and below it: the loser stays, the winner goes up. */
+  /** Plays the first matches at and below a node: losers stay there; the winner is returned. */
   private int play(int node) throws IOException {
     if (node >= cursors.length) {
       return node - cursors.length;
@@ -192,7 +226,7 @@ public final class SegmentMerge implements Closeable {
     return leftWins ? left : right;
   }
 
-  /** The cursor moved: plays its matches up to the root again. */
+  /** Plays the matches of a cursor that has moved again, from its leaf to the root. */
   private void replay(int cursor, boolean alive) throws IOException {
     int winner = alive ? cursor : -1;
     for (int node = (cursor + cursors.length) / 2; node >= 1; node /= 2) {
@@ -212,19 +246,20 @@ public final class SegmentMerge implements Closeable {
     return cursors[a].before(cursors[b], a < b);
   }
 
-  /** An empty segment takes no part in the merge, but its checksum counts like any other. */
+  /** Verifies the checksums of empty segments, which take no part in the merge. */
   private static void verifyEmpty(KeyOrder order, List<Segment> segments, Opener opener)
       throws IOException {
     for (Segment segment : segments) {
       if (segment.partLength() == Segment.EMPTY_PART_LENGTH) {
-        try (Cursor cursor = new Cursor(segment, order, BUFFER_BYTES_MIN, opener)) {
+        try (Cursor cursor =
+            new Cursor(segment, order, BUFFER_BYTES_MIN, LongKeys.within(0), opener)) {
           cursor.next();
         }
       }
     }
   }
 
-  private static void closeAll(List<Cursor> cursors, Exception cause) {
+  private static void closeAll(List<Cursor> cursors, Throwable cause) {
     for (Cursor cursor : cursors) {
       try {
         cursor.close();
@@ -234,7 +269,7 @@ public final class SegmentMerge implements Closeable {
     }
   }
 
-  /** Closes all files; those of segments that ended are closed already. */
+  /** Closes all files that are still open. */
   @Override
   public void close() throws IOException {
     IOException failed = null;

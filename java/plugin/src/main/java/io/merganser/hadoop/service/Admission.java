@@ -13,38 +13,40 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Lets fetches into the merges of a node: so many at once, in so many bytes of memory.
+ * Admits fetches to the merges of a node, within a number of merges and bytes of memory.
  *
  * <pre>
- *             fits, nobody before it
+ *             fits, none before it
  *   ask ------------------------------------> granted --release--> (next in line)
  *    |                                          ^
  *    +--> waiting, in order of the first ask ---+
  *            |
- *            +--> turned away: after its patience, or when the line is full;
- *                 the reducer keeps its place by the time of its first ask
+ *            +--> turned away: after its patience, or if the line is full;
+ *                 the reducer keeps the time of its first ask
  * </pre>
  *
  * <p>Four rules keep it fair and free of deadlocks:
  *
  * <ul>
- *   <li>Who waits holds nothing, so holders always get on. A fetch that lost its grant in the
- *       middle of an answer, since its reducer did not read, comes before all new ones.
- *   <li>Nobody overtakes the first in line, however small. The first in line is not turned away for
- *       a minute, so that a fetch which needs all memory gets it once those before it are done.
- *   <li>A fetch that was turned away comes back with the time of its first ask, and so goes before
- *       those who came later.
- *   <li>With nothing granted, the first in line is let in, if it asks for more than there is too.
+ *   <li>A fetch that waits holds nothing, so fetches with a grant can always finish. A fetch that
+ *       lost its grant in the middle of an answer, since its reducer did not read, comes before all
+ *       new ones.
+ *   <li>No fetch overtakes the first in line, however small it is. The first in line is not turned
+ *       away for a minute, so a fetch that needs all memory gets it when those before it are done.
+ *   <li>A fetch that was turned away comes back with the time of its first ask, so it comes before
+ *       later ones.
+ *   <li>If nothing is granted, the first in line is admitted even if it asks for more than there
+ *       is.
  * </ul>
  */
 final class Admission {
   /** How long the first in line may wait: well below the read timeout of a stock reducer, 180 s. */
   private static final long FIRST_PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
 
-  /** How long a place in line is kept for a reducer that was turned away. */
+  /** How long the time of the first ask is kept for a reducer that was turned away. */
   private static final long TICKET_NANOS = TimeUnit.MINUTES.toNanos(5);
 
-  /** Places in line that are remembered; about 100 bytes each. */
+  /** The most reducers for which that time is kept; about 100 bytes each. */
   private static final int TICKETS_MAX = 4096;
 
   private final long memoryBytes;
@@ -65,10 +67,10 @@ final class Admission {
   private boolean closed;
 
   /**
-   * @param memoryBytes what all grants together may take
-   * @param mergesMax most grants at once
-   * @param patienceNanos after which a fetch that is not the first in line is turned away
-   * @param clock nanoseconds, only ever growing
+   * @param memoryBytes the memory of all grants together
+   * @param mergesMax the most grants at once
+   * @param patienceNanos the time after which a fetch that is not the first in line is turned away
+   * @param clock nanoseconds, which never decrease
    */
   Admission(long memoryBytes, int mergesMax, long patienceNanos, LongSupplier clock) {
     this.memoryBytes = memoryBytes;
@@ -78,7 +80,7 @@ final class Admission {
     this.clock = clock;
   }
 
-  /** What is granted, and how to give it back. */
+  /** Memory and a place that were granted. */
   final class Grant {
     private final long bytes;
     private final Holder holder;
@@ -88,12 +90,12 @@ final class Admission {
       this.holder = holder;
     }
 
-    /** Bytes that the holder may take. */
+    /** The bytes that the holder may take. */
     long bytes() {
       return bytes;
     }
 
-    /** Gives it back; once only counts. */
+    /** Gives the grant back; further calls have no effect. */
     void release() {
       List<Runnable> calls = new ArrayList<>();
       synchronized (Admission.this) {
@@ -106,18 +108,18 @@ final class Admission {
     }
   }
 
-  /** Who asks. Its methods are called with no lock held, on any thread. */
+  /** A fetch that asks. Its methods are called without a lock, on any thread. */
   interface Holder {
-    /** It may begin. */
+    /** The fetch may begin. */
     void granted(Grant grant);
 
-    /** It may not, and should come again later. Never called for one in the middle of an answer. */
+    /** The fetch should come again later. Never called for one in the middle of an answer. */
     void turnedAway();
 
     /**
-     * Called now and then: a holder whose reducer has not read for long gives its grant back.
+     * Called now and then. If the reducer has not read for long, the holder gives its grant back.
      *
-     * @param othersWait whether somebody could use it
+     * @param othersWait whether other fetches wait for a grant
      */
     void giveBackIfIdle(boolean othersWait);
   }
@@ -141,7 +143,7 @@ final class Admission {
       this.holder = holder;
     }
 
-    /** Leaves the line; a grant that was made already still arrives. */
+    /** Leaves the line. If the grant was already made, it still arrives. */
     void cancel() {
       List<Runnable> calls = new ArrayList<>();
       synchronized (Admission.this) {
@@ -154,16 +156,16 @@ final class Admission {
   }
 
   /**
-   * Asks for a new fetch. Exactly one of {@code granted} and {@code turnedAway} is called, perhaps
-   * before this returns, unless the ask is cancelled.
+   * Asks for a new fetch. Either {@code granted} or {@code turnedAway} is called, perhaps before
+   * this returns, unless the ask is cancelled.
    *
-   * @param key names the reducer, so that it keeps its place when it is turned away
+   * @param key names the reducer, so that the time of its first ask is kept if it is turned away
    */
   Ask ask(String key, long bytes, Holder holder) {
     return enter(key, bytes, holder);
   }
 
-  /** Asks again for a fetch in the middle of its answer: it is never turned away. */
+  /** Asks again for a fetch in the middle of its answer, which is never turned away. */
   Ask askAgain(long bytes, Holder holder) {
     return enter(null, bytes, holder);
   }
@@ -193,7 +195,7 @@ final class Admission {
     return ask;
   }
 
-  /** Turns away those whose patience is over, and asks idle holders to make room. */
+  /** Turns away fetches whose patience is over, and asks idle holders to give grants back. */
   void tick() {
     List<Runnable> calls = new ArrayList<>();
     boolean waits;
@@ -218,7 +220,7 @@ final class Admission {
     reclaim(waits);
   }
 
-  /** Turns all new fetches away from now on. */
+  /** From now on, turns all new fetches away. */
   void close() {
     List<Runnable> calls = new ArrayList<>();
     synchronized (this) {
@@ -232,17 +234,17 @@ final class Admission {
     calls.forEach(Runnable::run);
   }
 
-  /** Bytes granted now. */
+  /** The bytes that are granted now. */
   synchronized long usedBytes() {
     return usedBytes;
   }
 
-  /** Grants now. */
+  /** The number of grants now. */
   synchronized int granted() {
     return grants.size();
   }
 
-  /** Fetches in line now. */
+  /** The number of fetches in line now. */
   synchronized int waiting() {
     return line.size();
   }

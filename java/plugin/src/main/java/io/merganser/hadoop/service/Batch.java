@@ -4,19 +4,19 @@ import io.netty.buffer.ByteBufAllocator;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One fetch from the moment it asks to be let in until its last deferred map output is sent: the
- * grant, and the one map output that is merged under it. A fetch of many map outputs is let in
- * once, with the memory of the largest.
+ * One fetch, from its ask for admission until its last deferred map output is sent: the grant, and
+ * the one map output that is merged under it. A fetch of many map outputs is admitted once, with
+ * the memory of the largest.
  *
- * <p>While others wait, a batch whose reducer took nothing for a while gives its grant back: the
- * merge is closed, what it had made ahead is dropped, and the offset is kept. When the reducer
- * reads again the batch asks again, ahead of all new ones, and merges from that offset. Since that
- * repeats work, the batch waits twice as long the next time, up to a minute. Where nobody waits it
- * is a minute from the start: open files and the merge process's patience are no reducer's for
- * ever.
+ * <p>If other fetches wait, a batch whose reducer read nothing for a while gives its grant back.
+ * The merge is closed, the chunks that were made ahead are dropped, and the offset is kept. When
+ * the reducer reads again, the batch asks again, before all new ones, and merges from that offset.
+ * Since that repeats work, the batch waits twice as long the next time, up to a minute. If no fetch
+ * waits, the batch gives its grant back after a minute, since no reducer may keep files and
+ * connections open for ever.
  *
- * <p>All state of a batch and of its streams is guarded by the batch's monitor; the admission is
- * never called with it held.
+ * <p>The monitor of the batch guards all state of the batch and its streams. The admission is never
+ * called while the monitor is held.
  */
 public final class Batch {
   private static final long STALL_NANOS_MAX = TimeUnit.MINUTES.toNanos(1);
@@ -43,15 +43,15 @@ public final class Batch {
     this.lastMoveNanos = service.now();
   }
 
-  /** Asks to be let in; the answer comes to {@code granted} or {@code turnedAway}. */
+  /** Asks for admission; {@code granted} or {@code turnedAway} gets the answer. */
   void enter(String reducer) {
     entered(service.admission().ask(reducer, bytes, holder));
   }
 
   /**
-   * Opens the next map output; the one before has been sent or closed.
+   * Opens the next map output. The one before has been sent or closed.
    *
-   * @param resume called by any thread when bytes are there after none were
+   * @param resume called by any thread when bytes are there again
    */
   public MergeStream open(
       OutputCatalog.Deferred output, ByteBufAllocator allocator, Runnable resume) {
@@ -63,7 +63,7 @@ public final class Batch {
     return stream;
   }
 
-  /** Gives everything back, once a merge that still runs has seen that it is not wanted. */
+  /** Gives everything back; if a merge still runs, as soon as it has stopped. */
   public void close() {
     MergeStream stream;
     synchronized (this) {
@@ -79,19 +79,19 @@ public final class Batch {
     settle();
   }
 
-  /** What the merge under this grant may take, for so many segments. */
+  /** The memory that the merge of {@code segments} segments may take under this grant. */
   long mergeMemory(int segments) {
     return service.mergeMemory(bytes, segments);
   }
 
-  /** The reducer took something; called with the monitor held. */
+  /** Notes that the reducer took a chunk. Called with the monitor held. */
   void moved() {
     lastMoveNanos = service.now();
   }
 
   /**
-   * Runs the stream's merge: at once under the grant, or when there is one again. Called without
-   * the monitor.
+   * Runs the merge of a stream: at once if there is a grant, otherwise when there is one again.
+   * Called without the monitor.
    */
   void run(MergeStream stream) {
     boolean admitted;
@@ -113,7 +113,7 @@ public final class Batch {
     }
   }
 
-  /** Gives back what nobody uses any more. Called without the monitor. */
+  /** Gives back the grant and the place in line of a closed batch. Called without the monitor. */
   void settle() {
     Admission.Grant done = null;
     Admission.Ask left = null;
@@ -196,7 +196,7 @@ public final class Batch {
     }
   }
 
-  /** A grant came after the batch was closed. */
+  /** Gives back a grant that came after the batch was closed. */
   private void abandoned() {
     synchronized (this) {
       if (current != null) {

@@ -5,9 +5,9 @@ import io.netty.buffer.ByteBuf;
 import java.io.IOException;
 import org.apache.hadoop.io.SecureIOUtils;
 
-/** The merge in this process. */
+/** A merge in this process, in Java. */
 final class JavaMerge implements MergedBytes {
-  /** Bytes between two looks at whether anybody still wants the rest. */
+  /** Bytes that are skipped between two checks whether the merge was aborted. */
   private static final int STEP_BYTES = 1 << 20;
 
   private final OutputCatalog.Deferred output;
@@ -17,26 +17,27 @@ final class JavaMerge implements MergedBytes {
   private volatile boolean aborted;
 
   /**
+   * @param memoryBytes the memory of all segments together
    * @param chunkBytes most bytes of one {@link #read}
    */
   JavaMerge(OutputCatalog.Deferred output, int memoryBytes, int chunkBytes, PageCache pageCache)
       throws IOException {
     this.output = output;
     this.pageCache = pageCache;
+    buffer = new byte[chunkBytes];
     merge =
-        new SegmentMerge(
+        SegmentMerge.withinMemory(
             output.order(),
             output.segments(),
             memoryBytes,
             file -> SecureIOUtils.openForRandomRead(file.toFile(), "r", output.user(), null));
-    buffer = new byte[chunkBytes];
   }
 
-  /** Merges the first bytes without handing them out. */
+  /** Merges the first bytes and drops them. */
   void skip(long bytes) throws IOException {
     for (long left = bytes; left > 0; ) {
       if (aborted) {
-        throw new IOException("nobody reads the merge");
+        throw new IOException("the merge was aborted: its bytes are no longer wanted");
       }
       long step = Math.min(left, STEP_BYTES);
       merge.skip(step);

@@ -5,7 +5,7 @@ import org.apache.hadoop.metrics2.annotation.Metric;
 import org.apache.hadoop.metrics2.annotation.Metrics;
 import org.apache.hadoop.metrics2.lib.MutableCounterLong;
 
-/** What the merges of a NodeManager tell Hadoop's metrics system. */
+/** The metrics of a NodeManager's merges in Hadoop's metrics system. */
 @Metrics(name = MergeMetrics.NAME, about = "Merges of deferred map outputs", context = "mapred")
 public final class MergeMetrics {
   /** The name of the source. */
@@ -23,13 +23,13 @@ public final class MergeMetrics {
   @Metric("Bytes merged")
   MutableCounterLong mergedBytes;
 
-  @Metric("Fetches asked to come again later")
+  @Metric("Fetches that were asked to come again later")
   MutableCounterLong turnedAway;
 
-  @Metric("Merges put off since their reducer did not read while others waited")
+  @Metric("Merges put off because their reducer did not read while others waited")
   MutableCounterLong putOff;
 
-  @Metric("Times a map output was not sent since a spill was damaged, cut short or gone")
+  @Metric("Map outputs not sent because a spill was damaged, cut short or gone")
   MutableCounterLong damaged;
 
   private volatile LongSupplier memory = () -> 0;
@@ -37,7 +37,7 @@ public final class MergeMetrics {
   private volatile LongSupplier waiting = () -> 0;
   private volatile LongSupplier remembered = () -> 0;
 
-  /** Says where the gauges read. */
+  /** Sets the sources of the gauges. */
   void watch(Admission admission, OutputCatalog outputs) {
     remembered = outputs::size;
     memory = admission::usedBytes;
@@ -45,14 +45,14 @@ public final class MergeMetrics {
     waiting = admission::waiting;
   }
 
-  /** Returns the bytes that fetches hold now. */
+  /** Returns the bytes that are granted to fetches now. */
   @Metric("Bytes of memory granted to fetches now")
   public long getMemoryInUse() {
     return memory.getAsLong();
   }
 
-  /** Returns the fetches that are let in now. */
-  @Metric("Fetches let in now")
+  /** Returns the fetches that are admitted now. */
+  @Metric("Fetches admitted now")
   public long getFetchesRunning() {
     return running.getAsLong();
   }

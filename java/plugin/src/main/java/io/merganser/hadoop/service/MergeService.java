@@ -1,6 +1,7 @@
 package io.merganser.hadoop.service;
 
 import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.Closeable;
@@ -25,16 +26,26 @@ import org.slf4j.LoggerFactory;
 public final class MergeService implements Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(MergeService.class);
 
-  /** Read ahead in each segment, if there is memory: what a disk needs to be kept streaming. */
-  private static final int READ_BYTES = 256 << 10;
+  /**
+   * Memory for keys that are longer than the buffers of their segments. Asked for only where a
+   * segment is larger than its buffer, and only within a merge's share.
+   */
+  private static final int LONG_KEY_BYTES = 4 << 20;
 
   private static final int CHUNK_BYTES_MIN = 16 << 10;
   private static final int CHUNK_BYTES_MAX = 128 << 10;
 
-  /** Chunks of a batch: those that wait, the one being made, and the buffer of a merge in Java. */
+  /** Chunks of a batch: those that wait, the one in work, and the buffer of a merge in Java. */
   private static final int CHUNKS = MergeStream.QUEUE_MAX + 2;
 
   private static final long TICK_MILLIS = 100;
+
+  /**
+   * Threads that look map outputs up. Each holds one manifest at a time, twice while it parses: so
+   * fetches that were not admitted yet take at most 4 * 2 * {@link Manifest#BYTES_MAX} = 16 MiB of
+   * heap, however many there are.
+   */
+  private static final int LOOKUP_THREADS = 4;
 
   private final MergeMetrics metrics;
   private final OutputCatalog outputs;
@@ -45,13 +56,14 @@ public final class MergeService implements Closeable {
   private final int chunkBytes;
   private final long retryMillis;
   private final long stallNanos;
+  private final ExecutorService lookups;
   private final ExecutorService merges;
   private final ScheduledExecutorService timer;
 
   /**
    * Starts the threads.
    *
-   * @throws IllegalArgumentException if a setting makes no sense, which the message names
+   * @throws IllegalArgumentException if a setting makes no sense; the message names the setting
    */
   public MergeService(Configuration conf, MergeMetrics metrics) {
     this.metrics = metrics;
@@ -73,6 +85,7 @@ public final class MergeService implements Closeable {
         new Admission(memory, most, TimeUnit.MILLISECONDS.toNanos(retryMillis), System::nanoTime);
     process = process(conf, most);
     pageCache = new PageCache(conf);
+    lookups = Executors.newFixedThreadPool(LOOKUP_THREADS, threads("Merganser lookup #%d"));
     merges = Executors.newFixedThreadPool(most, threads("Merganser merge #%d"));
     timer = Executors.newSingleThreadScheduledExecutor(threads("Merganser timer"));
     timer.scheduleWithFixedDelay(admission::tick, TICK_MILLIS, TICK_MILLIS, TimeUnit.MILLISECONDS);
@@ -80,9 +93,9 @@ public final class MergeService implements Closeable {
   }
 
   /**
-   * The merge process, if one is configured and may be used. On a secure cluster it may not: there
-   * a spill's owner is looked up on the descriptor that is read, as the stock service does, and the
-   * process opens files by their paths, behind which a user could change a directory for a link.
+   * The merge process, if one is configured and may be used. It is not used on a secure cluster:
+   * there the owner of a spill is checked on the descriptor that is read, as the stock service
+   * does. The process opens files by their paths, where a user could replace a directory by a link.
    */
   private static Optional<MergeProcess> process(Configuration conf, int connectionsMax) {
     String socket = conf.getTrimmed(Keys.SOCKET, "");
@@ -114,19 +127,28 @@ public final class MergeService implements Closeable {
     return new ThreadFactoryBuilder().setNameFormat(name).setDaemon(true).build();
   }
 
-  /** Returns what knows the map outputs. */
+  /** Returns the catalog of map outputs. */
   public OutputCatalog outputs() {
     return outputs;
   }
 
   /**
-   * Asks for a fetch to be let in.
+   * Runs a task that uses {@link #outputs}, on a thread that may read files.
+   *
+   * @throws RejectedExecutionException if the service is stopping
+   */
+  public void lookUp(Runnable task) {
+    lookups.execute(task);
+  }
+
+  /**
+   * Asks to admit a fetch. Then {@code granted} or {@code turnedAway} is called, on any thread,
+   * unless the batch is closed before.
    *
    * @param reducer names the job and its reducer
-   * @param fetched what it wants of deferred map outputs
-   * @param granted called when it may begin
-   * @param turnedAway called when it may not; of the two one is called, on any thread, unless the
-   *     batch is closed before
+   * @param fetched the deferred map outputs that it wants
+   * @param granted called when the fetch may begin
+   * @param turnedAway called when it may not
    */
   public Batch admit(
       String reducer, List<OutputCatalog.Deferred> fetched, Runnable granted, Runnable turnedAway) {
@@ -137,23 +159,25 @@ public final class MergeService implements Closeable {
   }
 
   /**
-   * Returns the milliseconds after which a fetch that was turned away should come again: up to
-   * twice the setting, so that those who were turned away together do not come back together.
+   * Returns the milliseconds after which a fetch that was turned away should come again. They are
+   * random, up to twice the setting, so that fetches that were turned away together come back at
+   * different times.
    */
   public long retryMillis() {
     return retryMillis + ThreadLocalRandom.current().nextLong(retryMillis);
   }
 
-  /** Counts a deferred map output that was asked for and could not be sent. */
+  /** Counts a deferred map output that was requested and could not be sent. */
   public void countUnsent() {
     metrics.damaged.incr();
   }
 
-  /** Ends what runs, and the threads. */
+  /** Stops all merges and threads. */
   @Override
   public void close() {
     admission.close();
     timer.shutdownNow();
+    lookups.shutdownNow();
     merges.shutdown();
     process.ifPresent(MergeProcess::close);
     try {
@@ -190,7 +214,7 @@ public final class MergeService implements Closeable {
     return System.nanoTime();
   }
 
-  /** What one merge may take of a grant; never less than it needs. */
+  /** The memory of a grant that its merge may take; never less than the merge needs. */
   long mergeMemory(long grantBytes, int segments) {
     long least = SegmentMerge.leastMemory(segments);
     return Math.max(least, grantBytes - (long) CHUNKS * chunkBytes);
@@ -213,17 +237,21 @@ public final class MergeService implements Closeable {
   }
 
   /**
-   * What a fetch asks for: to read each segment in large pieces, but no more than its share when as
-   * many merges run as may, and no less than the merge needs. It is asked for whoever merges: so a
-   * merge process that dies leaves nothing to this one that was not reckoned with.
+   * The memory that a fetch asks for: enough to read each segment in large pieces and to hold long
+   * keys, but at most its share if all merges run, and at least what the merge needs. A merge in
+   * the merge process asks for the same, so that Java can take it over at any time.
    */
   private long wantedBytes(OutputCatalog.Deferred output) {
     long reads = 0;
+    long longKeys = 0;
     for (Segment segment : output.segments()) {
-      reads += Math.min(segment.partLength(), READ_BYTES);
+      reads += Math.min(segment.partLength(), SegmentMerge.BUFFER_BYTES_MAX);
+      if (segment.partLength() > SegmentMerge.BUFFER_BYTES_MAX) {
+        longKeys = LONG_KEY_BYTES;
+      }
     }
     long chunks = (long) CHUNKS * chunkBytes;
     long least = chunks + SegmentMerge.leastMemory(output.segments().size());
-    return Math.max(least, Math.min(chunks + reads, shareBytes));
+    return Math.max(least, Math.min(chunks + reads + longKeys, shareBytes));
   }
 }

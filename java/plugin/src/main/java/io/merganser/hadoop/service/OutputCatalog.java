@@ -7,6 +7,7 @@ import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -18,21 +19,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Knows which map outputs are deferred, and what lies in them. Remembers what it read, so that the
- * fetches of a job's many reducers parse a manifest once; a map attempt's output never changes.
+ * Finds out which map outputs are deferred and which segments they have. It reads files, so it is
+ * not called in an event loop. It remembers the kind and the manifest of each map output, within a
+ * bounded memory, so that a manifest is parsed once for the many reducers of a job. The output of a
+ * map attempt never changes.
  */
 public final class OutputCatalog {
   private static final Logger LOG = LoggerFactory.getLogger(OutputCatalog.class);
 
-  /** What a remembered output costs besides its manifest: names, and the entry itself. */
+  /** Heap of a remembered output in addition to its manifest: names, and the entry itself. */
   private static final int ENTRY_BYTES = 512;
 
-  /** How much of a file is looked at to tell a manifest. */
-  private static final int START_BYTES = 8;
-
   /**
-   * How long a merge that failed is not tried again. Reducers of a cluster with recovery come back
-   * at once and for minutes, and each time would have it merged up to the damage.
+   * How long a merge that failed is not tried again. Where NodeManagers recover, reducers ask again
+   * at once and for minutes, and each time the partition would be merged up to the damage.
    */
   private static final long UNREADABLE_SECONDS = 30;
 
@@ -40,7 +40,7 @@ public final class OutputCatalog {
 
   private final Cache<Attempt, Known> known;
 
-  /** By {@link Deferred#name}, why it could not be merged. */
+  /** For a {@link Deferred#name}, the reason why it could not be merged. */
   private final Cache<String, String> unreadable =
       CacheBuilder.newBuilder()
           .maximumSize(UNREADABLE_MAX)
@@ -48,7 +48,7 @@ public final class OutputCatalog {
           .build();
 
   /**
-   * @param cacheBytes what the remembered manifests may take, about
+   * @param cacheBytes about the memory that the remembered manifests may take
    */
   OutputCatalog(long cacheBytes) {
     known =
@@ -66,7 +66,7 @@ public final class OutputCatalog {
    * One partition of a deferred map output.
    *
    * @param name the map attempt and the partition, for messages
-   * @param user who has to own the spills
+   * @param user the user that must own the spills
    * @param order how its keys compare
    * @param segments the partition in each spill, in order
    * @param length bytes of the merged segment as it is sent
@@ -75,34 +75,51 @@ public final class OutputCatalog {
       String name, String user, KeyOrder order, List<Segment> segments, long length) {}
 
   /**
-   * Returns what to merge, or nothing when the map output is a stock one, or can't be opened, which
-   * the stock handler will say.
+   * One partition of a map output that a reducer asks for.
    *
-   * @param job the job's id
-   * @param user whose job it is, and who has to own every file
+   * @param job the id of the job
+   * @param user the job's user, which must own every file
    * @param attempt the map attempt
    * @param fileOut its {@code file.out}
-   * @param partition which of its partitions
-   * @param rawLength what the map output's index says of the partition
-   * @param partLength as well
-   * @throws IOException when the manifest can't be read, names files that it must not, or
-   *     contradicts the index, or when a merge of the partition has just failed
+   * @param partition the number of the partition
+   * @param rawLength the partition's raw length in the index of the map output
+   * @param partLength the partition's length there
    */
-  public Optional<Deferred> find(
+  public record Wanted(
       String job,
       String user,
       String attempt,
       Path fileOut,
       int partition,
       long rawLength,
-      long partLength)
-      throws IOException {
-    Attempt key = new Attempt(job, attempt);
+      long partLength) {}
+
+  /** Whether a map output is remembered as a stock one. Reads no file. */
+  public boolean isKnownAsStock(Wanted wanted) {
+    Known output = known.getIfPresent(new Attempt(wanted.job, wanted.attempt));
+    return output != null && output.manifest.isEmpty();
+  }
+
+  /**
+   * Returns the segments to merge; nothing if the map output is a stock one, or if it can't be
+   * opened, which the stock handler will report.
+   *
+   * @throws IOException if the manifest can't be read, names files that it must not, or contradicts
+   *     the index, or if a merge of the partition has just failed
+   */
+  public Optional<Deferred> find(Wanted wanted) throws IOException {
+    Path fileOut = wanted.fileOut;
+    int partition = wanted.partition;
+    Attempt key = new Attempt(wanted.job, wanted.attempt);
     Known output = known.getIfPresent(key);
     if (output == null) {
+      if (Files.exists(fileOut) && !Files.isRegularFile(fileOut)) {
+        // To open a fifo would block for ever.
+        throw new IOException(fileOut + " is not a regular file");
+      }
       FileInputStream in;
       try {
-        in = SecureIOUtils.openForRead(fileOut.toFile(), user, null);
+        in = SecureIOUtils.openForRead(fileOut.toFile(), wanted.user, null);
       } catch (IOException e) {
         LOG.debug("{} is left to the stock handler", fileOut, e);
         return Optional.empty();
@@ -118,18 +135,32 @@ public final class OutputCatalog {
       throw new IOException(
           fileOut + " has " + manifest.partitions() + " partitions, and not number " + partition);
     }
-    String name = attempt + " partition " + partition;
+    String name = wanted.attempt + " partition " + partition;
+    requireReadable(name);
+    List<Segment> segments = manifest.segments(partition);
+    if (SegmentMerge.rawLength(segments) != wanted.rawLength
+        || SegmentMerge.partLength(segments) != wanted.partLength) {
+      throw new IOException(
+          "the index of " + fileOut + " and its manifest disagree on partition " + partition);
+    }
+    return Optional.of(
+        new Deferred(name, wanted.user, manifest.order(), segments, wanted.partLength));
+  }
+
+  /**
+   * Checks again a partition that was found a while ago. Reads no file.
+   *
+   * @throws IOException if a merge of the partition has failed since
+   */
+  public void recheck(Deferred output) throws IOException {
+    requireReadable(output.name);
+  }
+
+  private void requireReadable(String name) throws IOException {
     String failed = unreadable.getIfPresent(name);
     if (failed != null) {
       throw new IOException(failed);
     }
-    List<Segment> segments = manifest.segments(partition);
-    if (SegmentMerge.rawLength(segments) != rawLength
-        || SegmentMerge.partLength(segments) != partLength) {
-      throw new IOException(
-          "the index beside " + fileOut + " and its manifest disagree on partition " + partition);
-    }
-    return Optional.of(new Deferred(name, user, manifest.order(), segments, partLength));
   }
 
   /** Remembers for a while that a partition can't be merged. */
@@ -142,7 +173,7 @@ public final class OutputCatalog {
     known.asMap().keySet().removeIf(attempt -> attempt.job.equals(job));
   }
 
-  /** Returns how many outputs are remembered. */
+  /** Returns the number of outputs that are remembered. */
   long size() {
     return known.size();
   }
@@ -150,13 +181,12 @@ public final class OutputCatalog {
   private static Known read(FileInputStream opened, Path fileOut) throws IOException {
     try (FileInputStream in = opened) {
       FileChannel channel = in.getChannel();
-      if (!Manifest.isManifest(in.readNBytes(START_BYTES))) {
+      if (!Manifest.isManifest(in.readNBytes(Manifest.START_BYTES))) {
         return new Known(Optional.empty(), ENTRY_BYTES);
       }
       channel.position(0);
       Manifest manifest = Manifest.read(in, fileOut);
-      // Parsed, it holds the lengths of the file and the offsets.
-      long bytes = ENTRY_BYTES + 2 * channel.size();
+      long bytes = ENTRY_BYTES + manifest.heapBytes();
       return new Known(Optional.of(manifest), (int) Math.min(bytes, Integer.MAX_VALUE));
     }
   }

@@ -11,9 +11,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What the system's page cache keeps of spills that were served: nothing, by the setting by which
- * the stock service drops map outputs, since hardly anything is fetched twice. Like there, nothing
- * happens where Hadoop's native library isn't loaded.
+ * Drops spills that were served from the system's page cache, since hardly any is fetched twice.
+ * The setting is that of the stock service for map outputs. As there, nothing happens if Hadoop's
+ * native library isn't loaded.
  */
 final class PageCache {
   private static final Logger LOG = LoggerFactory.getLogger(PageCache.class);
@@ -26,7 +26,7 @@ final class PageCache {
             ShuffleHandler.SHUFFLE_MANAGE_OS_CACHE, ShuffleHandler.DEFAULT_SHUFFLE_MANAGE_OS_CACHE);
   }
 
-  /** Has the cache forget an output that was merged to its end. */
+  /** Drops an output that was merged to its end. */
   void forget(OutputCatalog.Deferred output) {
     if (!managed) {
       return;

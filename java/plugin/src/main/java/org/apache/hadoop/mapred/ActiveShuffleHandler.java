@@ -13,30 +13,30 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.yarn.server.api.ApplicationTerminationContext;
 
 /**
- * Hadoop's shuffle service, which also serves map outputs whose merge was deferred: it merges a
- * partition's spills while it sends them. Configured as {@code
- * yarn.nodemanager.aux-services.mapreduce_shuffle.class}, under the stock service's name.
+ * Hadoop's shuffle service, which also serves map outputs whose merge was deferred: it merges the
+ * spills of a partition while it sends them. It is configured as {@code
+ * yarn.nodemanager.aux-services.mapreduce_shuffle.class}, under the name of the stock service.
  *
- * <p>Ports, tokens, the recovery database, TLS and the stock metrics stay the stock class's. What
- * changes is the handler of each connection, and the metadata: a few bytes behind the port tell map
- * tasks on this node that they may defer (see {@link Capability}); readers of the port alone don't
- * see them.
+ * <p>The stock class still does ports, tokens, the recovery database, TLS and the stock metrics.
+ * Two things change: the handler of each connection, and the metadata. A few bytes after the port
+ * announce to map tasks on this node that they may defer (see {@link Capability}). Readers of the
+ * port alone don't see them.
  *
- * <p>The stock class makes its connections' handlers itself. They add each connection to a group of
- * channels as soon as it is there, before anything is read from it. The group that they are given
- * here puts {@link ActiveShuffleChannelHandler} in the stock handler's place at that moment, so no
- * request ever meets the stock handler, not even one that comes while the service starts. A start
- * makes sure that this works with the Hadoop at hand and fails otherwise: a manifest sent as if it
- * were a map output would only cause failed fetches.
+ * <p>The stock class makes the handlers of its connections itself. They add each new connection to
+ * a group of channels before anything is read from it. The group that they get here replaces the
+ * stock handler by {@link ActiveShuffleChannelHandler} at that moment. So the stock handler never
+ * gets a request first, not even while the service starts. When the service starts, it checks that
+ * this works with the installed version of Hadoop, and fails otherwise: a manifest that is sent as
+ * a map output would only cause failed fetches.
  */
 public class ActiveShuffleHandler extends ShuffleHandler {
-  /** The stock handler's name in a connection's pipeline. */
+  /** The name of the stock handler in the pipeline of a connection. */
   private static final String STOCK_NAME = "shuffle";
 
   private MergeMetrics mergeMetrics;
   private MergeService service;
 
-  /** Made by the NodeManager, by this class's name. */
+  /** The NodeManager makes the service by the name of this class. */
   public ActiveShuffleHandler() {
     super();
   }
@@ -98,7 +98,12 @@ public class ActiveShuffleHandler extends ShuffleHandler {
     }
   }
 
-  /** Lets a connection that goes nowhere become active, and looks at what handles it then. */
+  /** The merges of this service. */
+  MergeService merges() {
+    return service;
+  }
+
+  /** Makes a connection to nothing active and checks which handler it has then. */
   private static void requireReplacement(ShuffleChannelHandlerContext context) {
     EmbeddedChannel probe = new EmbeddedChannel();
     try {
@@ -114,7 +119,7 @@ public class ActiveShuffleHandler extends ShuffleHandler {
     }
   }
 
-  /** The service's group of channels, which sees each connection before its first request. */
+  /** The group of channels; each connection is added to it before its first request. */
   private final class Connections extends DefaultChannelGroup {
     private ShuffleChannelHandlerContext context;
 

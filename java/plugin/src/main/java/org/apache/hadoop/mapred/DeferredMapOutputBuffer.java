@@ -5,7 +5,7 @@ import io.merganser.hadoop.defer.Refusal;
 import io.merganser.hadoop.defer.StockReason;
 import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.manifest.ManifestException;
-import io.merganser.hadoop.order.KeyOrder;
+import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.MalformedKeyException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -28,13 +28,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A map task's sort buffer that leaves its spills as they are, where {@link DeferRules} allow: the
- * output is a {@link Manifest}, and the node's shuffle service merges a partition when it is
- * fetched. Otherwise it does what {@link MapTask.MapOutputBuffer} does, merge included.
+ * The sort buffer of a map task that leaves its spills as they are, if {@link DeferRules} allow it.
+ * Then the output is a {@link Manifest}, and the node's shuffle service merges a partition when it
+ * is fetched. Otherwise the buffer merges as {@link MapTask.MapOutputBuffer} does.
  *
- * <p>The output's index has Hadoop's form, and the lengths that a merged output would have. Its
- * offsets lie behind the manifest's end, so a shuffle service that doesn't know manifests, which a
- * task never defers for, would send nothing rather than something else.
+ * <p>The index of the output has Hadoop's form and the lengths of a merged output. Its offsets are
+ * past the end of the manifest. So a shuffle service that doesn't know manifests would send nothing
+ * rather than wrong bytes; but a task never defers on such a node.
  *
  * <pre>
  *   stock     spills --merge--> file.out          spills deleted
@@ -51,13 +51,13 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
   /** The name under which YARN knows Hadoop's shuffle service. */
   private static final String SHUFFLE_SERVICE = "mapreduce_shuffle";
 
-  /** What the shuffle service's user, who is of the files' group, needs. */
+  /** The permission that the user of the shuffle service needs, who is in the files' group. */
   private static final FsPermission SHUFFLE_PERMISSION = new FsPermission((short) 0640);
 
-  /** Neighbouring keys of a spill on which a registered order is held to the job's comparator. */
+  /** The number of neighbouring keys on which a registered order is tested. */
   private static final int ORDER_SAMPLES = 1000;
 
-  /** Ints of a record's metadata in the buffer, and their bytes. */
+  /** The ints of a record's metadata in the buffer. */
   private static final int META_INTS = 4;
 
   private static final int META_BYTES = META_INTS * Integer.BYTES;
@@ -79,7 +79,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     super.init(context);
   }
 
-  /** What the node's shuffle service says of itself, null if nothing. */
+  /** The metadata of the node's shuffle service, null if it has none. */
   ByteBuffer serviceMetaData() {
     return AuxiliaryServiceHelper.getServiceDataFromEnv(SHUFFLE_SERVICE, System.getenv());
   }
@@ -105,7 +105,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
       }
     }
     if (refusal.isPresent() || spills == null) {
-      // Without spills one has failed, which Hadoop's own flush reports.
+      // If there are no spills, one has failed; Hadoop's own flush reports that.
       refusal.ifPresent(this::count);
       super.flush();
       return;
@@ -129,7 +129,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     reporter.getCounter(DeferRules.COUNTERS, refusal.reason().counter()).increment(1);
   }
 
-  /** Waits for the spill that is being written, if any, and gives its space back. */
+  /** Waits for the spill that is being written, if any, and frees its space. */
   private void awaitSpill() throws IOException {
     spillLock.lock();
     try {
@@ -137,7 +137,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
         reporter.progress();
         spillDone.await();
       }
-      // The buffer still holds what was spilled if the metadata's end isn't at the equator.
+      // If the metadata doesn't end at the equator, the buffer still holds spilled records.
       if (sortSpillException == null
           && (kvend * Integer.BYTES + META_BYTES) % kvbuffer.length != alignedEquator()) {
         bufstart = equator;
@@ -153,8 +153,8 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
   }
 
   /**
-   * Lets the spill thread write what is left in the buffer, which is empty afterwards: a merge by
-   * Hadoop's own flush still finds it in order.
+   * Lets the spill thread write the rest of the buffer. The buffer is empty afterwards, and in a
+   * state from which Hadoop's own flush can still merge.
    */
   private void spillTheRest() throws IOException {
     spillLock.lock();
@@ -187,7 +187,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     return equator - equator % META_BYTES;
   }
 
-  /** Where the first record's metadata goes, in ints: right before the equator. */
+  /** The place of the first record's metadata, in ints: right before the equator. */
   private int firstMeta() {
     return (int)
         (((long) alignedEquator() - META_BYTES + kvbuffer.length)
@@ -213,7 +213,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     List<SpillRecord> indexes = new ArrayList<>(numSpills);
     for (int i = 0; i < numSpills; i++) {
       files.add(names.getSpillFile(i));
-      // Hadoop keeps the first indexes in memory, up to a limit, and writes the others.
+      // Hadoop keeps the first indexes in memory, up to a limit, and writes the others to files.
       indexes.add(
           i < indexCacheList.size()
               ? indexCacheList.get(i)
@@ -222,7 +222,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     return new Spills(files, indexes);
   }
 
-  /** Why these spills can't stay as they are. */
+  /** The reason why these spills can't stay as they are; empty if they can. */
   private Optional<Refusal> judgeSpills(Spills spills) throws IOException {
     List<Path> files = spills.files();
     Path directory = files.get(0).getParent();
@@ -235,7 +235,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     try {
       java.nio.file.Path expected = Manifest.applicationDirectory(local(output));
       if (!expected.equals(local(directory).toAbsolutePath().normalize())) {
-        return refuse(StockReason.LAYOUT, "the spills lie in " + directory + ", not " + expected);
+        return refuse(StockReason.LAYOUT, "the spills are in " + directory + ", not " + expected);
       }
     } catch (ManifestException e) {
       return refuse(StockReason.LAYOUT, e.getMessage());
@@ -244,11 +244,10 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     for (int i = 0; i < files.size(); i++) {
       long length = fs.getFileStatus(files.get(i)).getLen();
       if (!fills(spills.indexes().get(i), length)) {
-        return refuse(
-            StockReason.LAYOUT, "the segments of " + files.get(i) + " don't lie end to end");
+        return refuse(StockReason.LAYOUT, "the segments of " + files.get(i) + " leave gaps");
       }
     }
-    return KeyOrder.isRegistered(job) ? testOrder(fs, spills) : Optional.empty();
+    return JobKeyOrder.isRegistered(job) ? testOrder(fs, spills) : Optional.empty();
   }
 
   /** Whether uncompressed segments fill a file from its first byte to its last. */
@@ -265,11 +264,11 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
   }
 
   /**
-   * Holds the registered order to the job's comparator, on neighbouring keys of the first spills: a
-   * wrong registration would give the reducers keys out of order, and nobody would notice.
+   * Compares the registered order with the job's comparator, on neighbouring keys of the first
+   * spills. With a wrong registration the reducers would silently get keys out of order.
    */
   private Optional<Refusal> testOrder(FileSystem fs, Spills spills) throws IOException {
-    // The readers are left before their end, where nobody would wait for what is read ahead.
+    // No read-ahead, because the readers are left before their end.
     JobConf conf = new JobConf(job);
     conf.setBoolean(MRConfig.MAPRED_IFILE_READAHEAD, false);
     RawComparator<?> comparator = job.getOutputKeyComparator();
@@ -303,7 +302,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     return Optional.empty();
   }
 
-  /** Keys that differ must differ alike; an order may tell more keys apart than a comparator. */
+  /** Whether the two agree; the order may distinguish keys that are equal for the comparator. */
   private boolean agree(RawComparator<?> comparator, byte[] a, byte[] b) {
     int expected = comparator.compare(a, 0, a.length, b, 0, b.length);
     try {
@@ -347,7 +346,7 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
     return new Manifest(rules.order(), entries);
   }
 
-  /** Returns the bytes that the merged output would have. */
+  /** Writes the two files and returns the bytes that a merged output would have. */
   private long writeIndexAndManifest(Spills spills, Manifest manifest, byte[] bytes)
       throws IOException {
     MapOutputFile names = mapTask.getMapOutputFile();

@@ -7,10 +7,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.TaskID;
 
 /**
- * Puts all spills of a task where its first one went, as long as there is room; everything else is
- * as the task's own {@link MapOutputFile} says. Hadoop would spread them over all disks, and an
- * output that stays in its spills would then be lost with any one of them. Tasks still spread: each
- * starts on another disk.
+ * Puts all spills of a task on the disk of the first one, as long as there is room. Everything else
+ * is as in the task's own {@link MapOutputFile}. Hadoop would spread the spills over all disks, and
+ * an output that consists of its spills would be lost with any of these disks. Different tasks
+ * still use different disks.
  */
 final class SpillsOnOneDisk extends MapOutputFile {
   private final MapOutputFile stock;

@@ -21,7 +21,7 @@ class CapabilityTest {
   }
 
   @Test
-  void isFoundBehindWhatHadoopReads() throws IOException {
+  void isFoundAfterHadoopsBytes() throws IOException {
     ByteBuffer metaData = ByteBuffer.wrap(Capability.appendTo(STOCK));
     assertEquals(Optional.of(1), Capability.versionIn(metaData));
     assertEquals(14, metaData.remaining());

@@ -23,6 +23,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import org.apache.hadoop.conf.Configuration;
@@ -61,39 +62,45 @@ class NodeCheckTest {
 
   @Test
   void versions() {
-    check(c -> c.versions("3.4.2", 17), Level.OK, Level.OK);
-    check(c -> c.versions("3.5.0", 21), Level.WARNING, Level.OK);
-    check(c -> c.versions("3.4.1", 11), Level.OK, Level.ERROR);
+    installation(c -> c.versions("3.4.2", 17), Level.OK, Level.OK);
+    installation(c -> c.versions("3.5.0", 21), Level.WARNING, Level.OK);
+    installation(c -> c.versions("3.4.1", 11), Level.OK, Level.ERROR);
   }
 
   @Test
   void theJarIsOnHadoopsClassPathOnce() throws IOException {
     URL classes = ActiveShuffleHandler.class.getProtectionDomain().getCodeSource().getLocation();
     assertSays(
-        "Loaded from", check(c -> c.jar(new URLClassLoader(new URL[] {classes}, null)), Level.OK));
-    assertSays("copy", check(c -> c.jar(new URLClassLoader(new URL[0], null)), Level.ERROR));
+        "Loaded from",
+        installation(c -> c.jar(new URLClassLoader(new URL[] {classes}, null)), Level.OK));
+    assertSays("copy", installation(c -> c.jar(new URLClassLoader(new URL[0], null)), Level.ERROR));
     Path copy = dir.resolve("copy/org/apache/hadoop/mapred/ActiveShuffleHandler.class");
     Files.createDirectories(copy.getParent());
     Files.createFile(copy);
     URL second = dir.resolve("copy").toUri().toURL();
     assertSays(
         "2 times",
-        check(c -> c.jar(new URLClassLoader(new URL[] {classes, second}, null)), Level.ERROR));
+        installation(
+            c -> c.jar(new URLClassLoader(new URL[] {classes, second}, null)), Level.ERROR));
   }
 
   @Test
   void theServiceIsOurs() {
-    check(NodeCheck::auxiliaryService, Level.OK);
+    installation(InstallationCheck::auxiliaryService, Level.OK);
     conf.set(SERVICE + "path", "/opt/jars/*");
-    assertSays("class path of its own", check(NodeCheck::auxiliaryService, Level.ERROR));
+    assertSays(
+        "class path of its own", installation(InstallationCheck::auxiliaryService, Level.ERROR));
     conf.set(SERVICE, "org.apache.hadoop.mapred.ShuffleHandler");
-    assertSays("merge as in stock Hadoop", check(NodeCheck::auxiliaryService, Level.WARNING));
+    assertSays(
+        "merge as in stock Hadoop",
+        installation(InstallationCheck::auxiliaryService, Level.WARNING));
     conf.unset(SERVICE);
-    assertSays("not set", check(NodeCheck::auxiliaryService, Level.WARNING));
+    assertSays("not set", installation(InstallationCheck::auxiliaryService, Level.WARNING));
     conf.set("yarn.nodemanager.aux-services", "other");
-    assertSays("lacks mapreduce_shuffle", check(NodeCheck::auxiliaryService, Level.ERROR));
+    assertSays(
+        "lacks mapreduce_shuffle", installation(InstallationCheck::auxiliaryService, Level.ERROR));
     conf.setBoolean("yarn.nodemanager.aux-services.manifest.enabled", true);
-    assertSays("doesn't read", check(NodeCheck::auxiliaryService, Level.WARNING));
+    assertSays("doesn't read", installation(InstallationCheck::auxiliaryService, Level.WARNING));
   }
 
   @Test
@@ -101,105 +108,106 @@ class NodeCheckTest {
     Path file = Files.createFile(dir.resolve("file"));
     conf.setStrings(
         "yarn.nodemanager.local-dirs", dir.toUri().toString(), dir + "/none", file.toString());
-    List<Finding> found = check(NodeCheck::localDirs, Level.OK, Level.ERROR, Level.ERROR);
+    List<Finding> found =
+        installation(InstallationCheck::localDirs, Level.OK, Level.ERROR, Level.ERROR);
     assertTrue(found.get(1).sentence().contains("does not exist"));
     assertTrue(found.get(2).sentence().contains("is not a directory"));
     conf.unset("yarn.nodemanager.local-dirs");
-    assertSays("names no directory", check(NodeCheck::localDirs, Level.ERROR));
+    assertSays("names no directory", installation(InstallationCheck::localDirs, Level.ERROR));
   }
 
   @Test
   @SuppressWarnings("try") // The processes are only there to be asked.
   void theProcessAnswers() throws IOException {
-    assertSays("not set", check(NodeCheck::mergeProcess, Level.NOTE));
+    assertSays("not set", process(ProcessCheck::mergeProcess, Level.NOTE));
     Path socket = dir.resolve("s.sock");
     conf.set(Keys.SOCKET, socket.toString());
-    assertSays("start merganser serve", check(NodeCheck::mergeProcess, Level.ERROR));
+    assertSays("start merganser serve", process(ProcessCheck::mergeProcess, Level.ERROR));
     try (FakeProcess process = new FakeProcess(socket, 3, "gone")) {
-      List<Finding> found = check(NodeCheck::mergeProcess, Level.OK, Level.OK);
+      List<Finding> found = process(ProcessCheck::mergeProcess, Level.OK, Level.OK);
       assertTrue(found.get(0).sentence().contains("merganser 9.8.7 listens"));
       assertTrue(found.get(0).sentence().contains("2 merges now, 4096 bytes"));
     }
     Files.delete(socket);
     try (FakeProcess process = new FakeProcess(socket, 6, "it lies elsewhere")) {
-      List<Finding> found = check(NodeCheck::mergeProcess, Level.OK, Level.ERROR);
+      List<Finding> found = process(ProcessCheck::mergeProcess, Level.OK, Level.ERROR);
       assertTrue(
           found.get(1).sentence().contains("(it lies elsewhere): start it with --local-dir"));
     }
-    assertSays("Is merganser serve running", check(NodeCheck::mergeProcess, Level.ERROR));
+    assertSays("Is merganser serve running", process(ProcessCheck::mergeProcess, Level.ERROR));
     Files.delete(socket);
     try (FakeProcess process = new FakeProcess(socket, -1, "")) {
-      assertSays("hung up", check(NodeCheck::mergeProcess, Level.ERROR));
+      assertSays("hung up", process(ProcessCheck::mergeProcess, Level.ERROR));
     }
     conf.set(Keys.SOCKET, "relative.sock");
-    assertSays("absolute path", check(NodeCheck::mergeProcess, Level.ERROR));
+    assertSays("absolute path", process(ProcessCheck::mergeProcess, Level.ERROR));
     conf.set(Keys.SOCKET, "/" + "d".repeat(107));
-    assertSays("absolute path", check(NodeCheck::mergeProcess, Level.ERROR));
+    assertSays("absolute path", process(ProcessCheck::mergeProcess, Level.ERROR));
     conf.set("hadoop.security.authentication", "kerberos");
-    assertSays("secure cluster", check(NodeCheck::mergeProcess, Level.NOTE));
+    assertSays("secure cluster", process(ProcessCheck::mergeProcess, Level.NOTE));
   }
 
   @Test
   void mapTasksDefer() {
-    check(NodeCheck::collector, Level.OK);
+    jobs(JobCheck::collector, Level.OK);
     conf.setBoolean(Keys.DEFER, false);
-    assertSays(Keys.DEFER, check(NodeCheck::collector, Level.WARNING));
+    assertSays(Keys.DEFER, jobs(JobCheck::collector, Level.WARNING));
     conf.set(COLLECTOR, DeferredMapOutputBuffer.class.getName() + ",no.such.Class");
-    assertSays("no.such.Class", check(NodeCheck::collector, Level.ERROR));
+    assertSays("no.such.Class", jobs(JobCheck::collector, Level.ERROR));
     conf.unset(COLLECTOR);
-    assertSays("first", check(NodeCheck::collector, Level.WARNING));
+    assertSays("first", jobs(JobCheck::collector, Level.WARNING));
     conf.set("mapreduce.application.framework.path", "hdfs:/mr.tar.gz#mr");
-    check(NodeCheck::collector, Level.WARNING, Level.WARNING);
+    jobs(JobCheck::collector, Level.WARNING, Level.WARNING);
   }
 
   @Test
   void reduceTasksMergeOnce() {
-    check(NodeCheck::consumer, Level.OK);
+    jobs(JobCheck::consumer, Level.OK);
     conf.unset(CONSUMER);
-    check(NodeCheck::consumer, Level.NOTE);
+    jobs(JobCheck::consumer, Level.NOTE);
     conf.set(CONSUMER, "no.such.Class");
-    check(NodeCheck::consumer, Level.ERROR);
+    jobs(JobCheck::consumer, Level.ERROR);
   }
 
   @Test
-  void theNativeLibraryIsLookedAt() {
+  void theNativeLibraryIsChecked() {
     conf.setBoolean(Keys.REDUCE_NATIVE, false);
-    check(NodeCheck::nativeLibrary, Level.NOTE);
+    jobs(JobCheck::nativeLibrary, Level.NOTE);
     conf.setBoolean(Keys.REDUCE_NATIVE, true);
     Level level = NativeLibrary.whyNot().isEmpty() ? Level.OK : Level.WARNING;
-    check(NodeCheck::nativeLibrary, level);
+    jobs(JobCheck::nativeLibrary, level);
   }
 
   @Test
   void dataThatNeverDefersIsNamed() {
-    check(NodeCheck::intermediateData);
+    jobs(JobCheck::intermediateData);
     conf.setBoolean("mapreduce.map.output.compress", true);
     conf.setBoolean("mapreduce.job.encrypted-intermediate-data", true);
-    check(NodeCheck::intermediateData, Level.WARNING, Level.WARNING);
+    jobs(JobCheck::intermediateData, Level.WARNING, Level.WARNING);
   }
 
   @Test
-  void thresholdsInForceAreTold() {
+  void thresholdsInForceAreReported() {
     conf.setInt(Keys.MIN_SPILLS, 1);
     conf.setInt(Keys.MAX_SPILLS, 9);
     conf.setLong(Keys.MIN_RECORD_BYTES, 300);
     conf.setLong(Keys.MIN_SEGMENT_BYTES, 5000);
     assertSays(
         "2 to 9 spills, records of 300 bytes and segments of 5000",
-        check(NodeCheck::thresholds, Level.NOTE));
+        jobs(JobCheck::thresholds, Level.NOTE));
   }
 
   @Test
-  void spillsAreReckoned() {
-    assertEquals(1, NodeCheck.spills(0, 100, 1000));
-    assertEquals(1, NodeCheck.spills(1000, 1000, 1016));
-    assertEquals(2, NodeCheck.spills(1000, 1000, 1015));
+  void spillsAreEstimated() {
+    assertEquals(1, JobCheck.spills(0, 100, 1000));
+    assertEquals(1, JobCheck.spills(1000, 1000, 1016));
+    assertEquals(2, JobCheck.spills(1000, 1000, 1015));
     conf.setInt("mapreduce.task.io.sort.mb", 100);
     assertSays(
         "128 MiB makes 2 spills of 100-byte records and 2 of 4 KiB",
-        check(NodeCheck::spills, Level.OK));
+        jobs(JobCheck::spills, Level.OK));
     conf.setInt("mapreduce.task.io.sort.mb", 1000);
-    assertSays("never written twice", check(NodeCheck::spills, Level.NOTE));
+    assertSays("never written twice", jobs(JobCheck::spills, Level.NOTE));
   }
 
   @Test
@@ -223,10 +231,25 @@ class NodeCheckTest {
     return NodeCheck.run(args, new PrintStream(out, true), new PrintStream(err, true));
   }
 
-  private List<Finding> check(Consumer<NodeCheck> what, Level... levels) {
-    NodeCheck check = new NodeCheck(conf);
-    what.accept(check);
-    List<Finding> found = check.findings();
+  private List<Finding> installation(Consumer<InstallationCheck> what, Level... levels) {
+    List<Finding> found = new ArrayList<>();
+    what.accept(new InstallationCheck(conf, found));
+    return assertLevels(found, levels);
+  }
+
+  private List<Finding> process(Consumer<ProcessCheck> what, Level... levels) {
+    List<Finding> found = new ArrayList<>();
+    what.accept(new ProcessCheck(conf, found));
+    return assertLevels(found, levels);
+  }
+
+  private List<Finding> jobs(Consumer<JobCheck> what, Level... levels) {
+    List<Finding> found = new ArrayList<>();
+    what.accept(new JobCheck(conf, found));
+    return assertLevels(found, levels);
+  }
+
+  private static List<Finding> assertLevels(List<Finding> found, Level... levels) {
     assertEquals(List.of(levels), found.stream().map(Finding::level).toList(), found.toString());
     return found;
   }

@@ -11,9 +11,12 @@ import io.merganser.hadoop.order.KeyOrder;
 import io.merganser.hadoop.segment.Segment;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
@@ -97,7 +100,7 @@ class ManifestTest {
     assertThrows(ManifestException.class, () -> Manifest.read(fileOut));
   }
 
-  /** Damage that comes with a right checksum, as from somebody who means harm. */
+  /** Damage with a right checksum, as an attacker would make it. */
   @Test
   void everyChangedByteWithARightChecksumIsRefusedOrHarmless() throws IOException {
     byte[] bytes = example().toBytes();
@@ -132,10 +135,10 @@ class ManifestTest {
     Path spill = application.resolve("a_1.out");
     Files.delete(spill);
     Files.createSymbolicLink(spill, application.resolve("a_0.out"));
-    assertRefuses("no regular file");
+    assertRefuses("not a regular file");
     Files.delete(spill);
     Files.createDirectory(spill);
-    assertRefuses("no regular file");
+    assertRefuses("not a regular file");
     Files.delete(spill);
     assertRefuses("gone");
     Files.write(spill, new byte[14]);
@@ -174,12 +177,79 @@ class ManifestTest {
   }
 
   @Test
-  void mapOutputsOfHadoopAreNone() throws IOException {
+  void mapOutputsOfHadoopAreNotManifests() throws IOException {
     Files.write(fileOut, new byte[] {-1, -1, 0, 0, 0, 0});
     assertFalse(Manifest.isManifest(fileOut));
     Files.write(fileOut, new byte[0]);
     assertFalse(Manifest.isManifest(fileOut));
     assertThrows(ManifestException.class, () -> Manifest.read(fileOut));
+  }
+
+  /** The audit suspected that a manifest of 64 MiB costs each fetch 200 MB of heap. */
+  @Test
+  void aManifestOf64MiBIsRefusedBeforeItIsParsed() throws IOException {
+    Files.write(fileOut, example().toBytes());
+    try (RandomAccessFile file = new RandomAccessFile(fileOut.toFile(), "rw")) {
+      file.setLength(64 << 20);
+    }
+    long before = allocatedBytes();
+    ManifestException e = assertThrows(ManifestException.class, () -> Manifest.read(fileOut));
+    long allocated = allocatedBytes() - before;
+    assertTrue(e.getMessage().contains("more than 2097152 bytes"), e.getMessage());
+    assertTrue(allocated < 3L * Manifest.BYTES_MAX, allocated + " bytes of heap");
+  }
+
+  @Test
+  void theLargestManifestsAreReadInLittleHeap() throws IOException {
+    KeyOrder order = KeyOrder.parse("text");
+    int partitions = 4000;
+    assertTrue(Manifest.fits(order, 64, partitions));
+    byte[] bytes = manifest(order, 64, partitions).toBytes();
+    assertTrue(bytes.length <= Manifest.BYTES_MAX, bytes.length + " bytes");
+    Files.write(fileOut, bytes);
+    long before = allocatedBytes();
+    Manifest read = Manifest.read(fileOut);
+    long allocated = allocatedBytes() - before;
+    assertTrue(allocated < 4L * Manifest.BYTES_MAX, allocated + " bytes of heap");
+    assertTrue(read.heapBytes() < 1.1 * bytes.length, read.heapBytes() + " bytes remembered");
+    assertArrayEquals(bytes, read.toBytes());
+  }
+
+  @Test
+  void whatFitsIsAlwaysRead() throws IOException {
+    KeyOrder order = KeyOrder.parse("text");
+    assertFalse(Manifest.fits(order, 64, 4200));
+    assertFalse(Manifest.fits(order, 2, 140_000));
+    assertFalse(Manifest.fits(order, Manifest.SPILLS_MAX + 1, 1));
+    assertFalse(Manifest.fits(order, Integer.MAX_VALUE, Integer.MAX_VALUE));
+    for (int spills : new int[] {1, 64, Manifest.SPILLS_MAX}) {
+      int partitions = 1;
+      while (Manifest.fits(order, spills, partitions + 100)) {
+        partitions += 100;
+      }
+      byte[] bytes = manifest(order, spills, partitions).toBytes();
+      assertEquals(partitions, read(bytes).partitions());
+    }
+    byte[] many = manifest(order, Manifest.SPILLS_MAX + 1, 1).toBytes();
+    ManifestException e = assertThrows(ManifestException.class, () -> read(many));
+    assertTrue(e.getMessage().contains("at most 1024 are served"), e.getMessage());
+  }
+
+  /** A manifest whose spills have names as long as a file system takes them. */
+  private static Manifest manifest(KeyOrder order, int spills, int partitions) {
+    List<Spill> named = new ArrayList<>();
+    long[] lengths = new long[partitions];
+    Arrays.fill(lengths, 6);
+    for (int i = 0; i < spills; i++) {
+      named.add(new Spill(String.format("%0255d", i), lengths));
+    }
+    return new Manifest(order, named);
+  }
+
+  /** Bytes of heap that this thread has allocated so far. */
+  private static long allocatedBytes() {
+    return ((com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean())
+        .getCurrentThreadAllocatedBytes();
   }
 
   private Manifest read(byte[] bytes) throws IOException {

@@ -67,7 +67,8 @@ class NativeLibraryTest {
   }
 
   /**
-   * Where both were built, the other processor's is in the jar, and the linker's refusal is told.
+   * If both were built, the jar has the library of the other processor too, and the message has the
+   * linker's error.
    */
   @Test
   void refusesTheOtherProcessorsLibrary() throws IOException {

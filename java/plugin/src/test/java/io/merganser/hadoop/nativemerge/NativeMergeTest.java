@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What is the library's own; what it merges is compared in {@code FileMergeTest}. */
+/** The library's memory, errors and arguments; {@code FileMergeTest} compares the merged bytes. */
 class NativeMergeTest {
   private static final KeyOrder ORDER = KeyOrder.parse("raw");
   private static final int MEMORY_BYTES = 4 << 20;
@@ -50,7 +50,7 @@ class NativeMergeTest {
   void keepsNothingWhenItIsClosedInTheMiddle() throws IOException {
     byte[] some = new byte[64 << 10];
     long descriptors = openDescriptors();
-    // First the heap and the allocator get to their size.
+    // First the heap and the allocator grow to their size.
     for (int round = 0; round < 300; round++) {
       openReadClose(some);
     }
@@ -58,9 +58,9 @@ class NativeMergeTest {
     for (int round = 0; round < 1000; round++) {
       openReadClose(some);
     }
-    // Fewer if the garbage of other tests held some.
+    // Fewer, if garbage of other tests held some before.
     assertTrue(openDescriptors() <= descriptors);
-    // Each merge takes some 2 MB: all of them leaked would be 2 GB.
+    // Each merge takes about 2 MB, so a leak of all would be 2 GB.
     long grown = residentBytes() - resident;
     assertTrue(grown < 100 << 20, "grown by " + grown);
   }
@@ -72,7 +72,7 @@ class NativeMergeTest {
   }
 
   @Test
-  void whatNobodyClosedGoesWithTheGarbage() throws Exception {
+  void aMergeThatIsNeverClosedIsFreedByTheGarbageCollector() throws Exception {
     long descriptors = openDescriptors();
     List<NativeMerge> merges = new ArrayList<>();
     for (int count = 0; count < 10; count++) {

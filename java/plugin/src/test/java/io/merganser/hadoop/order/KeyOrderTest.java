@@ -74,9 +74,9 @@ class KeyOrderTest {
       String description, Class<?> type, Function<Random, Writable> key) throws IOException {
     JobConf job = new JobConf(false);
     job.setMapOutputKeyClass(type);
-    KeyOrder order = KeyOrder.of(job).orElseThrow();
+    KeyOrder order = JobKeyOrder.of(job).orElseThrow();
     assertEquals(description, order.description());
-    assertFalse(KeyOrder.isRegistered(job));
+    assertFalse(JobKeyOrder.isRegistered(job));
     List<byte[]> keys = serialized(key);
     assertOrders(order, job.getOutputKeyComparator(), keys, 1);
     assertOrders(KeyOrder.parse(description + ":desc"), job.getOutputKeyComparator(), keys, -1);
@@ -87,7 +87,7 @@ class KeyOrderTest {
     JobConf job = new JobConf(false);
     job.setMapOutputKeyClass(LongWritable.class);
     job.setOutputKeyComparatorClass(LongWritable.DecreasingComparator.class);
-    KeyOrder order = KeyOrder.of(job).orElseThrow();
+    KeyOrder order = JobKeyOrder.of(job).orElseThrow();
     assertEquals("long:desc", order.description());
     assertOrders(
         order, job.getOutputKeyComparator(), serialized(r -> new LongWritable(number(r))), 1);
@@ -97,15 +97,15 @@ class KeyOrderTest {
   void knowsNoOrderOfOtherComparators() {
     JobConf job = new JobConf(false);
     job.setMapOutputKeyClass(ByteWritable.class);
-    assertEquals(Optional.empty(), KeyOrder.of(job));
-    // A comparator of another class than the keys': it compares them, but not as their fields.
+    assertEquals(Optional.empty(), JobKeyOrder.of(job));
+    // A comparator for keys of another class: it compares these keys, but not by their fields.
     job.setMapOutputKeyClass(BytesWritable.class);
     job.setOutputKeyComparatorClass(Text.Comparator.class);
-    assertEquals(Optional.empty(), KeyOrder.of(job));
-    // A class that compares itself, and says nothing of how.
+    assertEquals(Optional.empty(), JobKeyOrder.of(job));
+    // A class that compares itself and has no registration.
     JobConf own = new JobConf(false);
     own.setMapOutputKeyClass(Reading.class);
-    assertEquals(Optional.empty(), KeyOrder.of(own));
+    assertEquals(Optional.empty(), JobKeyOrder.of(own));
   }
 
   @Test
@@ -113,25 +113,26 @@ class KeyOrderTest {
     JobConf job = new JobConf(false);
     job.setMapOutputKeyClass(Text.class);
     job.set("io.serializations", OtherSerialization.class.getName());
-    assertEquals(Optional.empty(), KeyOrder.of(job));
+    assertEquals(Optional.empty(), JobKeyOrder.of(job));
   }
 
   @Test
-  void takesWhatIsRegistered() throws IOException {
+  void takesARegisteredOrder() throws IOException {
     JobConf job = new JobConf(false);
     job.setMapOutputKeyClass(Reading.class);
     job.set(Keys.ORDER_PREFIX + Reading.class.getName(), "text,int:desc,double,bytes");
-    KeyOrder order = KeyOrder.of(job).orElseThrow();
-    assertTrue(KeyOrder.isRegistered(job));
+    KeyOrder order = JobKeyOrder.of(job).orElseThrow();
+    assertTrue(JobKeyOrder.isRegistered(job));
     assertOrders(order, job.getOutputKeyComparator(), serialized(Reading::new), 1);
 
     job.setOutputKeyComparatorClass(ReadingComparator.class);
-    assertEquals(Optional.empty(), KeyOrder.of(job), "a comparator goes before the key's class");
+    assertEquals(
+        Optional.empty(), JobKeyOrder.of(job), "a comparator comes before the class of the key");
     job.set(Keys.ORDER_PREFIX + ReadingComparator.class.getName(), " raw:desc ");
-    assertEquals("raw:desc", KeyOrder.of(job).orElseThrow().description());
+    assertEquals("raw:desc", JobKeyOrder.of(job).orElseThrow().description());
     job.set(Keys.ORDER_PREFIX + ReadingComparator.class.getName(), "texts");
     IllegalArgumentException e =
-        assertThrows(IllegalArgumentException.class, () -> KeyOrder.of(job));
+        assertThrows(IllegalArgumentException.class, () -> JobKeyOrder.of(job));
     assertTrue(e.getMessage().startsWith(Keys.ORDER_PREFIX + ReadingComparator.class.getName()));
   }
 
@@ -196,7 +197,7 @@ class KeyOrderTest {
       assertThrows(
           MalformedKeyException.class, () -> order.compare(key, 0, cut, key, 0, cut), "at " + cut);
     }
-    // A length that says more than there is, or less than nothing.
+    // A length that is too large or negative.
     byte[] long1 = {(byte) 0x8F, 100, 'a'};
     byte[] negative = {-2, 'a'};
     for (byte[] bad : List.of(long1, negative)) {
@@ -215,7 +216,9 @@ class KeyOrderTest {
         .map(row -> Arguments.of((Object[]) row.split(" +")));
   }
 
-  /** What the native merge reads too; and Hadoop's own comparators, which know no errors. */
+  /**
+   * Malformed keys for the native merge too, and for Hadoop's comparators, which find no errors.
+   */
   @ParameterizedTest(name = "{0} {1} {3} {2}")
   @MethodSource("sharedTable")
   void comparesAsTheSharedTableSays(String description, String hexA, String hexB, String expected) {
@@ -263,7 +266,7 @@ class KeyOrderTest {
         "text, int",
         "desc"
       })
-  void refusesWhatIsNoDescription(String description) {
+  void refusesMalformedDescriptions(String description) {
     IllegalArgumentException e =
         assertThrows(IllegalArgumentException.class, () -> KeyOrder.parse(description));
     assertTrue(e.getMessage().contains("\"" + description + "\""), e.getMessage());
@@ -278,7 +281,9 @@ class KeyOrderTest {
     }
   }
 
-  /** Compares in place and inside other bytes, both ways, and holds the prefix to its promise. */
+  /**
+   * Compares in place and inside other bytes, both ways, and checks that prefixes keep the order.
+   */
   private static void assertCompares(KeyOrder order, byte[] a, byte[] b, int expected) {
     int sign = Integer.signum(expected);
     byte[] inside = new byte[b.length + 5];
@@ -325,7 +330,7 @@ class KeyOrderTest {
     return bytes;
   }
 
-  /** Of every width, with both signs, and the edges between widths. */
+  /** Numbers of every width, with both signs, and at the edges between widths. */
   private static long number(Random random) {
     long[] edges = {0, -1, 127, 128, -112, -113, 255, 256, Integer.MAX_VALUE, Integer.MIN_VALUE};
     return switch (random.nextInt(3)) {
@@ -358,7 +363,7 @@ class KeyOrderTest {
     private final DoubleWritable value = new DoubleWritable();
     private final BytesWritable raw = new BytesWritable();
 
-    /** For Hadoop, which reads the fields. */
+    /** Used by Hadoop, which then reads the fields. */
     public Reading() {}
 
     Reading(Random random) {
@@ -396,7 +401,7 @@ class KeyOrderTest {
 
   /** A comparator with a class of its own. */
   public static final class ReadingComparator extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public ReadingComparator() {
       super(Reading.class, true);
     }

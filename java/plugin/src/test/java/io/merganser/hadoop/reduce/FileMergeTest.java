@@ -47,13 +47,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The two merges of ours, each against a sort of everything by Hadoop's comparators. */
+/** Our two merges, each compared with a sort of all records by Hadoop's comparators. */
 class FileMergeTest {
   private static final int MEMORY_BYTES = 8 << 20;
 
   @TempDir private Path folder;
 
-  /** Which code merges. */
+  /** The code that merges. */
   enum Way {
     NATIVE,
     JAVA;
@@ -72,7 +72,7 @@ class FileMergeTest {
     }
   }
 
-  /** A class of keys: our description of it, Hadoop's comparator, and some random key. */
+  /** A class of keys: our description, Hadoop's comparator, and a source of random keys. */
   private record Keys(String order, RawComparator<?> comparator, Function<Random, Writable> key) {
     @Override
     public String toString() {
@@ -137,7 +137,7 @@ class FileMergeTest {
     for (int file = 0; file < files; file++) {
       List<KeyValue> entries = new ArrayList<>();
       for (int count = random.nextInt(most + 1); count > 0; count--) {
-        // The value says where the entry comes from, so that the order of equal keys shows.
+        // The value names the source of the entry, which makes the order of equal keys visible.
         String value = file + "/" + count + "x".repeat(random.nextInt(90));
         entries.add(new KeyValue(keys.draw(random), value.getBytes(StandardCharsets.UTF_8)));
       }
@@ -208,7 +208,7 @@ class FileMergeTest {
         value.getBytes(StandardCharsets.UTF_8));
   }
 
-  /** All cases of up to three files with up to two records, of two keys. */
+  /** All cases of up to three files of up to two records with two keys. */
   @ParameterizedTest
   @EnumSource
   void mergesEveryTinyInput(Way way) throws IOException {
@@ -267,7 +267,7 @@ class FileMergeTest {
     assertFalse(records.next());
   }
 
-  /** They differ only at their ends, and all that are compared at once exceed the memory. */
+  /** Keys that differ only at their ends; those compared at once are larger than the memory. */
   @ParameterizedTest
   @EnumSource
   void mergesKeysLargerThanAnyBuffer(Way way) throws IOException {
@@ -347,7 +347,7 @@ class FileMergeTest {
 
   @ParameterizedTest
   @EnumSource
-  void removesItsFilesWhenItIsClosedUnlessToldToKeepThem(Way way) throws IOException {
+  void removesItsFilesWhenItIsClosedUnlessTheyAreKept(Way way) throws IOException {
     Keys keys = keys().findFirst().orElseThrow();
     KeyOrder order = KeyOrder.parse(keys.order());
     List<Segment> files = write(draw(keys, 5, 50, new Random(7)));

@@ -23,9 +23,9 @@ import org.apache.hadoop.mapred.Reporter;
 import org.apache.hadoop.util.Progress;
 
 /**
- * How fast a reducer can read records that are merged from files, natively, in Java, and by
- * Hadoop's merge in one pass, which has the same files. Run by {@code java/plugin/merge-speed
- * FOLDER MB}; the files are read from the page cache.
+ * Measures how fast a reducer can read records that are merged from files: natively, in Java, and
+ * by Hadoop's merge of the same files in one pass. Run by {@code java/plugin/merge-speed FOLDER
+ * MB}. The files are read from the page cache.
  */
 public final class MergeSpeed {
   private static final int ROUNDS = 5;
@@ -66,7 +66,7 @@ public final class MergeSpeed {
             () -> stock(files));
     double[][] rates = new double[ways.size()][ROUNDS];
     long[] checks = new long[ways.size()];
-    // One round more, not counted: the first compiles.
+    // The first round is not counted, because the JVM compiles in it.
     for (int round = -1; round < ROUNDS; round++) {
       for (int way = 0; way < rates.length; way++) {
         long start = System.nanoTime();
@@ -122,7 +122,7 @@ public final class MergeSpeed {
         new Progress());
   }
 
-  /** Looks at every record as a deserializer does, and sums up what it saw. */
+  /** Reads every record as a deserializer does, and returns a sum over the bytes. */
   private static long drain(RawKeyValueIterator records) throws IOException {
     long sum = 0;
     byte[] seen = new byte[1 << 16];

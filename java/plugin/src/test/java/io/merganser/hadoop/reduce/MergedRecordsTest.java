@@ -24,7 +24,7 @@ class MergedRecordsTest {
   @TempDir private Path folder;
   private long counted = -1;
 
-  /** Hands out bytes in pieces whose sizes {@code piece} chooses, given the most it may be. */
+  /** Returns bytes in pieces; {@code piece} chooses the size of each, up to a given most. */
   private static final class Bytes implements MergedRecords.Source {
     private final byte[] bytes;
     private final IntUnaryOperator piece;
@@ -78,7 +78,7 @@ class MergedRecordsTest {
   }
 
   @Test
-  void handsOutWhatWasWritten() throws IOException {
+  void returnsTheRecordsThatWereWritten() throws IOException {
     List<KeyValue> entries =
         List.of(
             new KeyValue(new byte[] {1}, new byte[] {2, 3}),
@@ -109,7 +109,7 @@ class MergedRecordsTest {
   }
 
   @Test
-  void hasNoRecordsWhereThereAreNone() throws IOException {
+  void aSegmentWithoutRecordsReturnsNone() throws IOException {
     assertRecords(List.of(), over(new Bytes(segment(List.of()), most -> most)));
   }
 
@@ -124,7 +124,7 @@ class MergedRecordsTest {
       }
       byte[] segment = segment(entries);
       int largest = List.of(1, 7, 5_000, 1 << 20).get((int) seed % 4);
-      // A byte at a time would take long for all of them.
+      // Byte by byte would take too long for all of them.
       IntUnaryOperator piece =
           most -> Math.min(most, largest == 1 && random.nextInt(64) > 0 ? 999 : largest);
       assertRecords(entries, over(new Bytes(segment, piece)));
@@ -161,7 +161,7 @@ class MergedRecordsTest {
   }
 
   @Test
-  void refusesLengthsThatCanNotBe() {
+  void refusesImpossibleLengths() {
     // A key of -3, a key of 2^56 and more, a value of -2.
     for (byte[] head : new byte[][] {{-3, 1}, {-128, 1, 1}, {-119, 1}, {0, -2}}) {
       byte[] bytes = Arrays.copyOf(head, 30);

@@ -10,7 +10,7 @@ import java.util.Random;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.Text;
 
-/** Files to measure merges with: keys of ten random letters, random values. */
+/** Files for measuring merges, with keys of ten random letters and random values. */
 public final class RandomSegments {
   private static final int KEY_BYTES = 10;
 

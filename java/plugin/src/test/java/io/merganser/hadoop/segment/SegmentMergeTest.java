@@ -10,6 +10,7 @@ import io.merganser.hadoop.segment.SpillFile.KeyValue;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,8 +18,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.DataOutputBuffer;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.WritableUtils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -49,7 +52,7 @@ class SegmentMergeTest {
         empty, merge(TEXT, List.of(spill("a", List.of()), spill("b", List.of())), MEMORY, 1));
   }
 
-  /** Every way to deal up to three records with two keys to up to three spills. */
+  /** Every way to distribute up to three records with two keys over up to three spills. */
   @Test
   void mergesAllTinyInputs() throws IOException {
     for (int spills = 1; spills <= 3; spills++) {
@@ -77,7 +80,7 @@ class SegmentMergeTest {
     for (int round = 0; round < 100; round++) {
       int spills = 1 + random.nextInt(12);
       int distinct = 1 + random.nextInt(50);
-      // Values, and now and then keys, that are larger than a segment's buffer.
+      // Some values and keys are larger than a segment's buffer.
       List<List<KeyValue>> dealt = new ArrayList<>();
       for (int i = 0; i < spills; i++) {
         List<KeyValue> records = new ArrayList<>();
@@ -157,7 +160,7 @@ class SegmentMergeTest {
   }
 
   @Test
-  void refusesKeysThatAreNone() throws IOException {
+  void refusesMalformedKeys() throws IOException {
     Segment segment = spill("spill", List.of(KeyValue.of(new IntWritable(-1), new Text(""))));
     DamagedSegmentException e =
         assertThrows(
@@ -167,7 +170,7 @@ class SegmentMergeTest {
   }
 
   @Test
-  void needsAPageASegment() throws IOException {
+  void needsAPagePerSegment() throws IOException {
     List<Segment> segments = new ArrayList<>();
     for (int i = 0; i < 5; i++) {
       segments.add(spill("s" + i, List.of(record("a", i))));
@@ -180,25 +183,141 @@ class SegmentMergeTest {
 
   @Test
   void closesEveryFile() throws IOException {
-    List<RandomAccessFile> opened = new ArrayList<>();
-    SegmentMerge.Opener opener =
-        file -> {
-          RandomAccessFile in = new RandomAccessFile(file.toFile(), "r");
-          opened.add(in);
-          return in;
-        };
+    Openings openings = new Openings();
     List<Segment> segments = new ArrayList<>();
     for (int i = 0; i < 3; i++) {
       segments.add(spill("s" + i, List.of(record("a", i), record("b", i))));
     }
-    try (SegmentMerge merge = new SegmentMerge(TEXT, segments, MEMORY, opener)) {
+    try (SegmentMerge merge = SegmentMerge.withinMemory(TEXT, segments, MEMORY, openings)) {
       merge.read(new byte[9], 0, 9);
     }
     segments.add(new Segment(dir.resolve("gone"), 0, 20, 24));
-    assertThrows(IOException.class, () -> new SegmentMerge(TEXT, segments, MEMORY, opener).close());
-    assertEquals(6, opened.size());
-    for (RandomAccessFile in : opened) {
-      assertThrows(IOException.class, in::length);
+    assertThrows(
+        IOException.class,
+        () -> SegmentMerge.withinMemory(TEXT, segments, MEMORY, openings).close());
+    openings.assertAllClosed(6);
+  }
+
+  /** Audit finding F22: a sparse file of 4 KiB on disk claimed a key of 1.2 GB. */
+  @Test
+  void f22_aKeyBeyondTheMemoryIsDamageAndTakesNoHeap() throws IOException {
+    Segment hostile = sparseKey("hostile", 1_200_000_000);
+    Segment good = spill("good", List.of(record("a", 1)));
+    Openings openings = new Openings();
+    long before = allocatedBytes();
+    DamagedSegmentException e =
+        assertThrows(
+            DamagedSegmentException.class,
+            () -> SegmentMerge.withinMemory(TEXT, List.of(good, hostile), MEMORY, openings));
+    long allocated = allocatedBytes() - before;
+    assertTrue(e.getMessage().contains("a key needs 12000000"), e.getMessage());
+    assertTrue(allocated < 2 * MEMORY, allocated + " bytes of heap for a merge of " + MEMORY);
+    openings.assertAllClosed(2);
+  }
+
+  /** Audit finding F22: without heap for a buffer, the files that are open must be closed. */
+  @Test
+  void f22_anErrorClosesEveryFile() throws IOException {
+    Openings openings = new Openings();
+    List<Segment> segments = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      segments.add(spill("s" + i, List.of(record("a", i))));
+    }
+    SegmentMerge.Opener failing =
+        file -> {
+          if (file.endsWith("s2")) {
+            throw new OutOfMemoryError("as if the heap were full");
+          }
+          return openings.open(file);
+        };
+    assertThrows(
+        OutOfMemoryError.class, () -> SegmentMerge.withinMemory(TEXT, segments, MEMORY, failing));
+    openings.assertAllClosed(2);
+    // No array has room for this key, and the heap of the tests has none either.
+    segments.set(2, sparseKey("huge", Integer.MAX_VALUE - 16));
+    assertThrows(OutOfMemoryError.class, () -> merge(TEXT, segments, MEMORY, 64));
+  }
+
+  /** Keys larger than a segment's buffer share the rest of the memory, one after the other. */
+  @Test
+  void f22_longKeysWithinTheMemoryAreMerged() throws IOException {
+    int spills = 4;
+    int keyBytes = 100_000;
+    int memory = spills * 16_384 + 2 * keyBytes + 8_192;
+    List<KeyValue> all = new ArrayList<>();
+    List<Segment> segments = new ArrayList<>();
+    for (int i = 0; i < spills; i++) {
+      List<KeyValue> records = new ArrayList<>();
+      for (char c = 'a'; c <= 'e'; c++) {
+        records.add(record(c + "" + i, i));
+        records.add(record((c + "" + i).repeat(keyBytes / 2), i));
+      }
+      segments.add(spill("s" + i, records));
+      all.addAll(records);
+    }
+    all.sort((a, b) -> compare(TEXT, a, b));
+    byte[] expected = SpillFile.bytes(dir.resolve("expected"), all);
+    Openings openings = new Openings();
+    try (SegmentMerge merge = SegmentMerge.withinMemory(TEXT, segments, 4 * memory, openings)) {
+      assertArrayEquals(expected, readAll(merge, 1000));
+    }
+    // All four cursors hold a long key at a time; memory for two of them is too little.
+    DamagedSegmentException e =
+        assertThrows(
+            DamagedSegmentException.class,
+            () -> {
+              try (SegmentMerge merge =
+                  SegmentMerge.withinMemory(TEXT, segments, memory, openings)) {
+                readAll(merge, 1000);
+              }
+            });
+    assertTrue(e.getMessage().contains("for long keys"), e.getMessage());
+    openings.assertAllClosed(2 * spills);
+    // One segment with many long keys gives the memory of each back before the next.
+    Segment many = segments.get(0);
+    byte[] same = Files.readAllBytes(many.file());
+    try (SegmentMerge merge =
+        SegmentMerge.withinMemory(TEXT, List.of(many), keyBytes + 30_000, openings)) {
+      assertArrayEquals(same, readAll(merge, 1000));
+    }
+  }
+
+  /** A segment of one record, which has a key of {@code keyBytes} zeros and no value. */
+  private Segment sparseKey(String name, int keyBytes) throws IOException {
+    Path file = dir.resolve(name);
+    DataOutputBuffer head = new DataOutputBuffer();
+    WritableUtils.writeVInt(head, keyBytes);
+    WritableUtils.writeVInt(head, 0);
+    long rawLength = head.getLength() + (long) keyBytes + Segment.END_LENGTH;
+    try (RandomAccessFile out = new RandomAccessFile(file.toFile(), "rw")) {
+      out.write(head.getData(), 0, head.getLength());
+      out.setLength(rawLength + Segment.CRC_LENGTH);
+    }
+    return new Segment(file, 0, rawLength, rawLength + Segment.CRC_LENGTH);
+  }
+
+  /** Bytes of heap that this thread has allocated so far. */
+  private static long allocatedBytes() {
+    return ((com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean())
+        .getCurrentThreadAllocatedBytes();
+  }
+
+  /** Opens files and remembers them. */
+  private static final class Openings implements SegmentMerge.Opener {
+    private final List<RandomAccessFile> opened = new ArrayList<>();
+
+    @Override
+    public RandomAccessFile open(Path file) throws IOException {
+      RandomAccessFile in = new RandomAccessFile(file.toFile(), "r");
+      opened.add(in);
+      return in;
+    }
+
+    void assertAllClosed(int count) {
+      assertEquals(count, opened.size());
+      for (RandomAccessFile in : opened) {
+        assertThrows(IOException.class, in::length);
+      }
     }
   }
 
@@ -210,7 +329,7 @@ class SegmentMergeTest {
     }
   }
 
-  /** Sorts each spill, writes them, and holds the merge to a stable sort of all. */
+  /** Sorts and writes each spill, and compares the merge with a stable sort of all records. */
   private void assertMerges(
       KeyOrder order, List<List<KeyValue>> spills, int memory, int piece, String what)
       throws IOException {

@@ -13,7 +13,7 @@ import org.apache.hadoop.io.Writable;
 import org.apache.hadoop.mapred.IFile;
 import org.apache.hadoop.mapred.JobConf;
 
-/** A spill that Hadoop's own writer makes, one segment after the other. */
+/** A spill whose segments are made by Hadoop's own writer. */
 public final class SpillFile {
   /** A record in serialized form. */
   public record KeyValue(byte[] key, byte[] value) {
@@ -27,7 +27,7 @@ public final class SpillFile {
       try {
         writable.write(out);
       } catch (IOException e) {
-        throw new AssertionError("memory took no bytes", e);
+        throw new AssertionError("writing to memory failed", e);
       }
       return java.util.Arrays.copyOf(out.getData(), out.getLength());
     }
@@ -37,7 +37,7 @@ public final class SpillFile {
 
   private SpillFile() {}
 
-  /** Writes segments, each a list of records in order, and says where they lie. */
+  /** Writes segments, each a list of records in order, and returns their places. */
   public static List<Segment> write(Path file, List<List<KeyValue>> segments) throws IOException {
     List<Segment> written = new ArrayList<>();
     FileSystem local = FileSystem.getLocal(CONF).getRaw();
@@ -60,7 +60,7 @@ public final class SpillFile {
     return written;
   }
 
-  /** The bytes of one segment, as Hadoop's own writer makes them. */
+  /** The bytes of one segment, made by Hadoop's own writer. */
   public static byte[] bytes(Path scratch, List<KeyValue> records) throws IOException {
     write(scratch, List.of(records));
     return java.nio.file.Files.readAllBytes(scratch);

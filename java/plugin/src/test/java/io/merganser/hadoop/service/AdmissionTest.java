@@ -21,7 +21,7 @@ class AdmissionTest {
     return new Admission(memory, merges, PATIENCE, () -> now);
   }
 
-  /** One fetch, and what became of it. */
+  /** One fetch and its fate. */
   private final class Fetch implements Admission.Holder {
     private final String name;
     private Admission.Ask ask;
@@ -68,7 +68,7 @@ class AdmissionTest {
   }
 
   @Test
-  void letsInWhatFitsAndTheNextWhenSomethingIsGivenBack() {
+  void admitsWhatFitsAndTheNextWhenAGrantIsGivenBack() {
     Admission admission = admission(100, 2);
     Fetch a = new Fetch("a").ask(admission, 60);
     Fetch b = new Fetch("b").ask(admission, 40);
@@ -102,7 +102,7 @@ class AdmissionTest {
   }
 
   @Test
-  void whoWasTurnedAwayComesBackBeforeThoseWhoCameLater() {
+  void aFetchThatWasTurnedAwayComesBeforeLaterOnes() {
     Admission admission = admission(100, 1);
     Fetch a = new Fetch("a").ask(admission, 1);
     Fetch b = new Fetch("b").ask(admission, 1);
@@ -120,7 +120,7 @@ class AdmissionTest {
   }
 
   @Test
-  void nobodyOvertakesAFetchThatNeedsEverything() {
+  void noFetchOvertakesOneThatNeedsAllMemory() {
     Admission admission = admission(100, 4);
     Fetch a = new Fetch("a").ask(admission, 10);
     new Fetch("huge").ask(admission, 1000);
@@ -132,7 +132,7 @@ class AdmissionTest {
   }
 
   @Test
-  void whoIsInTheMiddleOfAnAnswerComesFirstAndIsNeverTurnedAway() {
+  void aFetchInTheMiddleOfAnAnswerComesFirstAndIsNeverTurnedAway() {
     Admission admission = admission(100, 1);
     Fetch a = new Fetch("a").ask(admission, 1);
     new Fetch("b").ask(admission, 1);
@@ -144,7 +144,7 @@ class AdmissionTest {
   }
 
   @Test
-  void anIdleHolderMakesRoomForWhoWaits() {
+  void anIdleHolderGivesItsGrantToAFetchThatWaits() {
     Admission admission = admission(100, 1);
     Fetch a = new Fetch("a").ask(admission, 1);
     a.idle = true;
@@ -169,7 +169,7 @@ class AdmissionTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8})
-  void staysWithinItsBoundsAndServesEverybody(int seed) {
+  void staysWithinItsBoundsAndServesEveryFetch(int seed) {
     Random random = new Random(seed);
     int merges = 1 + random.nextInt(4);
     Admission admission = admission(100, merges);

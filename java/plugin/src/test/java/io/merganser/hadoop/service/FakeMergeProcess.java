@@ -22,9 +22,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A merge process of the protocol's version 1 that can be told how to misbehave. */
+/** A merge process of protocol version 1 whose misbehaviour a test chooses. */
 public final class FakeMergeProcess implements Closeable {
-  /** What it does with a merge. */
+  /** The behaviour in a merge. */
   public enum Conduct {
     WELL,
     BUSY,
@@ -33,7 +33,7 @@ public final class FakeMergeProcess implements Closeable {
     ORDER_UNKNOWN,
     /** Closes the connection after {@code at} bytes. */
     DIES,
-    /** Closes the connection when all data was sent and before the end. */
+    /** Closes the connection after all data, before the end frame. */
     DIES_BEFORE_END,
     /** Sends nothing more after {@code at} bytes. */
     STALLS,
@@ -57,7 +57,7 @@ public final class FakeMergeProcess implements Closeable {
   private volatile Conduct conduct = Conduct.WELL;
   private volatile long at;
 
-  /** Listens at a path where nothing is yet. */
+  /** Listens at a path where no file is yet. */
   public FakeMergeProcess(Path socket) throws IOException {
     Files.deleteIfExists(socket);
     server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
@@ -65,23 +65,23 @@ public final class FakeMergeProcess implements Closeable {
     thread(this::accept);
   }
 
-  /** Says what it does from the next merge on. */
+  /** Sets the behaviour from the next merge on. */
   public void behave(Conduct next, long atByte) {
     at = atByte;
     conduct = next;
   }
 
-  /** Connections it was asked for. */
+  /** The number of connections so far. */
   public int accepted() {
     return accepted.get();
   }
 
-  /** Merges it was asked for. */
+  /** The number of merges so far. */
   public int requests() {
     return requests.get();
   }
 
-  /** Goes away as a killed process does; may be called twice. */
+  /** Ends as a killed process does. May be called twice. */
   public void die() throws IOException {
     closed.countDown();
     server.close();
@@ -122,7 +122,7 @@ public final class FakeMergeProcess implements Closeable {
         out.flush();
       }
     } catch (IOException | InterruptedException e) {
-      // The other side is gone, or this process was told to be.
+      // The other side is gone, or this process was closed.
     } finally {
       connections.remove(connection);
     }

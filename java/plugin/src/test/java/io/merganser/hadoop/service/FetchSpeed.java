@@ -22,9 +22,9 @@ import org.apache.hadoop.mapred.ShuffleHandler;
 import org.apache.hadoop.security.UserGroupInformation;
 
 /**
- * How fast a NodeManager has merged map outputs to send, several at once: from the merge process
+ * Measures how fast a NodeManager gets merged map outputs, several at once: from the merge process
  * through its socket, and from its own merge in Java. Run by {@code java/plugin/fetch-speed FOLDER
- * MB MERGANSER}; spills are read from the page cache, and nothing is sent.
+ * MB MERGANSER}. Spills are read from the page cache, and nothing is sent.
  */
 public final class FetchSpeed {
   private static final int ROUNDS = 3;
@@ -67,7 +67,7 @@ public final class FetchSpeed {
             () -> new JavaMerge(output, memory, CHUNK_BYTES, pageCache));
     for (int atOnce : new int[] {1, 4, 16}) {
       double[][] rates = new double[ways.size()][ROUNDS];
-      // One round more, not counted: the first compiles.
+      // The first round is not counted, because the JVM compiles in it.
       for (int round = -1; round < ROUNDS; round++) {
         for (int way = 0; way < rates.length; way++) {
           double rate = rate(ways.get(way), output.length(), atOnce);
@@ -93,7 +93,7 @@ public final class FetchSpeed {
     }
   }
 
-  /** MB/s of all {@link #FETCHES} together, so many of them at once. */
+  /** MB/s of all {@link #FETCHES} together, {@code atOnce} of them at a time. */
   private static double rate(Opener way, long length, int atOnce) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(atOnce);
     try {

@@ -19,9 +19,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Map outputs that are not what their map task wrote. */
+/** Map outputs that were changed after their map task wrote them. */
 class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
-  /** What is done to one spill of a map output. */
+  /** The damage to one spill of a map output. */
   private enum Harm {
     ONE_BIT,
     CHECKSUM,
@@ -79,8 +79,28 @@ class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
     }
   }
 
+  /** Audit finding F22: a key of 1.2 GB in a sparse spill, more than the heap of these tests. */
   @Test
-  void aDamagedManifestIsNotServedAndMissingMapsAreRefusedAsEver() throws Exception {
+  void f22_aSpillThatClaimsAHugeKeyIsRefusedAndOtherFetchesAreServed() throws Exception {
+    try (ShuffleNode node = new ShuffleNode(dir, DEFAULTS)) {
+      List<List<List<Pair>>> good = spills(3, 1, 100_000);
+      node.writeDeferred(0, good);
+      node.writeSparseKey(1, 1_200_000_000);
+      for (int round = 0; round < 2; round++) {
+        try (ReduceClient client = node.client()) {
+          Reply reply = client.fetch(0, false, map(0), map(1));
+          assertArrayEquals(ShuffleNode.merged(good, 0), reply.output().bytes());
+          assertEquals(map(1), reply.header().map());
+          assertThrows(EOFException.class, () -> reply.body().readByte());
+        }
+      }
+      assertIdle(node);
+      assertEquals(2, node.metric("Damaged"));
+    }
+  }
+
+  @Test
+  void aDamagedManifestIsNotServedAndMissingMapsAreRefused() throws Exception {
     try (ShuffleNode node = new ShuffleNode(dir, DEFAULTS)) {
       node.writeDeferred(0, spills(2, 1, 1000));
       flip(node.fileOut(0), Files.size(node.fileOut(0)) - 1);

@@ -2,6 +2,7 @@ package org.apache.hadoop.mapred;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.config.Keys;
@@ -13,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -25,12 +27,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What fetches take of a node: memory, places, descriptors, page cache. */
+/** The resources that fetches take of a node: memory, merges, descriptors, page cache. */
 class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
-  /** As the stock service does with a map output, where the native library lets it. */
+  /** Spills leave the page cache as map outputs of the stock service do. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void whatWasServedNeedNotStayInThePageCache(boolean managed) throws Exception {
+  void spillsThatWereServedLeaveThePageCache(boolean managed) throws Exception {
     List<String> dropped = Collections.synchronizedList(new ArrayList<>());
     NativeIO.POSIX.CacheManipulator before = NativeIO.POSIX.getCacheManipulator();
     NativeIO.POSIX.setCacheManipulator(
@@ -95,13 +97,13 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
                   if (reply.status() == 429) {
                     turnedAway.incrementAndGet();
                     int wait = Integer.parseInt(reply.headers().get("retry-after"));
-                    assertTrue(wait >= 1000 && wait < 2000, "milliseconds, and spread out");
+                    assertTrue(wait >= 1000 && wait < 2000, "milliseconds, and random");
                     Thread.sleep(wait);
                     continue;
                   }
                   for (int m = 0; m < maps; m++) {
                     most.accumulateAndGet(node.metric("MemoryInUse"), Math::max);
-                    // A reducer that takes its time.
+                    // A slow reducer.
                     Thread.sleep(30);
                     assertArrayEquals(
                         ShuffleNode.merged(all.get(m), reduce), reply.output().bytes());
@@ -123,7 +125,7 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
       assertEquals(turnedAway.get(), node.metric("TurnedAway"));
       assertTrue(most.get() > 0 && most.get() <= budget, "within the budget: " + most);
       assertEquals(maps * reducers, node.metric("MergesByJava"));
-      // Netty takes memory in pieces of 4 MiB, one or two for each of its arenas.
+      // Netty allocates memory in pieces of 4 MiB, one or two for each of its arenas.
       pooled = PooledByteBufAllocator.DEFAULT.metric().usedDirectMemory() - pooled;
       assertTrue(pooled <= 32 << 20, "direct memory grew by " + pooled);
       assertIdle(node);
@@ -145,7 +147,7 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void stockMapOutputsNeedNoPlace() throws Exception {
+  void stockMapOutputsNeedNoAdmission() throws Exception {
     try (ShuffleNode node =
         new ShuffleNode(
             dir,
@@ -185,6 +187,53 @@ class ActiveShuffleHandlerLoadTest extends ShuffleServiceFixture {
             ShuffleNode.merged(spills, 0),
             client.fetch(0, false, map(0)).outputs(1).get(0).bytes());
       }
+    }
+  }
+
+  /** The audit suspected that a manifest is parsed in the event loop, before admission. */
+  @Test
+  void whileAManifestIsReadOtherConnectionsOfTheEventLoopAreServed() throws Exception {
+    try (ShuffleNode node =
+        new ShuffleNode(dir, conf -> conf.setInt(ShuffleHandler.MAX_SHUFFLE_THREADS, 1))) {
+      List<List<List<Pair>>> deferred = spills(3, 1, 10_000);
+      List<List<List<Pair>>> stock = spills(2, 1, 1000);
+      node.writeDeferred(0, deferred);
+      node.writeStock(1, stock);
+      assertArrayEquals(ShuffleNode.merged(stock, 0), fetchPatiently(node, 0, map(1)));
+      CountDownLatch slowDisk = new CountDownLatch(1);
+      AtomicInteger blocked = new AtomicInteger();
+      for (int thread = 0; thread < 4; thread++) {
+        node.service
+            .merges()
+            .lookUp(
+                () -> {
+                  blocked.incrementAndGet();
+                  try {
+                    slowDisk.await();
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+      }
+      eventually("all threads that read manifests are busy", () -> blocked.get() == 4);
+      ExecutorService reducer = Executors.newSingleThreadExecutor();
+      try {
+        Future<byte[]> waits = reducer.submit(() -> fetchPatiently(node, 0, map(0)));
+        assertArrayEquals(ShuffleNode.merged(stock, 0), fetchPatiently(node, 0, map(1)));
+        Thread.sleep(200);
+        assertArrayEquals(ShuffleNode.merged(stock, 0), fetchPatiently(node, 0, map(1)));
+        assertFalse(waits.isDone(), "a fetch waits for its manifest");
+        // A reducer that leaves meanwhile is forgotten.
+        try (ReduceClient leaver = node.client()) {
+          leaver.send(0, false, map(0));
+        }
+        slowDisk.countDown();
+        assertArrayEquals(ShuffleNode.merged(deferred, 0), waits.get());
+      } finally {
+        slowDisk.countDown();
+        reducer.shutdownNow();
+      }
+      assertIdle(node);
     }
   }
 

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** The service beside a merge process, which may fail in any way at any byte. */
+/** The service with a merge process, which may fail in any way at any byte. */
 class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   private ShuffleNode nodeWithProcess(Path socket) throws Exception {
     return new ShuffleNode(
@@ -75,7 +75,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
         process.behave(conduct, cut);
         assertArrayEquals(expected, fetchPatiently(node, 0, map(0)), conduct + " at " + cut);
         assertEquals(1, node.metric("MergesByProcess") + node.metric("MergesByJava"));
-        // Once it has failed it is left alone, and Java merges.
+        // After a failure the process rests, and Java merges.
         assertArrayEquals(expected, fetchPatiently(node, 0, map(0)));
         assertEquals(1, process.requests());
         assertIdle(node);
@@ -87,7 +87,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   @EnumSource(
       value = Conduct.class,
       names = {"BUSY", "ORDER_UNKNOWN", "MISSING", "DIES_BEFORE_END", "TOO_LONG"})
-  void javaMergesWhatTheProcessDoesNot(Conduct conduct) throws Exception {
+  void javaMergesIfTheProcessDeclines(Conduct conduct) throws Exception {
     Path socket = dir.resolve("s");
     try (FakeMergeProcess process = new FakeMergeProcess(socket);
         ShuffleNode node = nodeWithProcess(socket)) {
@@ -103,7 +103,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void whatTheProcessFindsDamagedIsNotSent() throws Exception {
+  void spillsThatTheProcessFindsDamagedAreNotSent() throws Exception {
     Path socket = dir.resolve("s");
     try (FakeMergeProcess process = new FakeMergeProcess(socket);
         ShuffleNode node = nodeWithProcess(socket)) {
@@ -139,7 +139,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void anAbsentProcessCostsNothingAndIsFoundWhenItComes() throws Exception {
+  void anAbsentProcessCostsNothingAndIsFoundWhenItStarts() throws Exception {
     Path socket = dir.resolve("s");
     try (ShuffleNode node = nodeWithProcess(socket)) {
       List<List<List<Pair>>> spills = spills(3, 1, 100_000);
@@ -155,7 +155,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
           assertArrayEquals(expected, fetchPatiently(node, 0, map(0)));
           Thread.sleep(100);
         }
-        // Killed and started again between two fetches: the kept connection is stale.
+        // Killed and started again between two fetches, so the idle connection is stale.
         process.die();
         try (FakeMergeProcess next = new FakeMergeProcess(socket)) {
           long before = node.metric("MergesByProcess");
@@ -205,7 +205,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
     }
   }
 
-  /** The merge process that the workspace builds, where it was built. */
+  /** The merge process of this workspace, if it was built. */
   private static Optional<Path> merganser() {
     String named = System.getenv("MERGANSER_BINARY");
     if (named != null) {
@@ -217,7 +217,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
         .findFirst();
   }
 
-  /** How the real merge process is started. */
+  /** The command that starts the real merge process. */
   private ProcessBuilder serve(Path socket) {
     Optional<Path> binary = merganser();
     assumeTrue(binary.isPresent(), "no merganser was built");
@@ -233,8 +233,8 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
   }
 
   /**
-   * Keys that differ only behind 256 KiB: the process merges those that fit in what it is granted,
-   * and Java the others.
+   * Keys that differ only after 256 KiB. The process merges them if they fit into its memory, and
+   * otherwise Java does.
    */
   @ParameterizedTest
   @CsvSource({"1, 300000, true", "4, 700000, false"})
@@ -289,7 +289,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
       }
       assertEquals(1, node.metric("Takeovers"));
       assertIdle(node);
-      // A spill that it finds damaged is not sent.
+      // A spill that the process finds damaged is not sent.
       Files.delete(socket);
       process = serve.start();
       eventually("it listens again", () -> Files.exists(socket));

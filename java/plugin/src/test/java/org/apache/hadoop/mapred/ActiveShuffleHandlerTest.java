@@ -22,7 +22,7 @@ import org.apache.hadoop.mapred.ReduceClient.Reply;
 import org.apache.hadoop.mapred.ShuffleNode.Pair;
 import org.junit.jupiter.api.Test;
 
-/** What the service serves to reducers, and whom, from start to stop. */
+/** The service from start to stop, and its answers to reducers. */
 class ActiveShuffleHandlerTest extends ShuffleServiceFixture {
   @Test
   void aReducerGetsADeferredMapOutputMerged() throws Exception {
@@ -135,7 +135,7 @@ class ActiveShuffleHandlerTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void tellsMapTasksThatItReadsManifestsAndReadersOfThePortNothing() throws Exception {
+  void announcesToMapTasksThatItReadsManifests() throws Exception {
     try (ShuffleNode node = new ShuffleNode(dir, DEFAULTS)) {
       assertEquals(Optional.of(Manifest.VERSION), Capability.versionIn(node.service.getMetaData()));
       assertEquals(node.port(), ShuffleHandler.deserializeMetaData(node.service.getMetaData()));
@@ -144,7 +144,7 @@ class ActiveShuffleHandlerTest extends ShuffleServiceFixture {
   }
 
   @Test
-  void itsMetricsComeAndGoWithIt() throws Exception {
+  void itsMetricsExistWhileItRuns() throws Exception {
     ShuffleNode node = new ShuffleNode(dir, DEFAULTS);
     assertNotNull(node.service.ms.getSource(MergeMetrics.NAME));
     node.close();

@@ -51,7 +51,7 @@ class ActiveShuffleHandlerTlsTest extends ShuffleServiceFixture {
     server.set("ssl.server.keystore.location", keys.toString());
     server.set("ssl.server.keystore.password", "password");
     server.set("ssl.server.keystore.keypassword", "password");
-    // Hadoop looks its file up in the class path.
+    // Hadoop looks for its file in the class path.
     Path classes = Path.of(getClass().getProtectionDomain().getCodeSource().getLocation().toURI());
     Path settings = classes.resolve("ssl-server-of-a-test.xml");
     try (OutputStream out = Files.newOutputStream(settings)) {
@@ -88,7 +88,7 @@ class ActiveShuffleHandlerTlsTest extends ShuffleServiceFixture {
     }
   }
 
-  /** A client that does not care whom it speaks to; it is an object for SSLContext's sake. */
+  /** A client that trusts every server; SSLContext needs it as an object. */
   private static final class TrustsAll extends X509ExtendedTrustManager {
     @Override
     public void checkClientTrusted(X509Certificate[] chain, String type) {}

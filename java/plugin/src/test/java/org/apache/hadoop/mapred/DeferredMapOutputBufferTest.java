@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.defer.Refusal;
 import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
@@ -24,6 +26,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -87,7 +90,7 @@ class DeferredMapOutputBufferTest {
     Manifest manifest = Manifest.read(deferred.fileOut());
     assertTrue(manifest.spills().size() > 3);
     for (int partition = 0; partition < 2; partition++) {
-      // Hadoop's merge leaves the order of equal keys to its heap, so only groups can be compared.
+      // Hadoop's merge doesn't define the order of equal keys, so only groups can be compared.
       byte[] merged = merge(manifest.segments(partition));
       assertEquals(groups(records(segment(stock, partition))), groups(records(merged)));
       List<List<byte[]>> expected = new ArrayList<>();
@@ -214,7 +217,7 @@ class DeferredMapOutputBufferTest {
   }
 
   @Test
-  void theIndexLeadsAStockServiceNowhere() throws Exception {
+  void theIndexMakesAStockServiceSendNothing() throws Exception {
     MapSide deferred =
         map("deferred", MapSide.textSettings(PARTITIONS))
             .runDeferred(distinctRecords(20_000, new Random(1)));
@@ -242,7 +245,7 @@ class DeferredMapOutputBufferTest {
   }
 
   @Test
-  void whatCannotBeDeferredIsHadoopsMerge() throws Exception {
+  void outputsThatCannotBeDeferredAreMergedByHadoop() throws Exception {
     assertStock("SWITCHED_OFF", job -> job.setBoolean(Keys.DEFER, false));
     assertStock("UBER", job -> job.setBoolean("mapreduce.task.uberized", true));
     assertStock("COMPRESSED", job -> job.setCompressMapOutput(true));
@@ -260,6 +263,20 @@ class DeferredMapOutputBufferTest {
     assertStock("FEW_SPILLS", job -> job.setInt(MRJobConfig.IO_SORT_MB, 20));
     assertStock("SMALL_RECORDS", job -> job.setLong(Keys.MIN_RECORD_BYTES, 1000));
     assertStock("SMALL_SEGMENTS", job -> job.setLong(Keys.MIN_SEGMENT_BYTES, 1 << 20));
+  }
+
+  /** The audit suspected that a manifest of 64 MiB is too much for the node that serves it. */
+  @Test
+  void aManifestThatNodesWouldRefuseIsNotWritten() {
+    JobConf job = MapSide.textSettings(100_000);
+    job.setLong(Keys.MIN_SEGMENT_BYTES, 0);
+    TaskAttemptID attempt = TaskAttemptID.forName("attempt_1_0001_m_000000_0");
+    ByteBuffer service = ByteBuffer.wrap(Capability.appendTo(ByteBuffer.allocate(4)));
+    DeferRules rules = new DeferRules(job, attempt, service);
+    assertEquals(Optional.empty(), rules.afterRecords(2, 1_000_000, 1 << 30));
+    Refusal refusal = rules.afterRecords(3, 1_000_000, 1 << 30).orElseThrow();
+    assertEquals("MAPS_STOCK_LARGE_MANIFEST", refusal.reason().counter());
+    assertTrue(refusal.detail().contains("3 spills for 100000 reducers"), refusal.detail());
   }
 
   @Test
@@ -337,7 +354,7 @@ class DeferredMapOutputBufferTest {
     assertEquals(Map.of(), map.decisions());
   }
 
-  /** Runs with one change to the job: same bytes as Hadoop's, and the reason counted. */
+  /** Runs with one change to the job. Expects Hadoop's bytes, and that the reason is counted. */
   private void assertStock(String reason, Consumer<JobConf> change) throws Exception {
     JobConf settings = MapSide.textSettings(PARTITIONS);
     change.accept(settings);
@@ -474,7 +491,7 @@ class DeferredMapOutputBufferTest {
     }
   }
 
-  /** The values of each key, in no order; and the keys must come in order. */
+  /** The values of each key, in any order. The keys must come in order. */
   private static Map<ByteBuffer, Map<ByteBuffer, Integer>> groups(List<List<byte[]>> records) {
     Map<ByteBuffer, Map<ByteBuffer, Integer>> groups = new HashMap<>();
     byte[] last = null;
@@ -494,7 +511,7 @@ class DeferredMapOutputBufferTest {
 
   /** Longs as unsigned numbers. */
   public static final class Unsigned extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public Unsigned() {
       super(LongWritable.class);
     }
@@ -507,7 +524,7 @@ class DeferredMapOutputBufferTest {
 
   /** Text, the greatest first. */
   public static final class Backwards extends WritableComparator {
-    /** For Hadoop. */
+    /** Used by Hadoop. */
     public Backwards() {
       super(Text.class);
     }

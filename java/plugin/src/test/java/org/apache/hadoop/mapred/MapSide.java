@@ -20,7 +20,7 @@ import org.apache.hadoop.util.Progress;
 
 /** The part of a map task that sorts and spills, in YARN's directories and without YARN. */
 final class MapSide {
-  /** A record and the partition it goes to. */
+  /** A record and its partition. */
   record Output(Writable key, Writable value, int partition) {}
 
   private final List<Path> applications = new ArrayList<>();

@@ -19,7 +19,7 @@ import javax.crypto.SecretKey;
 import org.apache.hadoop.io.WritableUtils;
 import org.apache.hadoop.mapreduce.security.SecureShuffleUtils;
 
-/** A reducer's side of one connection, as Hadoop's Fetcher does it, byte by byte. */
+/** The reducer's side of one connection, with the same bytes as Hadoop's Fetcher. */
 final class ReduceClient implements Closeable {
   private final Socket socket;
   private final int port;
@@ -45,8 +45,28 @@ final class ReduceClient implements Closeable {
     return socket;
   }
 
-  /** Sends a request and reads the head of its answer. */
+  /** Sends a request and reads the head of the answer. */
   Reply fetch(int reduce, boolean keepAlive, String... maps) throws IOException {
+    String hash = send(reduce, keepAlive, maps);
+    int status = Integer.parseInt(line().split(" ")[1]);
+    Map<String, String> headers = new HashMap<>();
+    for (String line = line(); !line.isEmpty(); line = line()) {
+      int colon = line.indexOf(':');
+      headers.put(
+          line.substring(0, colon).toLowerCase(Locale.ROOT), line.substring(colon + 1).trim());
+    }
+    if (status == 200) {
+      SecureShuffleUtils.verifyReply(
+          headers.get(SecureShuffleUtils.HTTP_HEADER_REPLY_URL_HASH.toLowerCase(Locale.ROOT)),
+          hash,
+          key);
+    }
+    long length = Long.parseLong(headers.get("content-length"));
+    return new Reply(reduce, status, headers, length, new DataInputStream(new Body(in, length)));
+  }
+
+  /** Sends a request and returns its hash. */
+  String send(int reduce, boolean keepAlive, String... maps) throws IOException {
     String uri =
         "/mapOutput?job="
             + ShuffleNode.JOB
@@ -65,21 +85,7 @@ final class ReduceClient implements Closeable {
                     + hash
                     + "\r\n\r\n")
                 .getBytes(StandardCharsets.ISO_8859_1));
-    int status = Integer.parseInt(line().split(" ")[1]);
-    Map<String, String> headers = new HashMap<>();
-    for (String line = line(); !line.isEmpty(); line = line()) {
-      int colon = line.indexOf(':');
-      headers.put(
-          line.substring(0, colon).toLowerCase(Locale.ROOT), line.substring(colon + 1).trim());
-    }
-    if (status == 200) {
-      SecureShuffleUtils.verifyReply(
-          headers.get(SecureShuffleUtils.HTTP_HEADER_REPLY_URL_HASH.toLowerCase(Locale.ROOT)),
-          hash,
-          key);
-    }
-    long length = Long.parseLong(headers.get("content-length"));
-    return new Reply(reduce, status, headers, length, new DataInputStream(new Body(in, length)));
+    return hash;
   }
 
   private String line() throws IOException {
@@ -95,7 +101,7 @@ final class ReduceClient implements Closeable {
     return line.toString();
   }
 
-  /** Whether the other side has closed the connection, or does so soon. */
+  /** Waits for a byte or the end; true if the other side has closed the connection. */
   boolean closedByNode() throws IOException {
     try {
       return in.read() < 0;
@@ -109,13 +115,13 @@ final class ReduceClient implements Closeable {
     socket.close();
   }
 
-  /** What goes before a map output. */
+  /** The header of a map output. */
   record Header(String map, long length) {}
 
-  /** One map output as it came. */
+  /** One map output as it was received. */
   record Output(String map, byte[] bytes) {}
 
-  /** An answer whose body is still to be read. */
+  /** An answer whose body has not been read yet. */
   record Reply(
       int reduce, int status, Map<String, String> headers, long length, DataInputStream body) {
     /** The next map output's header. */

@@ -7,6 +7,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,7 +21,9 @@ import javax.crypto.SecretKey;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.DataOutputBuffer;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.WritableUtils;
 import org.apache.hadoop.mapreduce.security.token.JobTokenIdentifier;
 import org.apache.hadoop.mapreduce.security.token.JobTokenSecretManager;
 import org.apache.hadoop.metrics2.AbstractMetric;
@@ -33,13 +36,13 @@ import org.apache.hadoop.yarn.server.api.ApplicationInitializationContext;
 import org.apache.hadoop.yarn.server.api.ApplicationTerminationContext;
 import org.apache.hadoop.yarn.server.api.AuxiliaryLocalPathHandler;
 
-/** A node with the shuffle service, one local dir and one job, whose map outputs tests write. */
+/** A node with the shuffle service, one local dir and one job. Tests write its map outputs. */
 final class ShuffleNode implements AutoCloseable {
   static final String USER = System.getProperty("user.name");
   static final ApplicationId APPLICATION = ApplicationId.newInstance(1111, 1);
   static final String JOB = "job_1111_0001";
 
-  /** A record: how keys compare is Text's, values are any bytes. */
+  /** A record: keys have the order of Text, values are any bytes. */
   record Pair(String key, byte[] value) {}
 
   final Path localDir;
@@ -47,7 +50,7 @@ final class ShuffleNode implements AutoCloseable {
   private final SecretKey key;
   private int port;
 
-  /** Starts the service; settings come on top of those of a test. */
+  /** Starts the service; {@code settings} override those of all tests. */
   ShuffleNode(Path localDir, Consumer<Configuration> settings) throws Exception {
     this(localDir, settings, null, true);
   }
@@ -96,7 +99,7 @@ final class ShuffleNode implements AutoCloseable {
     return new ReduceClient(port, key);
   }
 
-  /** A number that the service's metrics say now. */
+  /** The present value of a metric of the service. */
   long metric(String name) {
     return metric(service.ms, name);
   }
@@ -158,6 +161,23 @@ final class ShuffleNode implements AutoCloseable {
     writeIndex(map, merged);
   }
 
+  /** Writes a deferred map output of one sparse spill, with one key of {@code keyBytes} zeros. */
+  void writeSparseKey(int map, int keyBytes) throws IOException {
+    Files.createDirectories(fileOut(map).getParent());
+    DataOutputBuffer head = new DataOutputBuffer();
+    WritableUtils.writeVInt(head, keyBytes);
+    WritableUtils.writeVInt(head, 0);
+    long length = head.getLength() + (long) keyBytes + 6;
+    try (RandomAccessFile out = new RandomAccessFile(spill(map, 0).toFile(), "rw")) {
+      out.write(head.getData(), 0, head.getLength());
+      out.setLength(length);
+    }
+    String name = spill(map, 0).getFileName().toString();
+    Manifest.Spill spill = new Manifest.Spill(name, new long[] {length});
+    Files.write(fileOut(map), new Manifest(KeyOrder.parse("text"), List.of(spill)).toBytes());
+    writeIndex(map, new long[] {length});
+  }
+
   /** Writes the map output that Hadoop would have made of these spills. */
   void writeStock(int map, List<List<List<Pair>>> spills) throws IOException {
     Files.createDirectories(fileOut(map).getParent());
@@ -193,7 +213,7 @@ final class ShuffleNode implements AutoCloseable {
     return segment(all);
   }
 
-  /** Hadoop's own writer makes the bytes. */
+  /** The bytes of a segment, made by Hadoop's own writer. */
   static byte[] segment(List<Pair> pairs) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     FSDataOutputStream out = new FSDataOutputStream(bytes, null);
@@ -207,7 +227,7 @@ final class ShuffleNode implements AutoCloseable {
     return bytes.toByteArray();
   }
 
-  /** Spills of random records, some keys in several of them, in which some partitions are empty. */
+  /** Spills of random records. They share some keys, and some partitions are empty. */
   static List<List<List<Pair>>> randomSpills(
       Random random, int spills, int partitions, int bytesEach, int valueBytesMax) {
     List<List<List<Pair>>> made = new ArrayList<>();

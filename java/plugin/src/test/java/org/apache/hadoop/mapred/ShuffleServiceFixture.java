@@ -17,7 +17,7 @@ import org.apache.hadoop.mapred.ShuffleNode.Pair;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A real service on a real port, and clients that speak to it as reducers do. */
+/** A real service on a real port, with clients that act as reducers. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 abstract class ShuffleServiceFixture {
   static final Consumer<Configuration> DEFAULTS = conf -> {};
@@ -42,7 +42,7 @@ abstract class ShuffleServiceFixture {
     }
   }
 
-  /** Nothing is held any more: no grant, no memory, no spill. */
+  /** Checks that no grant, no memory and no spill is held. */
   static void assertIdle(ShuffleNode node) throws InterruptedException {
     eventually("grants come back", () -> node.metric("FetchesRunning") == 0);
     assertEquals(0, node.metric("MemoryInUse"));
@@ -50,7 +50,7 @@ abstract class ShuffleServiceFixture {
     eventually("spills are closed", () -> ShuffleNode.openSpills() == 0);
   }
 
-  /** Fetches one map output and comes again as often as it is turned away. */
+  /** Fetches one map output, and tries again whenever it is turned away. */
   static byte[] fetchPatiently(ShuffleNode node, int reduce, String map) throws Exception {
     while (true) {
       try (ReduceClient client = node.client()) {

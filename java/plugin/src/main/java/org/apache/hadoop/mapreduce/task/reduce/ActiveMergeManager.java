@@ -2,6 +2,7 @@ package org.apache.hadoop.mapreduce.task.reduce;
 
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.nativemerge.NativeLibrary;
+import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.KeyOrder;
 import io.merganser.hadoop.reduce.FileMerge;
 import io.merganser.hadoop.reduce.MergedRecords;
@@ -34,30 +35,28 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Holds what a reduce task fetched, and merges it once.
+ * Holds the map outputs that a reduce task has fetched, and merges them once.
  *
- * <p>Hadoop's own manager writes files that it has read already: whenever there are many, and again
- * before the reducer starts, until no more than {@code mapreduce.task.io.sort.factor} are left.
- * This one only collects files; merging them costs no write, because it happens while the reducer
- * reads.
+ * <p>Hadoop's own manager merges files into a file whenever there are many, and again before the
+ * reducer starts, until at most {@code mapreduce.task.io.sort.factor} are left. This manager only
+ * collects files. Their merge writes nothing, because it runs while the reducer reads.
  *
  * <pre>
- *   fetched  in memory --+-- too much of it --> a file
+ *   fetched  in memory --+-- too many --------> a file
  *                        |                        |
- *                        | what may remain        |     files fetched
+ *                        | those that may stay    |     files fetched
  *                        v                        v       v
  *                      Hadoop's merge <---- one merge of all files
  *                        |                        |
- *                        +------> reducer <-------+ (nothing remained in memory)
+ *                        +------> reducer <-------+ (if none stayed in memory)
  * </pre>
  *
- * <p>Everything in memory is as Hadoop does it: when outputs in memory are merged to a file, with
- * the combiner, and how much may remain there for the reducer ({@code
- * mapreduce.reduce.input.buffer.percent}).
+ * <p>Hadoop's rules hold in memory: when outputs are merged to a file, with the combiner, and how
+ * much may stay there for the reducer ({@code mapreduce.reduce.input.buffer.percent}).
  *
- * <p>Files are merged by the native library; by the same merge in Java where it can't load, is
- * switched off, or this is not its first attempt; and by Hadoop's merge in one pass where keys or
- * files are such that ours can't read them, or there are more files than its memory allows.
+ * <p>The native library merges files. If it can't load or is switched off, or if this isn't the
+ * first attempt of the task, the same merge runs in Java. If our merge can't read the keys or the
+ * files, or if there are more files than its memory allows, Hadoop's merge runs, in one pass.
  *
  * @param <K> the map output's keys
  * @param <V> the map output's values
@@ -66,12 +65,12 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   private static final Logger LOG = LoggerFactory.getLogger(ActiveMergeManager.class);
 
   /**
-   * What Hadoop's merge holds of a file, and a generous key: its buffers ({@code
-   * io.file.buffer.size}), and those of a codec or cipher.
+   * The memory of Hadoop's merge for a file: its buffers ({@code io.file.buffer.size}), those of a
+   * codec or cipher, and room for a long key.
    */
-  private static final int STOCK_BYTES_A_FILE = 64 << 10;
+  private static final int STOCK_BYTES_PER_FILE = 64 << 10;
 
-  private static final int STOCK_BYTES_A_CODED_FILE = 512 << 10;
+  private static final int STOCK_BYTES_PER_CODED_FILE = 512 << 10;
 
   private final ShuffleConsumerPlugin.Context<K, V> context;
   private final JobConf job;
@@ -79,13 +78,13 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   private final FileSystem rawFs;
   private final Path scratch;
 
-  // What close() finds. No initial values: super's constructor makes a MemoryMerger.
+  // Used by close(). Without initial values, because super's constructor makes a MemoryMerger.
   private List<InMemoryMapOutput<K, V>> inMemory;
   private List<CompressAwarePath> onDisk;
 
   private Closeable merged = () -> {};
 
-  /** A manager for the reduce task of {@code context}. */
+  /** Makes the manager of the reduce task of {@code context}. */
   public ActiveMergeManager(
       ShuffleConsumerPlugin.Context<K, V> context, ExceptionReporter exceptionReporter) {
     super(
@@ -111,7 +110,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   }
 
   /**
-   * Hadoop's merger of outputs in memory, and at its end the place to take all that was fetched.
+   * Hadoop's merger of outputs in memory. When it closes, this manager takes all fetched outputs.
    */
   @Override
   protected MergeThread<InMemoryMapOutput<K, V>, K, V> createInMemoryMerger() {
@@ -133,7 +132,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
       stock.merge(inputs);
     }
 
-    /** The last merge in memory has ended: super.close() shall find nothing that it would merge. */
+    /** Takes all outputs after the last merge in memory, so that super.close() merges nothing. */
     @Override
     public synchronized void close() throws InterruptedException {
       super.close();
@@ -156,16 +155,16 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
     onDiskMapOutputs.add(file);
   }
 
-  /** Called when everything was fetched: the records in order, merged as they are read. */
+  /** Called when everything was fetched. Returns the records in order, merged as they are read. */
   @Override
   public RawKeyValueIterator close() throws Throwable {
     super.close().close();
     moveToDisk(outputsBeyond(getMaxInMemReduceLimit()));
     List<Merger.Segment<K, V>> remaining = segmentsOf(inMemory);
-    // From here on the merge alone holds them, and drops each one at its end.
+    // From here on only the merge refers to them, and drops each one at its end.
     inMemory = List.of();
     if (onDisk.isEmpty()) {
-      LOG.info("Merging {} outputs in memory, there are no files", remaining.size());
+      LOG.info("Merging {} outputs in memory, no files", remaining.size());
       return mergeInMemory(remaining);
     }
     RawKeyValueIterator fromDisk = mergeFiles();
@@ -179,17 +178,18 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   }
 
   /**
-   * Gives up what was not read of our own merge; Hadoop's leaves that to the end of the process.
+   * Closes our merge and drops the records that were not read. Hadoop's merge leaves that to the
+   * end of the process.
    */
   void release() {
     try {
       merged.close();
     } catch (IOException e) {
-      LOG.warn("What was fetched could not be removed: {}", e.toString());
+      LOG.warn("Fetched files could not be removed: {}", e.toString());
     }
   }
 
-  /** Takes the outputs that exceed {@code bytes} from those in memory, the first ones first. */
+  /** Takes the first outputs out of memory, until at most {@code bytes} bytes are left there. */
   private List<InMemoryMapOutput<K, V>> outputsBeyond(long bytes) {
     long held = inMemory.stream().mapToLong(output -> output.getMemory().length).sum();
     int count = 0;
@@ -203,7 +203,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
     return taken;
   }
 
-  /** Merges outputs to one file more, without the combiner, as Hadoop does at the end. */
+  /** Merges outputs to another file, without the combiner, as Hadoop does at the end. */
   private void moveToDisk(List<InMemoryMapOutput<K, V>> outputs) throws IOException {
     if (outputs.isEmpty()) {
       return;
@@ -306,12 +306,12 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
     return records;
   }
 
-  /** How our own merge would order keys; empty if it can't. */
+  /** The order of keys for our own merge; empty if it isn't known. */
   private Optional<KeyOrder> order() {
     try {
-      return KeyOrder.of(job);
+      return JobKeyOrder.of(job);
     } catch (IllegalArgumentException e) {
-      LOG.warn("The order of keys that was set is not one: {}", e.getMessage());
+      LOG.warn("The registered order of keys is malformed: {}", e.getMessage());
       return Optional.empty();
     }
   }
@@ -325,7 +325,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
     }
     if (order.isEmpty()) {
       return Optional.of(
-          "how " + job.getOutputKeyComparator().getClass().getName() + " compares is not known");
+          "the order of " + job.getOutputKeyComparator().getClass().getName() + " is not known");
     }
     if (onDisk.size() > mostFiles) {
       return Optional.of(
@@ -361,8 +361,8 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   /** Hadoop's merge, in one pass if memory allows it. */
   private RawKeyValueIterator mergeAsHadoop(long memory, String why) throws IOException {
     boolean coded = context.getCodec() != null || CryptoUtils.isEncryptedSpillEnabled(job);
-    int bytesAFile = coded ? STOCK_BYTES_A_CODED_FILE : STOCK_BYTES_A_FILE;
-    int factor = Math.max(stockFactor(), FileMerge.mostFiles(memory, bytesAFile));
+    int bytesPerFile = coded ? STOCK_BYTES_PER_CODED_FILE : STOCK_BYTES_PER_FILE;
+    int factor = Math.max(stockFactor(), FileMerge.mostFiles(memory, bytesPerFile));
     int passes = StockPasses.after(onDisk.size(), factor);
     count(ReduceCounter.REDUCE_MERGE_STOCK, passes);
     LOG.info(
@@ -411,7 +411,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
     return job.getInt(MRJobConfig.IO_SORT_FACTOR, MRJobConfig.DEFAULT_IO_SORT_FACTOR);
   }
 
-  @SuppressWarnings("unchecked") // What a job is configured with, it maps to.
+  @SuppressWarnings("unchecked") // The configuration names the job's own classes.
   private Class<K> keyClass() {
     return (Class<K>) job.getMapOutputKeyClass();
   }

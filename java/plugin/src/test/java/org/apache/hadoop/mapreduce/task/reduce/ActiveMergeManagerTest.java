@@ -44,9 +44,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The manager fed with map outputs as a fetcher does it, and Hadoop's own fed with the same. */
+/** Gives the same map outputs to our manager and to Hadoop's own, as a fetcher does. */
 class ActiveMergeManagerTest {
-  /** The memory in which even an empty output is too large, and one where none is. */
+  /** A memory in which even an empty output is too large, and one in which every output fits. */
   private static final long ALL_TO_FILES = 8;
 
   private static final long ALL_IN_MEMORY = 64 << 20;
@@ -67,7 +67,7 @@ class ActiveMergeManagerTest {
     job.setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, ALL_TO_FILES);
   }
 
-  /** What a task's reporter does with counters. */
+  /** Counters, as the reporter of a task has them. */
   private final class Tally implements Reporter {
     @Override
     public void setStatus(String status) {}
@@ -212,7 +212,7 @@ class ActiveMergeManagerTest {
     return Arrays.copyOfRange(buffer.getData(), buffer.getPosition(), buffer.getLength());
   }
 
-  /** Reads to the end and beyond; keys must come in order. */
+  /** Reads to the end, and once more after it. Keys must come in order. */
   private static List<KeyValue> drain(RawKeyValueIterator records) throws IOException {
     List<KeyValue> drained = new ArrayList<>();
     while (records.next()) {
@@ -229,7 +229,9 @@ class ActiveMergeManagerTest {
     return drained;
   }
 
-  /** Records as text, those with equal keys in one order whatever the merge's was. */
+  /**
+   * Records as text. Records with equal keys are sorted, since merges may order them differently.
+   */
   private static List<String> normalized(List<KeyValue> records) {
     return records.stream()
         .map(record -> Arrays.toString(record.key()) + "=" + Arrays.toString(record.value()))
@@ -253,7 +255,7 @@ class ActiveMergeManagerTest {
 
   @ParameterizedTest
   @CsvSource({
-    // Maps, most records, memory, percent that may remain, merges in memory.
+    // Maps, most records, memory, part that may stay in memory, whether merges run in memory.
     "0, 100, 4096, 0, false",
     "1, 100, 4096, 0, false",
     "1, 0, 4096, 0, false",
@@ -308,9 +310,9 @@ class ActiveMergeManagerTest {
     assertEquals(records, counters.findCounter("task", "spilled").getCounter());
   }
 
-  /** With outputs that fit, Hadoop writes them to one file: the reducer is to have the memory. */
+  /** Hadoop writes outputs that fit in memory to one file, to leave the memory to the reducer. */
   @Test
-  void whatMayNotRemainInMemoryGoesToOneFile() throws Throwable {
+  void outputsThatMayNotStayInMemoryGoToOneFile() throws Throwable {
     job.setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, ALL_IN_MEMORY);
     ActiveMergeManager<Text, BytesWritable> manager = ours();
     fetch(manager, outputs(10, 100, 2));
@@ -323,7 +325,7 @@ class ActiveMergeManagerTest {
   }
 
   @Test
-  void whatMayRemainInMemoryIsNotWritten() throws Throwable {
+  void outputsThatMayStayInMemoryAreNotWritten() throws Throwable {
     job.setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, ALL_IN_MEMORY);
     job.setFloat(MRJobConfig.REDUCE_INPUT_BUFFER_PERCENT, 0.7f);
     ActiveMergeManager<Text, BytesWritable> manager = ours();
@@ -409,7 +411,7 @@ class ActiveMergeManagerTest {
   }
 
   @Test
-  void mergesInJavaWhenToldTo() throws Throwable {
+  void mergesInJavaIfConfigured() throws Throwable {
     job.setBoolean(Keys.REDUCE_NATIVE, false);
     assertMergesBy("REDUCE_MERGE_JAVA");
   }
@@ -430,7 +432,7 @@ class ActiveMergeManagerTest {
     assertMergesBy(ownMerge());
   }
 
-  /** A comparator that nothing is known of. */
+  /** A comparator without a registration. */
   public static final class OwnComparator extends Text.Comparator {}
 
   private void assertMergesBy(String counter) throws Throwable {

@@ -54,7 +54,7 @@ class ActiveShuffleTest {
     }
   }
 
-  /** Writes what a key's values are, in whatever order they came. */
+  /** Writes the values of a key, independently of their order. */
   public static final class Summarize extends Reducer<Text, BytesWritable, Text, Text> {
     @Override
     protected void reduce(Text key, Iterable<BytesWritable> values, Context context)
@@ -85,7 +85,7 @@ class ActiveShuffleTest {
     }
   }
 
-  /** Reads one group of two and of that one value. */
+  /** Reads the first ten groups only, and at most one value of each. */
   public static final class Half extends Reducer<Text, BytesWritable, Text, Text> {
     @Override
     public void run(Context context) throws IOException, InterruptedException {
@@ -96,12 +96,12 @@ class ActiveShuffleTest {
     }
   }
 
-  /** Text's order, which nothing is registered for. */
+  /** Text's order, in a comparator without a registration. */
   public static final class Unknown extends Text.Comparator {}
 
-  /** Keys that begin with the same five characters are one group. */
+  /** Groups keys by their first five characters. */
   public static final class Prefix extends WritableComparator {
-    /** As Hadoop makes it. */
+    /** Used by Hadoop. */
     public Prefix() {
       super(Text.class, true);
     }
@@ -127,7 +127,7 @@ class ActiveShuffleTest {
     }
   }
 
-  /** What a job left. */
+  /** The results of a job. */
   private record Outcome(List<byte[]> parts, Counters counters) {
     long count(Enum<?> counter) {
       return counters.findCounter(counter).getValue();
