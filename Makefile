@@ -6,13 +6,14 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz bench-smoke bench clean
+.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the tests of Hadoop clusters that take long, too (java/cluster-tests)'
-	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
+	@echo 'make check        formatting, lints, documentation, licences, a small bench, a short campaign, fuzzing, all tests'
+	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove what was built and the demo data'
 
@@ -24,11 +25,15 @@ build:
 	@$(CARGO) build --release --locked -p merganser-cli
 
 # The tests of cargo come last, so that their summary is the end of the output.
-test: test-bench test-java test-rust
+test: test-bench test-campaign test-java test-rust
 
 test-bench:
 	@.ci/setup base
 	@$(PYTHON) -m unittest discover -s bench/tests -t bench
+
+test-campaign:
+	@.ci/setup base
+	@$(PYTHON) -m unittest discover -s campaign/tests -t campaign
 
 # Maven is quiet about tests that pass, so their totals are added up from its reports.
 test-java:
@@ -44,7 +49,7 @@ test-rust:
 	@.ci/setup base rust fuse nbd
 	@$(CARGO) test --workspace --locked
 
-check: fmt clippy doc deny bench-smoke fuzz test
+check: fmt clippy doc deny bench-smoke campaign-smoke fuzz test
 
 fmt:
 	@.ci/setup base rust java
@@ -68,6 +73,15 @@ fuzz:
 bench-smoke: build
 	@$(CARGO) build --release --locked --workspace --examples
 	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke
+
+# The fault campaign over the real command. MINUTES says how long; CAMPAIGN takes other options, such as --seed 7.
+MINUTES := 60
+campaign: build
+	@.ci/setup campaign
+	@$(PYTHON) campaign/run.py --minutes $(MINUTES) --json target/campaign.json --table target/campaign.md $(CAMPAIGN)
+
+campaign-smoke: build
+	@$(PYTHON) campaign/run.py --smoke $(CAMPAIGN)
 
 bench: build
 	@$(CARGO) build --release --locked --workspace --examples

@@ -1,0 +1,43 @@
+"""The names that merganser gives to its helper files. Everything here follows docs/formats.md."""
+
+import json
+import re
+
+MANIFEST = "manifest"
+JOURNAL = "sort-journal"
+MARKER = "consumed-into"
+
+NOTICES = re.compile(r"^merganser: .*(left by a killed sort, removed|left by .* removed)$")
+"""Lines on stderr that are allowed in addition to the one sentence of a failure."""
+
+
+def unfinished(result):
+    """The folder in which a view, or a sort that consumes its inputs, is made."""
+    return f".{result}.unfinished"
+
+
+def partial(result):
+    """An output that is being copied out of a view."""
+    return f".{result}.merganser-partial"
+
+
+def resume(result):
+    """How far that copy is."""
+    return f".{result}.merganser-resume"
+
+
+def is_run(name):
+    """Whether a file of a view holds records."""
+    return name.endswith((".run", ".buckets"))
+
+
+def is_small(name):
+    """Whether a helper file is text with a checksum, and not records."""
+    return name in (MANIFEST, JOURNAL, MARKER) or name.endswith(".merganser-resume")
+
+
+def files_of_view(manifest):
+    """The names that the folder of a finished view has, by its manifest's bytes."""
+    text = manifest[: manifest.rindex(b"crc32c ")]
+    buckets = json.loads(text)["buckets"]
+    return {MANIFEST} | {segment["run"] for bucket in buckets for segment in bucket["segments"]}
