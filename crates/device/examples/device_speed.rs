@@ -60,7 +60,7 @@ fn memory(preset: &str) -> Ssd {
 fn measure(preset: &str, kind: RequestKind, sequential: bool) {
     let mut profile = SsdProfile::preset(preset).expect("a preset");
     if preset == "nvme" {
-        profile.set("blocks_a_plane=64").expect("a smaller device");
+        profile.set("blocks_per_plane=64").expect("a smaller device");
     }
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
     let len = ssd.settings().map_unit_bytes;

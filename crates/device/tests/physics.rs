@@ -24,14 +24,14 @@ fn twice_the_channels_carry_twice_until_the_link_is_full() {
     let usual = read_speed(&[]);
     close("2 channels", read_speed(&["channels=2"]), usual / 2.0, 0.01);
     close("8 channels", read_speed(&["channels=8"]), 260e6, 0.01);
-    let wide = ["channels=8", "link_bytes_a_second=2G"];
+    let wide = ["channels=8", "link_bytes_per_second=2G"];
     close("8 channels, wide link", read_speed(&wide), 2.0 * usual, 0.02);
     close("8 channels, writes", write_speed(&["channels=8"]), 2.0 * write_speed(&[]), 0.02);
 }
 
 #[test]
 fn a_slower_link_bounds() {
-    close("link", read_speed(&["link_bytes_a_second=50000000"]), 50e6, 0.01);
+    close("link", read_speed(&["link_bytes_per_second=50000000"]), 50e6, 0.01);
 }
 
 /// Firmware's work for a page is one after another for all channels.
@@ -45,11 +45,11 @@ fn half_the_clock_halves_what_firmware_bounds() {
 
 #[test]
 fn more_dies_on_a_channel_hide_sensing() {
-    let one = read_speed(&["link_bytes_a_second=2G"]);
-    let two = read_speed(&["link_bytes_a_second=2G", "ways=2"]);
+    let one = read_speed(&["link_bytes_per_second=2G"]);
+    let two = read_speed(&["link_bytes_per_second=2G", "ways=2"]);
     // The channel is then busy all the time: its bytes and its overhead.
     close("two ways", two, 4.0 * 32_768e9 / (190_000.0 + 32_768e9 / 66.7e6), 0.02);
-    let not = read_speed(&["link_bytes_a_second=2G", "ways=2", "interleaving=off"]);
+    let not = read_speed(&["link_bytes_per_second=2G", "ways=2", "interleaving=off"]);
     close("two ways without interleaving", not, one, 0.02);
 }
 
@@ -89,7 +89,7 @@ fn reading_ahead_fills_the_device_for_a_lone_reader() {
 /// Bytes that the host gave arrive on flash, and those that it asked for cross the link.
 #[test]
 fn nothing_is_lost_or_invented() {
-    let mut device = ssd("msr", &["blocks_a_plane=64", "queue_depth=64"]);
+    let mut device = ssd("msr", &["blocks_per_plane=64", "queue_depth=64"]);
     let capacity = device.capacity_bytes();
     device.precondition(capacity);
     let writes = random(Write, 4096, capacity, 60_000, 1);
@@ -128,7 +128,7 @@ fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<Done>) {
 
 #[test]
 fn two_runs_of_one_seed_are_the_same() {
-    let settings = ["blocks_a_plane=32", "gc_policy=choices"];
+    let settings = ["blocks_per_plane=32", "gc_policy=choices"];
     let (a, b) = (run(&settings, 5), run(&settings, 5));
     assert_eq!(a.0.statistics(), b.0.statistics());
     let times = |ended: &[Done]| ended.iter().map(|d| (d.id, d.at)).collect::<Vec<_>>();
@@ -139,7 +139,7 @@ fn two_runs_of_one_seed_are_the_same() {
 #[test]
 fn cold_data_move_when_wear_differs() {
     let spread = |wear: &str| {
-        let mut device = ssd("msr", &["blocks_a_plane=32", "channels=1", "planes=1", wear]);
+        let mut device = ssd("msr", &["blocks_per_plane=32", "channels=1", "planes=1", wear]);
         let capacity = device.capacity_bytes();
         device.precondition(capacity);
         // A tenth of the space is written again and again.

@@ -50,7 +50,7 @@ pub struct Host {
     content: Option<Content>,
     cache: Option<Cache>,
     /// Copies between program and cache, bytes a second.
-    copy_bytes_a_second: u64,
+    copy_bytes_per_second: u64,
     read_bytes: u64,
     written_bytes: u64,
 }
@@ -82,7 +82,7 @@ impl Host {
             done: HashMap::new(),
             content,
             cache: cache.map(Cache::new),
-            copy_bytes_a_second: copy,
+            copy_bytes_per_second: copy,
             read_bytes: 0,
             written_bytes: 0,
         }
@@ -117,7 +117,7 @@ impl Host {
             return ids.into_iter().try_for_each(|id| self.wait(id).map(|_| ()));
         }
         for part in split(range, BLOCK_BYTES) {
-            self.work(nanoseconds(part.end - part.start, self.copy_bytes_a_second));
+            self.work(nanoseconds(part.end - part.start, self.copy_bytes_per_second));
             let block = part.start / BLOCK_BYTES;
             loop {
                 let cache = self.cache.as_mut().expect("just seen");
@@ -178,7 +178,7 @@ impl Host {
                 take(block * BLOCK_BYTES, &buffer);
             }
             self.cache.as_mut().expect("just seen").touch(block);
-            self.work(nanoseconds(part.end - part.start, self.copy_bytes_a_second));
+            self.work(nanoseconds(part.end - part.start, self.copy_bytes_per_second));
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use super::active_host::nanoseconds;
 /// What is moved at once: eight pages, `page-cluster` 3 of Linux.
 const CLUSTER_BYTES: u64 = 32 << 10;
 /// Sequential rates and the latency of a read, Samsung 840 Pro data sheet.
-const OUT_BYTES_A_SECOND: u64 = 520_000_000;
-const IN_BYTES_A_SECOND: u64 = 540_000_000;
+const OUT_BYTES_PER_SECOND: u64 = 520_000_000;
+const IN_BYTES_PER_SECOND: u64 = 540_000_000;
 const IN_LATENCY_NS: u64 = 100_000;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,12 +65,12 @@ impl Swap {
                 if victim.dirty {
                     (victim.dirty, victim.swapped) = (false, true);
                     self.moved_out += 1;
-                    ns += nanoseconds(CLUSTER_BYTES, OUT_BYTES_A_SECOND);
+                    ns += nanoseconds(CLUSTER_BYTES, OUT_BYTES_PER_SECOND);
                 }
             }
             if cluster.swapped {
                 self.moved_in += 1;
-                ns += IN_LATENCY_NS + nanoseconds(CLUSTER_BYTES, IN_BYTES_A_SECOND);
+                ns += IN_LATENCY_NS + nanoseconds(CLUSTER_BYTES, IN_BYTES_PER_SECOND);
             }
         }
         self.oldest.insert(self.next_stamp, at);
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_never_swapped_and_what_does_not_is_swapped_a_pass_a_level() {
+    fn what_fits_is_never_swapped_and_what_does_not_is_swapped_once_per_level() {
         let mut fits = Swap::new(1 << 20, 1 << 20);
         assert_eq!((fits.fill(), fits.quicksort(), fits.read(0..1 << 20)), (0, 0, 0));
         assert_eq!(fits.swapped(), (0, 0));

@@ -28,9 +28,9 @@ const CALL_BYTES: u64 = 1 << 20;
 // The host, a Xeon E5 of 2.4 GHz. None of these is fitted; none is in the paper.
 
 /// Making records: random keys, the rest copied.
-const MAKE_BYTES_A_SECOND: u64 = 1_000_000_000;
+const MAKE_BYTES_PER_SECOND: u64 = 1_000_000_000;
 /// Copies in memory.
-const COPY_BYTES_A_SECOND: u64 = 4_000_000_000;
+const COPY_BYTES_PER_SECOND: u64 = 4_000_000_000;
 /// A comparison of two records through pointers: about a miss of the last cache.
 const COMPARE_NS: u64 = 60;
 /// Memory that neither page cache nor the sort has.
@@ -123,7 +123,7 @@ impl Case {
         let memory_bytes = self.scaled(self.memory);
         let free = memory_bytes.saturating_sub(self.scaled(SYSTEM_BYTES) + heap);
         let cache = CacheSize { bytes: free.max(memory_bytes / 20), memory_bytes };
-        Ok(Host::new(ssd, content, self.buffered.then_some(cache), COPY_BYTES_A_SECOND))
+        Ok(Host::new(ssd, content, self.buffered.then_some(cache), COPY_BYTES_PER_SECOND))
     }
 
     fn run(&self, way: Way) -> Result<Bar, Failure> {
@@ -164,13 +164,13 @@ impl Case {
     /// Makes, sorts and writes each chunk.
     fn write_chunks(&self, host: &mut Host) -> Result<(), Failure> {
         for chunk in 0..CHUNKS {
-            host.work(nanoseconds(self.data.chunk_bytes(), MAKE_BYTES_A_SECOND));
+            host.work(nanoseconds(self.data.chunk_bytes(), MAKE_BYTES_PER_SECOND));
             host.work(compares(self.data.chunk_records) * COMPARE_NS);
             let place = self.data.place(chunk);
             for at in place.clone().step_by(CALL_BYTES as usize) {
                 let part = at..(at + CALL_BYTES).min(place.end);
                 // The records of a call are gathered through pointers.
-                host.work(nanoseconds(part.end - part.start, COPY_BYTES_A_SECOND));
+                host.work(nanoseconds(part.end - part.start, COPY_BYTES_PER_SECOND));
                 host.write(part)?;
             }
         }
@@ -195,7 +195,7 @@ impl Case {
                 let records = (to - from) / RECORD_BYTES;
                 // Two matches of a tree of four, and a copy into the output.
                 host.work(2 * records * COMPARE_NS);
-                host.work(nanoseconds(to - from, COPY_BYTES_A_SECOND));
+                host.work(nanoseconds(to - from, COPY_BYTES_PER_SECOND));
                 host.write(part.clone())?;
                 at = part.end;
             }
@@ -212,10 +212,10 @@ impl Case {
         let memory = self.scaled(self.memory).saturating_sub(self.scaled(SYSTEM_BYTES));
         let mut swap = Swap::new(bytes, memory);
         let records = bytes / RECORD_BYTES;
-        host.work(nanoseconds(bytes, MAKE_BYTES_A_SECOND) + swap.fill());
+        host.work(nanoseconds(bytes, MAKE_BYTES_PER_SECOND) + swap.fill());
         // A quicksort exchanges about a sixth of what it compares; an exchange is three copies.
         let copied = compares(records) / 6 * 3 * RECORD_BYTES;
-        host.work(compares(records) * COMPARE_NS + nanoseconds(copied, COPY_BYTES_A_SECOND));
+        host.work(compares(records) * COMPARE_NS + nanoseconds(copied, COPY_BYTES_PER_SECOND));
         host.work(swap.quicksort());
         for from in (0..bytes).step_by(CALL_BYTES as usize) {
             let to = (from + CALL_BYTES).min(bytes);

@@ -17,17 +17,17 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Failure> {
     let sorts = (0..rounds).map(|_| work.sort()).collect::<Result<Vec<_>, _>>()?;
     let seconds = median(sorts.iter().map(|sort| sort.seconds).collect());
     let rate = bytes as f64 / seconds;
-    let terabytes_a_minute = rate * 60. / 1e12;
+    let terabytes_per_minute = rate * 60. / 1e12;
 
     let triton = &GRAY[TRITONSORT];
     let mut gray = Section::new("GraySort, TB/min (Tables 15 and 16)");
     gray.both(
         "here, beside Tritonsort's 47 nodes",
-        triton.terabytes_a_minute(),
-        terabytes_a_minute,
+        triton.terabytes_per_minute(),
+        terabytes_per_minute,
     );
-    gray.paper("DEMSort, 195 nodes", GRAY[DEMSORT].terabytes_a_minute());
-    gray.paper("Hadoop, 3,452 nodes", GRAY[HADOOP].terabytes_a_minute());
+    gray.paper("DEMSort, 195 nodes", GRAY[DEMSORT].terabytes_per_minute());
+    gray.paper("Hadoop, 3,452 nodes", GRAY[HADOOP].terabytes_per_minute());
     let mut share = Section::new("the same as MB/s, beside Tritonsort's");
     let (cores, rate) = (lab.machine.cores as f64, rate / 1e6);
     share.both("a node", triton.throughput() / triton.nodes, rate);

@@ -224,7 +224,7 @@ fn means(lab: &Lab<'_>, requests: &[Request], buffer: Buffer, mib: u64) -> Resul
             "page_bytes=8K".to_owned(),
             "map_unit_bytes=8K".to_owned(),
             "transfer_unit_bytes=8K".to_owned(),
-            "blocks_a_plane=1024".to_owned(),
+            "blocks_per_plane=1024".to_owned(),
             "dram_bytes=128M".to_owned(),
         ] {
             profile.set(&change)?;

@@ -191,14 +191,14 @@ fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<
 
 /// Nanoseconds that a page takes on its channel.
 fn carry_ns(s: &SsdSettings, bytes: u64) -> f64 {
-    bytes as f64 * 1e9 / s.channel_bytes_a_second as f64 + s.channel_overhead_ns as f64
+    bytes as f64 * 1e9 / s.channel_bytes_per_second as f64 + s.channel_overhead_ns as f64
 }
 
 fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Failure> {
     let mut section = Section::new("closed forms (predicted)");
     // A plain device: nothing between the host and its flash takes time.
     let plain = [
-        "link_bytes_a_second=1000000000000",
+        "link_bytes_per_second=1000000000000",
         "link_duplex=on",
         "queue_depth=4096",
         "page_spare_bytes=0",
@@ -247,14 +247,14 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Failure> {
     reads.span_bytes = 4 * GIB;
     reads.arrivals = Arrivals::Closed(64);
     let results = measure(lab, &mut device, &reads)?;
-    let formula = s.link_bytes_a_second as f64 / 1e6;
+    let formula = s.link_bytes_per_second as f64 / 1e6;
     section.both("nvme, the link, read MB/s", formula, results.rate(&results.reads) / 1e6);
 
     // Greedy collection of a device that is overwritten at random.
     for reserve in [150, 280] {
         let reserve = format!("over_provisioning_permille={reserve}");
         let small =
-            ["channels=1", "planes=1", "blocks_a_plane=1024", "gc_free_permille=2", &reserve];
+            ["channels=1", "planes=1", "blocks_per_plane=1024", "gc_free_permille=2", &reserve];
         let (mut device, s) = ssd("msr", &with(&plain, &small))?;
         let overwrites_max = if most < 100_000 { 0.5 } else { 6. };
         let bounds = Bounds { overwrites_max, tolerance: 0.003, ..Bounds::default() };
@@ -287,10 +287,10 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Failure> {
 ///   valid  = R valid (b - m) + m n
 /// ```
 fn greedy_write_amplification(s: &SsdSettings) -> f64 {
-    let b = s.data_pages_a_block();
+    let b = s.data_pages_per_block();
     // Free blocks and the one that is being filled hold nothing to collect.
-    let blocks = (s.planes * s.dies() * (s.blocks_a_plane - s.gc_free_blocks() - 1)) as f64;
-    let valid = s.logical_units() as f64 / s.units_a_page() as f64;
+    let blocks = (s.planes * s.dies() * (s.blocks_per_plane - s.gc_free_blocks() - 1)) as f64;
+    let valid = s.logical_units() as f64 / s.units_per_page() as f64;
     let mut harmonic = 0.;
     for m in (1..b).rev() {
         harmonic += 1. / (m + 1) as f64;
@@ -363,8 +363,8 @@ mod tests {
         let large = SsdSettings {
             channels: 1,
             planes: 1,
-            pages_a_block: 1 << 14,
-            blocks_a_plane: 100_000,
+            pages_per_block: 1 << 14,
+            blocks_per_plane: 100_000,
             over_provisioning_permille: 200,
             gc_free_permille: 0,
             ..SsdSettings::default()
@@ -373,7 +373,7 @@ mod tests {
         // (1 - u) / -ln u = 0.8, and 1 / (1 - u) writes.
         let u: f64 = 1. - 1. / found;
         assert!(((1. - u) / -u.ln() - 0.8).abs() < 0.001, "{found}");
-        let small = SsdSettings { pages_a_block: 32, ..large };
+        let small = SsdSettings { pages_per_block: 32, ..large };
         assert!(greedy_write_amplification(&small) < found, "small blocks differ more");
     }
 }

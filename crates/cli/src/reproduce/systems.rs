@@ -25,7 +25,7 @@ impl System {
     }
 
     /// TB a minute.
-    pub fn terabytes_a_minute(&self) -> f64 {
+    pub fn terabytes_per_minute(&self) -> f64 {
         self.throughput() * 60. / 1e6
     }
 }

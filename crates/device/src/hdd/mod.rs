@@ -262,7 +262,7 @@ impl Hdd {
     }
 
     fn link_ns(&self, len: u64) -> u64 {
-        let rate = u128::from(self.settings.link_bytes_a_second);
+        let rate = u128::from(self.settings.link_bytes_per_second);
         (u128::from(len) * 1_000_000_000).div_ceil(rate) as u64
     }
 

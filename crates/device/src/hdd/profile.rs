@@ -71,7 +71,7 @@ use Unit::{Bytes, BytesASecond, Choice, Count, Nanoseconds, Switch};
 const SECOND: u64 = 1_000_000_000;
 
 parameters! {
-    link_bytes_a_second: BytesASecond, 1 << 20, 1 << 40, "Payload that the link to the host carries.";
+    link_bytes_per_second: BytesASecond, 1 << 20, 1 << 40, "Payload that the link to the host carries.";
     command_ns: Nanoseconds, 0, SECOND, "Firmware's time for a command; commands overlap.";
     queue_depth: Count, 1, 65_536, "Requests that the disk takes at once; more wait before it.";
     queue_policy: Choice(POLICIES), 0, 2, "Which request the arm serves next.";
@@ -193,7 +193,7 @@ const BARRACUDA_SHEET: &str = "Seagate Barracuda 7200.12 data sheet";
 const ASSUMED: &str = "assumed, as other disks of its class; no public figure was at hand";
 
 const CHEETAH: Values = &[
-    ("link_bytes_a_second", 300_000_000, "SAS, 3 Gb/s with 8b/10b coding"),
+    ("link_bytes_per_second", 300_000_000, "SAS, 3 Gb/s with 8b/10b coding"),
     ("command_ns", 100_000, ASSUMED),
     ("queue_depth", 64, "SCSI tagged command queueing; the depth is assumed"),
     ("queue_policy", 2, "SCSI simple tags: the disk chooses"),
@@ -219,7 +219,7 @@ const CHEETAH: Values = &[
 ];
 
 const BARRACUDA: Values = &[
-    ("link_bytes_a_second", 300_000_000, "SATA, 3 Gb/s with 8b/10b coding"),
+    ("link_bytes_per_second", 300_000_000, "SATA, 3 Gb/s with 8b/10b coding"),
     ("command_ns", 150_000, ASSUMED),
     ("queue_depth", 32, "SATA native command queueing"),
     ("queue_policy", 2, "SATA native command queueing: the disk chooses"),

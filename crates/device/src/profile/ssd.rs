@@ -69,7 +69,7 @@ const SECOND: u64 = 1_000_000_000;
 const TIB: u64 = 1 << 40;
 
 parameters! {
-    link_bytes_a_second: BytesASecond, 1 << 20, TIB, 300_000_000, "Payload that the link to the host carries.";
+    link_bytes_per_second: BytesASecond, 1 << 20, TIB, 300_000_000, "Payload that the link to the host carries.";
     link_latency_ns: Nanoseconds, 0, SECOND, 0, "Time of a command or a completion on the link, each.";
     link_duplex: Switch, 0, 1, 0, "Whether reads and writes have the link to themselves, each in its direction.";
     command_ns: Nanoseconds, 0, SECOND, 0, "Time of the host interface for a command, one after another.";
@@ -86,10 +86,10 @@ parameters! {
     firmware_write_cycles: Cycles, 0, SECOND, 0, "Firmware's work for a page that is written to flash.";
     compare_cycles: Cycles, 0, SECOND, 50, "A program's comparison of two keys.";
     record_cycles: Cycles, 0, SECOND, 100, "A program's other work for a record.";
-    copy_cycles_a_kib: Cycles, 0, SECOND, 256, "A program's copy of 1,024 bytes.";
+    copy_cycles_per_kib: Cycles, 0, SECOND, 256, "A program's copy of 1,024 bytes.";
     copy_unit_bytes: Bytes, 1, 1 << 20, 1, "Least copy; shorter ones and remainders take as long.";
     dram_bytes: Bytes, 1 << 10, TIB, 64 << 20, "Memory inside, for the write buffer and for programs.";
-    dram_bytes_a_second: BytesASecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass it once in and once out.";
+    dram_bytes_per_second: BytesASecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass it once in and once out.";
 
     map_unit_bytes: Bytes, 512, 1 << 20, 4096, "What the page map maps, a fraction of a flash page or all of it.";
     over_provisioning_permille: Permille, 10, 900, 70, "Part of the flash that the host cannot address.";
@@ -108,15 +108,15 @@ parameters! {
     channels: Count, 1, 64, 8, "Channels.";
     ways: Count, 1, 64, 1, "Dies on a channel.";
     planes: Count, 1, 16, 1, "Planes of a die.";
-    blocks_a_plane: Count, 4, 1 << 20, 1024, "Blocks of a plane.";
-    pages_a_block: Count, 2, 1 << 16, 64, "Pages of a block.";
+    blocks_per_plane: Count, 4, 1 << 20, 1024, "Blocks of a plane.";
+    pages_per_block: Count, 2, 1 << 16, 64, "Pages of a block.";
     page_bytes: Bytes, 512, 1 << 20, 4096, "Data of a flash page.";
     page_spare_bytes: Bytes, 0, 1 << 16, 0, "Bytes that cross the channel beside a page's data.";
     transfer_unit_bytes: Bytes, 1, 1 << 20, 512, "Least part of a page that is read over the channel.";
     read_ns: Nanoseconds, 0, SECOND, 25_000, "Sensing a page (tR).";
     program_ns: Nanoseconds, 0, SECOND, 200_000, "Programming a page (tPROG).";
     erase_ns: Nanoseconds, 0, SECOND, 1_500_000, "Erasing a block (tBERS).";
-    channel_bytes_a_second: BytesASecond, 1 << 20, TIB, 40_000_000, "What a channel carries.";
+    channel_bytes_per_second: BytesASecond, 1 << 20, TIB, 40_000_000, "What a channel carries.";
     channel_overhead_ns: Nanoseconds, 0, SECOND, 0, "Time that a page holds its channel beside its bytes.";
     multi_plane: Switch, 0, 1, 0, "Whether planes of a die work together.";
     interleaving: Switch, 0, 1, 1, "Whether dies of a channel work at once.";
@@ -150,36 +150,36 @@ impl SsdSettings {
 
     /// Pages of a block that hold data.
     #[must_use]
-    pub fn data_pages_a_block(&self) -> u64 {
-        self.pages_a_block - u64::from(self.block_summary_bytes > 0)
+    pub fn data_pages_per_block(&self) -> u64 {
+        self.pages_per_block - u64::from(self.block_summary_bytes > 0)
     }
 
     /// Mapped units in a flash page.
     #[must_use]
-    pub fn units_a_page(&self) -> u64 {
+    pub fn units_per_page(&self) -> u64 {
         self.page_bytes / self.map_unit_bytes
     }
 
     /// Blocks of a plane beyond those that the host can address.
     #[must_use]
     pub fn reserved_blocks(&self) -> u64 {
-        (self.blocks_a_plane * self.over_provisioning_permille / 1000).max(3)
+        (self.blocks_per_plane * self.over_provisioning_permille / 1000).max(3)
     }
 
     /// Mapped units that the host can address.
     #[must_use]
     pub fn logical_units(&self) -> u64 {
         let reserved = self.reserved_blocks();
-        let blocks = (self.blocks_a_plane.saturating_sub(reserved)) * self.planes * self.dies();
+        let blocks = (self.blocks_per_plane.saturating_sub(reserved)) * self.planes * self.dies();
         // Whole stripes, so that fixed places fill all dies alike.
-        let stripes = blocks * self.data_pages_a_block() / (self.stripe_pages * self.dies());
-        stripes * self.stripe_pages * self.dies() * self.units_a_page()
+        let stripes = blocks * self.data_pages_per_block() / (self.stripe_pages * self.dies());
+        stripes * self.stripe_pages * self.dies() * self.units_per_page()
     }
 
     /// Valid units of a block with fewer than which collecting it wins a page.
     #[must_use]
     pub fn movable_units(&self) -> u64 {
-        (self.data_pages_a_block() - 1) * self.units_a_page() + 1
+        (self.data_pages_per_block() - 1) * self.units_per_page() + 1
     }
 
     /// Bytes that the host can address.
@@ -191,7 +191,7 @@ impl SsdSettings {
     /// Free blocks of a plane with which it collects before it writes: one is needed to move to.
     #[must_use]
     pub fn gc_free_blocks(&self) -> u64 {
-        (self.blocks_a_plane * self.gc_free_permille / 1000).max(1)
+        (self.blocks_per_plane * self.gc_free_permille / 1000).max(1)
     }
 
     /// Whether the values fit together.
@@ -222,15 +222,15 @@ impl SsdSettings {
         // What the host can address must fit beside the free blocks and the open one, and leave
         // some block to win from.
         let reserved = self.reserved_blocks();
-        let shared = self.blocks_a_plane.saturating_sub(reserved);
-        let units = shared * self.data_pages_a_block() * self.units_a_page();
-        let left = self.blocks_a_plane.saturating_sub(self.gc_free_blocks() + 2);
+        let shared = self.blocks_per_plane.saturating_sub(reserved);
+        let units = shared * self.data_pages_per_block() * self.units_per_page();
+        let left = self.blocks_per_plane.saturating_sub(self.gc_free_blocks() + 2);
         if shared == 0 || units > left * self.movable_units() {
             return refuse(format!(
                 "over_provisioning_permille={} reserves {reserved} of {} blocks of a plane, too \
                  few (or all) for collection, which keeps {} free as gc_free_permille={} says",
                 self.over_provisioning_permille,
-                self.blocks_a_plane,
+                self.blocks_per_plane,
                 self.gc_free_blocks(),
                 self.gc_free_permille
             ));
@@ -243,9 +243,9 @@ impl SsdSettings {
         }
         let units = self.dies()
             * self.planes
-            * self.blocks_a_plane
-            * self.pages_a_block
-            * self.units_a_page();
+            * self.blocks_per_plane
+            * self.pages_per_block
+            * self.units_per_page();
         if units >= u64::from(u32::MAX) {
             return refuse(format!(
                 "{units} units of map_unit_bytes={map_unit_bytes} are more than the 2^32 that \

@@ -69,7 +69,7 @@ impl Controller {
             host: Host::new(settings),
             jobs: Jobs::default(),
             buffer: WriteBuffer::new(settings),
-            ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_a_page()),
+            ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_per_page()),
             ftl: Ftl::new(settings),
             flash: Flash::new(settings),
             processor: Processor::new(settings),
@@ -105,7 +105,7 @@ impl Controller {
     pub fn precondition(&mut self, bytes: u64) {
         let units =
             (bytes / self.settings.map_unit_bytes).min(self.settings.logical_units()) as u32;
-        let a_page = self.settings.units_a_page() as usize;
+        let a_page = self.settings.units_per_page() as usize;
         let now_ns = self.engine.now().0;
         let counts = self.ftl.counts;
         let mut page: Vec<(Unit, Content)> = Vec::new();

@@ -76,13 +76,13 @@ pub(crate) struct Ftl {
 impl Ftl {
     pub fn new(settings: &SsdSettings) -> Ftl {
         let array = Array::new(settings);
-        let a_plane = array.blocks_a_plane;
+        let a_plane = array.blocks_per_plane;
         let planes = (settings.dies() * settings.planes) as u32;
         let policy = settings.gc_policy();
         let plane = |index: u32| Plane {
             free: (index * a_plane..(index + 1) * a_plane).collect(),
             open: None,
-            full: FullBlocks::new(policy, array.units_a_block),
+            full: FullBlocks::new(policy, array.units_per_block),
             valid: 0,
             good: a_plane,
         };
@@ -101,7 +101,7 @@ impl Ftl {
                 spread: settings.wear_spread as u32,
                 endurance: settings.endurance_cycles as u32,
             },
-            data_pages: settings.data_pages_a_block() as u32,
+            data_pages: settings.data_pages_per_block() as u32,
             dies: settings.dies() as u32,
             counts: Counts::default(),
             settings: settings.clone(),
@@ -118,7 +118,7 @@ impl Ftl {
 
     /// The die on which `unit` belongs by its number.
     pub fn home(&self, unit: Unit) -> u32 {
-        let page = u64::from(unit.0) / self.settings.units_a_page();
+        let page = u64::from(unit.0) / self.settings.units_per_page();
         (page / self.settings.stripe_pages % u64::from(self.dies)) as u32
     }
 
@@ -176,7 +176,7 @@ impl Ftl {
         random: &mut Random,
         ops: &mut Vec<Op>,
     ) -> Option<u32> {
-        let count = self.array.planes_a_die;
+        let count = self.array.planes_per_die;
         let start = self.next_plane[die as usize];
         let mut chosen = None;
         for turn in 0..count {
@@ -200,7 +200,7 @@ impl Ftl {
     fn has_room(&self, plane: u32) -> bool {
         let state = &self.planes[plane as usize];
         let blocks = u64::from(state.good).saturating_sub(self.settings.gc_free_blocks() + 1);
-        state.valid + self.settings.units_a_page() <= blocks * self.settings.movable_units()
+        state.valid + self.settings.units_per_page() <= blocks * self.settings.movable_units()
     }
 
     /// Pages of the free blocks and of the open one.
@@ -237,7 +237,7 @@ impl Ftl {
 
     /// Moves what is valid in a block of `plane` away and erases it; false where that wins nothing.
     fn collect(&mut self, plane: u32, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> bool {
-        let a_page = self.array.units_a_page;
+        let a_page = self.array.units_per_page;
         let most = self.settings.movable_units() as u32;
         let state = &mut self.planes[plane as usize];
         let cold = self.wear.cold(&state.full, &state.free, &self.array);
@@ -347,7 +347,7 @@ impl Ftl {
     }
 
     fn die_and_plane(&self, plane: u32) -> (u32, u32) {
-        (plane / self.array.planes_a_die, plane % self.array.planes_a_die)
+        (plane / self.array.planes_per_die, plane % self.array.planes_per_die)
     }
 
     /// What crosses the channel for `bytes` of a page: whole transfer units, and their spare bytes.

@@ -18,8 +18,8 @@ pub(crate) struct FullBlocks {
 }
 
 impl FullBlocks {
-    pub fn new(policy: GcPolicy, units_a_block: u32) -> FullBlocks {
-        let count = if policy == GcPolicy::Greedy { units_a_block as usize + 1 } else { 1 };
+    pub fn new(policy: GcPolicy, units_per_block: u32) -> FullBlocks {
+        let count = if policy == GcPolicy::Greedy { units_per_block as usize + 1 } else { 1 };
         FullBlocks { buckets: vec![Vec::new(); count], lowest: count }
     }
 
@@ -84,7 +84,7 @@ impl FullBlocks {
                 // Benefit over cost (Rosenblum, Ousterhout 1992): free part times age, over what
                 // reading the block and writing its valid part cost.
                 let score = |block: Block| {
-                    let u = f64::from(array.valid(block)) / f64::from(array.units_a_block);
+                    let u = f64::from(array.valid(block)) / f64::from(array.units_per_block);
                     let age = (now_ns - array.touched_ns(block) + 1) as f64;
                     (1.0 - u) * age / (1.0 + u)
                 };

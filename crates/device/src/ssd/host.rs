@@ -76,7 +76,7 @@ pub(crate) struct Host {
     /// Absent where both directions share one.
     from_host: Option<Resource>,
     interface: Resource,
-    bytes_a_second: u64,
+    bytes_per_second: u64,
     latency_ns: u64,
     command: SimTime,
     depth: u64,
@@ -96,7 +96,7 @@ impl Host {
             to_host: Resource::new(),
             from_host: (settings.link_duplex == 1).then(Resource::new),
             interface: Resource::new(),
-            bytes_a_second: settings.link_bytes_a_second,
+            bytes_per_second: settings.link_bytes_per_second,
             latency_ns: settings.link_latency_ns,
             command: SimTime(settings.command_ns),
             depth: settings.queue_depth,
@@ -130,13 +130,13 @@ impl Host {
 
     /// Sends `bytes` to the host, and says when they are there.
     pub fn send(&mut self, ready: SimTime, bytes: u64) -> SimTime {
-        let span = SimTime(carry_ns(bytes, self.bytes_a_second));
+        let span = SimTime(carry_ns(bytes, self.bytes_per_second));
         self.to_host.serve(ready, span).end
     }
 
     /// Takes `bytes` from the host, and says when they are there.
     pub fn take(&mut self, ready: SimTime, bytes: u64) -> SimTime {
-        let span = SimTime(carry_ns(bytes, self.bytes_a_second));
+        let span = SimTime(carry_ns(bytes, self.bytes_per_second));
         self.from_host.as_mut().unwrap_or(&mut self.to_host).serve(ready, span).end
     }
 

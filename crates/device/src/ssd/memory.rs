@@ -12,7 +12,7 @@ use crate::ssd::nand::timing::carry_ns;
 #[derive(Debug)]
 pub(crate) struct Memory {
     bus: Resource,
-    bytes_a_second: u64,
+    bytes_per_second: u64,
     bytes: u64,
     claimed: u64,
 }
@@ -21,7 +21,7 @@ impl Memory {
     pub fn new(settings: &SsdSettings) -> Memory {
         Memory {
             bus: Resource::new(),
-            bytes_a_second: settings.dram_bytes_a_second,
+            bytes_per_second: settings.dram_bytes_per_second,
             bytes: settings.dram_bytes,
             claimed: if settings.cache_policy == 0 { 0 } else { settings.cache_bytes },
         }
@@ -29,7 +29,7 @@ impl Memory {
 
     /// Lets `bytes` in and out again, and says when they are.
     pub fn pass(&mut self, now: SimTime, bytes: u64) -> SimTime {
-        self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_a_second))).end
+        self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_per_second))).end
     }
 
     /// Claims space for a program.

@@ -42,8 +42,8 @@ impl Processor {
             Work::Records(count) => cycles(count * s.record_cycles),
             Work::CopiedBytes(bytes) => {
                 let bytes = bytes.next_multiple_of(s.copy_unit_bytes);
-                let by_processor = cycles((bytes * s.copy_cycles_a_kib).div_ceil(1024));
-                by_processor.max(carry_ns(2 * bytes, s.dram_bytes_a_second))
+                let by_processor = cycles((bytes * s.copy_cycles_per_kib).div_ceil(1024));
+                by_processor.max(carry_ns(2 * bytes, s.dram_bytes_per_second))
             }
         }
     }
@@ -66,17 +66,17 @@ mod tests {
     fn a_copy_takes_whole_units_and_the_slower_of_both() {
         let settings = SsdSettings {
             processor_hz: 100_000_000,
-            copy_cycles_a_kib: 1024,
+            copy_cycles_per_kib: 1024,
             copy_unit_bytes: 128,
             compare_cycles: 7,
-            dram_bytes_a_second: 1_000_000_000,
+            dram_bytes_per_second: 1_000_000_000,
             ..SsdSettings::default()
         };
         let processor = Processor::new(&settings);
         assert_eq!(processor.span_ns(Work::CopiedBytes(1)), 1280);
         assert_eq!(processor.span_ns(Work::CopiedBytes(129)), 2560);
         assert_eq!(processor.span_ns(Work::Compares(3)), 210);
-        let slow = SsdSettings { dram_bytes_a_second: 100_000_000, ..settings };
+        let slow = SsdSettings { dram_bytes_per_second: 100_000_000, ..settings };
         assert_eq!(Processor::new(&slow).span_ns(Work::CopiedBytes(1)), 2560);
     }
 }

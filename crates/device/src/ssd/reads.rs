@@ -17,7 +17,7 @@ impl Controller {
             let start = number * unit_bytes;
             let bytes = end.min(start + unit_bytes) - offset.max(start);
             let place = if self.buffer.contains(unit) { None } else { self.ftl.find(unit) };
-            let page = |place: Place| place.0 / self.ftl.array.units_a_page;
+            let page = |place: Place| place.0 / self.ftl.array.units_per_page;
             match found.last_mut() {
                 Some(last) if last.place.zip(place).is_some_and(|(a, b)| page(a) == page(b)) => {
                     last.units += 1;
@@ -119,7 +119,7 @@ impl Controller {
         let op = Op {
             kind: OpKind::Read,
             die: array.die_of(block),
-            plane: array.plane_of(block) % array.planes_a_die,
+            plane: array.plane_of(block) % array.planes_per_die,
             page: array.page_of(place),
             bytes: self.ftl.carried_bytes(bytes),
             owner,

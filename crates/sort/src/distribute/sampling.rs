@@ -13,7 +13,7 @@ use crate::run::Input;
 use crate::run::input::Chunk;
 
 /// Places looked at for each bucket.
-const PLACES_A_BUCKET: u64 = 24;
+const PLACES_PER_BUCKET: u64 = 24;
 /// Most places looked at.
 const PLACES_MAX: u64 = 8192;
 /// Most bytes read for a sample.
@@ -21,7 +21,7 @@ const READ_BYTES_MAX: u64 = 64 << 20;
 /// Bytes read at one place.
 const WINDOW_BYTES: std::ops::RangeInclusive<u64> = 4096..=(1 << 20);
 /// Records taken at one place: neighbours tell less than strangers.
-pub(super) const RECORDS_A_PLACE: usize = 4;
+pub(super) const RECORDS_PER_PLACE: usize = 4;
 /// Reads in flight.
 const DEPTH: usize = 32;
 /// All keys of a sample take at most this, in bytes.
@@ -63,7 +63,7 @@ pub(super) fn places(
     record_bytes: f64,
     buckets: u64,
 ) -> Option<Places> {
-    Places::new(inputs, format, record_bytes, PLACES_A_BUCKET * buckets)
+    Places::new(inputs, format, record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
 /// How many random places are looked at, and how much of each is read.
@@ -185,7 +185,7 @@ fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
     let first = sample.len();
     let mut rest = bytes;
     with_access!(order, framing, access => {
-        for _ in 0..RECORDS_A_PLACE {
+        for _ in 0..RECORDS_PER_PLACE {
             let Some(len) = framing.next(rest) else { break };
             sample.push(SampleKey::of(access, order, &rest[..len]));
             rest = &rest[len..];
@@ -201,7 +201,7 @@ fn after(bytes: &[u8], delimiter: u8) -> usize {
 /// Keys of records all over a chunk.
 pub(super) fn of_chunk(chunk: &Chunk, order: &Order, buckets: u64) -> Vec<SampleKey> {
     let mut sample = Vec::new();
-    let wanted = (PLACES_A_BUCKET * buckets).min(PLACES_MAX);
+    let wanted = (PLACES_PER_BUCKET * buckets).min(PLACES_MAX);
     let step = (chunk.data_bytes() as u64 / wanted.max(1)).max(1) as usize;
     let mut key_bytes = 0;
     with_access!(order, framing, access => {

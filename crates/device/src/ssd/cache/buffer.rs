@@ -54,7 +54,7 @@ impl WriteBuffer {
         WriteBuffer {
             policy,
             capacity: settings.cache_bytes / settings.map_unit_bytes,
-            a_page: settings.units_a_page() as usize,
+            a_page: settings.units_per_page() as usize,
             parallelism: settings.cache_parallelism,
             fixed: settings.placement() == crate::profile::Placement::Fixed,
             entries: BTreeMap::new(),

@@ -37,46 +37,46 @@ struct BlockState {
 #[derive(Debug)]
 pub(crate) struct Array {
     blocks: Vec<BlockState>,
-    pub blocks_a_plane: u32,
-    pub planes_a_die: u32,
-    pub pages_a_block: u32,
-    pub units_a_page: u32,
-    pub units_a_block: u32,
+    pub blocks_per_plane: u32,
+    pub planes_per_die: u32,
+    pub pages_per_block: u32,
+    pub units_per_page: u32,
+    pub units_per_block: u32,
 }
 
 impl Array {
     pub fn new(settings: &SsdSettings) -> Array {
-        let count = settings.dies() * settings.planes * settings.blocks_a_plane;
+        let count = settings.dies() * settings.planes * settings.blocks_per_plane;
         let mut blocks = Vec::new();
         blocks.resize_with(count as usize, BlockState::default);
-        let (pages_a_block, units_a_page) =
-            (settings.pages_a_block as u32, settings.units_a_page() as u32);
+        let (pages_per_block, units_per_page) =
+            (settings.pages_per_block as u32, settings.units_per_page() as u32);
         Array {
             blocks,
-            blocks_a_plane: settings.blocks_a_plane as u32,
-            planes_a_die: settings.planes as u32,
-            pages_a_block,
-            units_a_page,
-            units_a_block: pages_a_block * units_a_page,
+            blocks_per_plane: settings.blocks_per_plane as u32,
+            planes_per_die: settings.planes as u32,
+            pages_per_block,
+            units_per_page,
+            units_per_block: pages_per_block * units_per_page,
         }
     }
 
     pub fn block_of(&self, place: Place) -> Block {
-        Block(place.0 / self.units_a_block)
+        Block(place.0 / self.units_per_block)
     }
 
     /// The page within its block.
     pub fn page_of(&self, place: Place) -> u32 {
-        place.0 % self.units_a_block / self.units_a_page
+        place.0 % self.units_per_block / self.units_per_page
     }
 
     /// The plane, numbered through all dies.
     pub fn plane_of(&self, block: Block) -> u32 {
-        block.0 / self.blocks_a_plane
+        block.0 / self.blocks_per_plane
     }
 
     pub fn die_of(&self, block: Block) -> u32 {
-        self.plane_of(block) / self.planes_a_die
+        self.plane_of(block) / self.planes_per_die
     }
 
     pub fn programmed(&self, block: Block) -> u32 {
@@ -107,9 +107,9 @@ impl Array {
         units: impl ExactSizeIterator<Item = (Unit, Content)>,
         now_ns: u64,
     ) -> Place {
-        let (a_page, a_block) = (self.units_a_page, self.units_a_block);
+        let (a_page, a_block) = (self.units_per_page, self.units_per_block);
         let state = &mut self.blocks[block.0 as usize];
-        assert!(page < self.pages_a_block, "page {page} of block {} does not exist", block.0);
+        assert!(page < self.pages_per_block, "page {page} of block {} does not exist", block.0);
         assert_eq!(page, state.programmed, "pages of block {} are programmed in order", block.0);
         assert!(units.len() <= a_page as usize, "more units than a page holds");
         let owners =
@@ -134,7 +134,7 @@ impl Array {
 
     /// Programs the last page of `block` with what describes the others.
     pub fn program_summary(&mut self, block: Block, now_ns: u64) {
-        let page = self.pages_a_block - 1;
+        let page = self.pages_per_block - 1;
         self.program(block, page, std::iter::empty(), now_ns);
     }
 
@@ -142,7 +142,7 @@ impl Array {
     pub fn give_up(&mut self, place: Place, unit: Unit) {
         let block = self.block_of(place);
         let state = &mut self.blocks[block.0 as usize];
-        let at = (place.0 % self.units_a_block) as usize;
+        let at = (place.0 % self.units_per_block) as usize;
         let owners = state.owners.as_mut().expect("a mapped place was programmed");
         assert_eq!(owners[at], unit.0, "the map and block {} disagree", block.0);
         owners[at] = NOBODY;
@@ -154,7 +154,7 @@ impl Array {
 
     /// Takes the latest copy at `place` out, to move it.
     pub fn take(&mut self, place: Place, unit: Unit) -> Content {
-        let at = (place.0 % self.units_a_block) as usize;
+        let at = (place.0 % self.units_per_block) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
         let content = data.and_then(|data| data[at].take());
@@ -166,12 +166,12 @@ impl Array {
     pub fn content(&self, place: Place) -> Option<&[u8]> {
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_ref()?;
-        data[(place.0 % self.units_a_block) as usize].as_deref()
+        data[(place.0 % self.units_per_block) as usize].as_deref()
     }
 
     /// The units of `block` whose latest copies are in it, in the order of their places.
     pub fn owners(&self, block: Block) -> impl Iterator<Item = (Place, Unit)> + '_ {
-        let first = block.0 * self.units_a_block;
+        let first = block.0 * self.units_per_block;
         let owners = self.blocks[block.0 as usize].owners.as_deref().unwrap_or(&[]);
         (first..)
             .zip(owners)
@@ -206,8 +206,8 @@ mod tests {
     fn array() -> Array {
         let settings = SsdSettings {
             channels: 1,
-            blocks_a_plane: 4,
-            pages_a_block: 2,
+            blocks_per_plane: 4,
+            pages_per_block: 2,
             page_bytes: 8192,
             ..SsdSettings::default()
         };

@@ -91,7 +91,7 @@ pub(crate) struct Flash {
     program: SimTime,
     erase: SimTime,
     overhead_ns: u64,
-    bytes_a_second: u64,
+    bytes_per_second: u64,
     ways: u32,
     multi_plane: bool,
     interleaving: bool,
@@ -100,9 +100,9 @@ pub(crate) struct Flash {
 }
 
 /// Nanoseconds that `bytes` take, rounded to the nearest.
-pub(crate) fn carry_ns(bytes: u64, bytes_a_second: u64) -> u64 {
-    ((u128::from(bytes) * 1_000_000_000 + u128::from(bytes_a_second) / 2)
-        / u128::from(bytes_a_second)) as u64
+pub(crate) fn carry_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+    ((u128::from(bytes) * 1_000_000_000 + u128::from(bytes_per_second) / 2)
+        / u128::from(bytes_per_second)) as u64
 }
 
 impl Flash {
@@ -118,7 +118,7 @@ impl Flash {
             program: SimTime(settings.program_ns),
             erase: SimTime(settings.erase_ns),
             overhead_ns: settings.channel_overhead_ns,
-            bytes_a_second: settings.channel_bytes_a_second,
+            bytes_per_second: settings.channel_bytes_per_second,
             ways: settings.ways as u32,
             multi_plane: settings.multi_plane == 1,
             interleaving: settings.interleaving == 1,
@@ -213,7 +213,7 @@ impl Flash {
         }
         let die = &self.dies[index as usize];
         let bytes = u64::from(die.working[die.carried].bytes);
-        let span = SimTime(self.overhead_ns + carry_ns(bytes, self.bytes_a_second));
+        let span = SimTime(self.overhead_ns + carry_ns(bytes, self.bytes_per_second));
         state.carrying = Some(index);
         state.busy.0 += span.0;
         state.services += 1;

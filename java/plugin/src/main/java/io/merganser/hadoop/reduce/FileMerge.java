@@ -13,7 +13,7 @@ import java.util.List;
 /** The merge of fetched files, which it removes when it is closed. */
 public final class FileMerge implements MergedRecords.Source {
   /** Least buffer for a file: below it, a disk spends its time on seeking. */
-  private static final int BYTES_A_FILE = 16 << 10;
+  private static final int BYTES_PER_FILE = 16 << 10;
 
   private final MergedRecords.Source merge;
   private final List<Segment> files;
@@ -27,12 +27,12 @@ public final class FileMerge implements MergedRecords.Source {
 
   /** Most files that a merge with so much memory should read at once. */
   public static int mostFiles(long memoryBytes) {
-    return mostFiles(memoryBytes, BYTES_A_FILE);
+    return mostFiles(memoryBytes, BYTES_PER_FILE);
   }
 
-  /** The same for a merge that needs {@code bytesAFile} for each file. */
-  public static int mostFiles(long memoryBytes, int bytesAFile) {
-    long files = Math.min(Integer.MAX_VALUE, memoryBytes / bytesAFile);
+  /** The same for a merge that needs {@code bytesPerFile} for each file. */
+  public static int mostFiles(long memoryBytes, int bytesPerFile) {
+    long files = Math.min(Integer.MAX_VALUE, memoryBytes / bytesPerFile);
     // Half of what the process may still open: the reducer may want to open files too.
     return ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean unix
         ? (int) Math.min(files, freeDescriptors(unix) / 2)

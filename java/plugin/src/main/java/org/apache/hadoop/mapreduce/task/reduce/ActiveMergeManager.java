@@ -69,9 +69,9 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
    * What Hadoop's merge holds of a file, and a generous key: its buffers ({@code
    * io.file.buffer.size}), and those of a codec or cipher.
    */
-  private static final int STOCK_BYTES_A_FILE = 64 << 10;
+  private static final int STOCK_BYTES_PER_FILE = 64 << 10;
 
-  private static final int STOCK_BYTES_A_CODED_FILE = 512 << 10;
+  private static final int STOCK_BYTES_PER_CODED_FILE = 512 << 10;
 
   private final ShuffleConsumerPlugin.Context<K, V> context;
   private final JobConf job;
@@ -361,8 +361,8 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   /** Hadoop's merge, in one pass if memory allows it. */
   private RawKeyValueIterator mergeAsHadoop(long memory, String why) throws IOException {
     boolean coded = context.getCodec() != null || CryptoUtils.isEncryptedSpillEnabled(job);
-    int bytesAFile = coded ? STOCK_BYTES_A_CODED_FILE : STOCK_BYTES_A_FILE;
-    int factor = Math.max(stockFactor(), FileMerge.mostFiles(memory, bytesAFile));
+    int bytesPerFile = coded ? STOCK_BYTES_PER_CODED_FILE : STOCK_BYTES_PER_FILE;
+    int factor = Math.max(stockFactor(), FileMerge.mostFiles(memory, bytesPerFile));
     int passes = StockPasses.after(onDisk.size(), factor);
     count(ReduceCounter.REDUCE_MERGE_STOCK, passes);
     LOG.info(
