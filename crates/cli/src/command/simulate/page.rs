@@ -9,7 +9,7 @@ use super::super::report::page::chart::{Columns, Curves};
 use super::super::report::page::{STYLE, text};
 use super::run::Run;
 use super::table::{self, PERCENTILES, part_name};
-use crate::reproduce::{Plot, Series};
+use merganser_papers::{Chart, Series};
 use text::Escaped;
 
 /// Drawings of the plot module have a size of their own.
@@ -136,7 +136,7 @@ fn latencies(results: &Results) -> String {
     let present: Vec<_> = kinds.into_iter().filter(|(_, class)| class.requests > 0).collect();
     let series: Vec<Series> = present.iter().map(|(name, class)| curve(name, class)).collect();
     let axes = ["latency, us (logarithmic)".to_owned(), "% of requests within it".to_owned()];
-    let plot = Plot::Lines { title: "Latency".to_owned(), axes, series };
+    let plot = Chart::Lines { title: "Latency".to_owned(), axes, series };
     let heads: String = present.iter().map(|(name, _)| format!("<th>{name}</th>")).collect();
     let row = |name: &str, figure: &dyn Fn(&Class) -> String| {
         let cells = present.iter().map(|(_, class)| format!("<td>{}</td>", figure(class)));

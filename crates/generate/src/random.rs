@@ -1,0 +1,127 @@
+//! Small deterministic random numbers.
+
+/// Steele, Lea and Flood's SplitMix64: a counter and a mixing function, so that any two seeds give
+/// unrelated sequences from the first number on.
+#[derive(Debug, Clone)]
+pub struct SplitMix {
+    state: u64,
+}
+
+impl SplitMix {
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+    /// The sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        SplitMix { state: seed }
+    }
+
+    /// The sequence of record `number` in the data set of `seed`.
+    pub fn of_record(seed: u64, number: u64) -> Self {
+        SplitMix {
+            state: mix(mix(seed.wrapping_add(Self::STEP)) ^ number.wrapping_mul(Self::STEP)),
+        }
+    }
+
+    /// The next 64 random bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(Self::STEP);
+        mix(self.state)
+    }
+
+    /// A number below `bound`; the bias is below `bound` / 2^64.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// A bijection of 64-bit numbers in which every input bit moves about half of the output bits.
+#[inline]
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The Sort Benchmark's 128-bit linear congruential generator: `f(x) = A x + C` modulo 2^128, from
+/// 0 on.
+///
+/// `C` begins with the letters `JimGrayRIP` and is odd, `A` is from L'Ecuyer's tables (Mathematics
+/// of Computation 68, 1999): the period is 2^128.
+#[derive(Debug, Clone, Copy)]
+pub struct Lcg {
+    state: u128,
+}
+
+impl Lcg {
+    const A: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
+    const C: u128 = 0x4A69_6D47_7261_7952_4950_2020_2020_2001;
+
+    /// The generator as it stands after `steps` numbers of the sequence of `seed`.
+    ///
+    /// `f` is affine and so is `f` after `f`: squaring the map reaches any step in 64 rounds.
+    pub fn after(seed: u64, steps: u64) -> Self {
+        let mut state = match seed {
+            0 => 0,
+            _ => {
+                let mut random = SplitMix::new(seed);
+                (u128::from(random.bits()) << 64) | u128::from(random.bits())
+            }
+        };
+        let (mut a, mut c) = (Self::A, Self::C);
+        let mut left = steps;
+        while left > 0 {
+            if left & 1 == 1 {
+                state = state.wrapping_mul(a).wrapping_add(c);
+            }
+            (a, c) = (a.wrapping_mul(a), c.wrapping_mul(a).wrapping_add(c));
+            left >>= 1;
+        }
+        Lcg { state }
+    }
+
+    /// The next number.
+    #[inline]
+    pub fn number(&mut self) -> u128 {
+        self.state = self.state.wrapping_mul(Self::A).wrapping_add(Self::C);
+        self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lcg, SplitMix};
+
+    #[test]
+    fn skipping_ahead_is_stepping() {
+        for seed in [0, 1, 77] {
+            let mut stepped = Lcg::after(seed, 0);
+            for steps in 0..300 {
+                assert_eq!(
+                    Lcg::after(seed, steps).number(),
+                    stepped.number(),
+                    "seed {seed}, {steps} steps"
+                );
+            }
+        }
+        let mut far = Lcg::after(0, u64::MAX - 1);
+        far.number();
+        assert_eq!(Lcg::after(0, u64::MAX).number(), far.number());
+    }
+
+    #[test]
+    fn the_sequence_begins_with_the_constant() {
+        assert_eq!(Lcg::after(0, 0).number().to_be_bytes()[..10], *b"JimGrayRIP");
+    }
+
+    #[test]
+    fn records_and_seeds_have_sequences_of_their_own() {
+        let firsts = |seed| (0..1000).map(move |n| SplitMix::of_record(seed, n).bits());
+        let mut all: Vec<u64> = (0..4).flat_map(firsts).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 4000);
+        assert!((0..1000).all(|n| SplitMix::of_record(9, n).below(7) < 7));
+    }
+}
