@@ -10,8 +10,8 @@ use std::time::Instant;
 use device::device::{Command, Device};
 use device::profile::SsdProfile;
 use device::request::RequestKind;
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 use storage::Buffer;
 
 fn main() {

@@ -13,8 +13,8 @@
 use device::device::{Command, Device};
 use device::profile::SsdProfile;
 use device::request::{RequestKind, SimTime};
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 
 const COUNT: u64 = 5_000_000;
 const PAGES: u64 = 7_018_904 / 8;

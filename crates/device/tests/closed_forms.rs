@@ -5,7 +5,7 @@ mod common;
 use common::{Ask, close, closed_loop, open_loop, random, sequential, ssd, throughput};
 use device::device::Device;
 use device::request::RequestKind::{Read, Write};
-use device::sim::Random;
+use merganser_random::Random;
 
 /// A device of one die whose only time is that of sensing.
 fn one_server() -> Vec<&'static str> {

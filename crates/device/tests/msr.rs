@@ -11,7 +11,7 @@ mod common;
 use common::{Ask, close, open_loop, ssd};
 use device::device::Device;
 use device::request::RequestKind::{self, Read, Write};
-use device::sim::Random;
+use merganser_random::Random;
 
 /// DiskSim's generator: 8,192 pages short of the device's own capacity.
 const PAGES: u64 = 7_018_904 / 8;

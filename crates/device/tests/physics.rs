@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
-use device::device::{Device, Done, Part};
+use device::device::{Component, Device, Done};
 use device::request::RequestKind::{Read, Trim, Write};
 use device::ssd::Ssd;
 
@@ -112,8 +112,8 @@ fn nothing_is_lost_or_invented() {
         let uses = statistics.uses.iter().filter(move |u| u.part == part);
         uses.map(|u| (u.busy.0, u.services)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     };
-    assert!(busy(Part::Die).0 <= 8 * device.now().0, "no die works twice at once");
-    assert!(busy(Part::Channel).0 <= 8 * device.now().0);
+    assert!(busy(Component::Die).0 <= 8 * device.now().0, "no die works twice at once");
+    assert!(busy(Component::Channel).0 <= 8 * device.now().0);
 }
 
 fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<Done>) {

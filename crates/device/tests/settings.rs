@@ -9,8 +9,8 @@ use common::ssd;
 use device::device::{Command, Device};
 use device::profile::ssd_parameters;
 use device::request::{RequestKind, SimTime};
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 use storage::{Buffer, Work};
 

@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{close, ssd};
-use device::sim::Random;
 use device::simulated::{HostCosts, SimulatedDirectory, SimulatedStorage, World};
+use merganser_random::Random;
 use storage::memory::MemoryDirectory;
 use storage::{Buffer, Clock, Completions, Directory, Operation, Storage, StorageExt, Work};
 

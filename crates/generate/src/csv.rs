@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::Generator;
-use super::random::SplitMix;
+use merganser_random::Random;
+
+use super::generator::Generator;
 use super::words::Words;
 
 /// Ids are below this, and do not repeat within as many records.
@@ -29,18 +30,18 @@ impl Csv {
         Csv { words: Words::new(), seed }
     }
 
-    fn word(&self, random: &mut SplitMix, out: &mut Vec<u8>) {
+    fn word(&self, random: &mut Random, out: &mut Vec<u8>) {
         let (text, len) = self.words.draw(random);
         out.extend_from_slice(&text[..len]);
     }
 
-    fn capitalised(&self, random: &mut SplitMix, out: &mut Vec<u8>) {
+    fn capitalised(&self, random: &mut Random, out: &mut Vec<u8>) {
         let at = out.len();
         self.word(random, out);
         out[at].make_ascii_uppercase();
     }
 
-    fn city(&self, random: &mut SplitMix, out: &mut Vec<u8>) {
+    fn city(&self, random: &mut Random, out: &mut Vec<u8>) {
         let city = self.words.get(random.below(CITIES) as usize);
         if city.len() % 4 == 3 {
             out.push(b'"');
@@ -51,7 +52,7 @@ impl Csv {
         }
     }
 
-    fn note(&self, random: &mut SplitMix, out: &mut Vec<u8>) {
+    fn note(&self, random: &mut Random, out: &mut Vec<u8>) {
         let style = random.below(16);
         let between: &[u8] = match style {
             0 => b", ",
@@ -90,7 +91,7 @@ fn decimal(mut number: u64, digits: usize, out: &mut Vec<u8>) {
 impl Generator for Csv {
     fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>) {
         for number in numbers {
-            let random = &mut SplitMix::of_record(self.seed, number);
+            let random = &mut Random::of_record(self.seed, number);
             let id = (u128::from(number) * u128::from(ID_STEP) + u128::from(self.seed))
                 % u128::from(IDS);
             decimal(id as u64, 1, out);

@@ -18,8 +18,11 @@
 
 use std::ops::Range;
 
-use super::Generator;
-use super::random::{Lcg, SplitMix};
+use merganser_random::Random;
+
+use super::generator::Generator;
+
+use super::lcg::Lcg;
 
 const RECORD_BYTES: usize = Gensort::RECORD_BYTES;
 const KEY_BYTES: usize = 10;
@@ -101,7 +104,7 @@ impl Gensort {
             None => record.copy_from_slice(&parts[..record.len()]),
             Some((head, rest)) => {
                 head.copy_from_slice(&parts[..RECORD_BYTES]);
-                let mut filler = SplitMix::new((random[0] >> 64) as u64 ^ random[0] as u64);
+                let mut filler = Random::new((random[0] >> 64) as u64 ^ random[0] as u64);
                 for bytes in rest.chunks_mut(8) {
                     bytes.copy_from_slice(&filler.bits().to_le_bytes()[..bytes.len()]);
                 }

@@ -14,27 +14,13 @@
 //! ```
 
 mod csv;
+mod generator;
 mod gensort;
+mod lcg;
 mod lines;
-pub mod random;
 mod words;
 
-use std::ops::Range;
-
 pub use csv::Csv;
+pub use generator::Generator;
 pub use gensort::{Gensort, Kind};
 pub use lines::Lines;
-
-/// A data set whose records can be made in any order.
-pub trait Generator: Sync {
-    /// Appends the records with these numbers to `out`.
-    fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>);
-
-    /// The average number of bytes per record, roughly.
-    fn record_bytes_mean(&self) -> u64;
-
-    /// The bytes before the first record.
-    fn header(&self) -> &'static [u8] {
-        b""
-    }
-}

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::Generator;
-use super::random::SplitMix;
+use merganser_random::Random;
+
+use super::generator::Generator;
 use super::words::Words;
 
 /// Characters of the shortest line.
@@ -30,7 +31,7 @@ impl Generator for Lines {
         // enough.
         let mut line = [0u8; (CHARACTERS_MIN + LENGTHS) as usize + Words::BYTES_MAX];
         for number in numbers {
-            let mut random = SplitMix::of_record(self.seed, number);
+            let mut random = Random::of_record(self.seed, number);
             let len = (CHARACTERS_MIN + random.below(LENGTHS)) as usize;
             let mut at = 0;
             while at < len {

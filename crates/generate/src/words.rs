@@ -1,6 +1,6 @@
 //! Words, a few of them frequent and most of them rare.
 
-use super::random::SplitMix;
+use merganser_random::Random;
 
 /// Words of a made-up language. Word `r` (from 0) is drawn with a probability proportional to `1 /
 /// (r + 1)`: Zipf's law.
@@ -59,7 +59,7 @@ impl Words {
 
     /// Draws a word: its bytes (the rest of the array is blank) and its length.
     #[inline]
-    pub fn draw(&self, random: &mut SplitMix) -> (&[u8; Self::BYTES_MAX], usize) {
+    pub fn draw(&self, random: &mut Random) -> (&[u8; Self::BYTES_MAX], usize) {
         let number = random.bits();
         let index = (number >> 32) as usize % Self::COUNT;
         let slot = &self.slots[index];
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn frequencies_follow_zipf() {
         let words = Words::new();
-        let mut random = SplitMix::new(1);
+        let mut random = Random::new(1);
         let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
         for _ in 0..200_000 {
             let (text, len) = words.draw(&mut random);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use device::request::SimTime;
-use device::trace::{Address, Event, Format, Options, Units};
+use device::trace::{Address, Disks, Event, Format, Options};
 use device::workload::{Arrivals, Bounds, Pattern, Sizes};
 use sort::Strategy;
 use sort::key::OrderSpec;
@@ -287,16 +287,16 @@ fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
         Some(by) if by.is_finite() && by >= 0.0 => Address::Scaled(by),
         Some(by) => return Err(format!("--address-scale: {by}, expected 0 or more").into()),
     };
-    let units = match (&typed.unit, typed.units_together, typed.units_apart) {
+    let disks = match (&typed.unit, typed.units_together, typed.units_apart) {
         (Some(unit), ..) => {
-            Units::Only(unit.parse().map_err(|why| Failure::from(format!("--unit: {why}")))?)
+            Disks::Only(unit.parse().map_err(|why| Failure::from(format!("--unit: {why}")))?)
         }
-        (None, true, _) => Units::Together,
+        (None, true, _) => Disks::Together,
         (None, false, Some(Size(0))) => {
             return Err("--units-apart: at least 1 byte".to_owned().into());
         }
-        (None, false, Some(size)) => Units::Apart(size.0),
-        (None, false, None) => Units::Single,
+        (None, false, Some(size)) => Disks::Apart(size.0),
+        (None, false, None) => Disks::Single,
     };
     let format = match typed.format {
         TraceFormatName::Auto => None,
@@ -313,7 +313,7 @@ fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
         EventName::Queued => Event::Queued,
     };
     let time_scale = typed.time_scale;
-    let options = Options { format, event, units, time_scale, address, limit_bytes: None };
+    let options = Options { format, event, disks, time_scale, address, limit_bytes: None };
     Ok(Reading { options, wrap: typed.wrap })
 }
 

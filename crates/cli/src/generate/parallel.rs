@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
-use super::Generator;
+use merganser_generate::Generator;
 use sort::Progress;
 
 /// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small

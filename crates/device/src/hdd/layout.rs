@@ -9,7 +9,7 @@
 //! Platters turn with time: at time t the angle is t modulo a revolution, in nanoseconds. All is in
 //! whole numbers, so that a sector's end is exactly the next one's begin.
 
-use super::HddSettings;
+use super::profile::HddSettings;
 use crate::request::SimTime;
 
 /// Bytes of a sector.
@@ -17,7 +17,7 @@ pub(super) const SECTOR: u64 = 512;
 
 /// Where a sector is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectorAddress {
     pub cylinder: u64,
     pub head: u64,
     /// Counted from the first track of the disk.
@@ -79,12 +79,12 @@ impl Layout {
         self.cylinders
     }
 
-    pub fn place(&self, sector: u64) -> Place {
+    pub fn place(&self, sector: u64) -> SectorAddress {
         let at = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let zone = &self.zones[at];
         let within = sector - zone.first_sector;
         let track = zone.first_track + within / zone.track_sectors;
-        Place {
+        SectorAddress {
             cylinder: track / self.heads,
             head: track % self.heads,
             track,

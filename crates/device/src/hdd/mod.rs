@@ -25,7 +25,7 @@ use std::io;
 
 use storage::Geometry;
 
-use crate::device::{Command, Device, Done, Part, Statistics, Use};
+use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
 use crate::sim::{Engine, Event};
 use buffer::Segments;
@@ -503,8 +503,8 @@ impl Device for Hdd {
         let part = |part, busy, services| Use { part, index: 0, busy: SimTime(busy), services };
         Statistics {
             uses: vec![
-                part(Part::Link, self.link_busy_ns, self.link_services),
-                part(Part::Spindle, self.arm_busy_ns, self.arm_services),
+                part(Component::Link, self.link_busy_ns, self.link_services),
+                part(Component::Spindle, self.arm_busy_ns, self.arm_services),
             ],
             digest: self.engine.digest(),
             events: self.engine.passed(),

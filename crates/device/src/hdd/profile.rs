@@ -66,12 +66,12 @@ macro_rules! parameters {
     };
 }
 
-use Unit::{Bytes, BytesASecond, Choice, Count, Nanoseconds, Switch};
+use Unit::{Bytes, BytesPerSecond, Choice, Count, Nanoseconds, Switch};
 
 const SECOND: u64 = 1_000_000_000;
 
 parameters! {
-    link_bytes_per_second: BytesASecond, 1 << 20, 1 << 40, "Payload that the link to the host carries.";
+    link_bytes_per_second: BytesPerSecond, 1 << 20, 1 << 40, "Payload that the link to the host carries.";
     command_ns: Nanoseconds, 0, SECOND, "Firmware's time for a command; commands overlap.";
     queue_depth: Count, 1, 65_536, "Requests that the disk takes at once; more wait before it.";
     queue_policy: Choice(POLICIES), 0, 2, "Which request the arm serves next.";

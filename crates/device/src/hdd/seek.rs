@@ -41,8 +41,9 @@ impl SeekCurve {
 
 #[cfg(test)]
 mod tests {
+    use merganser_random::Random;
+
     use super::*;
-    use crate::sim::Random;
 
     #[test]
     fn the_curve_goes_through_its_three_figures() {

@@ -1,6 +1,7 @@
 //! The table of an SSD's parameters.
 
-use super::{Parameter, ProfileError, Unit};
+use super::error::ProfileError;
+use super::unit::Unit;
 
 /// What the write buffer does when it is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +36,54 @@ pub enum Placement {
     Rotating,
 }
 
+/// One line of the table: what can be set.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Its name in overrides.
+    pub name: &'static str,
+    /// What its value counts.
+    pub unit: Unit,
+    /// The least value that the model takes.
+    pub least: u64,
+    /// The greatest value that the model takes.
+    pub most: u64,
+    /// The value where a preset names none.
+    pub default: u64,
+    /// What it does.
+    pub meaning: &'static str,
+    get: fn(&SsdSettings) -> u64,
+    set: fn(&mut SsdSettings, u64),
+}
+
+impl Parameter {
+    /// The value in `settings`.
+    #[must_use]
+    pub fn value(&self, settings: &SsdSettings) -> u64 {
+        (self.get)(settings)
+    }
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// A value outside the range.
+    pub fn assign(&self, settings: &mut SsdSettings, value: u64) -> Result<(), ProfileError> {
+        if !(self.least..=self.most).contains(&value) {
+            return Err(self.refuse(value.to_string()));
+        }
+        (self.set)(settings, value);
+        Ok(())
+    }
+
+    pub(super) fn refuse(&self, value: String) -> ProfileError {
+        let Parameter { name, unit, least, most, .. } = *self;
+        ProfileError::Value { name, unit, least, most, value }
+    }
+}
+
 macro_rules! parameters {
     ($($name:ident: $unit:expr, $least:expr, $most:expr, $default:expr, $meaning:literal;)*) => {
         /// All values of a modelled SSD; meanings, units and ranges are in the table that
-        /// [`super::ssd_parameters`] gives.
+        /// [`ssd_parameters`] gives.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct SsdSettings {
             $(#[doc = $meaning] pub $name: u64,)*
@@ -50,7 +95,7 @@ macro_rules! parameters {
             }
         }
 
-        pub(super) const TABLE: &[Parameter] = &[$(Parameter {
+        const TABLE: &[Parameter] = &[$(Parameter {
             name: stringify!($name),
             unit: $unit,
             least: $least,
@@ -63,13 +108,13 @@ macro_rules! parameters {
     };
 }
 
-use Unit::{Bytes, BytesASecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch};
+use Unit::{Bytes, BytesPerSecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch};
 
 const SECOND: u64 = 1_000_000_000;
 const TIB: u64 = 1 << 40;
 
 parameters! {
-    link_bytes_per_second: BytesASecond, 1 << 20, TIB, 300_000_000, "Payload that the link to the host carries.";
+    link_bytes_per_second: BytesPerSecond, 1 << 20, TIB, 300_000_000, "Payload that the link to the host carries.";
     link_latency_ns: Nanoseconds, 0, SECOND, 0, "Time of a command or a completion on the link, each.";
     link_duplex: Switch, 0, 1, 0, "Whether reads and writes have the link to themselves, each in its direction.";
     command_ns: Nanoseconds, 0, SECOND, 0, "Time of the host interface for a command, one after another.";
@@ -89,7 +134,7 @@ parameters! {
     copy_cycles_per_kib: Cycles, 0, SECOND, 256, "A program's copy of 1,024 bytes.";
     copy_unit_bytes: Bytes, 1, 1 << 20, 1, "Least copy; shorter ones and remainders take as long.";
     dram_bytes: Bytes, 1 << 10, TIB, 64 << 20, "Memory inside, for the write buffer and for programs.";
-    dram_bytes_per_second: BytesASecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass it once in and once out.";
+    dram_bytes_per_second: BytesPerSecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass it once in and once out.";
 
     map_unit_bytes: Bytes, 512, 1 << 20, 4096, "What the page map maps, a fraction of a flash page or all of it.";
     over_provisioning_permille: Permille, 10, 900, 70, "Part of the flash that the host cannot address.";
@@ -116,10 +161,16 @@ parameters! {
     read_ns: Nanoseconds, 0, SECOND, 25_000, "Sensing a page (tR).";
     program_ns: Nanoseconds, 0, SECOND, 200_000, "Programming a page (tPROG).";
     erase_ns: Nanoseconds, 0, SECOND, 1_500_000, "Erasing a block (tBERS).";
-    channel_bytes_per_second: BytesASecond, 1 << 20, TIB, 40_000_000, "What a channel carries.";
+    channel_bytes_per_second: BytesPerSecond, 1 << 20, TIB, 40_000_000, "What a channel carries.";
     channel_overhead_ns: Nanoseconds, 0, SECOND, 0, "Time that a page holds its channel beside its bytes.";
     multi_plane: Switch, 0, 1, 0, "Whether planes of a die work together.";
     interleaving: Switch, 0, 1, 1, "Whether dies of a channel work at once.";
+}
+
+/// All parameters of a modelled SSD, in the order of an I/O's way down.
+#[must_use]
+pub fn ssd_parameters() -> &'static [Parameter] {
+    TABLE
 }
 
 impl SsdSettings {

@@ -10,15 +10,15 @@ use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Engine;
 use crate::ssd::cache::{ReadAhead, WriteBuffer};
+use crate::ssd::event::{Call, Calls, Owner, SsdEvent};
 use crate::ssd::ftl::Ftl;
 use crate::ssd::host::{Host, Jobs};
+use crate::ssd::inside_reads::InsideReads;
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::array::Content;
 use crate::ssd::nand::timing::{Flash, Op};
-use crate::ssd::nand::{Place, Unit};
+use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 use crate::ssd::processor::Processor;
-use crate::ssd::program::InsideReads;
-use crate::ssd::{Call, Calls, Owner, SsdEvent};
 
 /// Neighbouring units of a request that one operation of flash gives.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub(crate) struct Stretch {
     pub unit: u32,
     pub units: u32,
     /// Of the first; nowhere where they are not on flash.
-    pub place: Option<Place>,
+    pub place: Option<PhysicalUnit>,
     /// How many of the request's bytes they hold.
     pub bytes: u64,
 }
@@ -108,9 +108,11 @@ impl Controller {
         let a_page = self.settings.units_per_page() as usize;
         let now_ns = self.engine.now().0;
         let counts = self.ftl.counts;
-        let mut page: Vec<(Unit, Content)> = Vec::new();
+        let mut page: Vec<(LogicalUnit, Content)> = Vec::new();
         for first in (0..units).step_by(a_page) {
-            page.extend((first..units.min(first + a_page as u32)).map(|unit| (Unit(unit), None)));
+            page.extend(
+                (first..units.min(first + a_page as u32)).map(|unit| (LogicalUnit(unit), None)),
+            );
             let random = self.engine.random();
             let owner = Owner::Nobody;
             let written = self.ftl.write(&mut page, None, owner, now_ns, random, &mut self.ops);
@@ -289,7 +291,7 @@ impl Controller {
             }
             Owner::Ahead { unit, units } => {
                 for unit in unit..unit + units {
-                    for (job, bytes) in self.ahead.came(Unit(unit)) {
+                    for (job, bytes) in self.ahead.came(LogicalUnit(unit)) {
                         self.read_ready(job, bytes);
                     }
                 }

@@ -12,13 +12,14 @@
 
 use std::collections::VecDeque;
 
+use merganser_random::Random;
+
 use crate::profile::{GcPolicy, Placement, SsdSettings};
-use crate::sim::Random;
-use crate::ssd::Owner;
+use crate::ssd::event::Owner;
 use crate::ssd::gc::FullBlocks;
 use crate::ssd::nand::array::{Array, Content};
 use crate::ssd::nand::timing::{Op, OpKind};
-use crate::ssd::nand::{Block, Place, Unit};
+use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 use crate::ssd::wear::WearLevelling;
 
 /// Units of one chunk of the map; chunks are allocated when something in them is written.
@@ -110,14 +111,14 @@ impl Ftl {
     }
 
     /// Where the latest copy of `unit` is.
-    pub fn find(&self, unit: Unit) -> Option<Place> {
+    pub fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
         let chunk = self.map[unit.0 as usize / CHUNK].as_ref()?;
         let place = chunk[unit.0 as usize % CHUNK];
-        (place != NOWHERE).then_some(Place(place))
+        (place != NOWHERE).then_some(PhysicalUnit(place))
     }
 
     /// The die on which `unit` belongs by its number.
-    pub fn home(&self, unit: Unit) -> u32 {
+    pub fn home(&self, unit: LogicalUnit) -> u32 {
         let page = u64::from(unit.0) / self.settings.units_per_page();
         (page / self.settings.stripe_pages % u64::from(self.dies)) as u32
     }
@@ -129,7 +130,7 @@ impl Ftl {
     /// When no block has room; nothing has changed for these units then.
     pub fn write(
         &mut self,
-        units: &mut Vec<(Unit, Content)>,
+        units: &mut Vec<(LogicalUnit, Content)>,
         die: Option<u32>,
         last: Owner,
         now_ns: u64,
@@ -251,7 +252,7 @@ impl Ftl {
             return false;
         }
         self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
-        let copies: Vec<(Place, Unit)> = self.array.owners(victim).collect();
+        let copies: Vec<(PhysicalUnit, LogicalUnit)> = self.array.owners(victim).collect();
         let (die, in_die) = self.die_and_plane(plane);
         let copy_back = self.settings.copy_back == 1 && a_page == 1;
         if !copy_back {
@@ -295,7 +296,7 @@ impl Ftl {
     fn program(
         &mut self,
         plane: u32,
-        units: &mut Vec<(Unit, Content)>,
+        units: &mut Vec<(LogicalUnit, Content)>,
         last: Owner,
         now_ns: u64,
         ops: &mut Vec<Op>,
@@ -332,7 +333,7 @@ impl Ftl {
     }
 
     /// The latest copy of `unit` is nowhere in flash from now on.
-    pub fn forget(&mut self, unit: Unit) {
+    pub fn forget(&mut self, unit: LogicalUnit) {
         let Some(place) = self.find(unit) else { return };
         let chunk = self.map[unit.0 as usize / CHUNK].as_mut().expect("found above");
         chunk[unit.0 as usize % CHUNK] = NOWHERE;

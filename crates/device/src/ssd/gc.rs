@@ -1,7 +1,8 @@
 //! Which block of a plane is collected.
 
+use merganser_random::Random;
+
 use crate::profile::GcPolicy;
-use crate::sim::Random;
 use crate::ssd::nand::Block;
 use crate::ssd::nand::array::Array;
 

@@ -5,7 +5,7 @@ use std::io;
 
 use storage::Buffer;
 
-use crate::device::{Command, Done, Part, Use};
+use crate::device::{Command, Component, Done, Use};
 use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Resource;
@@ -176,7 +176,7 @@ impl Host {
     pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let links = std::iter::once(&self.to_host).chain(&self.from_host);
         (0..).zip(links).map(|(index, link)| Use {
-            part: Part::Link,
+            part: Component::Link,
             index,
             busy: link.busy(),
             services: link.services(),

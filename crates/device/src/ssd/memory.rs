@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::device::{Part, Use};
+use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::Resource;
@@ -54,6 +54,11 @@ impl Memory {
     }
 
     pub fn usage(&self) -> Use {
-        Use { part: Part::Memory, index: 0, busy: self.bus.busy(), services: self.bus.services() }
+        Use {
+            part: Component::Memory,
+            index: 0,
+            busy: self.bus.busy(),
+            services: self.bus.services(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use storage::Work;
 
-use crate::device::{Part, Use};
+use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::{Resource, Service};
@@ -50,7 +50,7 @@ impl Processor {
 
     pub fn usage(&self) -> Use {
         Use {
-            part: Part::Processor,
+            part: Component::Processor,
             index: 0,
             busy: self.resource.busy(),
             services: self.resource.services(),

@@ -2,9 +2,9 @@
 
 use crate::ssd::cache::Found;
 use crate::ssd::controller::{Controller, Stretch};
+use crate::ssd::event::{Owner, SsdEvent};
 use crate::ssd::nand::timing::{Op, OpKind};
-use crate::ssd::nand::{Place, Unit};
-use crate::ssd::{Owner, SsdEvent};
+use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
 impl Controller {
     /// `offset..offset + len` as stretches that lie on one flash page each, or on none.
@@ -13,11 +13,11 @@ impl Controller {
         let end = offset + len;
         let mut found: Vec<Stretch> = Vec::new();
         for number in offset / unit_bytes..end.div_ceil(unit_bytes) {
-            let unit = Unit(number as u32);
+            let unit = LogicalUnit(number as u32);
             let start = number * unit_bytes;
             let bytes = end.min(start + unit_bytes) - offset.max(start);
             let place = if self.buffer.contains(unit) { None } else { self.ftl.find(unit) };
-            let page = |place: Place| place.0 / self.ftl.array.units_per_page;
+            let page = |place: PhysicalUnit| place.0 / self.ftl.array.units_per_page;
             match found.last_mut() {
                 Some(last) if last.place.zip(place).is_some_and(|(a, b)| page(a) == page(b)) => {
                     last.units += 1;
@@ -37,7 +37,7 @@ impl Controller {
             let at = offset + done as u64;
             let from = (at % unit_bytes) as usize;
             let count = (unit_bytes as usize - from).min(out.len() - done);
-            let unit = Unit((at / unit_bytes) as u32);
+            let unit = LogicalUnit((at / unit_bytes) as u32);
             let target = &mut out[done..done + count];
             match self.content(unit) {
                 Some(content) => target.copy_from_slice(&content[from..from + count]),
@@ -47,7 +47,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn content(&self, unit: Unit) -> Option<&[u8]> {
+    pub(super) fn content(&self, unit: LogicalUnit) -> Option<&[u8]> {
         if let Some(content) = self.buffer.content(unit) {
             return content;
         }
@@ -66,14 +66,14 @@ impl Controller {
         for stretch in &stretches {
             let bytes = stretch.bytes as u32;
             let Some(place) = stretch.place else {
-                self.cached_pages += u64::from(self.buffer.contains(Unit(stretch.unit)));
+                self.cached_pages += u64::from(self.buffer.contains(LogicalUnit(stretch.unit)));
                 self.read_ready(number, bytes);
                 continue;
             };
             for unit in stretch.unit + 1..stretch.unit + stretch.units {
-                self.ahead.used(Unit(unit));
+                self.ahead.used(LogicalUnit(unit));
             }
-            match self.ahead.want(Unit(stretch.unit), (number, bytes)) {
+            match self.ahead.want(LogicalUnit(stretch.unit), (number, bytes)) {
                 Found::Coming => self.cached_pages += 1,
                 Found::Here => {
                     self.cached_pages += 1;
@@ -96,8 +96,8 @@ impl Controller {
         }
         for Stretch { unit, units, place, bytes } in self.stretches(from, end - from) {
             let Some(place) = place else { continue };
-            if !self.ahead.has(Unit(unit)) {
-                (unit..unit + units).for_each(|unit| self.ahead.expect(Unit(unit)));
+            if !self.ahead.has(LogicalUnit(unit)) {
+                (unit..unit + units).for_each(|unit| self.ahead.expect(LogicalUnit(unit)));
                 self.fetch(place, bytes, Owner::Ahead { unit, units });
             }
         }
@@ -113,7 +113,7 @@ impl Controller {
     }
 
     /// Starts to read `bytes` of the page at `place`.
-    pub fn fetch(&mut self, place: Place, bytes: u64, owner: Owner) {
+    pub fn fetch(&mut self, place: PhysicalUnit, bytes: u64, owner: Owner) {
         let array = &self.ftl.array;
         let block = array.block_of(place);
         let op = Op {

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::ssd::Owner;
 use crate::ssd::cache::Group;
 use crate::ssd::controller::Controller;
-use crate::ssd::nand::Unit;
+use crate::ssd::event::Owner;
+use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::Content;
 
 impl Controller {
@@ -50,7 +50,7 @@ impl Controller {
         let last_cut = last_cut && (last_is_other || range.start.is_multiple_of(unit_bytes));
         let last = (edge <= 1 && last_cut, range.end - 1);
         for (next_edge, (cut, at)) in (1..).zip([first, last]) {
-            let unit = Unit((at / unit_bytes) as u32);
+            let unit = LogicalUnit((at / unit_bytes) as u32);
             if !cut || self.buffer.contains(unit) {
                 continue;
             }
@@ -68,12 +68,12 @@ impl Controller {
     }
 
     /// What the units of a piece hold once it is written.
-    pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(Unit, Content)> {
+    pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(LogicalUnit, Content)> {
         let units = self.piece_units(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
         let job = self.jobs.get(number);
         let Some(buffer) = job.buffer.take() else {
-            return units.map(|unit| (Unit(unit), None)).collect();
+            return units.map(|unit| (LogicalUnit(unit), None)).collect();
         };
         let (offset, end) = (job.offset, job.offset + job.len);
         let mut made = Vec::with_capacity(units.len());
@@ -89,7 +89,7 @@ impl Controller {
                 whole[(from - start) as usize..(to - start) as usize].copy_from_slice(given);
                 whole.into_boxed_slice()
             };
-            made.push((Unit(unit), Some(content)));
+            made.push((LogicalUnit(unit), Some(content)));
         }
         self.jobs.get(number).buffer = Some(buffer);
         made
@@ -109,7 +109,7 @@ impl Controller {
     /// Writes a page to flash; false when there is no room.
     pub(super) fn program(
         &mut self,
-        units: &mut Vec<(Unit, Content)>,
+        units: &mut Vec<(LogicalUnit, Content)>,
         die: Option<u32>,
         owner: Owner,
     ) -> bool {
@@ -138,7 +138,7 @@ impl Controller {
         while let Some(&(number, piece)) = self.stalled.front() {
             let units = self.piece_units(number, piece);
             let count = units.len() as u64;
-            if !self.buffer.fits(units.map(Unit)) {
+            if !self.buffer.fits(units.map(LogicalUnit)) {
                 // As much leaves as waits: what is on its way makes space for the first of them.
                 while self.stalled.len() as u64 * count > self.buffer.leaving() && self.evict() {}
                 if self.buffer.leaving() == 0 && self.worn_out {
@@ -213,7 +213,7 @@ impl Controller {
         }
         let unit = self.settings.map_unit_bytes;
         for number in offset.div_ceil(unit)..(offset + len) / unit {
-            let unit = Unit(number as u32);
+            let unit = LogicalUnit(number as u32);
             self.buffer.drop_unit(unit);
             self.ahead.used(unit);
             self.ftl.forget(unit);

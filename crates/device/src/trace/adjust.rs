@@ -1,56 +1,20 @@
-//! Units, times and addresses of a trace, put into those of the device that is to serve it.
+//! Disks, times and addresses of a trace, put into those of the device that is to serve it.
 
-use std::fmt;
-use std::str::FromStr;
-
+use super::blkparse::Event;
 use super::error::Fault;
-use super::{Event, Format, Tally};
+use super::format::Format;
+use super::parsed::TraceDisk;
+use super::tally::Tally;
 use crate::request::{Request, RequestKind, SimTime};
 
-/// A disk of the traced system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Unit {
-    /// The major device number; 0 where a trace has one number only.
-    pub major: u32,
-    /// The minor device number, or the one number of the trace.
-    pub minor: u32,
-}
-
-impl Unit {
-    pub(super) fn plain(number: u32) -> Self {
-        Unit { major: 0, minor: number }
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.major {
-            0 => write!(f, "{}", self.minor),
-            major => write!(f, "{major},{}", self.minor),
-        }
-    }
-}
-
-impl FromStr for Unit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (major, minor) = text.split_once(',').unwrap_or(("0", text));
-        match (major.parse(), minor.parse()) {
-            (Ok(major), Ok(minor)) => Ok(Unit { major, minor }),
-            _ => Err(format!("'{text}' is neither a number nor major,minor")),
-        }
-    }
-}
-
-/// What becomes of the units of a trace.
+/// How the disks of a trace are mapped to the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Units {
+pub enum Disks {
     /// There is one; a second is an error.
     #[default]
     Single,
     /// Only the requests of this one.
-    Only(Unit),
+    Only(TraceDisk),
     /// All of them address the same bytes.
     Together,
     /// They lie one behind another in the order in which they first appear, each with as many bytes.
@@ -76,8 +40,8 @@ pub struct Options {
     pub format: Option<Format>,
     /// At which event of blkparse a request counts.
     pub event: Event,
-    /// What becomes of units.
-    pub units: Units,
+    /// How the disks of the trace are mapped to the device.
+    pub disks: Disks,
     /// Times are multiplied by this: 0.5 is twice as fast. More than 0, or 0 for all at once.
     pub time_scale: f64,
     /// What becomes of addresses.
@@ -91,7 +55,7 @@ impl Default for Options {
         Options {
             format: None,
             event: Event::default(),
-            units: Units::default(),
+            disks: Disks::default(),
             time_scale: 1.0,
             address: Address::default(),
             limit_bytes: None,
@@ -104,8 +68,8 @@ const SECTOR: u64 = 512;
 
 /// Applies [`Options`] to one request after the other.
 pub(super) struct Adjuster {
-    units: Units,
-    seen: Vec<Unit>,
+    disks: Disks,
+    seen: Vec<TraceDisk>,
     time_scale: f64,
     address: Address,
     limit_bytes: Option<u64>,
@@ -117,7 +81,7 @@ pub(super) struct Adjuster {
 impl Adjuster {
     pub fn new(options: &Options) -> Self {
         Adjuster {
-            units: options.units,
+            disks: options.disks,
             seen: Vec::new(),
             time_scale: options.time_scale,
             address: options.address,
@@ -132,12 +96,12 @@ impl Adjuster {
     /// begin with the first request.
     pub fn adjust(
         &mut self,
-        unit: Unit,
+        unit: TraceDisk,
         mut request: Request,
         absolute: bool,
     ) -> Result<Option<Request>, Fault> {
         let Some(base) = self.base(unit, &request)? else {
-            self.tally.other_units += 1;
+            self.tally.other_disks += 1;
             return Ok(None);
         };
         request.arrival = self.time(request.arrival.0, absolute)?;
@@ -162,7 +126,7 @@ impl Adjuster {
     }
 
     /// Where the unit begins.
-    fn base(&mut self, unit: Unit, request: &Request) -> Result<Option<u64>, Fault> {
+    fn base(&mut self, unit: TraceDisk, request: &Request) -> Result<Option<u64>, Fault> {
         let index = match self.seen.iter().position(|seen| *seen == unit) {
             Some(index) => index,
             None => {
@@ -170,15 +134,15 @@ impl Adjuster {
                 self.seen.len() - 1
             }
         };
-        match self.units {
-            Units::Single if index > 0 => {
+        match self.disks {
+            Disks::Single if index > 0 => {
                 let expected =
                     format!("unit {} alone (choose one, or how to place them)", self.seen[0]);
                 Err(Fault::new(1, &format!("unit {unit}"), expected))
             }
-            Units::Only(wanted) if wanted != unit => Ok(None),
-            Units::Single | Units::Only(_) | Units::Together => Ok(Some(0)),
-            Units::Apart(each) => {
+            Disks::Only(wanted) if wanted != unit => Ok(None),
+            Disks::Single | Disks::Only(_) | Disks::Together => Ok(Some(0)),
+            Disks::Apart(each) => {
                 let inside = request.offset.checked_add(request.len).is_some_and(|end| end <= each);
                 if !inside {
                     let expected = format!("requests within a unit's {each} bytes");

@@ -12,7 +12,7 @@
 use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::{Field, Line};
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 /// At which event a request counts.
@@ -90,12 +90,12 @@ pub(super) fn parse(line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
     Ok(Parsed::Request(unit, request(arrival_ns, kind, offset, len, None)))
 }
 
-fn unit(device: &Field<'_>) -> Result<Unit, Fault> {
+fn unit(device: &Field<'_>) -> Result<TraceDisk, Fault> {
     let expected = "a device as major,minor";
     let (major, minor) = device.text.split_once(',').ok_or_else(|| device.fault(expected))?;
     let part = |text| Field { column: device.column, text }.small(expected);
     match (part(major), part(minor)) {
-        (Ok(major), Ok(minor)) => Ok(Unit { major, minor }),
+        (Ok(major), Ok(minor)) => Ok(TraceDisk { major, minor }),
         _ => Err(device.fault(expected)),
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io::BufRead;
 
+use super::blkparse::Event;
 use super::error::{TraceError, shortened};
+use super::format::Format;
 use super::line::{Field, Line, Lines};
-use super::{Event, Format, own};
+use super::own;
 
 pub(super) fn format<R: BufRead>(lines: &mut Lines<R>) -> Result<Format, TraceError> {
     loop {

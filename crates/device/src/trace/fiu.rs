@@ -5,7 +5,7 @@
 use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 /// Fields before the process name, and after it.
@@ -33,7 +33,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         "W" => RequestKind::Write,
         _ => return Err(kind.fault("R or W")),
     };
-    let unit = Unit {
+    let unit = TraceDisk {
         major: major.small("a major device number")?,
         minor: minor.small("a minor device number")?,
     };

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::{Request, RequestKind};
 
 /// The first line.
@@ -59,7 +59,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         }
     };
     let request = request(arrival_ns, request_kind, start, bytes, content);
-    Ok(Parsed::Request(Unit::plain(0), request))
+    Ok(Parsed::Request(TraceDisk::plain(0), request))
 }
 
 /// Writes a trace in our format.

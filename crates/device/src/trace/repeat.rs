@@ -2,7 +2,10 @@
 
 use std::io::BufRead;
 
-use super::{Format, Tally, Trace, TraceError};
+use super::error::TraceError;
+use super::format::Format;
+use super::reader::Trace;
+use super::tally::Tally;
 use crate::request::{Request, SimTime};
 
 /// Gives all requests of what `open` opens, `times` times. A round begins after the last one's last

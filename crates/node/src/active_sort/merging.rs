@@ -25,10 +25,10 @@ use sort::merge::step::{Segment, StepMerge};
 use storage::near::{Inside, RequestId};
 use storage::{Buffer, Work};
 
-use super::Settings;
 use super::chunk_buffer::{ChunkBuffer, Supply};
 use super::descriptor::{Descriptor, DescriptorError};
 use super::schedule::{Candidate, Schedule};
+use super::settings::Settings;
 
 /// Bytes of a key that a processor of 32 bits compares at once.
 const WORD_BYTES: usize = 4;

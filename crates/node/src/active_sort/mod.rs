@@ -30,66 +30,19 @@ mod chunk_buffer;
 pub mod descriptor;
 mod merging;
 mod schedule;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
+use storage::Buffer;
 use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
-use storage::{Buffer, Geometry};
 
 use descriptor::{Command, Descriptor, MergeId, overlap};
 use merging::Merge;
 pub use schedule::Policy;
-
-/// How merges use the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Pages of a chunk buffer. The paper has 8: four to compute on, four on their way from as many
-    /// channels (4.1.3).
-    pub chunk_pages: usize,
-    /// Pages of the result that are merged before the host asks for them (3.1: "multiple internal
-    /// buffers").
-    pub output_pages: usize,
-    /// Bytes of a page; `None` for the device's own: what lies on one channel, or where that is
-    /// unknown, what is read best at once.
-    pub page_bytes: Option<u32>,
-    /// Which page to read next.
-    pub policy: Policy,
-    /// When to ask for it.
-    pub asking: Asking,
-}
-
-/// When pages are asked for, as soon as there is room and their channel is free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asking {
-    /// Before the next step: what a page takes of the processor is little, and flash need not wait
-    /// for the merge of another page.
-    #[default]
-    BeforeStep,
-    /// After it: firmware that merges in the path of the host's reads, and prefetches when that is
-    /// done.
-    AfterStep,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let policy = Policy::SkipBusy;
-        let asking = Asking::BeforeStep;
-        Settings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy, asking }
-    }
-}
-
-impl Settings {
-    fn page_bytes(self, geometry: Geometry) -> u64 {
-        let own = if geometry.stripe_bytes > 0 {
-            geometry.stripe_bytes.max(geometry.page_bytes)
-        } else {
-            geometry.best_io_bytes
-        };
-        u64::from(self.page_bytes.unwrap_or(own))
-    }
-}
+pub use settings::{Asking, Settings};
 
 /// Which page a read brings.
 #[derive(Debug)]

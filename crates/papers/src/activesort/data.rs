@@ -9,7 +9,7 @@ use sort::record::Format;
 
 use super::host::Host;
 use crate::error::Error;
-use merganser_generate::random::SplitMix;
+use merganser_random::Random;
 
 /// Where a merged result is read, in bytes of the device.
 pub const INTERFACE: u64 = 64 << 30;
@@ -72,7 +72,7 @@ impl Data {
     }
 
     fn key(&self, chunk: u64, record: u64) -> u128 {
-        let mut random = SplitMix::of_record(chunk + 1, record);
+        let mut random = Random::of_record(chunk + 1, record);
         let uniform = u128::from(random.bits()) << 64 | u128::from(random.bits());
         match self.keys {
             Keys::Random => uniform,

@@ -1,7 +1,7 @@
 //! ActiveSort 5.2, Figure 8: how fast a merged result is read, against the size of records, beside
 //! plain reads and writes.
 
-use device::device::{Device, Part};
+use device::device::{Component, Device};
 use device::profile::SsdProfile;
 use device::ssd::Ssd;
 use node::active_sort::{Asking, Settings};
@@ -89,12 +89,12 @@ fn calls(
 /// Nanoseconds that dies (their mean) and the processor were busy so far.
 fn busy(host: &Host) -> (f64, f64) {
     let uses = host.ssd().statistics().uses;
-    let of = |part: Part| {
+    let of = |part: Component| {
         let found: Vec<f64> =
             uses.iter().filter(|u| u.part == part).map(|u| u.busy.0 as f64).collect();
         mean(&found)
     };
-    (of(Part::Die), of(Part::Processor))
+    (of(Component::Die), of(Component::Processor))
 }
 
 /// A firmware that merges in its read path and asks for pages afterwards.

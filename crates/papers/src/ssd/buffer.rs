@@ -12,9 +12,9 @@ use device::device::Device;
 use device::profile::{ProfileError, SsdProfile};
 use device::request::{Request, RequestKind, SimTime};
 use device::results::{Collector, Power};
-use device::sim::Random;
 use device::ssd::Ssd;
 use device::workload::{Arrivals, Pace, Pattern, Sizes, Workload, play};
+use merganser_random::Random;
 
 use crate::chart::{Chart, Series};
 use crate::error::Error;

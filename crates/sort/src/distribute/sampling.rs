@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use merganser_random::Random;
 use storage::{Buffer, Completions, Operation, Storage};
 
 use super::partition::SampleKey;
@@ -26,19 +27,6 @@ pub(super) const RECORDS_PER_PLACE: usize = 4;
 const DEPTH: usize = 32;
 /// All keys of a sample take at most this, in bytes.
 const KEY_BYTES_MAX: usize = 2 << 20;
-
-/// A small random generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(end)) >> 64) as u64
-    }
-}
 
 /// Keys at random places of `inputs`; `None` where records cannot be found from the middle of an
 /// input: a stream, or records whose beginnings nothing marks.
@@ -118,7 +106,7 @@ pub(super) fn records_at(
     if total == 0 {
         return Ok(());
     }
-    let mut random = Random(total);
+    let mut random = Random::new(total);
     let completions = Completions::new();
     let clock = storages[0].1.clock();
     let window = places.window_bytes;

@@ -3,12 +3,12 @@
 use device::results::{Class, Results};
 use serde_json::{Map, Value, json};
 
-use super::Model;
-use super::run::Run;
-use super::table::{PERCENTILES, part_name};
+use super::measured::MeasuredRun;
+use super::model::Model;
+use super::table::{PERCENTILES, component_name};
 
 /// Everything of a run.
-pub fn of_run(run: &Run) -> Value {
+pub fn of_run(run: &MeasuredRun) -> Value {
     json!({
         "device": of_model(&run.model),
         "seed": run.seed,
@@ -21,7 +21,7 @@ pub fn of_run(run: &Run) -> Value {
         })),
         "trace": run.tally.map(|tally| json!({
             "requests": tally.requests,
-            "of_other_units": tally.other_units,
+            "of_other_units": tally.other_disks,
             "other_lines": tally.other_lines,
             "late": tally.late,
             "wrapped": tally.wrapped,
@@ -54,7 +54,7 @@ pub fn of_results(results: &Results) -> Value {
         .iter()
         .map(|part| {
             json!({
-                "part": part_name(part.part),
+                "part": component_name(part.part),
                 "index": part.index,
                 "busy_ns": part.busy.0,
                 "services": part.services,
@@ -67,7 +67,7 @@ pub fn of_results(results: &Results) -> Value {
         .iter()
         .map(|part| {
             json!({
-                "part": part.part.map_or("idle", part_name),
+                "part": part.part.map_or("idle", component_name),
                 "watts": part.watts,
                 "busy_seconds": part.busy_seconds,
                 "joules": part.joules,

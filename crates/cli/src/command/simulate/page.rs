@@ -7,8 +7,8 @@ use sort::activity::{ActivityReport, TransferReport};
 
 use super::super::report::page::chart::{Columns, Curves};
 use super::super::report::page::{STYLE, text};
-use super::run::Run;
-use super::table::{self, PERCENTILES, part_name};
+use super::measured::MeasuredRun;
+use super::table::{self, PERCENTILES, component_name};
 use merganser_papers::{Chart, Series};
 use text::Escaped;
 
@@ -16,8 +16,8 @@ use text::Escaped;
 const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 
 /// The page's text.
-pub fn page(run: &Run) -> String {
-    let Run { model, results, .. } = run;
+pub fn page(run: &MeasuredRun) -> String {
+    let MeasuredRun { model, results, .. } = run;
     let title = format!("merganser simulate: {}", model.name());
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
@@ -41,8 +41,8 @@ pub fn page(run: &Run) -> String {
     page
 }
 
-fn head(run: &Run) -> String {
-    let Run { model, results, .. } = run;
+fn head(run: &MeasuredRun) -> String {
+    let MeasuredRun { model, results, .. } = run;
     let all = results.reads.with(&results.writes);
     let mut figures = vec![
         ("Virtual time", text::seconds(results.seconds())),
@@ -164,18 +164,18 @@ fn parts(results: &Results) -> String {
         let _ = writeln!(
             section,
             "<li>{} {} <span>{share:.1} % ({} jobs)</span><div class=\"bar busy\" style=\"width:{share:.1}%\"></div></li>",
-            part_name(part.part),
+            component_name(part.part),
             part.index,
             text::count(part.services)
         );
     }
     section.push_str("</ul>\n</section>\n<section>\n<h2>Energy</h2>\n<table>\n");
-    section.push_str("<thead><tr><th>Part</th><th>Watts while busy</th><th>Busy</th><th>Joules</th></tr></thead>\n<tbody>\n");
+    section.push_str("<thead><tr><th>Component</th><th>Watts while busy</th><th>Busy</th><th>Joules</th></tr></thead>\n<tbody>\n");
     for part in &results.energy {
         let _ = writeln!(
             section,
             "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td></tr>",
-            part.part.map_or("device at rest", part_name),
+            part.part.map_or("device at rest", component_name),
             part.watts,
             text::seconds(part.busy_seconds),
             text::significant(part.joules)
@@ -185,7 +185,7 @@ fn parts(results: &Results) -> String {
     section
 }
 
-fn details(run: &Run) -> String {
+fn details(run: &MeasuredRun) -> String {
     let mut section = format!(
         "<section>\n<details><summary>All figures, as the command prints them</summary>\n<pre>{}</pre></details>\n\
          <details><summary>What the device is made of</summary>\n<table>\n<thead><tr><th>Parameter</th><th>Value</th>\

@@ -9,9 +9,8 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use device::results::{Collector, Results};
+use device::results::{Collector, Played, Results};
 use device::simulated::{HostCosts, SimulatedDirectory, World};
-use device::workload::Played;
 use serde_json::json;
 use sort::run::Compression;
 use sort::verify::{self, Limits, Summary};
@@ -19,7 +18,9 @@ use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
 use storage::{Clock, Directory, Storage, StorageExt};
 
 use super::super::report::page::text;
-use super::{Model, data, print, table};
+use super::model::Model;
+use super::stdout::print;
+use super::{data, table};
 use crate::config::SimulateSort;
 use crate::failure::Failure;
 use crate::input::Input;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ssd::nand::Unit;
+use crate::ssd::nand::LogicalUnit;
 
 /// Readers that are followed at once.
 const STREAMS: usize = 8;
@@ -65,18 +65,18 @@ impl ReadAhead {
     }
 
     /// Whether `unit` was asked for.
-    pub fn has(&self, unit: Unit) -> bool {
+    pub fn has(&self, unit: LogicalUnit) -> bool {
         self.pages.contains_key(&unit.0)
     }
 
     /// `unit` was asked for.
-    pub fn expect(&mut self, unit: Unit) {
+    pub fn expect(&mut self, unit: LogicalUnit) {
         // Who waits for it already goes on waiting.
         self.pages.entry(unit.0).or_insert(Page::Coming(Vec::new()));
     }
 
     /// A reader wants `unit`: `waiter` is told of it when it is on its way. What is here is used up.
-    pub fn want(&mut self, unit: Unit, waiter: (u32, u32)) -> Found {
+    pub fn want(&mut self, unit: LogicalUnit, waiter: (u32, u32)) -> Found {
         match self.pages.get_mut(&unit.0) {
             None => Found::No,
             Some(Page::Coming(waiters)) => {
@@ -91,7 +91,7 @@ impl ReadAhead {
     }
 
     /// `unit` has come; gives those who waited.
-    pub fn came(&mut self, unit: Unit) -> Vec<(u32, u32)> {
+    pub fn came(&mut self, unit: LogicalUnit) -> Vec<(u32, u32)> {
         let Some(Page::Coming(waiters)) = self.pages.remove(&unit.0) else { return Vec::new() };
         if waiters.is_empty() {
             self.pages.insert(unit.0, Page::Here);
@@ -107,7 +107,7 @@ impl ReadAhead {
     }
 
     /// What was read of `unit` is of no more use: it was used, or written.
-    pub fn used(&mut self, unit: Unit) {
+    pub fn used(&mut self, unit: LogicalUnit) {
         if matches!(self.pages.get(&unit.0), Some(Page::Here)) {
             self.pages.remove(&unit.0);
         }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::profile::{CachePolicy, SsdSettings};
-use crate::ssd::nand::Unit;
+use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::Content;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Entry {
 /// Units that are programmed together.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub units: Vec<(Unit, Content)>,
+    pub units: Vec<(LogicalUnit, Content)>,
     /// The die whose list they come from.
     pub die: Option<u32>,
 }
@@ -39,9 +39,9 @@ pub(crate) struct WriteBuffer {
     parallelism: u64,
     /// Whether a unit's die is fixed, so that only neighbours share a page.
     fixed: bool,
-    entries: BTreeMap<Unit, Entry>,
+    entries: BTreeMap<LogicalUnit, Entry>,
     /// Oldest first.
-    lists: Vec<BTreeMap<u64, Unit>>,
+    lists: Vec<BTreeMap<u64, LogicalUnit>>,
     turn: u64,
     /// Units sent to flash and not programmed yet.
     leaving: u64,
@@ -69,23 +69,23 @@ impl WriteBuffer {
         self.policy != CachePolicy::None
     }
 
-    pub fn contains(&self, unit: Unit) -> bool {
+    pub fn contains(&self, unit: LogicalUnit) -> bool {
         self.entries.contains_key(&unit)
     }
 
     /// The bytes of `unit`, if it is here.
-    pub fn content(&self, unit: Unit) -> Option<Option<&[u8]>> {
+    pub fn content(&self, unit: LogicalUnit) -> Option<Option<&[u8]>> {
         self.entries.get(&unit).map(|entry| entry.content.as_deref())
     }
 
     /// Whether all `units` fit: those that are here take no more space.
-    pub fn fits(&self, units: impl Iterator<Item = Unit>) -> bool {
+    pub fn fits(&self, units: impl Iterator<Item = LogicalUnit>) -> bool {
         let new = units.filter(|&unit| !self.contains(unit)).count() as u64;
         self.entries.len() as u64 + self.leaving + new <= self.capacity
     }
 
     /// Takes `unit`, as the youngest of its list; `home` is the die that its number says.
-    pub fn put(&mut self, unit: Unit, content: Content, home: u32) {
+    pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) {
         self.drop_unit(unit);
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
         self.turn += 1;
@@ -94,7 +94,7 @@ impl WriteBuffer {
     }
 
     /// `unit` is needed no more.
-    pub fn drop_unit(&mut self, unit: Unit) -> Option<Content> {
+    pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<Content> {
         let entry = self.entries.remove(&unit)?;
         self.lists[entry.list as usize].remove(&entry.turn);
         Some(entry.content)
@@ -140,14 +140,17 @@ impl WriteBuffer {
     /// The oldest units of `list` that make a page.
     fn oldest(&mut self, list: u32) -> Option<Group> {
         let (_, &first) = self.lists[list as usize].first_key_value()?;
-        let units: Vec<Unit> = if self.fixed {
+        let units: Vec<LogicalUnit> = if self.fixed {
             let page = first.0 / self.a_page as u32 * self.a_page as u32;
-            (page..page + self.a_page as u32).map(Unit).filter(|&u| self.contains(u)).collect()
+            (page..page + self.a_page as u32)
+                .map(LogicalUnit)
+                .filter(|&u| self.contains(u))
+                .collect()
         } else {
             self.lists[list as usize].values().take(self.a_page).copied().collect()
         };
         self.leaving += units.len() as u64;
-        let take = |unit: Unit| (unit, self.drop_unit(unit).expect("it is here"));
+        let take = |unit: LogicalUnit| (unit, self.drop_unit(unit).expect("it is here"));
         let units = units.into_iter().map(take).collect();
         let die = (self.policy == CachePolicy::Parallel).then_some(list);
         Some(Group { units, die })
@@ -185,7 +188,7 @@ mod tests {
 
     fn fill(buffer: &mut WriteBuffer, units: &[u32]) {
         for &unit in units {
-            buffer.put(Unit(unit), None, unit % 2);
+            buffer.put(LogicalUnit(unit), None, unit % 2);
         }
     }
 
@@ -197,11 +200,11 @@ mod tests {
     fn lru_gives_what_was_written_longest_ago() {
         let mut lru = buffer(1);
         fill(&mut lru, &[1, 2, 3, 1, 4]);
-        assert!(!lru.fits([Unit(9)].into_iter()) && lru.fits([Unit(4)].into_iter()));
+        assert!(!lru.fits([LogicalUnit(9)].into_iter()) && lru.fits([LogicalUnit(4)].into_iter()));
         assert_eq!(numbers(lru.make_space()), [2]);
-        assert!(!lru.fits([Unit(9)].into_iter()), "its space comes back when flash has it");
+        assert!(!lru.fits([LogicalUnit(9)].into_iter()), "its space comes back when flash has it");
         lru.left(1);
-        assert!(lru.fits([Unit(9)].into_iter()));
+        assert!(lru.fits([LogicalUnit(9)].into_iter()));
     }
 
     #[test]

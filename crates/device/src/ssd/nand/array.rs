@@ -10,7 +10,7 @@
 //! grows with what is stored.
 
 use crate::profile::SsdSettings;
-use crate::ssd::nand::{Block, Place, Unit};
+use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 
 /// No unit: never written, or given up.
 const NOBODY: u32 = u32::MAX;
@@ -61,12 +61,12 @@ impl Array {
         }
     }
 
-    pub fn block_of(&self, place: Place) -> Block {
+    pub fn block_of(&self, place: PhysicalUnit) -> Block {
         Block(place.0 / self.units_per_block)
     }
 
     /// The page within its block.
-    pub fn page_of(&self, place: Place) -> u32 {
+    pub fn page_of(&self, place: PhysicalUnit) -> u32 {
         place.0 % self.units_per_block / self.units_per_page
     }
 
@@ -104,9 +104,9 @@ impl Array {
         &mut self,
         block: Block,
         page: u32,
-        units: impl ExactSizeIterator<Item = (Unit, Content)>,
+        units: impl ExactSizeIterator<Item = (LogicalUnit, Content)>,
         now_ns: u64,
-    ) -> Place {
+    ) -> PhysicalUnit {
         let (a_page, a_block) = (self.units_per_page, self.units_per_block);
         let state = &mut self.blocks[block.0 as usize];
         assert!(page < self.pages_per_block, "page {page} of block {} does not exist", block.0);
@@ -129,7 +129,7 @@ impl Array {
         }
         state.programmed += 1;
         state.touched_ns = now_ns;
-        Place(block.0 * a_block + first)
+        PhysicalUnit(block.0 * a_block + first)
     }
 
     /// Programs the last page of `block` with what describes the others.
@@ -139,7 +139,7 @@ impl Array {
     }
 
     /// The copy at `place` is no longer the latest.
-    pub fn give_up(&mut self, place: Place, unit: Unit) {
+    pub fn give_up(&mut self, place: PhysicalUnit, unit: LogicalUnit) {
         let block = self.block_of(place);
         let state = &mut self.blocks[block.0 as usize];
         let at = (place.0 % self.units_per_block) as usize;
@@ -153,7 +153,7 @@ impl Array {
     }
 
     /// Takes the latest copy at `place` out, to move it.
-    pub fn take(&mut self, place: Place, unit: Unit) -> Content {
+    pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> Content {
         let at = (place.0 % self.units_per_block) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
@@ -163,20 +163,20 @@ impl Array {
     }
 
     /// The bytes at `place`.
-    pub fn content(&self, place: Place) -> Option<&[u8]> {
+    pub fn content(&self, place: PhysicalUnit) -> Option<&[u8]> {
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_ref()?;
         data[(place.0 % self.units_per_block) as usize].as_deref()
     }
 
     /// The units of `block` whose latest copies are in it, in the order of their places.
-    pub fn owners(&self, block: Block) -> impl Iterator<Item = (Place, Unit)> + '_ {
+    pub fn owners(&self, block: Block) -> impl Iterator<Item = (PhysicalUnit, LogicalUnit)> + '_ {
         let first = block.0 * self.units_per_block;
         let owners = self.blocks[block.0 as usize].owners.as_deref().unwrap_or(&[]);
         (first..)
             .zip(owners)
             .filter(|&(_, &owner)| owner != NOBODY)
-            .map(|(place, &owner)| (Place(place), Unit(owner)))
+            .map(|(place, &owner)| (PhysicalUnit(place), LogicalUnit(owner)))
     }
 
     /// Erases `block`.
@@ -214,22 +214,22 @@ mod tests {
         Array::new(&settings)
     }
 
-    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (Unit, Content)> + '_ {
-        of.iter().map(|&unit| (Unit(unit), Some(vec![unit as u8].into_boxed_slice())))
+    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (LogicalUnit, Content)> + '_ {
+        of.iter().map(|&unit| (LogicalUnit(unit), Some(vec![unit as u8].into_boxed_slice())))
     }
 
     #[test]
     fn what_was_programmed_is_there_until_given_up_and_erased() {
         let mut array = array();
         let place = array.program(Block(1), 0, units(&[7, 8]), 5);
-        assert_eq!(place, Place(4));
-        assert_eq!(array.content(Place(5)), Some(&[8_u8][..]));
-        array.give_up(Place(4), Unit(7));
-        assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(Place(5), Unit(8))]);
-        assert_eq!(array.take(Place(5), Unit(8)).as_deref(), Some(&[8_u8][..]));
+        assert_eq!(place, PhysicalUnit(4));
+        assert_eq!(array.content(PhysicalUnit(5)), Some(&[8_u8][..]));
+        array.give_up(PhysicalUnit(4), LogicalUnit(7));
+        assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(PhysicalUnit(5), LogicalUnit(8))]);
+        assert_eq!(array.take(PhysicalUnit(5), LogicalUnit(8)).as_deref(), Some(&[8_u8][..]));
         array.erase(Block(1));
         assert_eq!(
-            (array.erases(Block(1)), array.wear(), array.content(Place(5))),
+            (array.erases(Block(1)), array.wear(), array.content(PhysicalUnit(5))),
             (1, (0, 1), None)
         );
     }

@@ -13,8 +13,8 @@ pub(crate) struct Block(pub u32);
 
 /// A place for one mapped unit: blocks hold pages hold units, numbered through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(pub u32);
+pub(crate) struct PhysicalUnit(pub u32);
 
 /// The number of a unit as the host addresses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Unit(pub u32);
+pub(crate) struct LogicalUnit(pub u32);

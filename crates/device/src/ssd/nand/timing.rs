@@ -14,11 +14,11 @@
 
 use std::collections::VecDeque;
 
-use crate::device::{Part, Use};
+use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::Engine;
-use crate::ssd::{Owner, SsdEvent};
+use crate::ssd::event::{FlashEvent, Owner, SsdEvent};
 
 /// What a die is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +43,6 @@ pub(crate) struct Op {
     pub bytes: u32,
     /// Who waits for it.
     pub owner: Owner,
-}
-
-/// A step of flash that ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum FlashEvent {
-    /// A die has sensed.
-    Sensed { die: u32 },
-    /// A channel has carried a page.
-    Carried { channel: u32 },
-    /// A die has programmed or erased.
-    Settled { die: u32 },
 }
 
 #[derive(Debug, Default)]
@@ -283,13 +272,13 @@ impl Flash {
     /// How busy each part was.
     pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let channels = (0..).zip(&self.channels).map(|(index, channel)| Use {
-            part: Part::Channel,
+            part: Component::Channel,
             index,
             busy: channel.busy,
             services: channel.services,
         });
         let dies = (0..).zip(&self.dies).map(|(index, die)| Use {
-            part: Part::Die,
+            part: Component::Die,
             index,
             busy: die.busy,
             services: die.services,

@@ -1,48 +1,6 @@
-//! Small deterministic random numbers.
+//! The Sort Benchmark's random numbers.
 
-/// Steele, Lea and Flood's SplitMix64: a counter and a mixing function, so that any two seeds give
-/// unrelated sequences from the first number on.
-#[derive(Debug, Clone)]
-pub struct SplitMix {
-    state: u64,
-}
-
-impl SplitMix {
-    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-
-    /// The sequence of `seed`.
-    pub fn new(seed: u64) -> Self {
-        SplitMix { state: seed }
-    }
-
-    /// The sequence of record `number` in the data set of `seed`.
-    pub fn of_record(seed: u64, number: u64) -> Self {
-        SplitMix {
-            state: mix(mix(seed.wrapping_add(Self::STEP)) ^ number.wrapping_mul(Self::STEP)),
-        }
-    }
-
-    /// The next 64 random bits.
-    #[inline]
-    pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(Self::STEP);
-        mix(self.state)
-    }
-
-    /// A number below `bound`; the bias is below `bound` / 2^64.
-    #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
-/// A bijection of 64-bit numbers in which every input bit moves about half of the output bits.
-#[inline]
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
+use merganser_random::Random;
 
 /// The Sort Benchmark's 128-bit linear congruential generator: `f(x) = A x + C` modulo 2^128, from
 /// 0 on.
@@ -65,7 +23,7 @@ impl Lcg {
         let mut state = match seed {
             0 => 0,
             _ => {
-                let mut random = SplitMix::new(seed);
+                let mut random = Random::new(seed);
                 (u128::from(random.bits()) << 64) | u128::from(random.bits())
             }
         };
@@ -91,7 +49,7 @@ impl Lcg {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lcg, SplitMix};
+    use super::Lcg;
 
     #[test]
     fn skipping_ahead_is_stepping() {
@@ -113,15 +71,5 @@ mod tests {
     #[test]
     fn the_sequence_begins_with_the_constant() {
         assert_eq!(Lcg::after(0, 0).number().to_be_bytes()[..10], *b"JimGrayRIP");
-    }
-
-    #[test]
-    fn records_and_seeds_have_sequences_of_their_own() {
-        let firsts = |seed| (0..1000).map(move |n| SplitMix::of_record(seed, n).bits());
-        let mut all: Vec<u64> = (0..4).flat_map(firsts).collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 4000);
-        assert!((0..1000).all(|n| SplitMix::of_record(9, n).below(7) < 7));
     }
 }
