@@ -38,7 +38,7 @@ fn resident_mib() -> f64 {
     pages.unwrap_or(0.0) * 4096.0 / f64::from(1 << 20)
 }
 
-/// What a device takes empty, and with 64 MiB of data.
+/// The memory of a device: empty, and with 64 MiB of data.
 fn memory(preset: &str) -> Ssd {
     let profile = SsdProfile::preset(preset).expect("a preset");
     let before = resident_mib();

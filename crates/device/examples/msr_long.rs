@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The random run is fully specified but for the numbers drawn. The sequential one is not: its
-//! generator goes on until a run meets the end of the disk, and then begins at a random place with
+//! generator continues until a run meets the end of the disk, and then starts at a random place with
 //! a new size, which all later requests of the run keep; so the mean hangs on some fifteen draws.
 //! Several seeds are shown.
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]

@@ -1,4 +1,4 @@
-//! What is read is what was written: through write buffer, collection, trims and partial units.
+//! Reads return the written bytes: through write buffer, collection, trims and partial units.
 
 use device::device::{Command, Device, Done};
 use device::profile::SsdProfile;

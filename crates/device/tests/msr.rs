@@ -4,7 +4,7 @@
 //!
 //! A request has exponentially many pages of mean one, rounded up; requests come after times spread
 //! evenly over 0 to 1 ms; sequential runs keep the size that was drawn first, random requests draw
-//! place and size anew.
+//! a new place and size.
 
 mod common;
 

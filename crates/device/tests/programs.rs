@@ -127,7 +127,7 @@ fn a_program_answers_from_its_own_reads() {
     assert!((0..8).all(|page| content[page * PAGE as usize] == !(page as u8)));
     assert_eq!(crossed(&ssd), before + 1, "only the answer crosses the link");
     let seen = seen.lock().expect("alone");
-    assert_eq!(seen.channels, [0, 1, 2, 3, 0, 1, 2, 3], "pages lie on channels in turn");
+    assert_eq!(seen.channels, [0, 1, 2, 3, 0, 1, 2, 3], "pages are on the channels in turn");
     assert_eq!(seen.busy, [[false; 4], [true; 4]].concat());
     assert_eq!(seen.order.len(), 8);
 }

@@ -134,7 +134,7 @@ fn a_device_is_a_storage_of_fixed_size() {
     assert_eq!(device.geometry().channels, 8);
 }
 
-/// Requests to two devices go on side by side; the host's work takes its time.
+/// Requests to two devices run at the same time; the host's work takes its time.
 #[test]
 fn devices_share_one_time() {
     let costs = HostCosts { compare_ps: 2_500, ..HostCosts::default() };

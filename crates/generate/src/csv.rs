@@ -17,7 +17,7 @@ const CITIES: u64 = 512;
 /// Rows of `id,name,city,amount,note`.
 ///
 /// The id is a number that no other row has, in no visible order; the name is a text that many rows
-/// share; the amount may be negative. Of the cities and notes some are quoted and hold commas,
+/// share; the amount may be negative. Some cities and notes are quoted and contain commas,
 /// doubled quotes or newlines.
 pub struct Csv {
     words: Words,

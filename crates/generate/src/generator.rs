@@ -1,4 +1,4 @@
-//! What all data sets have in common.
+//! The trait of all data sets.
 
 use std::ops::Range;
 

@@ -29,7 +29,7 @@ const KEY_BYTES: usize = 10;
 
 const PARTS: usize = RECORD_BYTES / KEY_BYTES;
 const FILLER_AT: usize = 46;
-/// What the parts of a binary record are masked with, so that none repeats the key of a later
+/// The masks of the parts of a binary record, so that no part repeats the key of a later
 /// record.
 const MASKS: [u128; PARTS] = [
     0,

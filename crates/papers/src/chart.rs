@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-/// From so many places on, marks are powers of ten, and points are not drawn.
+/// With this many points or more, marks are powers of ten, and points are not drawn.
 const CROWD: usize = 25;
 
 /// A picture of figures.

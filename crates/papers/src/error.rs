@@ -35,7 +35,7 @@ pub enum Error {
     Device {
         /// The profile's name.
         device: String,
-        /// What is wrong with it.
+        /// The reason.
         source: ProfileError,
     },
     /// A modelled device or host did not do what a real one would.
@@ -106,7 +106,7 @@ pub enum Error {
     Results {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The result of a scenario lacks what the experiment needs.
@@ -114,7 +114,7 @@ pub enum Error {
     Scenario {
         /// The scenario.
         scenario: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A file with results lacks a scenario that the experiment needs.

@@ -1,11 +1,11 @@
-//! The machine at hand, as far as it tells.
+//! The machine at hand, as far as the system describes it.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// What a figure was measured on.
+/// The machine on which a figure was measured.
 #[derive(Debug)]
 pub struct Machine {
     /// The processor's name.

@@ -14,7 +14,7 @@ pub struct Outcome {
 
 /// One table.
 pub struct Section {
-    /// What it shows, the unit, and the table of the paper that it is compared with.
+    /// Its subject, the unit, and the table of the paper that it is compared with.
     pub title: String,
     /// Its lines.
     pub rows: Vec<Row>,
@@ -22,7 +22,7 @@ pub struct Section {
 
 /// One line of a table.
 pub struct Row {
-    /// What the figure is.
+    /// The name of the figure.
     pub what: String,
     /// The paper's figure.
     pub paper: Option<f64>,

@@ -7,10 +7,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::Size;
 
-/// Run an experiment of the papers on this machine, beside the paper's own figures
+/// Repeat an experiment of the papers on this machine and compare the figures
 ///
 /// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
-/// paper's machine. Nothing is cached and nothing is remembered: each call measures anew.
+/// paper's machine. Every call measures again; no result is kept.
 ///
 /// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
 /// with `merganser sort` as processes of their own, timed from start to end with the result synced,

@@ -1,4 +1,4 @@
-//! What `merganser reproduce` was asked to run.
+//! The meaning of the options of `merganser reproduce`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `merganser simulate` was asked to do.
+//! The meaning of the options of `merganser simulate`.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub struct DeviceChoice {
     pub name: String,
     /// `name=value` each.
     pub settings: Vec<String>,
-    /// What everything random is drawn from.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
@@ -49,11 +49,11 @@ pub struct DeviceChoice {
 pub struct SimulateRun {
     /// The device.
     pub device: DeviceChoice,
-    /// What is asked for was written before.
+    /// The addressed bytes were written before.
     pub filled: bool,
     /// How it is worn before, if at all.
     pub precondition: Option<Bounds>,
-    /// What is played.
+    /// The requests to play.
     pub load: Load,
     /// A file to tell of it, and what kind.
     pub report: Option<(PathBuf, ReportForm)>,
@@ -61,7 +61,7 @@ pub struct SimulateRun {
     pub json: bool,
 }
 
-/// What is played.
+/// The requests to play.
 #[derive(Debug)]
 pub enum Load {
     /// Made-up requests.
@@ -80,7 +80,7 @@ pub enum Load {
         start: u64,
         /// Bytes from there on; `None` is all of the device.
         span_bytes: Option<u64>,
-        /// What offsets and sizes are multiples of.
+        /// Offsets and sizes are multiples of this.
         align_bytes: u64,
     },
     /// A recorded trace.
@@ -133,14 +133,14 @@ pub struct SimulateRecord {
     pub output: Option<PathBuf>,
 }
 
-/// What a trace is made of.
+/// The source of a recorded trace.
 #[derive(Debug)]
 pub enum RecordOf {
     /// Another trace.
     Trace(Input, Reading),
     /// A sort of these, with so much memory and temporary runs there.
     Sort {
-        /// What is sorted.
+        /// The inputs of the sort.
         inputs: Vec<Input>,
         /// With how much memory.
         memory_bytes: u64,
@@ -241,7 +241,7 @@ fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
     let gap_ns = (1e9 / rate).round();
     if !(rate > 0.0 && (1.0..1e18).contains(&gap_ns)) {
         return Err(
-            format!("--rate: {rate}, expected 0.000001 to 1000000000 requests a second").into()
+            format!("--rate: {rate}, expected 0.000001 to 1000000000 requests per second").into()
         );
     }
     let mean = SimTime(gap_ns as u64);
@@ -385,7 +385,7 @@ mod tests {
             (&["run", "--depth", "0"], "--depth: at least 1"),
             (
                 &["run", "--rate", "0"],
-                "--rate: 0, expected 0.000001 to 1000000000 requests a second",
+                "--rate: 0, expected 0.000001 to 1000000000 requests per second",
             ),
             (
                 &["run", "--report", "x.txt"],

@@ -7,10 +7,10 @@
 //!                        queue ─► seek ─► turn ─► transfer┘     one at a time: the arm
 //! ```
 //!
-//! Time comes from closed forms of few parameters, which docs/device-model.md writes down: the seek
-//! curve through three figures of a data sheet (`seek`), the angle of each sector (`layout`),
-//! and track and cylinder switches hidden by a skew. What the model leaves out: thermal
-//! recalibration, remapped sectors, vibration, and errors.
+//! Times come from closed forms with few parameters, which are in docs/device-model.md: the seek
+//! curve through three figures of a data sheet (`seek`), the angle of each sector (`layout`), and
+//! track and cylinder switches that a skew hides. The model leaves out thermal recalibration,
+//! remapped sectors, vibration, and errors.
 
 mod buffer;
 mod layout;
@@ -34,10 +34,10 @@ use platters::Platters;
 pub use profile::{HddParameter, HddProfile, HddSettings, Policy, hdd_parameters};
 use seek::SeekCurve;
 
-/// What happens in a disk.
+/// The events of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Happening {
-    /// The firmware has understood a command.
+    /// The firmware has decoded a command.
     Understood(usize),
     /// The arm has read or written a job's last sector.
     Transferred(usize),
@@ -61,9 +61,9 @@ impl Event for Happening {
 struct Job {
     command: Command,
     submitted: SimTime,
-    /// When it came into the queue.
+    /// The time at which it came into the queue.
     queued: SimTime,
-    /// The host has its answer.
+    /// Whether the host has its answer.
     answered: bool,
 }
 
@@ -75,18 +75,18 @@ pub struct Hdd {
     read_seek: SeekCurve,
     write_seek: SeekCurve,
     engine: Engine<Happening>,
-    /// All jobs that have not left, by slot.
+    /// All jobs that have not ended, by slot.
     jobs: Vec<Option<Job>>,
     free: Vec<usize>,
-    /// Understood commands that the disk does not see yet: its queue is full.
+    /// Decoded commands that wait because the queue is full.
     outside: VecDeque<usize>,
-    /// What waits for the arm, in order of arrival.
+    /// The jobs that wait for the arm, in the order of their arrival.
     queue: Vec<usize>,
-    /// Host commands that the disk has taken and not ended.
+    /// Host commands in the queue that have not ended.
     taken: u64,
-    /// What the arm does.
+    /// The job of the arm.
     working: Option<usize>,
-    /// Where the arm is.
+    /// The track under the arm.
     cylinder: u64,
     head: u64,
     link_free: SimTime,
@@ -104,7 +104,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A disk that was made as `profile` says, at rest.
+    /// An idle disk with this profile.
     ///
     /// # Errors
     /// When its values do not fit together.
@@ -172,7 +172,7 @@ impl Hdd {
         }
     }
 
-    /// The sectors of a job, from the first to behind the last.
+    /// The sectors of a job: the first, and the end.
     fn sectors(&self, slot: usize) -> (u64, u64) {
         let Command { offset, len, .. } = self.job(slot).command;
         (offset / SECTOR, (offset + len).div_ceil(SECTOR))
@@ -212,7 +212,7 @@ impl Hdd {
                 if self.settings.write_cache == 1
                     && self.dirty_bytes + len <= self.settings.buffer_bytes
                 {
-                    // The bytes wait in the buffer; the host does not.
+                    // The bytes wait in the buffer, and the host gets its answer.
                     self.dirty_bytes += len;
                     let done = self.cross_link(now, len);
                     self.answer_early(slot, done);
@@ -222,7 +222,7 @@ impl Hdd {
         }
     }
 
-    /// Ends the host's command at `done` while its job stays in the queue.
+    /// Ends the host's command at `done`, while its job stays in the queue.
     fn answer_early(&mut self, slot: usize, done: SimTime) {
         let job = self.jobs[slot].as_mut().expect("a slot in use");
         job.answered = true;
@@ -242,7 +242,7 @@ impl Hdd {
         self.work();
     }
 
-    /// Whether a read lies in one write that waits in the buffer.
+    /// Whether one write that waits in the buffer covers a read.
     fn is_dirty(&self, first: u64, end: u64) -> bool {
         let covers = |slot: &usize| {
             let (from, to) = self.sectors(*slot);
@@ -251,7 +251,7 @@ impl Hdd {
         self.dirty_bytes > 0 && self.queue.iter().chain(&self.working).any(covers)
     }
 
-    /// When `len` bytes that are ready at `ready` have crossed the link.
+    /// The time at which `len` bytes that are ready at `ready` have crossed the link.
     fn cross_link(&mut self, ready: SimTime, len: u64) -> SimTime {
         let span = self.link_ns(len);
         let end = SimTime(ready.max(self.link_free).0 + span);
@@ -266,7 +266,7 @@ impl Hdd {
         (u128::from(len) * 1_000_000_000).div_ceil(rate) as u64
     }
 
-    /// Gives the arm its next job.
+    /// Starts the next job of the arm.
     fn work(&mut self) {
         if self.working.is_some() || self.queue.is_empty() {
             return;
@@ -280,12 +280,13 @@ impl Hdd {
         let answered = self.job(slot).answered;
         let (media_first, media_end) = match self.segments.stream_end(first, end, now, &self.layout)
         {
-            // The heads are on their way there, reading.
+            // The heads are reading toward it.
             Some(media_end) if kind == RequestKind::Read => (now, media_end.max(now)),
             _ => {
                 self.segments.interrupt(now, &self.layout);
                 let ready = if kind == RequestKind::Write && !answered {
-                    // A sector must have come before it is written; the others come meanwhile.
+                    // A sector must have arrived before it is written; later sectors arrive in the
+                    // meantime.
                     SimTime(self.job(slot).queued.0 + self.link_ns(SECTOR)).max(now)
                 } else {
                     now
@@ -299,7 +300,8 @@ impl Hdd {
         (self.cylinder, self.head) = (place.cylinder, place.head);
         if kind == RequestKind::Read {
             self.segments.read(first, end, media_end, self.settings.read_ahead == 1);
-            // Bytes cross while later ones are read; the last sector only afterwards.
+            // Bytes cross the link while later sectors are read; the last sector crosses at the
+            // end.
             let whole = self.cross_link(media_first, len);
             let last = SimTime(media_end.0 + self.link_ns(len.min(SECTOR)));
             let done = whole.max(last);
@@ -312,7 +314,8 @@ impl Hdd {
         self.engine.at(media_end, Happening::Transferred(slot));
     }
 
-    /// When the first and behind the last sector pass the heads, after a seek and a turn.
+    /// The times at which the first sector begins and the last one ends under the heads, after a
+    /// seek and a turn.
     fn access(
         &self,
         now: SimTime,
@@ -326,7 +329,7 @@ impl Hdd {
         (start, SimTime(start.0 + self.layout.transfer_ns(first, end)))
     }
 
-    /// How long the arm takes to the track of a sector.
+    /// The time that the arm takes to the track of a sector.
     fn position_ns(&self, sector: u64, kind: RequestKind) -> u64 {
         let place = self.layout.place(sector);
         let distance = place.cylinder.abs_diff(self.cylinder);
@@ -335,7 +338,7 @@ impl Hdd {
         curve.seek_ns(distance).max(switch)
     }
 
-    /// The place in the queue of the job to do next.
+    /// The index in the queue of the next job.
     fn choose(&self) -> usize {
         let now = self.engine.now();
         let oldest = self.queue.iter().enumerate().min_by_key(|(_, slot)| self.job(**slot).queued);
@@ -359,7 +362,7 @@ impl Hdd {
                 }
             }
         };
-        // The first of equal ones: the one that has waited longest.
+        // Of equal jobs the first: it has waited longest.
         let costs = self.queue.iter().enumerate().map(|(at, slot)| (cost(*slot), at));
         costs.min().map_or(0, |(_, at)| at)
     }
@@ -454,7 +457,7 @@ impl Device for Hdd {
     }
 
     fn trim_bytes(&self) -> Option<u64> {
-        // Nothing is moved, so it takes no time; what it means is that of SSDs.
+        // No bytes move, so a trim takes no time; its effect is that of an SSD's trim.
         Some(platters::PAGE as u64)
     }
 

@@ -46,7 +46,7 @@ fn assert_near(found: f64, expected: f64, share: f64) {
     assert!((found / expected - 1.0).abs() < share, "{found}, expected {expected}");
 }
 
-/// An arm that is anywhere at once, on platters with zones of one kind.
+/// A disk whose arm takes almost no time, with equal zones.
 const NO_SEEKS: [&str; 9] = [
     "seek_track_read_ns=1",
     "seek_mean_read_ns=1",
@@ -124,7 +124,7 @@ fn a_queue_that_looks_ahead_serves_more() {
     };
     let (alone, fifo, sstf, sptf) =
         (rate("sptf", 1), rate("fifo", 32), rate("sstf", 32), rate("sptf", 32));
-    // The firmware's time is hidden behind the arm's, and nothing else.
+    // Only the firmware's time is hidden behind the arm's.
     assert!((1.0..1.05).contains(&(fifo / alone)), "{fifo} {alone}");
     assert!(sstf > 1.3 * fifo && sptf > 1.2 * sstf, "{fifo} {sstf} {sptf}");
 }
@@ -141,8 +141,8 @@ fn places_in_order_take_less_time_than_out_of_order() {
     let mut collector = Collector::new(&device);
     let requests = sorted.into_iter().map(Ok);
     let played = play(&mut device, requests, random.pace(), &mut collector).expect("served");
-    // Seeks of 16 cylinders, or to another head, instead of a third of all: what is left is the
-    // turn.
+    // Seeks of 16 cylinders, or to another head, instead of a third of the stroke: the turn
+    // remains.
     let mean_ns = played.end.0 as f64 / 5000.0;
     assert!(mean_ns < 100_000.0 + 2_000_000.0 + 400_000.0, "{mean_ns}");
     assert!(shuffled as f64 / played.end.0 as f64 > 2.0);
@@ -237,7 +237,7 @@ fn what_cannot_be_is_refused() {
     assert!(said.starts_with("speed is no parameter of a device"), "{said}");
 }
 
-/// A little of everything, so that every setting matters.
+/// A mix of all kinds of requests, so that every setting matters.
 fn everything(profile: &HddProfile) -> (u64, u64) {
     let mut device = Hdd::new(profile).expect("a disk");
     let mut phases = Vec::new();

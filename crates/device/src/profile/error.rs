@@ -2,32 +2,32 @@
 
 use super::unit::Unit;
 
-/// Why a profile cannot be had.
+/// Why a profile is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// No preset of that name.
+    /// There is no preset with this name.
     #[error("no device is called {name}: there are {known}")]
     Preset {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
-    /// Not of the form `name=value`.
+    /// The text does not have the form `name=value`.
     #[error("{text}: a setting is written name=value")]
     Form {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
-    /// No parameter of that name.
+    /// There is no parameter with this name.
     #[error("{name} is no parameter of a device{}", near.map_or(String::new(), |n| format!("; {n} is")))]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// A parameter whose name is near.
+        /// A parameter with a similar name.
         near: Option<&'static str>,
     },
-    /// A value that the parameter does not take.
+    /// A value outside the range of the parameter.
     #[error("{name}={value}: {}", expected(*unit, *least, *most))]
     Value {
         /// The parameter.
@@ -38,10 +38,10 @@ pub enum ProfileError {
         least: u64,
         /// Its greatest value.
         most: u64,
-        /// What was given.
+        /// The text that was given.
         value: String,
     },
-    /// Values that exclude one another.
+    /// Values that do not fit together.
     #[error("{0}")]
     Together(String),
 }

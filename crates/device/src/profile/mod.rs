@@ -1,7 +1,7 @@
-//! What a modelled device is made of: parameters with unit, range, source and meaning.
+//! Profiles of modelled devices: parameters with unit, range, source and meaning.
 //!
-//! A preset is a list of values with the source of each; what it does not name keeps the default of
-//! the table. `name=value` texts override single values.
+//! A preset is a list of values, each with its source. Parameters that it does not list keep the
+//! default of the table. Texts of the form `name=value` override single values.
 
 mod error;
 mod presets;
@@ -12,12 +12,12 @@ pub use error::ProfileError;
 pub use ssd::{CachePolicy, GcPolicy, Parameter, Placement, SsdSettings, ssd_parameters};
 pub use unit::Unit;
 
-/// A device that can be modelled: settings, each with the source of its value.
+/// The profile of an SSD: all settings, each with the source of its value.
 #[derive(Debug, Clone)]
 pub struct SsdProfile {
     /// Its name.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub about: &'static str,
     /// All values.
     pub settings: SsdSettings,
@@ -25,7 +25,7 @@ pub struct SsdProfile {
 }
 
 impl SsdProfile {
-    /// The preset of that name.
+    /// The preset with this name.
     ///
     /// # Errors
     /// No such preset; the error names those that there are.
@@ -51,7 +51,7 @@ impl SsdProfile {
         presets::ALL.iter().map(|preset| preset.name)
     }
 
-    /// Where the value of a parameter comes from.
+    /// The source of a parameter's value.
     #[must_use]
     pub fn source(&self, name: &str) -> &'static str {
         let found = self.sources.iter().rev().find(|(n, _)| *n == name);
@@ -61,8 +61,8 @@ impl SsdProfile {
     /// Applies one `name=value`.
     ///
     /// # Errors
-    /// What is wrong with it: the form, the name, the value with the unit and range that it should
-    /// have. Whether the values fit together is said by [`SsdSettings::check`].
+    /// A text of another form, an unknown name, or a value out of range. [`SsdSettings::check`]
+    /// checks whether the values fit together.
     pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
         let (name, value) =
             text.split_once('=').ok_or_else(|| ProfileError::Form { text: text.to_owned() })?;
@@ -81,7 +81,7 @@ fn find(name: &str) -> Option<&'static Parameter> {
     ssd_parameters().iter().find(|parameter| parameter.name == name)
 }
 
-/// The parameter that shares the most words with `name`.
+/// The parameter whose name shares the most words with `name`.
 fn nearest(name: &str) -> Option<&'static str> {
     let shared = |other: &str| {
         name.split('_').filter(|word| !word.is_empty() && other.contains(word)).count()

@@ -1,4 +1,4 @@
-//! The devices that ship, each value with its source.
+//! The presets, each value with its source.
 
 pub(super) struct Preset {
     pub name: &'static str,
@@ -102,7 +102,7 @@ const NVME: &[(&str, u64, &str)] = &[
     ("link_duplex", 1, "PCIe has a lane pair for each direction"),
     ("queue_depth", 1024, ASSUMED),
     ("cache_policy", 3, "NVMeVirt, conv_ftl.c: a page is programmed when it is full"),
-    ("cache_bytes", 1 << 20, "NVMeVirt, ssd_config.h: two pages a die"),
+    ("cache_bytes", 1 << 20, "NVMeVirt, ssd_config.h: two pages per die"),
     ("dram_bytes", 512 << 20, "Samsung 970 Pro 512 GB data sheet"),
     ("dram_bytes_per_second", 12_800_000_000, ASSUMED),
     ("over_provisioning_permille", 70, NVMEVIRT),
@@ -110,7 +110,7 @@ const NVME: &[(&str, u64, &str)] = &[
     ("ways", 2, NVMEVIRT),
     ("planes", 1, NVMEVIRT),
     ("blocks_per_plane", 8192, NVMEVIRT),
-    ("pages_per_block", 128, "512 GB over NVMeVirt's 8,192 blocks of a die"),
+    ("pages_per_block", 128, "512 GB over NVMeVirt's 8,192 blocks per die"),
     ("page_bytes", 32 << 10, NVMEVIRT),
     ("map_unit_bytes", 4096, "NVMeVirt maps 4 KiB pages"),
     ("transfer_unit_bytes", 4096, NVMEVIRT),

@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-/// What a value counts.
+/// The unit of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes; written with K, M, G, T for powers of 1,024.
     Bytes,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// A time; written with ns, us, ms or s.
     Nanoseconds,
-    /// Cycles a second.
+    /// Cycles per second.
     Hertz,
     /// Cycles of the processor.
     Cycles,
-    /// A number of things.
+    /// A number.
     Count,
     /// Thousandths.
     Permille,
@@ -42,7 +42,7 @@ impl fmt::Display for Unit {
 }
 
 impl Unit {
-    /// `value` as a person writes it.
+    /// `value` as a user writes it.
     #[must_use]
     pub fn show(self, value: u64) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! What happens when: commands on their way through the parts of the device.
+//! The order of events: commands on their way through the components of the device.
 
 use std::io;
 
@@ -20,18 +20,18 @@ use crate::ssd::nand::timing::{Flash, Op};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 use crate::ssd::processor::Processor;
 
-/// Neighbouring units of a request that one operation of flash gives.
+/// Consecutive units of a request that one operation of flash reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub unit: u32,
     pub units: u32,
-    /// Of the first; nowhere where they are not on flash.
+    /// The physical unit of the first; `None` if they are not on flash.
     pub place: Option<PhysicalUnit>,
-    /// How many of the request's bytes they hold.
+    /// The number of the request's bytes that they hold.
     pub bytes: u64,
 }
 
-/// All parts of a device but its programs.
+/// All components of a device except its programs.
 pub(crate) struct Controller {
     pub(super) settings: SsdSettings,
     pub(super) engine: Engine<SsdEvent>,
@@ -45,14 +45,14 @@ pub(crate) struct Controller {
     pub(super) memory: Memory,
     pub(super) inside_reads: InsideReads,
     pub(super) calls: Calls,
-    /// Operations that firmware prepares.
+    /// Operations that firmware is preparing.
     pub(super) preparing: Vec<Option<Op>>,
     pub(super) preparing_free: Vec<u32>,
-    /// Pieces of writes for which the buffer has no space.
+    /// Pieces of writes that wait for space in the buffer.
     pub(super) stalled: std::collections::VecDeque<(u32, u32)>,
-    /// Flushes that wait for what was written before them.
+    /// Flushes that wait for earlier writes.
     pub(super) flushes: Vec<u32>,
-    /// Programs of what the host wrote that have not ended.
+    /// Page programs of the host's data that have not ended.
     pub(super) programming: u64,
     pub(super) worn_out: bool,
     pub(super) buffered_pages: u64,
@@ -127,7 +127,7 @@ impl Controller {
         self.engine.at(at, SsdEvent::Arrive { job });
     }
 
-    /// Marks what a program claims.
+    /// Marks a request that a program claims.
     pub fn claim(&mut self, number: u32, programs: &[Box<dyn Program>]) {
         let job = self.jobs.get(number);
         let write = match job.kind {
@@ -193,7 +193,7 @@ impl Controller {
         }
     }
 
-    /// When firmware has done `cycles`; at once when there are none.
+    /// The time at which firmware has done `cycles`; `ready` if there are no cycles.
     fn processor_ready(&mut self, ready: SimTime, cycles: u64) -> SimTime {
         if cycles == 0 { ready } else { self.processor.firmware(ready, cycles).end }
     }
@@ -258,7 +258,7 @@ impl Controller {
         }
     }
 
-    /// The host will know at `at`, or when all bytes have crossed, that the job has ended.
+    /// Notifies the host that the job has ended: at `at`, or when all bytes have crossed.
     pub(super) fn tell(&mut self, number: u32, at: SimTime) {
         let crossed = self.jobs.get(number).crossed.max(at);
         self.engine.at(self.host.told(crossed), SsdEvent::Complete { job: number });

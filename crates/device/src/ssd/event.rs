@@ -6,49 +6,49 @@ use storage::near::Wake;
 
 use crate::sim::Event;
 
-/// Who waits for an operation of flash.
+/// The owner of an operation of flash, which waits for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody: collection.
+    /// Collection; no request waits.
     Nobody,
-    /// A read of the host, for so many bytes.
+    /// A read of the host.
     Read { job: u32, bytes: u32 },
     /// A write of the host.
     Write { job: u32 },
-    /// A write that needs the rest of a unit first.
+    /// A write of part of a unit, which reads the rest first.
     Rest { job: u32, piece: u32, next_edge: u8 },
-    /// The write buffer, for so many units.
+    /// The write buffer.
     Buffer { units: u32 },
-    /// Read-ahead of so many units.
+    /// Read-ahead.
     Ahead { unit: u32, units: u32 },
-    /// A program's read.
+    /// A read of a program.
     Inside { read: u32 },
 }
 
-/// What happens in an SSD.
+/// The events of an SSD.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SsdEvent {
-    /// A command has come to the device.
+    /// A command has arrived at the device.
     Arrive { job: u32 },
-    /// The device has taken it.
+    /// The device has accepted the command.
     Begin { job: u32 },
-    /// Firmware has looked at it.
+    /// Firmware has decoded the command.
     Start { job: u32 },
-    /// A piece of what the host writes has crossed the link.
+    /// A piece of a write has crossed the link.
     Landed { job: u32, piece: u32 },
-    /// It is in the memory.
+    /// A piece of a write is in the memory.
     Stored { job: u32, piece: u32 },
-    /// All of what the host writes to a program is in the device.
+    /// All bytes that the host writes to a program are in the device.
     Claimed { job: u32 },
     /// Firmware has prepared an operation.
     Issue { op: u32 },
-    /// Flash has done a step.
+    /// Flash has completed a step.
     Flash(FlashEvent),
     /// A program's read needed no flash.
     InsideDone { read: u32 },
     /// A program's work is done.
     Worked { program: u32, token: u64 },
-    /// The host knows that its command has ended.
+    /// The host is notified that its command has ended.
     Complete { job: u32 },
 }
 
@@ -86,12 +86,12 @@ pub(crate) enum FlashEvent {
     Settled { die: u32 },
 }
 
-/// What a program is called with.
+/// A call of a program.
 #[derive(Debug)]
 pub(crate) enum Call {
     /// A claimed request.
     Request { program: u32, job: u32 },
-    /// Something that it started has ended.
+    /// A read or work that the program started has ended.
     Wake { program: u32, wake: Wake },
 }
 

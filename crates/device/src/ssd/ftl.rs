@@ -5,10 +5,10 @@
 //!   plane:  free blocks ─► open block ─► full blocks ── collected, erased ─► free blocks
 //! ```
 //!
-//! Every page that the host writes goes to the next page of the open block of a plane. When no more
-//! than a part of a plane's blocks are free, a full block is collected first: its valid units move to
-//! the open block of the same plane, and it is erased. What this takes is given as operations, in
-//! the order in which dies have to do them.
+//! Every page that the host writes goes to the next page of the open block of a plane. If only a
+//! small part of the plane's blocks are free, a full block is collected first: its valid units move
+//! to the open block of the same plane, and the block is erased. The layer returns the operations
+//! for this, in the order in which the dies have to do them.
 
 use std::collections::VecDeque;
 
@@ -22,13 +22,13 @@ use crate::ssd::nand::timing::{Op, OpKind};
 use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 use crate::ssd::wear::WearLevelling;
 
-/// Units of one chunk of the map; chunks are allocated when something in them is written.
+/// Units of one chunk of the map; a chunk is allocated by the first write to it.
 const CHUNK: usize = 1024;
 
 /// Not mapped.
 const NOWHERE: u32 = u32::MAX;
 
-/// No block can take another page: too many were given up.
+/// No block has room for another page: too many blocks were retired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WornOut;
 
@@ -39,31 +39,31 @@ struct Plane {
     full: FullBlocks,
     /// Units whose latest copy is in this plane.
     valid: u64,
-    /// Blocks that were not given up.
+    /// Blocks that were not retired.
     good: u32,
 }
 
-/// What the layer counts.
+/// The counts of the layer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
-    /// Pages programmed with what the host wrote.
+    /// Pages programmed with data of the host.
     pub host_pages: u64,
     /// Pages programmed by collection.
     pub moved_pages: u64,
 }
 
-/// The translation layer with the flash that it writes.
+/// The translation layer, with the flash that it writes.
 #[derive(Debug)]
 pub(crate) struct Ftl {
     map: Vec<Option<Box<[u32; CHUNK]>>>,
     pub array: Array,
     planes: Vec<Plane>,
-    /// Where each full block is among the full blocks.
+    /// The index of each full block among the full blocks.
     positions: Vec<u32>,
-    /// By die, the plane to begin with.
+    /// By die, the plane at which the choice begins.
     next_plane: Vec<u32>,
     next_die: u32,
-    /// Pages that went to the present die in turn.
+    /// Pages that the current die took in its turn.
     in_stripe: u64,
     settings: SsdSettings,
     policy: GcPolicy,
@@ -110,21 +110,21 @@ impl Ftl {
         }
     }
 
-    /// Where the latest copy of `unit` is.
+    /// The latest copy of `unit`.
     pub fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
         let chunk = self.map[unit.0 as usize / CHUNK].as_ref()?;
         let place = chunk[unit.0 as usize % CHUNK];
         (place != NOWHERE).then_some(PhysicalUnit(place))
     }
 
-    /// The die on which `unit` belongs by its number.
+    /// The die for `unit` by its number.
     pub fn home(&self, unit: LogicalUnit) -> u32 {
         let page = u64::from(unit.0) / self.settings.units_per_page();
         (page / self.settings.stripe_pages % u64::from(self.dies)) as u32
     }
 
-    /// Writes `units`, at most a page of them, to `die` or where the placement says. `last` waits
-    /// for the last operation.
+    /// Writes `units`, at most one page, to `die` or to the die that the placement chooses. `last`
+    /// waits for the last operation.
     ///
     /// # Errors
     /// When no block has room; nothing has changed for these units then.
@@ -153,7 +153,7 @@ impl Ftl {
         Ok(())
     }
 
-    /// A plane of the next die in turn that has room.
+    /// A plane with room, of the next die in turn.
     fn next_in_turn(&mut self, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> Option<u32> {
         for _ in 0..=self.dies {
             if self.in_stripe == self.settings.stripe_pages {
@@ -169,7 +169,7 @@ impl Ftl {
         None
     }
 
-    /// The plane of `die` with the most free pages, ready to take one: collected if need be.
+    /// The plane of `die` with the most free pages; it is collected if it has no free page.
     fn ready_plane(
         &mut self,
         die: u32,
@@ -182,7 +182,7 @@ impl Ftl {
         let mut chosen = None;
         for turn in 0..count {
             let plane = die * count + (start + turn) % count;
-            // A plane that is full of valid units would be collected for ever.
+            // A plane that is full of valid units would be collected forever.
             let room = self.free_pages(plane);
             if self.has_room(plane) && chosen.is_none_or(|(most, _)| room > most) {
                 chosen = Some((room, plane));
@@ -196,15 +196,15 @@ impl Ftl {
         Some(plane)
     }
 
-    /// Whether the valid units of `plane` leave room for another page and for collection, which
-    /// wins something only from a block that lacks a whole page of units.
+    /// Whether the valid units of `plane` leave room for another page and for collection.
+    /// Collection wins a page only from a block that has at least a page of invalid units.
     fn has_room(&self, plane: u32) -> bool {
         let state = &self.planes[plane as usize];
         let blocks = u64::from(state.good).saturating_sub(self.settings.gc_free_blocks() + 1);
         state.valid + self.settings.units_per_page() <= blocks * self.settings.movable_units()
     }
 
-    /// Pages of the free blocks and of the open one.
+    /// The pages of the free blocks and the free pages of the open block.
     fn free_pages(&self, plane: u32) -> u32 {
         let state = &self.planes[plane as usize];
         state.free.len() as u32 * self.data_pages + self.open_pages(plane)
@@ -215,7 +215,8 @@ impl Ftl {
         open.map_or(0, |block| self.data_pages - self.array.programmed(block))
     }
 
-    /// Collects until a page can be written; one block a page at most while free blocks last.
+    /// Collects until a page can be written; at most one block per page while there are free
+    /// blocks.
     fn make_room(
         &mut self,
         plane: u32,
@@ -227,7 +228,7 @@ impl Ftl {
         if self.planes[plane as usize].free.len() <= threshold {
             self.collect(plane, now_ns, random, ops);
         }
-        // The last free block is collection's own.
+        // The last free block is reserved for collection.
         while self.open_pages(plane) == 0 && self.planes[plane as usize].free.len() < 2 {
             if !self.collect(plane, now_ns, random, ops) {
                 return false;
@@ -236,7 +237,8 @@ impl Ftl {
         true
     }
 
-    /// Moves what is valid in a block of `plane` away and erases it; false where that wins nothing.
+    /// Moves the valid units of a block of `plane` and erases the block. Returns false if this wins
+    /// no page.
     fn collect(&mut self, plane: u32, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> bool {
         let a_page = self.array.units_per_page;
         let most = self.settings.movable_units() as u32;
@@ -292,7 +294,7 @@ impl Ftl {
         true
     }
 
-    /// Programs the next page of `plane` with `units`, which are mapped nowhere.
+    /// Programs the next page of `plane` with `units`, which are not mapped.
     fn program(
         &mut self,
         plane: u32,
@@ -332,7 +334,7 @@ impl Ftl {
         }
     }
 
-    /// The latest copy of `unit` is nowhere in flash from now on.
+    /// Removes the latest copy of `unit` from the map.
     pub fn forget(&mut self, unit: LogicalUnit) {
         let Some(place) = self.find(unit) else { return };
         let chunk = self.map[unit.0 as usize / CHUNK].as_mut().expect("found above");
@@ -351,7 +353,8 @@ impl Ftl {
         (plane / self.array.planes_per_die, plane % self.array.planes_per_die)
     }
 
-    /// What crosses the channel for `bytes` of a page: whole transfer units, and their spare bytes.
+    /// The bytes that cross the channel for `bytes` of a page: whole transfer units, and their
+    /// spare bytes.
     pub fn carried_bytes(&self, bytes: u64) -> u32 {
         let whole = bytes.next_multiple_of(self.settings.transfer_unit_bytes);
         let whole = whole.min(self.settings.page_bytes);

@@ -18,7 +18,7 @@ pub(crate) struct InsideRead {
     pub error: Option<io::Error>,
 }
 
-/// Reads of programs by number; numbers are used again.
+/// The reads of programs by number; numbers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct InsideReads {
     slots: Vec<Option<InsideRead>>,
@@ -35,7 +35,7 @@ impl InsideReads {
         number
     }
 
-    /// A piece of a read has ended; gives what to call when it was the last.
+    /// A piece of a read has ended. Returns the call of the program if it was the last piece.
     pub fn ended(&mut self, number: u32) -> Option<Call> {
         let slot = &mut self.slots[number as usize];
         let read = slot.as_mut().expect("a read that has not ended");

@@ -1,4 +1,4 @@
-//! The memory inside: what data pass on their way, and what programs may claim of it.
+//! The memory inside the device: data pass through it, and programs claim space in it.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::request::SimTime;
 use crate::sim::Resource;
 use crate::ssd::nand::timing::carry_ns;
 
-/// DRAM of one bus.
+/// DRAM with one bus.
 #[derive(Debug)]
 pub(crate) struct Memory {
     bus: Resource,
@@ -27,7 +27,7 @@ impl Memory {
         }
     }
 
-    /// Lets `bytes` in and out again, and says when they are.
+    /// Passes `bytes` in and out again, and returns the time at which they are out.
     pub fn pass(&mut self, now: SimTime, bytes: u64) -> SimTime {
         self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_per_second))).end
     }
@@ -48,7 +48,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Gives claimed space back.
+    /// Releases claimed space.
     pub fn release(&mut self, bytes: u64) {
         self.claimed = self.claimed.checked_sub(bytes).expect("released what was claimed");
     }

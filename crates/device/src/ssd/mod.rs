@@ -1,4 +1,4 @@
-//! A modelled SSD, in an I/O's way down.
+//! A modelled SSD, from the host down to the flash.
 //!
 //! ```text
 //!   host       link, queue of commands                        host.rs controller.rs
@@ -8,8 +8,8 @@
 //!   processor, memory     serve all of them, and programs     processor.rs memory.rs program.rs
 //! ```
 //!
-//! What a command means (which bytes, mapped where) is settled when the device starts on it; what
-//! follows is only time. [`crate::profile`] says what everything takes.
+//! The device decides the effect of a command (its bytes and their mapping) when it starts the
+//! command; everything after that only takes time. The times are in [`crate::profile`].
 
 mod cache;
 mod controller;
@@ -73,25 +73,25 @@ impl Ssd {
         })
     }
 
-    /// What it is made of.
+    /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &SsdSettings {
         &self.controller.settings
     }
 
-    /// Gives the device a program, which answers what it claims. Of several that claim a request
-    /// the first answers.
+    /// Attaches a program, which answers the requests that it claims. If several programs claim a
+    /// request, the first one answers.
     pub fn attach(&mut self, program: Box<dyn Program>) {
         self.programs.push(program);
     }
 
-    /// Writes the first `bytes` once, in order, in no time and without counting it: a device that
-    /// was used before. The content stays undefined.
+    /// Writes the first `bytes` once, in order, without time and without counts: the device was
+    /// used before. The content is undefined.
     pub fn precondition(&mut self, bytes: u64) {
         self.controller.precondition(bytes);
     }
 
-    /// Runs the programs that have something to do.
+    /// Runs the programs that have a call to handle.
     fn run_programs(&mut self) {
         while let Some(call) = self.controller.calls.pop_front() {
             program::run(&mut self.controller, &mut self.programs, call);

@@ -1,4 +1,5 @@
-//! The processor inside: one thing at a time, firmware's work and programs' in the order given.
+//! The processor inside the device: it does the work of firmware and programs one after another, in
+//! the order of submission.
 
 use storage::Work;
 
@@ -20,7 +21,7 @@ impl Processor {
         Processor { resource: Resource::new(), settings: settings.clone() }
     }
 
-    /// Queues firmware's work of `cycles` that is ready at `ready`.
+    /// Queues work of the firmware of `cycles` that is ready at `ready`.
     pub fn firmware(&mut self, ready: SimTime, cycles: u64) -> Service {
         let span = SimTime(carry_ns(cycles, self.settings.processor_hz));
         self.resource.serve(ready, span)
@@ -32,7 +33,7 @@ impl Processor {
         self.resource.serve(ready, SimTime(span))
     }
 
-    /// How long `work` takes, in nanoseconds. A copy reads and writes the memory, and takes as
+    /// The duration of `work`, in nanoseconds. A copy reads and writes the memory, and takes as
     /// long as the slower of processor and memory.
     fn span_ns(&self, work: Work) -> u64 {
         let s = &self.settings;

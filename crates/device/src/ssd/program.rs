@@ -1,4 +1,4 @@
-//! What a program inside an SSD has: its pages, channels, processor, memory and link.
+//! The interface of a program inside an SSD: pages, channels, processor, memory and link.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn Program>]
             let state = controller.jobs.get(job);
             let (id, offset, len) = (RequestId(u64::from(job)), state.offset, state.len as usize);
             let kind = state.kind;
-            // A write's bytes are lent; the buffer goes back to its job afterwards.
+            // The program borrows the bytes of a write; the buffer returns to its job afterwards.
             let buffer = if kind == RequestKind::Write { state.buffer.take() } else { None };
             let bytes = buffer.as_deref().unwrap_or(&[]);
             let request = match kind {
@@ -36,7 +36,7 @@ pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn Program>]
     }
 }
 
-/// A program's place in the device.
+/// The device as one program sees it.
 struct Seat<'a> {
     controller: &'a mut Controller,
     program: u32,

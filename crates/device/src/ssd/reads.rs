@@ -1,4 +1,5 @@
-//! A read's way: which stretches lie on which pages, what is here already, and what flash must give.
+//! Reads: which stretches are on which pages, which of them are in the buffers, and which flash
+//! must read.
 
 use crate::ssd::cache::Found;
 use crate::ssd::controller::{Controller, Stretch};
@@ -7,7 +8,7 @@ use crate::ssd::nand::timing::{Op, OpKind};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
 impl Controller {
-    /// `offset..offset + len` as stretches that lie on one flash page each, or on none.
+    /// `offset..offset + len` as stretches, each on one flash page or not on flash.
     pub fn stretches(&self, offset: u64, len: u64) -> Vec<Stretch> {
         let unit_bytes = self.settings.map_unit_bytes;
         let end = offset + len;
@@ -29,7 +30,7 @@ impl Controller {
         found
     }
 
-    /// Copies what is stored at `offset` on into `out`; zeros where nothing is.
+    /// Copies the bytes stored from `offset` on into `out`, or zeros if no bytes are stored.
     pub fn copy_out(&self, offset: u64, out: &mut [u8]) {
         let unit_bytes = self.settings.map_unit_bytes;
         let mut done = 0;
@@ -103,7 +104,7 @@ impl Controller {
         }
     }
 
-    /// `bytes` of a read are in the device: they cross memory and link.
+    /// `bytes` of a read are in the device: sends them through memory and link.
     pub(super) fn read_ready(&mut self, number: u32, bytes: u32) {
         let in_memory = self.memory.pass(self.engine.now(), u64::from(bytes));
         let crossed = self.host.send(in_memory, u64::from(bytes));
@@ -127,7 +128,7 @@ impl Controller {
         self.issue(op);
     }
 
-    /// Lets firmware prepare `op`, and then its die do it.
+    /// Lets firmware prepare `op`; then its die performs it.
     pub(super) fn issue(&mut self, op: Op) {
         self.flash.expect(op.die);
         let cycles = match op.kind {

@@ -1,4 +1,4 @@
-//! A write's way: pieces of a flash page each, through the write buffer or straight to flash.
+//! Writes: pieces of at most one flash page, through the write buffer or directly to flash.
 
 use std::io;
 
@@ -13,7 +13,7 @@ impl Controller {
         self.settings.page_bytes
     }
 
-    /// How many flash pages' worth of neighbours a write spans.
+    /// The number of flash pages that a write spans.
     pub(super) fn pieces(&mut self, number: u32) -> u32 {
         let page = self.page_bytes();
         let job = self.jobs.get(number);
@@ -39,8 +39,8 @@ impl Controller {
         (range.start / unit) as u32..range.end.div_ceil(unit) as u32
     }
 
-    /// Goes on with a piece: reads the rest of units that it covers in part, from edge `edge` on,
-    /// then stores it.
+    /// Continues with a piece: reads the rest of the units that it covers in part, from edge `edge`
+    /// on, then stores it.
     pub(super) fn write_piece(&mut self, number: u32, piece: u32, edge: u8) {
         let range = self.piece_range(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
@@ -67,7 +67,7 @@ impl Controller {
         }
     }
 
-    /// What the units of a piece hold once it is written.
+    /// The content of a piece's units after the write.
     pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(LogicalUnit, Content)> {
         let units = self.piece_units(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
@@ -106,7 +106,7 @@ impl Controller {
         self.fail_write(number);
     }
 
-    /// Writes a page to flash; false when there is no room.
+    /// Writes a page to flash. Returns false if there is no room.
     pub(super) fn program(
         &mut self,
         units: &mut Vec<(LogicalUnit, Content)>,
@@ -164,7 +164,7 @@ impl Controller {
         }
     }
 
-    /// Sends to flash what a full buffer gives; false when nothing went.
+    /// Sends the pages that a full buffer evicts to flash. Returns false if it evicted none.
     pub(super) fn evict(&mut self) -> bool {
         let mut went = false;
         for group in self.buffer.make_space() {
@@ -173,7 +173,7 @@ impl Controller {
         went
     }
 
-    /// Programs a group of the buffer; one that flash does not take stays.
+    /// Programs a group of the buffer; a group that flash refuses stays in the buffer.
     pub(super) fn send_to_flash(&mut self, mut group: Group) -> bool {
         let units = group.units.len() as u32;
         let owner = Owner::Buffer { units };
@@ -184,7 +184,7 @@ impl Controller {
         sent
     }
 
-    /// Sends all that a flush waits for to flash.
+    /// Sends all data that a flush waits for to flash.
     pub(super) fn drain(&mut self) {
         if self.flushes.is_empty() {
             return;
@@ -206,7 +206,7 @@ impl Controller {
             }
         }
     }
-    /// Gives up whole units in the range.
+    /// Unmaps the whole units in the range.
     pub(super) fn trim(&mut self, offset: u64, len: u64) {
         if self.settings.trim == 0 {
             return;

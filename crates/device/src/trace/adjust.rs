@@ -1,4 +1,4 @@
-//! Disks, times and addresses of a trace, put into those of the device that is to serve it.
+//! Converts the disks, times and addresses of a trace to those of the device that serves it.
 
 use super::blkparse::Event;
 use super::error::Fault;
@@ -10,43 +10,45 @@ use crate::request::{Request, RequestKind, SimTime};
 /// How the disks of a trace are mapped to the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Disks {
-    /// There is one; a second is an error.
+    /// The trace has one disk; a second one is an error.
     #[default]
     Single,
-    /// Only the requests of this one.
+    /// Only the requests of this disk.
     Only(TraceDisk),
-    /// All of them address the same bytes.
+    /// All disks address the same bytes.
     Together,
-    /// They lie one behind another in the order in which they first appear, each with as many bytes.
+    /// The disks follow one another in the order in which they first appear, each with this many
+    /// bytes.
     Apart(u64),
 }
 
-/// What becomes of addresses.
+/// How addresses are converted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Address {
-    /// They stay.
+    /// They stay as they are.
     #[default]
     Same,
-    /// They are multiplied and rounded down to a multiple of 512; sizes stay.
+    /// They are multiplied by this and rounded down to a multiple of 512; sizes stay as they are.
     Scaled(f64),
-    /// What does not end below as many bytes begins again from 0, moved by a multiple of 512.
+    /// A request that does not end within this many bytes is moved down by a multiple of 512, so
+    /// that it begins again from 0.
     Wrapped(u64),
 }
 
 /// How a trace is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// `None` finds out.
+    /// The format; `None` detects it.
     pub format: Option<Format>,
-    /// At which event of blkparse a request counts.
+    /// The event of blkparse that counts as a request.
     pub event: Event,
     /// How the disks of the trace are mapped to the device.
     pub disks: Disks,
     /// Times are multiplied by this: 0.5 is twice as fast. More than 0, or 0 for all at once.
     pub time_scale: f64,
-    /// What becomes of addresses.
+    /// How addresses are converted.
     pub address: Address,
-    /// The device's size in bytes; what ends above it is an error.
+    /// The device's size in bytes; a request that ends above it is an error.
     pub limit_bytes: Option<u64>,
 }
 
@@ -63,7 +65,7 @@ impl Default for Options {
     }
 }
 
-/// Scaled and wrapped addresses stay on these.
+/// Scaled and wrapped addresses stay aligned to this.
 const SECTOR: u64 = 512;
 
 /// Applies [`Options`] to one request after the other.
@@ -92,8 +94,8 @@ impl Adjuster {
         }
     }
 
-    /// The request as the device is to serve it; none when it is another unit's. `absolute` times
-    /// begin with the first request.
+    /// The request for the device; `None` for a request of another disk. `absolute` times count
+    /// from the first request.
     pub fn adjust(
         &mut self,
         unit: TraceDisk,
@@ -125,7 +127,7 @@ impl Adjuster {
         Ok(Some(request))
     }
 
-    /// Where the unit begins.
+    /// The first byte of the disk.
     fn base(&mut self, unit: TraceDisk, request: &Request) -> Result<Option<u64>, Fault> {
         let index = match self.seen.iter().position(|seen| *seen == unit) {
             Some(index) => index,
@@ -187,8 +189,8 @@ impl Adjuster {
                 if offset.checked_add(len).is_some_and(|end| end <= limit) {
                     return Some(offset);
                 }
-                // Room for the request's first byte, in whole sectors. Where in its sector it
-                // begins does not change.
+                // The room for the request's first byte, in whole sectors. Its position within the
+                // sector does not change.
                 let within = offset % SECTOR;
                 let room = limit.checked_sub(len.checked_add(within)?)? / SECTOR + 1;
                 self.tally.wrapped += 1;

@@ -1,4 +1,5 @@
-//! Which format a trace is in, by its first line that is not blank. What could be two is refused.
+//! Detects the format of a trace by its first line that is not blank. A line that fits two formats
+//! is refused.
 
 use std::io::BufRead;
 
@@ -42,7 +43,7 @@ fn of_line(line: &Line<'_>) -> Result<Format, TraceError> {
     }
 }
 
-/// DiskSim and MQSim both have five numbers a line. A time with a point is DiskSim's.
+/// DiskSim and MQSim both have five numbers per line. A time with a decimal point is DiskSim's.
 fn told_apart(fields: &[Field<'_>]) -> Option<Format> {
     fields.first()?.text.contains(['.', 'e', 'E']).then_some(Format::DiskSim)
 }

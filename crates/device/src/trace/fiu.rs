@@ -16,7 +16,8 @@ const MD5_DIGITS: usize = 32;
 
 pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     let fields = line.words();
-    // A process name may have blanks in it, so what is behind it counts from the line's end.
+    // A process name may contain blanks, so the fields behind it are counted from the end of the
+    // line.
     let Some(after) = fields.len().checked_sub(AFTER).filter(|at| *at > BEFORE) else {
         let expected = "nine fields: ns, pid, process, sector, sectors, R|W, major, minor, md5";
         return Err(line.wrong_count(&fields, usize::MAX, expected));

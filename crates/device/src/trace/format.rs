@@ -6,7 +6,7 @@ use super::line::Line;
 use super::parsed::Parsed;
 use super::{disksim, fiu, mqsim, msr, own, spc};
 
-/// A way to write a trace down.
+/// A format of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Ours: `ns kind offset len [hash]`, in bytes, below the line [`HEADER`](super::HEADER).
@@ -20,7 +20,7 @@ pub enum Format {
     Msr,
     /// MQSim's: `ns device sector sectors type`, type 1 a read and 0 a write.
     Mqsim,
-    /// What blkparse prints of a blktrace.
+    /// The output of blkparse for a blktrace.
     Blkparse,
     /// Florida International University's, with a hash of the content of each block:
     /// `ns pid process sector sectors R|W major minor md5`.
@@ -39,7 +39,7 @@ impl Format {
         Format::Fiu,
     ];
 
-    /// As it is typed.
+    /// Its name, as a user types it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,8 +53,8 @@ impl Format {
         }
     }
 
-    /// Whether times are of a calendar or of a machine's boot, so that the first request is the
-    /// start.
+    /// Whether times count from a date or from the start of a machine, so that the first request is
+    /// the start of the trace.
     pub(super) fn is_absolute(self) -> bool {
         matches!(self, Format::Msr | Format::Fiu)
     }

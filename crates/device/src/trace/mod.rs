@@ -1,15 +1,14 @@
-//! Recorded requests: readers of the trace formats that the field uses, behind one door.
+//! Recorded requests: readers of the common trace formats, behind one interface.
 //!
 //! ```text
-//!   text ──► lines ──► one reader a format ──► units ──► times ──► addresses ──► Request
+//!   text ──► lines ──► one reader per format ──► disks ──► times ──► addresses ──► Request
 //!            (line.rs)  (disksim.rs, spc.rs…)  └────────── adjust.rs ──────────┘
 //! ```
 //!
-//! [`read`] gives requests one at a time, in the order of the trace, and never holds more than a
-//! line. A line that can't be understood ends the trace with an error that says which line, which
-//! column, what was found and what belongs there: no request is guessed, none is left out unnoticed.
-//! What a format holds besides requests (blkparse's other events, comments) is counted in
-//! [`Tally::other_lines`].
+//! [`read`] returns requests one at a time, in the order of the trace, and holds at most one line.
+//! A line that can't be parsed ends the trace with an error that names the line, the column, the
+//! text found and the text expected. No request is guessed or skipped silently. Lines without a
+//! request (blkparse's other events, comments) are counted in [`Tally::other_lines`].
 //!
 //! ```
 //! use device::trace::{self, Options};

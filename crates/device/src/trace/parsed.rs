@@ -8,9 +8,9 @@ use crate::request::{Request, RequestKind, SimTime};
 /// A disk of the traced system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceDisk {
-    /// The major device number; 0 where a trace has one number only.
+    /// The major device number; 0 if the trace has only one number.
     pub major: u32,
-    /// The minor device number, or the one number of the trace.
+    /// The minor device number, or the only number of the trace.
     pub minor: u32,
 }
 
@@ -41,18 +41,18 @@ impl FromStr for TraceDisk {
     }
 }
 
-/// What a line is.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// A request to a unit of the traced system; its time as the trace has it.
+    /// A request to a disk of the traced system, with the time of the trace.
     Request(TraceDisk, Request),
-    /// Something else that belongs to the format.
+    /// Another line of the format.
     Other,
-    /// The trace ends here; what follows is a summary.
+    /// The end of the trace; a summary follows.
     End,
 }
 
-/// A request before units, times and addresses are adjusted.
+/// A request before its disk, time and address are converted.
 pub(super) fn request(
     arrival_ns: u64,
     kind: RequestKind,

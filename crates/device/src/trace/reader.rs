@@ -41,12 +41,12 @@ pub fn read<R: BufRead>(input: R, options: &Options) -> Result<Trace<R>, TraceEr
 }
 
 impl<R> Trace<R> {
-    /// The format: the one asked for, or the one found.
+    /// The format: the one given, or the one detected.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What has been read so far.
+    /// The counts of the lines read so far.
     pub fn tally(&self) -> Tally {
         self.adjuster.tally
     }

@@ -1,6 +1,6 @@
-//! The Storage Performance Council's trace format (SPC-TR, revision 1.0.1), as UMass publishes its
-//! Financial and WebSearch traces: application storage unit, first block of 512 bytes, bytes, opcode,
-//! seconds. Fields after these are the producer's own.
+//! The Storage Performance Council's trace format (SPC-TR, revision 1.0.1), in which UMass
+//! publishes its Financial and WebSearch traces: application storage unit, first block of 512
+//! bytes, bytes, opcode, seconds. Further fields are specific to the producer and are ignored.
 
 use super::disksim::BLOCK;
 use super::error::Fault;

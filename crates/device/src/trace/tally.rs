@@ -1,16 +1,16 @@
-//! Counts of what a trace held.
+//! Counts of the lines of a trace.
 
-/// What has been read so far.
+/// The counts of the lines read so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests given.
+    /// Requests returned.
     pub requests: u64,
-    /// Requests of units that were not asked for.
+    /// Requests of disks that were not selected.
     pub other_disks: u64,
-    /// Lines that hold no request: comments, blank lines, other events.
+    /// Lines without a request: comments, blank lines, other events.
     pub other_lines: u64,
-    /// Requests that the trace has at an earlier time than the one before; they were given the time
-    /// of the one before.
+    /// Requests with an earlier time than the request before them; they got the time of that
+    /// request.
     pub late: u64,
     /// Requests whose address was wrapped to fit ([`Address::Wrapped`]).
     pub wrapped: u64,

@@ -18,14 +18,14 @@ pub const CONTROL: u64 = 100 << 30;
 /// Chunks of every experiment, as in the paper.
 pub const CHUNKS: u64 = 4;
 
-/// How the keys of the chunks lie among one another.
+/// How the keys of the chunks interleave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// Each is random: what the paper's benchmark has.
     Random,
     /// Chunks give one record each, in turn.
     Turns,
-    /// Chunks give so many records each, in turn.
+    /// Chunks give this many records each, in turn.
     Bursts(u64),
     /// Random, but the later the chunk, the smaller its keys.
     Skewed,
@@ -65,7 +65,7 @@ impl Data {
         CHUNKS * self.chunk_bytes()
     }
 
-    /// Where a chunk lies on the device.
+    /// The place of a chunk on the device.
     pub fn place(&self, chunk: u64) -> Range<u64> {
         let start = chunk * (self.chunk_bytes() + self.gap_bytes);
         start..start + self.chunk_bytes()

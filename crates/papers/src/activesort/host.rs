@@ -37,7 +37,7 @@ pub struct CacheSize {
     pub memory_bytes: u64,
 }
 
-/// What is stored where, for devices whose bytes matter: fills a buffer for an offset.
+/// The content by offset, for devices whose bytes matter: fills a buffer for an offset.
 pub type Content = Box<dyn Fn(u64, &mut [u8])>;
 
 /// The host.
@@ -49,7 +49,7 @@ pub struct Host {
     done: HashMap<u64, Done>,
     content: Option<Content>,
     cache: Option<Cache>,
-    /// Copies between program and cache, bytes a second.
+    /// Copies between program and cache, in bytes per second.
     copy_bytes_per_second: u64,
     read_bytes: u64,
     written_bytes: u64,
@@ -68,7 +68,7 @@ struct Cache {
     is_dirty: HashSet<u64>,
     reading: HashMap<u64, u64>,
     writing: HashMap<u64, Range<u64>>,
-    /// Whether write-back goes on to the last block.
+    /// Whether write-back continues to the last block.
     syncing: bool,
 }
 
@@ -223,7 +223,7 @@ impl Host {
         self.submit(RequestKind::Write, range.start, len, buffer)
     }
 
-    /// What is to be written to `range`.
+    /// The bytes to write to `range`.
     fn filled(&self, range: &Range<u64>) -> Option<Buffer> {
         let content = self.content.as_ref()?;
         let mut buffer = Buffer::new((range.end - range.start) as usize);

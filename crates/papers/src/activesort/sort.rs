@@ -299,7 +299,7 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
              system; Linux's dirty_ratio 20 and 10, read-ahead of 128 KB, requests of 512 KB; \
              write-back of two requests at a time."
                 .into(),
-            "The paper does not say whether its 53.1 % is buffered or direct; both stand beside it."
+            "The paper does not say whether its 53.1 % is buffered or direct; ours are compared with it, both ways."
                 .into(),
             "Quicksort is a textbook one that exchanges records in place, with pages swapped in \
              clusters of 32 KB to an SSD with a Samsung 840 Pro's sequential rates. The paper's, \

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::host::nanoseconds;
 
-/// What is moved at once: eight pages, `page-cluster` 3 of Linux.
+/// The unit of a move: eight pages, `page-cluster` 3 of Linux.
 const CLUSTER_BYTES: u64 = 32 << 10;
 /// Sequential rates and the latency of a read, Samsung 840 Pro data sheet.
 const OUT_BYTES_PER_SECOND: u64 = 520_000_000;
@@ -125,7 +125,7 @@ mod tests {
         // other, and so does the reading.
         let mut half = Swap::new(4 << 20, (2 << 20) + (256 << 10));
         assert!(half.fill() > 0);
-        assert_eq!(half.swapped().1, 0, "nothing comes back that nobody has used");
+        assert_eq!(half.swapped().1, 0, "no cluster comes back before it is used");
         half.quicksort();
         half.read(0..4 << 20);
         let (moved_out, moved_in) = half.swapped();

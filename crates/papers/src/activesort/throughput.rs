@@ -1,4 +1,4 @@
-//! ActiveSort 5.2, Figure 8: how fast a merged result is read, against the size of records, beside
+//! ActiveSort 5.2, Figure 8: the speed of reading a merged result, by the size of records, and
 //! plain reads and writes.
 
 use device::device::{Component, Device};

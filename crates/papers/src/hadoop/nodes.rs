@@ -17,7 +17,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
 
 fn outcome(results: &Results) -> Outcome {
     let scenario = results.get(SCENARIO);
-    let mut times = Section::new("records a second, over stock's (Figure 17)");
+    let mut times = Section::new("records per second, over stock's (Figure 17)");
     let mut rates = Section::new("records a second");
     let (mut stock, mut ours) = (Vec::new(), Vec::new());
     for point in &scenario.points {

@@ -20,7 +20,7 @@ use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 use crate::statistics::median;
 
-/// Of the input, without `--size`.
+/// The default size of the input.
 const DATA_BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 3;
 
@@ -99,7 +99,7 @@ impl Point {
 }
 
 impl Results {
-    /// Those of `--results`, or of running the scenarios.
+    /// Results of the scenarios, from the file that was given or from a run.
     ///
     /// # Errors
     /// When the runner fails, or there are no results of a scenario in a file.

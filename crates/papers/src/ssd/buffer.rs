@@ -1,4 +1,4 @@
-//! Write buffers of an SSD: a list of pages a flash package, of which each gives as many at once
+//! Write buffers of an SSD: a list of pages per flash package, each of which evicts the same number
 //! (dissertation 5.3.3, Algorithm 1), against one LRU list.
 //!
 //! The dissertation plots mean response times; its text has no figure of them, only which buffer is
@@ -194,7 +194,7 @@ impl Look {
     }
 }
 
-/// What a buffer is.
+/// The kind of a buffer.
 #[derive(Clone, Copy)]
 enum Buffer {
     Lru,
@@ -307,7 +307,11 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         times.ours(format!("of {cases} cases, writes alone sooner"), write_wins as f64);
         let total = |at: usize| curves[at].iter().map(|point| point.1).sum::<f64>();
         let best = (2..buffers.len()).all(|at| total(1) <= total(at) * 1.000_001);
-        times.both("8 pages a package no worse than more (1: yes)", 1., f64::from(u8::from(best)));
+        times.both(
+            "8 pages per package no worse than more (1: yes)",
+            1.,
+            f64::from(u8::from(best)),
+        );
         for (buffer, points) in buffers.iter().zip(curves) {
             let name = format!("{}, {}", look.name, name(*buffer));
             series.push(Series { name, paper: false, points });
@@ -335,7 +339,8 @@ fn differs(most: u64) -> Vec<String> {
         "Here a read waits while its package takes the pages that its list gave away. The dissertation says that its buffer does not affect reads, so writes alone are compared too.".to_owned(),
     ];
     if most < 1_000_000 {
-        differs.push(format!("--size: no workload has more than {most} requests."));
+        differs
+            .push(format!("No workload has more than {most} requests, because of the given size."));
     }
     differs
 }

@@ -63,7 +63,7 @@ fn differs(most: u64) -> Vec<String> {
     ];
     if most < 5_000_000 {
         differs.push(format!(
-            "--size: no workload has more than {most} requests, so those of the paper that have more are cut, and their means with them."
+            "No workload has more than {most} requests, because of the given size. The paper's longer workloads are cut, which changes their means."
         ));
     }
     differs

@@ -1,6 +1,6 @@
 //! TritonSort 6.3 and 6.4, Tables 13 to 18, computed again from their inputs (Table 12), with the
 //! metrics that 4.4.2 takes from Anderson and Tucek; and the same metrics of a sort on this machine,
-//! its disk's speed measured beside it.
+//! its disk's speed measured in the same run.
 
 use super::disk_speed;
 use super::systems::{DEMSORT, GRAY, HADOOP, MINUTE, System, TRITONSORT};
@@ -113,7 +113,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     };
     let mut sections = vec![table_13(&here, lab.setup.cost_dollars), table_14(&here)];
     sections.extend(COMPARISONS.iter().map(compare));
-    let mut disk = Section::new("here: the disk beside the sort");
+    let mut disk = Section::new("here: the disk, in the same run as the sort");
     disk.ours("sorted, MB", here.megabytes);
     disk.ours("seconds", seconds);
     disk.ours("raw read, MB/s", speed.read / 1e6);
@@ -147,14 +147,14 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
              twice, and would give 17.7 instead of Table 15's 4.275."
                 .into(),
             "Table 16's efficiencies are 0.3 % below what its own counts and throughputs give; Table \
-             17's cost efficiency is 1.995 by its own powers of ten; the text beside it says 18107 \
+             17's cost efficiency is 1.995 by its own powers of ten; the text next to it says 18107 \
              MB/s where the table's data over time give 17482.8."
                 .into(),
             "The share of the disk is of a disk that does one thing after another; one that reads and \
              writes at once can give more than 1."
                 .into(),
             "Cost efficiencies are powers of ten that the paper estimates; they are inputs here. \
-             Ours needs --cost."
+             Ours needs the price of this machine."
                 .into(),
         ],
         chart: Chart::Bars {

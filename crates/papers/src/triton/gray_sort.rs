@@ -1,4 +1,4 @@
-//! The Sort Benchmark's GraySort on this machine: TB a minute, beside the papers' (Tables 15 and
+//! The Sort Benchmark's GraySort on this machine: TB per minute, and the papers' (Tables 15 and
 //! 16).
 
 use super::systems::{DEMSORT, GRAY, HADOOP, TRITONSORT};
@@ -25,13 +25,13 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let triton = &GRAY[TRITONSORT];
     let mut gray = Section::new("GraySort, TB/min (Tables 15 and 16)");
     gray.both(
-        "here, beside Tritonsort's 47 nodes",
+        "here, compared with Tritonsort's 47 nodes",
         triton.terabytes_per_minute(),
         terabytes_per_minute,
     );
     gray.paper("DEMSort, 195 nodes", GRAY[DEMSORT].terabytes_per_minute());
     gray.paper("Hadoop, 3,452 nodes", GRAY[HADOOP].terabytes_per_minute());
-    let mut share = Section::new("the same as MB/s, beside Tritonsort's");
+    let mut share = Section::new("the same as MB/s, compared with Tritonsort's");
     let (cores, rate) = (lab.machine.cores as f64, rate / 1e6);
     share.both("a node", triton.throughput() / triton.nodes, rate);
     share.both("a core", triton.throughput() / triton.cores, rate / cores);
@@ -53,10 +53,10 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         sections: vec![gray, share, run],
         differs: vec![
             "Theirs: 47 nodes with 8 cores and 16 hard disks each, and a network between them. Here: \
-             one node and the one disk under --dir."
+             one node with one disk."
                 .into(),
-            "The rules ask for at least 100 TB, which takes hours; here it is --size, so this is no \
-             entry to the benchmark. Data that fits in --memory is sorted in one pass, which \
+            "The rules ask for at least 100 TB, which takes hours; here the size is smaller, so this is no \
+             entry to the benchmark. Data that fits into memory is sorted in one pass, which \
              GraySort's never is."
                 .into(),
             "By its rules otherwise: the benchmark's own records, input and output are files, the \

@@ -85,7 +85,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     Ok(outcome(&measured))
 }
 
-/// What sorts work on, allocated and touched before anything is timed.
+/// The buffers of the sorts, allocated and touched before any sort is timed.
 struct Bench {
     unsorted: Buffer,
     /// A copy of `unsorted` before each sort.
@@ -154,7 +154,7 @@ fn references(bench: &mut Bench) -> f64 {
     through_pointers(bench, |references| references.sort_unstable_by_key(|record| key(record)))
 }
 
-/// Without what a radix sort has done when it ends: the records lie where they lay.
+/// Without what a radix sort has done when it ends: the records are where they were.
 fn pointers_only(bench: &mut Bench) -> f64 {
     let mut pointers = Vec::new();
     let seconds = timed(|| {

@@ -25,7 +25,7 @@ const BYTES: u64 = 1_000_000_000;
 const POOL_SHARE: u64 = 16;
 /// But not smaller, in bytes: buffers of two blocks for each of 512 files.
 const POOL_BYTES_MIN: u64 = 8 << 20;
-/// What is handed over at a time, in bytes: about what a batch of many buckets has for one.
+/// Bytes per append: about as many as a batch of many buckets has for one bucket.
 const APPEND_BYTES: usize = 8192;
 /// Of one read of a file that went through the page cache.
 const READ_BYTES: usize = 1 << 20;
@@ -138,7 +138,7 @@ fn stored(lab: &Lab<'_>, folder: &Path, trial: StoreTrial) -> Result<StoreTimes,
     Ok(trial.run(&[disk], lab.progress)?)
 }
 
-/// What a program does that leaves it all to the page cache: a file a bucket, each append written at
+/// A program that relies on the page cache: one file per bucket, each append written at
 /// once, all synced at the end.
 fn buffered(lab: &Lab<'_>, folder: &Path, files: usize, bytes: u64) -> Result<StoreTimes, Error> {
     let path = |number: usize| folder.join(number.to_string());
@@ -244,7 +244,7 @@ fn outcome(measured: &[Measured], bytes: u64, pool_bytes: u64) -> Outcome {
         sections: vec![write, read, quotient, stretch, run],
         differs: vec![
             "Theirs: one 500 GB SATA hard disk of 2009, and up to 24 GB of memory for buffers. Here: \
-             the disk under --dir, and --memory for them. What a seek costs is what the table is \
+             one disk, and the memory that was given. What a seek costs is what the table is \
              about, so a disk without seeks shows little of it, unless it counts requests."
                 .into(),
             "Double direct and the dynamic writers go past the page cache, so the data need not \
@@ -253,7 +253,7 @@ fn outcome(measured: &[Measured], bytes: u64, pool_bytes: u64) -> Outcome {
              sync, and the cache is dropped before it reads."
                 .into(),
             "Buffered writes a file a bucket. The others write one file, in which a bucket is a list \
-             of stretches: what is written goes on from where the last stretch ended, so seeks are \
+             of stretches: each write continues at the end of the last one, so seeks are \
              saved while writing, and reading a bucket has as many as it has stretches."
                 .into(),
             "What is read is read with all requests of 16 MB in flight and the next 16 MB under way, \

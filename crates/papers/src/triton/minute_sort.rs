@@ -1,7 +1,7 @@
 //! The Sort Benchmark's MinuteSort on this machine: the most data that is sorted in a minute
 //! (Tables 17 and 18).
 //!
-//! The search begins with a small data set and goes on with what its time promises, a little less
+//! The search begins with a small data set and continues with the size that its time suggests, a little less
 //! each time, until the limit of time or of `--size` is nearly reached.
 
 use super::systems::MINUTE;
@@ -45,10 +45,10 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let mut minute = Section::new("MinuteSort, GB (Tables 17 and 18)");
     let gigabytes = bytes as f64 / 1e9;
     let [hadoop, demsort, triton] = &MINUTE;
-    minute.both("here, beside Tritonsort's 52 nodes", triton.megabytes / 1e3, gigabytes);
+    minute.both("here, compared with Tritonsort's 52 nodes", triton.megabytes / 1e3, gigabytes);
     minute.paper("DEMSort, 195 nodes", demsort.megabytes / 1e3);
     minute.paper("Hadoop, 1,406 nodes", hadoop.megabytes / 1e3);
-    let mut share = Section::new("the same as MB/s, beside Tritonsort's");
+    let mut share = Section::new("the same as MB/s, compared with Tritonsort's");
     let rate = bytes as f64 / 1e6 / seconds;
     share.both("a node", triton.throughput() / triton.nodes, rate);
     share.both("a core", triton.throughput() / triton.cores, rate / lab.machine.cores as f64);
@@ -62,12 +62,11 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     run.ours("memory of the sort, MB", lab.setup.memory_bytes as f64 / 1e6);
 
     let mut differs = vec![
-        "Theirs: 52 nodes with 8 cores and 16 hard disks each. Here: one node and the one disk under \
-         --dir."
+        "Theirs: 52 nodes with 8 cores and 16 hard disks each. Here: one node with one disk."
             .to_owned(),
         "By the benchmark's rules: its own records, from file to file, the whole process from start \
          to end with the result synced, the input not in the page cache, order and checksum \
-         verified. The rules want the mean of 15 runs (--rounds 15)."
+         verified. The rules want the mean of 15 runs."
             .to_owned(),
     ];
     if limit != 60. {
@@ -75,7 +74,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     }
     if bytes == bytes_max && seconds < limit * CLOSE {
         differs.push(format!(
-            "{seconds:.1} of {limit} seconds were used: --size ended the search, not the time."
+            "{seconds:.1} of {limit} seconds were used: the size limit ended the search, not the time."
         ));
     }
     let mut points: Vec<(f64, f64)> =
@@ -100,7 +99,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     })
 }
 
-/// What was tried, bytes and seconds, and what to try next.
+/// The sizes that were tried, with their seconds, and the choice of the next size.
 struct Search {
     limit: f64,
     bytes_max: u64,
@@ -113,7 +112,7 @@ impl Search {
         self.tried.iter().copied().filter(|(_, seconds)| *seconds <= self.limit).max_by_key(|t| t.0)
     }
 
-    /// What to try next; `None` when it is found, or there were attempts enough.
+    /// The next size; `None` if the answer is found, or after enough attempts.
     fn next(&self) -> Option<u64> {
         let Some((bytes, seconds)) = self.tried.last() else {
             return Some(whole_records(self.bytes_max / FIRST_SHARE));

@@ -1,7 +1,7 @@
 //! The systems of TritonSort's evaluation (Tables 12 and 15 to 18), and the metrics of 4.4.2 that
 //! are computed from their hardware.
 
-/// What was sorted, on what, in which time.
+/// A published sort: the machine, the data and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct System {
     /// As in the paper.
@@ -19,7 +19,7 @@ pub struct System {
 }
 
 impl System {
-    /// MB a second.
+    /// MB per second.
     pub fn throughput(&self) -> f64 {
         self.megabytes / self.seconds
     }

@@ -52,7 +52,7 @@ impl<'a> WholeSort<'a> {
         Ok(WholeSort { lab, folder, child: Child::watched(lab), data: None })
     }
 
-    /// Where it all lies.
+    /// The folder of all files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -134,7 +134,7 @@ impl<'a> WholeSort<'a> {
         })
     }
 
-    /// What `verify` says of `path`; an exit status up to `worst` is fine (1: not sorted).
+    /// The output of `verify` for `path`; an exit status up to `worst` is accepted (1: not sorted).
     fn verify(&self, path: &Path, worst: i32) -> Result<Value, Error> {
         self.lab.progress.phase("verifying", None);
         let words = ["verify", "--json", "--quiet", "--format", "fixed:100", "--key", "0:10"];

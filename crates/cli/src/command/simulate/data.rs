@@ -1,4 +1,4 @@
-//! What a device did, for programs.
+//! The results of a run as JSON.
 
 use device::results::{Class, Results};
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ pub fn of_model(model: &Model) -> Value {
     json!({ "name": model.name(), "about": model.about(), "parameters": parameters })
 }
 
-/// What was measured.
+/// The measured results.
 pub fn of_results(results: &Results) -> Value {
     let uses: Vec<Value> = results
         .uses

@@ -1,4 +1,4 @@
-//! `merganser simulate`: modelled devices, what is played to them, and what they did.
+//! `merganser simulate`: plays requests to modelled devices and shows the results.
 //!
 //! ```text
 //!   model    a preset and its changes ──► a device

@@ -1,4 +1,4 @@
-//! What a device did, as one page that is complete in itself, in the style of a sort's report.
+//! The results of a run as one page that is complete in itself, in the style of a sort's report.
 
 use std::fmt::Write;
 
@@ -47,7 +47,7 @@ fn head(run: &MeasuredRun) -> String {
     let mut figures = vec![
         ("Virtual time", text::seconds(results.seconds())),
         ("Throughput", text::rate(results.rate(&all))),
-        ("Requests a second", text::significant(results.requests_per_second(&all))),
+        ("Requests per second", text::significant(results.requests_per_second(&all))),
         ("Mean latency", text::seconds(all.latency.mean() / 1e9)),
         ("99 of 100 within", text::seconds(all.latency.percentile(0.99) as f64 / 1e9)),
     ];

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::signals::{CANCELLED, Cancel};
 
-/// Plays, and tells.
+/// Plays the requests and prints the results.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
     let filled_bytes = match &config.load {
@@ -155,7 +155,7 @@ fn traced(
     if reading.wrap {
         options.address = Address::Wrapped(capacity);
     }
-    // So that a name that can't be opened is told as such.
+    // Opened here first, so that the error for a missing file names the file.
     input.open(cancel)?;
     let open = || {
         let reader = input.open(cancel).map_err(|failure| {

@@ -64,7 +64,7 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     let end = world.now();
     let wall_seconds = started.elapsed().as_secs_f64();
     let played = Played { requests: 0, start, end };
-    // Requests and bytes are the device's own counts: nobody else saw them.
+    // Requests and bytes are the device's own counts, because only the device saw them.
     let results = world.with_device(0, |device| collector.counted(device, played, &model.power()));
     let found = check(config, &inputs, &output, cancel)?;
     if let Some(path) = &config.output {

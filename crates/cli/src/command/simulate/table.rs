@@ -1,4 +1,4 @@
-//! What a device did, as a table for people.
+//! The results of a run as a table for people.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use device::workload::{Arrivals, Pattern, Sizes, Workload};
 use super::super::report::page::text;
 use super::measured::MeasuredRun;
 
-/// Shares of requests whose latency is told.
+/// The percentiles of latency that are shown.
 pub const PERCENTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (1.0, "max")];
 
@@ -44,7 +44,7 @@ pub fn of_run(run: &MeasuredRun) -> String {
     let rate = results.events as f64 / run.wall_seconds.max(1e-9);
     let _ = writeln!(
         out,
-        "simulation    {} events in {} ({} a second), digest {:016x}",
+        "simulation    {} events in {} ({} per second), digest {:016x}",
         text::count(results.events),
         text::seconds(run.wall_seconds),
         text::count(rate as u64),
@@ -147,7 +147,7 @@ fn row(name: &str, results: &Results, class: &Class) -> String {
     line
 }
 
-/// What a part is called.
+/// The name of a component.
 pub fn component_name(part: Component) -> &'static str {
     match part {
         Component::Link => "link",

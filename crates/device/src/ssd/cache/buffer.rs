@@ -1,4 +1,4 @@
-//! The write buffer: lists of units that flash does not have yet.
+//! The write buffer: lists of units that are not on flash yet.
 //!
 //! ```text
 //!   lru        one list; when the buffer is full, its oldest page goes to flash
@@ -7,7 +7,7 @@
 //!   behind     one list; a page's worth goes to flash as soon as it is there
 //! ```
 //!
-//! Space is given back when flash has programmed a page, not when it is sent.
+//! Space becomes free when flash has programmed a page, not when the page is sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,11 +26,11 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub units: Vec<(LogicalUnit, Content)>,
-    /// The die whose list they come from.
+    /// The die of their list.
     pub die: Option<u32>,
 }
 
-/// Units written by the host and not yet by flash.
+/// Units that the host has written and flash has not programmed.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     policy: CachePolicy,
@@ -43,7 +43,7 @@ pub(crate) struct WriteBuffer {
     /// Oldest first.
     lists: Vec<BTreeMap<u64, LogicalUnit>>,
     turn: u64,
-    /// Units sent to flash and not programmed yet.
+    /// Units that were sent to flash and are not programmed yet.
     leaving: u64,
 }
 
@@ -64,7 +64,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether there is one.
+    /// Whether there is a buffer.
     pub fn exists(&self) -> bool {
         self.policy != CachePolicy::None
     }
@@ -73,18 +73,18 @@ impl WriteBuffer {
         self.entries.contains_key(&unit)
     }
 
-    /// The bytes of `unit`, if it is here.
+    /// The bytes of `unit`, if it is in the buffer.
     pub fn content(&self, unit: LogicalUnit) -> Option<Option<&[u8]>> {
         self.entries.get(&unit).map(|entry| entry.content.as_deref())
     }
 
-    /// Whether all `units` fit: those that are here take no more space.
+    /// Whether all `units` fit; units that are already in the buffer take no additional space.
     pub fn fits(&self, units: impl Iterator<Item = LogicalUnit>) -> bool {
         let new = units.filter(|&unit| !self.contains(unit)).count() as u64;
         self.entries.len() as u64 + self.leaving + new <= self.capacity
     }
 
-    /// Takes `unit`, as the youngest of its list; `home` is the die that its number says.
+    /// Adds `unit` as the youngest of its list; `home` is the die for its number.
     pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) {
         self.drop_unit(unit);
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
@@ -93,24 +93,24 @@ impl WriteBuffer {
         self.entries.insert(unit, Entry { content, list, turn: self.turn });
     }
 
-    /// `unit` is needed no more.
+    /// Drops `unit`.
     pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<Content> {
         let entry = self.entries.remove(&unit)?;
         self.lists[entry.list as usize].remove(&entry.turn);
         Some(entry.content)
     }
 
-    /// Nothing is here or on its way to flash.
+    /// Whether no unit is in the buffer or on its way to flash.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.leaving == 0
     }
 
-    /// How many units are on their way to flash.
+    /// The number of units on their way to flash.
     pub fn leaving(&self) -> u64 {
         self.leaving
     }
 
-    /// What must leave because the buffer is full.
+    /// The groups that a full buffer evicts.
     pub fn make_space(&mut self) -> VecDeque<Group> {
         match self.policy {
             CachePolicy::Parallel => {
@@ -126,18 +126,18 @@ impl WriteBuffer {
         }
     }
 
-    /// What leaves although there is space.
+    /// The groups that leave although there is space.
     pub fn leave_behind(&mut self) -> Option<Group> {
         let full_page = self.policy == CachePolicy::Behind && self.entries.len() >= self.a_page;
         if full_page { self.oldest(0) } else { None }
     }
 
-    /// Some of what is left, until there is nothing.
+    /// A group of the remaining units, until the buffer is empty.
     pub fn drain(&mut self) -> Option<Group> {
         (0..self.lists.len() as u32).find_map(|list| self.oldest(list))
     }
 
-    /// The oldest units of `list` that make a page.
+    /// The oldest units of `list` that fill a page.
     fn oldest(&mut self, list: u32) -> Option<Group> {
         let (_, &first) = self.lists[list as usize].first_key_value()?;
         let units: Vec<LogicalUnit> = if self.fixed {
@@ -161,7 +161,7 @@ impl WriteBuffer {
         self.leaving = self.leaving.checked_sub(units).expect("they were leaving");
     }
 
-    /// Flash could not take `group`: it stays here.
+    /// Flash refused `group`: it stays in the buffer.
     pub fn keep(&mut self, group: Group) {
         self.left(group.units.len() as u64);
         let list = group.die.unwrap_or(0);

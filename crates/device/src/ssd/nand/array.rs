@@ -1,35 +1,35 @@
-//! What flash holds, and the rules that it enforces.
+//! The content of flash, and the rules that flash enforces.
 //!
 //! ```text
 //!   block:  erased ── program page 0, 1, 2, … in order ──► full ── erase ──► erased
 //! ```
 //!
-//! A page is programmed once after an erase, in ascending order, all units of it together; only
-//! whole blocks are erased. Breaking a rule is a bug of the translation layer and panics. Owners and
-//! data of a block are allocated when it is first programmed and freed when it is erased, so memory
-//! grows with what is stored.
+//! A page is programmed once after an erase, in ascending order, with all its units together; only
+//! whole blocks are erased. A violation of these rules is a bug of the translation layer and
+//! panics. The owners and the data of a block are allocated by its first program and freed by its
+//! erase, so memory grows with the stored data.
 
 use crate::profile::SsdSettings;
 use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 
-/// No unit: never written, or given up.
+/// No unit: never written, or no longer valid.
 const NOBODY: u32 = u32::MAX;
 
-/// The bytes of one unit; `None` where nobody gave any (they read as zeros).
+/// The bytes of one unit; `None` if the write had no bytes (they read as zeros).
 pub(crate) type Content = Option<Box<[u8]>>;
 
 #[derive(Debug, Default)]
 struct BlockState {
     /// Pages programmed since the last erase.
     programmed: u32,
-    /// Units whose latest copy is here.
+    /// Units whose latest copy is in this block.
     valid: u32,
     erases: u32,
-    /// When it was last programmed, in nanoseconds.
+    /// The time of its last program, in nanoseconds.
     touched_ns: u64,
-    /// Whose copy each place holds.
+    /// The logical unit that each physical unit holds.
     owners: Option<Box<[u32]>>,
-    /// Allocated when the first content comes.
+    /// Allocated by the first content.
     data: Option<Box<[Content]>>,
 }
 
@@ -132,7 +132,7 @@ impl Array {
         PhysicalUnit(block.0 * a_block + first)
     }
 
-    /// Programs the last page of `block` with what describes the others.
+    /// Programs the last page of `block` with the summary of its other pages.
     pub fn program_summary(&mut self, block: Block, now_ns: u64) {
         let page = self.pages_per_block - 1;
         self.program(block, page, std::iter::empty(), now_ns);
@@ -152,7 +152,7 @@ impl Array {
         }
     }
 
-    /// Takes the latest copy at `place` out, to move it.
+    /// Takes the latest copy out of `place`, to move it.
     pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> Content {
         let at = (place.0 % self.units_per_block) as usize;
         let block = self.block_of(place);
@@ -169,7 +169,7 @@ impl Array {
         data[(place.0 % self.units_per_block) as usize].as_deref()
     }
 
-    /// The units of `block` whose latest copies are in it, in the order of their places.
+    /// The units whose latest copies are in `block`, in the order of their physical units.
     pub fn owners(&self, block: Block) -> impl Iterator<Item = (PhysicalUnit, LogicalUnit)> + '_ {
         let first = block.0 * self.units_per_block;
         let owners = self.blocks[block.0 as usize].owners.as_deref().unwrap_or(&[]);
@@ -192,7 +192,7 @@ impl Array {
         state.data = None;
     }
 
-    /// Fewest and most erases of any block.
+    /// The fewest and the most erases of a block.
     pub fn wear(&self) -> (u32, u32) {
         let erases = self.blocks.iter().map(|block| block.erases);
         erases.fold((u32::MAX, 0), |(least, most), e| (least.min(e), most.max(e)))
