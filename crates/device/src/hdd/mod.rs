@@ -12,6 +12,7 @@
 //! track and cylinder switches that a skew hides. The model leaves out thermal recalibration,
 //! remapped sectors, vibration, and errors.
 
+mod arm_queue;
 mod buffer;
 mod layout;
 mod platters;
@@ -28,6 +29,7 @@ use storage::Geometry;
 use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
 use crate::sim::{Engine, Event};
+use arm_queue::ArmQueue;
 use buffer::Segments;
 use layout::{Layout, SECTOR};
 use platters::Platters;
@@ -80,12 +82,12 @@ pub struct Hdd {
     free: Vec<usize>,
     /// Decoded commands that wait because the queue is full.
     outside: VecDeque<usize>,
-    /// The jobs that wait for the arm, in the order of their arrival.
-    queue: Vec<usize>,
+    /// The jobs that wait for the arm.
+    queue: ArmQueue,
     /// Host commands in the queue that have not ended.
     taken: u64,
-    /// The job of the arm.
-    working: Option<usize>,
+    /// The job of the arm, and when its first sector began under the heads.
+    working: Option<(usize, SimTime)>,
     /// The track under the arm.
     cylinder: u64,
     head: u64,
@@ -135,7 +137,7 @@ impl Hdd {
             jobs: Vec::new(),
             free: Vec::new(),
             outside: VecDeque::new(),
-            queue: Vec::new(),
+            queue: ArmQueue::default(),
             taken: 0,
             working: None,
             cylinder: 0,
@@ -209,16 +211,35 @@ impl Hdd {
             RequestKind::Write => {
                 let (first, end) = self.sectors(slot);
                 self.segments.forget(first, end);
-                if self.settings.write_cache == 1
-                    && self.dirty_bytes + len <= self.settings.buffer_bytes
-                {
-                    // The bytes wait in the buffer, and the host gets its answer.
-                    self.dirty_bytes += len;
-                    let done = self.cross_link(now, len);
-                    self.answer_early(slot, done);
+                // Writes get room in the buffer in the order of their arrival.
+                if self.queue.oldest_write().is_none() {
+                    self.cache(slot);
                 }
                 self.wait(slot);
             }
+        }
+    }
+
+    /// Takes a write into the buffer, if there is room: the host gets its answer, and the job stays
+    /// for the arm.
+    fn cache(&mut self, slot: usize) -> bool {
+        let len = self.job(slot).command.len;
+        let fits = self.dirty_bytes + len <= self.settings.buffer_bytes;
+        if self.settings.write_cache == 0 || !fits {
+            return false;
+        }
+        self.dirty_bytes += len;
+        let done = self.cross_link(self.engine.now(), len);
+        self.answer_early(slot, done);
+        true
+    }
+
+    /// Takes the writes that wait for room in the buffer, oldest first.
+    fn cache_waiting(&mut self) {
+        while let Some(slot) = self.queue.oldest_write()
+            && self.cache(slot)
+        {
+            self.queue.answer(slot);
         }
     }
 
@@ -237,8 +258,11 @@ impl Hdd {
 
     fn wait(&mut self, slot: usize) {
         let now = self.engine.now();
-        self.jobs[slot].as_mut().expect("a slot in use").queued = now;
-        self.queue.push(slot);
+        let cylinder = self.layout.place(self.sectors(slot).0).cylinder;
+        let job = self.jobs[slot].as_mut().expect("a slot in use");
+        job.queued = now;
+        let kind = job.command.kind;
+        self.queue.push(slot, cylinder, kind == RequestKind::Write, job.answered);
         self.work();
     }
 
@@ -248,7 +272,9 @@ impl Hdd {
             let (from, to) = self.sectors(*slot);
             self.job(*slot).answered && from <= first && end <= to
         };
-        self.dirty_bytes > 0 && self.queue.iter().chain(&self.working).any(covers)
+        let working = self.working.map(|(slot, _)| slot);
+        self.dirty_bytes > 0
+            && (self.queue.slots().any(|slot| covers(&slot)) || working.iter().any(covers))
     }
 
     /// The time at which `len` bytes that are ready at `ready` have crossed the link.
@@ -271,9 +297,8 @@ impl Hdd {
         if self.working.is_some() || self.queue.is_empty() {
             return;
         }
-        let at = self.choose();
-        let slot = self.queue.remove(at);
-        self.working = Some(slot);
+        let slot = self.choose();
+        self.queue.remove(slot);
         let now = self.engine.now();
         let (first, end) = self.sectors(slot);
         let Command { kind, len, .. } = self.job(slot).command;
@@ -294,19 +319,13 @@ impl Hdd {
                 self.access(now, ready, first, end, kind)
             }
         };
+        self.working = Some((slot, media_first));
         self.arm_busy_ns += media_end.0 - now.0;
         self.arm_services += 1;
         let place = self.layout.place(end - 1);
         (self.cylinder, self.head) = (place.cylinder, place.head);
         if kind == RequestKind::Read {
             self.segments.read(first, end, media_end, self.settings.read_ahead == 1);
-            // Bytes cross the link while later sectors are read; the last sector crosses at the
-            // end.
-            let whole = self.cross_link(media_first, len);
-            let last = SimTime(media_end.0 + self.link_ns(len.min(SECTOR)));
-            let done = whole.max(last);
-            self.link_free = done;
-            self.engine.at(done, Happening::Ended(slot));
         } else if !answered {
             self.link_busy_ns += self.link_ns(len);
             self.link_services += 1;
@@ -338,42 +357,65 @@ impl Hdd {
         curve.seek_ns(distance).max(switch)
     }
 
-    /// The index in the queue of the next job.
+    /// The next job of the arm.
     fn choose(&self) -> usize {
         let now = self.engine.now();
-        let oldest = self.queue.iter().enumerate().min_by_key(|(_, slot)| self.job(**slot).queued);
-        let (oldest, slot) = oldest.expect("not empty");
-        let waited = now.0 - self.job(*slot).queued.0;
-        if waited > self.settings.queue_patience_ns {
-            return oldest;
+        // Patience is for commands whose host waits, not for writes in the buffer.
+        let oldest = self.queue.oldest_unanswered();
+        if let Some(slot) = oldest
+            && now.0 - self.job(slot).queued.0 > self.settings.queue_patience_ns
+        {
+            return slot;
         }
-        let cost = |slot: usize| {
-            let (first, end) = self.sectors(slot);
-            let kind = self.job(slot).command.kind;
-            match self.settings.policy() {
-                Policy::Fifo => 0,
-                Policy::Seek => self.layout.place(first).cylinder.abs_diff(self.cylinder),
-                Policy::Position => {
-                    let stream = self.segments.stream_end(first, end, now, &self.layout);
-                    if kind == RequestKind::Read && stream.is_some() {
-                        return 0;
-                    }
-                    self.access(now, now, first, end, kind).0.0 - now.0
+        match self.settings.policy() {
+            Policy::Fifo => self.queue.oldest().expect("not empty"),
+            Policy::Seek => self.queue.nearest(
+                self.cylinder,
+                |distance| distance,
+                |slot| {
+                    let first = self.sectors(slot).0;
+                    self.layout.place(first).cylinder.abs_diff(self.cylinder)
+                },
+            ),
+            Policy::Position => {
+                let least = |distance| {
+                    let [read, write] = [&self.read_seek, &self.write_seek];
+                    read.seek_ns(distance).min(write.seek_ns(distance))
+                };
+                let streams = |slot: &usize| {
+                    let (first, end) = self.sectors(*slot);
+                    self.segments.stream_end(first, end, now, &self.layout).is_some()
+                };
+                if let Some(slot) = self.queue.reads().find(streams) {
+                    return slot;
                 }
+                self.queue.nearest(self.cylinder, least, |slot| {
+                    let (first, end) = self.sectors(slot);
+                    let kind = self.job(slot).command.kind;
+                    self.access(now, now, first, end, kind).0.0 - now.0
+                })
             }
-        };
-        // Of equal jobs the first: it has waited longest.
-        let costs = self.queue.iter().enumerate().map(|(at, slot)| (cost(*slot), at));
-        costs.min().map_or(0, |(_, at)| at)
+        }
     }
 
     fn transferred(&mut self, slot: usize) {
-        self.working = None;
-        if self.job(slot).command.kind == RequestKind::Write {
+        let (_, media_first) = self.working.take().expect("the arm worked");
+        let Command { kind, len, .. } = self.job(slot).command;
+        if kind == RequestKind::Read {
+            // Bytes cross the link while later sectors are read; the last sector crosses at the
+            // end. The link is reserved only now, so that other transfers used it meanwhile.
+            let now = self.engine.now();
+            let whole = self.cross_link(media_first, len);
+            let done = whole.max(SimTime(now.0 + self.link_ns(len.min(SECTOR))));
+            self.link_free = done;
+            self.engine.at(done, Happening::Ended(slot));
+        }
+        if kind == RequestKind::Write {
             if self.job(slot).answered {
                 let job = self.jobs[slot].take().expect("a slot in use");
                 self.free.push(slot);
                 self.dirty_bytes -= job.command.len;
+                self.cache_waiting();
                 if self.dirty_bytes == 0 {
                     let now = self.engine.now();
                     for flush in std::mem::take(&mut self.flushes) {

@@ -349,3 +349,49 @@ proptest! {
         prop_assert_eq!(device.dirty_bytes, 0);
     }
 }
+
+/// Audit finding F4: a read reserved the link from its start to its end, seek and turn included.
+#[test]
+fn f4_a_cached_write_next_to_a_read_takes_the_link_alone() {
+    let mut disk = disk("barracuda", &[]);
+    let settings = disk.settings.clone();
+    let far = disk.capacity_bytes() / 2;
+    let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+    disk.submit(SimTime(0), command(1, RequestKind::Read, far));
+    // The arm is on its way to the read.
+    let at = SimTime(2_000_000);
+    while disk.next_at().is_some_and(|next| next < at) {
+        disk.advance();
+    }
+    disk.submit(at, command(2, RequestKind::Write, 0));
+    while disk.advance() {}
+    let done: Vec<Done> = std::iter::from_fn(|| disk.completed()).collect();
+    let write = done.iter().find(|done| done.id == 2).expect("ended");
+    let link_ns = (4096 * 1_000_000_000_u64).div_ceil(settings.link_bytes_per_second);
+    assert_eq!(write.at.0, at.0 + settings.command_ns + link_ns);
+    let read = done.iter().find(|done| done.id == 1).expect("ended");
+    assert!(read.at > write.at, "the read needs a seek");
+}
+
+/// Audit finding F5: with a full write cache, all writes in it were past the patience, so the arm
+/// served them in the order of their arrival. A cache made the disk slower.
+#[test]
+fn f5_a_full_write_cache_serves_more_writes_than_a_queue_alone() {
+    let rate = |cache: &str| {
+        let mut disk = disk("barracuda", &[cache, "buffer_bytes=4M"]);
+        let workload = Workload {
+            read_share: 0.0,
+            sizes: Sizes::Fixed(4096),
+            arrivals: Arrivals::Closed(32),
+            requests: 6000,
+            align_bytes: 4096,
+            ..workload(&disk)
+        };
+        let results = run(&mut disk, &workload);
+        // Without the writes that the empty cache took at once.
+        let cached = if cache == "write_cache=on" { 1024 } else { 0 };
+        (workload.requests - cached) as f64 / results.seconds()
+    };
+    let (with, without) = (rate("write_cache=on"), rate("write_cache=off"));
+    assert!(with > 1.5 * without, "{with:.0} and {without:.0} writes per second");
+}
