@@ -86,6 +86,10 @@ pub struct FlashStatistics {
     pub host_programs: u64,
     /// Of these, pages that garbage collection or wear levelling moved.
     pub moved_pages: u64,
+    /// Bytes of all programmed pages.
+    pub programmed_bytes: u64,
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
     /// Blocks erased.
     pub erases: u64,
     /// Erases of the block with the fewest.
@@ -99,13 +103,14 @@ pub struct FlashStatistics {
 }
 
 impl FlashStatistics {
-    /// Pages programmed per page written; 1 if no page was written.
+    /// Bytes programmed per byte that the host wrote; 1 if it wrote none. Bytes in the write buffer
+    /// count as written.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
-        if self.host_programs == 0 {
+        if self.host_bytes == 0 {
             return 1.0;
         }
-        self.page_programs as f64 / self.host_programs as f64
+        self.programmed_bytes as f64 / self.host_bytes as f64
     }
 }
 

@@ -61,6 +61,39 @@ fn planes_together_share_the_time_of_a_program() {
     close("two planes", two, 4.0 * 2.0 * 32_768e9 / (1_300_000.0 + 2.0 * carry), 0.03);
 }
 
+/// Audit finding F3: a plane that had been collected got all pages until it was level with the
+/// others, so planes never worked together again after the first erase.
+#[test]
+fn f3_planes_work_together_while_blocks_are_collected() {
+    let speed = |multi_plane: &str| {
+        let settings = ["planes=2", "blocks_per_plane=64", "channels=1", multi_plane];
+        let mut device = ssd("jasmine", &settings);
+        let capacity = device.capacity_bytes();
+        device.precondition(capacity);
+        let writes = random(Write, 32 << 10, capacity, 20_000, 1);
+        let done = closed_loop(&mut device, writes, 32);
+        let flash = device.statistics().flash.expect("it is flash");
+        assert!(flash.erases > 100 && flash.moved_pages > 1000, "it collects");
+        throughput(&done)
+    };
+    let (together, alone) = (speed("multi_plane=on"), speed("multi_plane=off"));
+    assert!(together > 1.2 * alone, "{together:.0} and {alone:.0} bytes per second");
+}
+
+/// Audit finding F6: write amplification is bytes programmed per byte of the host (JEDEC), not pages
+/// per page.
+#[test]
+fn f6_write_amplification_counts_bytes() {
+    let amplification = |settings: &[&str], len: u64| {
+        let mut device = ssd("nvme", &[&["cache_policy=none"], settings].concat());
+        closed_loop(&mut device, random(Write, len, 64 << 20, 2000, 1), 8);
+        device.statistics().flash.expect("it is flash").write_amplification()
+    };
+    close("512 bytes in units of 4 KiB", amplification(&["page_bytes=4K"], 512), 8.0, 1e-9);
+    close("4 KiB in pages of 16 KiB", amplification(&["page_bytes=16K"], 4096), 4.0, 1e-9);
+    close("whole pages", amplification(&["page_bytes=4K"], 4096), 1.0, 1e-9);
+}
+
 #[test]
 fn a_smaller_write_buffer_takes_less() {
     // Random writes into a hot set that the larger buffer holds.

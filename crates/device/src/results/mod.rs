@@ -255,6 +255,8 @@ fn flash(before: FlashStatistics, after: FlashStatistics) -> FlashStatistics {
         page_reads: after.page_reads.saturating_sub(before.page_reads),
         page_programs: after.page_programs.saturating_sub(before.page_programs),
         host_programs: after.host_programs.saturating_sub(before.host_programs),
+        programmed_bytes: after.programmed_bytes.saturating_sub(before.programmed_bytes),
+        host_bytes: after.host_bytes.saturating_sub(before.host_bytes),
         moved_pages: after.moved_pages.saturating_sub(before.moved_pages),
         erases: after.erases.saturating_sub(before.erases),
         buffered_pages: after.buffered_pages.saturating_sub(before.buffered_pages),
@@ -285,6 +287,8 @@ mod tests {
         let before = FlashStatistics {
             page_programs: 100,
             host_programs: 50,
+            programmed_bytes: 100 * 4096,
+            host_bytes: 50 * 4096,
             erases: 3,
             erases_max: 2,
             ..FlashStatistics::default()
@@ -292,6 +296,8 @@ mod tests {
         let after = FlashStatistics {
             page_programs: 160,
             host_programs: 80,
+            programmed_bytes: 160 * 4096,
+            host_bytes: 80 * 4096,
             erases: 7,
             erases_min: 1,
             erases_max: 4,

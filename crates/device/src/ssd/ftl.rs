@@ -226,12 +226,97 @@ impl Ftl {
     ) -> bool {
         let threshold = self.settings.gc_free_blocks() as usize;
         if self.planes[plane as usize].free.len() <= threshold {
-            self.collect(plane, now_ns, random, ops);
+            let together = self.settings.multi_plane == 1
+                && self.settings.copy_back == 0
+                && self.array.planes_per_die > 1
+                && self.collect_together(plane / self.array.planes_per_die, now_ns, random, ops);
+            if !together {
+                self.collect(plane, now_ns, random, ops);
+            }
         }
         // The last free block is reserved for collection.
         while self.open_pages(plane) == 0 && self.planes[plane as usize].free.len() < 2 {
             if !self.collect(plane, now_ns, random, ops) {
                 return false;
+            }
+        }
+        true
+    }
+
+    /// Collects a block in every plane of `die`, and spreads the valid units evenly over the planes.
+    /// So the planes stay at the same page of their open blocks, which programs of several planes
+    /// need, and the erases share their time. Returns false, and changes nothing, if a plane has no
+    /// block to collect or too little room.
+    fn collect_together(
+        &mut self,
+        die: u32,
+        now_ns: u64,
+        random: &mut Random,
+        ops: &mut Vec<Op>,
+    ) -> bool {
+        let a_page = self.array.units_per_page;
+        let most = self.settings.movable_units() as u32;
+        let count = self.array.planes_per_die;
+        let planes = die * count..(die + 1) * count;
+        let mut victims = Vec::with_capacity(count as usize);
+        for plane in planes.clone() {
+            let state = &mut self.planes[plane as usize];
+            let victim = self.wear.cold(&state.full, &state.free, &self.array).or_else(|| {
+                let choices = self.settings.gc_choices;
+                state.full.victim(self.policy, choices, most, &self.array, now_ns, random)
+            });
+            let Some(victim) = victim else { return false };
+            victims.push((plane, victim));
+        }
+        let pages: u32 =
+            victims.iter().map(|(_, victim)| self.array.valid(*victim).div_ceil(a_page)).sum();
+        // A plane may lag behind the others by a page, and takes that much more.
+        let share = pages.div_ceil(count) + 1;
+        if planes.clone().any(|plane| self.free_pages(plane) < share) {
+            return false;
+        }
+        let mut reads = Vec::new();
+        let mut units = Vec::new();
+        for &(plane, victim) in &victims {
+            let valid = self.array.valid(victim);
+            self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
+            let copies: Vec<(PhysicalUnit, LogicalUnit)> = self.array.owners(victim).collect();
+            let same = |a: &(PhysicalUnit, _), b: &(PhysicalUnit, _)| {
+                self.array.page_of(a.0) == self.array.page_of(b.0)
+            };
+            for (turn, page) in copies.chunk_by(same).enumerate() {
+                let bytes = self.carried_bytes(page.len() as u64 * self.settings.map_unit_bytes);
+                let (kind, page) = (OpKind::Read, self.array.page_of(page[0].0));
+                let plane = plane % count;
+                reads.push((turn, Op { kind, die, plane, page, bytes, owner: Owner::Nobody }));
+            }
+            for (place, unit) in copies {
+                units.push((unit, self.array.take(place, unit)));
+            }
+            self.planes[plane as usize].valid -= u64::from(valid);
+        }
+        // One page of each plane in turn, so that the planes sense together.
+        reads.sort_by_key(|(turn, op)| (*turn, op.plane));
+        ops.extend(reads.into_iter().map(|(_, op)| op));
+        let mut units = units.into_iter().peekable();
+        while units.peek().is_some() {
+            let mut page: Vec<_> = units.by_ref().take(a_page as usize).collect();
+            // The first of the planes with the most free pages: they take turns.
+            let target = planes.clone().rev().max_by_key(|plane| self.free_pages(*plane));
+            let target = target.expect("a die has planes");
+            self.program(target, &mut page, Owner::Nobody, now_ns, ops);
+            self.counts.moved_pages += 1;
+        }
+        for (plane, victim) in victims {
+            self.array.erase(victim);
+            let (kind, plane_in_die) = (OpKind::Erase, plane % count);
+            let owner = Owner::Nobody;
+            ops.push(Op { kind, die, plane: plane_in_die, page: 0, bytes: 0, owner });
+            let state = &mut self.planes[plane as usize];
+            if self.wear.endures(victim, &self.array) {
+                state.free.push_back(victim.0);
+            } else {
+                state.good -= 1;
             }
         }
         true

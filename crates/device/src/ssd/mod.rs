@@ -162,6 +162,8 @@ impl Device for Ssd {
             flash: Some(FlashStatistics {
                 page_reads,
                 page_programs,
+                programmed_bytes: page_programs * controller.settings.page_bytes,
+                host_bytes: host.written_bytes,
                 host_programs: counts.host_pages,
                 moved_pages: counts.moved_pages,
                 erases,

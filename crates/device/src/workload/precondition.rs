@@ -37,7 +37,7 @@ pub struct Preconditioned {
     pub filled_bytes: u64,
     /// Bytes written after that, at random offsets.
     pub overwritten_bytes: u64,
-    /// Pages programmed per page written, in the last window.
+    /// Bytes programmed per byte written, in the last window.
     pub write_amplification: f64,
     /// Whether the device reached a steady state.
     pub steady: bool,
@@ -123,8 +123,8 @@ pub fn precondition(
         run(device, cancelled, &writes)?;
         done.overwritten_bytes += writes.requests * page;
         let now = device.statistics().flash.unwrap_or(last);
-        let asked = now.host_programs.saturating_sub(last.host_programs).max(1);
-        let programmed = now.page_programs.saturating_sub(last.page_programs);
+        let asked = now.host_bytes.saturating_sub(last.host_bytes).max(1);
+        let programmed = now.programmed_bytes.saturating_sub(last.programmed_bytes);
         let found = programmed as f64 / asked as f64;
         let same = (found - done.write_amplification).abs() <= bounds.tolerance * found;
         // Before the first full overwrite, a new device has not collected any block.

@@ -90,6 +90,8 @@ pub fn of_results(results: &Results) -> Value {
             "page_reads": flash.page_reads,
             "page_programs": flash.page_programs,
             "host_programs": flash.host_programs,
+            "programmed_bytes": flash.programmed_bytes,
+            "host_bytes": flash.host_bytes,
             "moved_pages": flash.moved_pages,
             "erases": flash.erases,
             "write_amplification": flash.write_amplification(),
