@@ -162,7 +162,7 @@ class Bench:
             "device_written_bytes": after[1] - before[1],
             **memory,
             **cpu,
-            "spills_a_map": _spills(cluster.task_logs(done.job_ids[0])),
+            "spills_per_map": _spills(cluster.task_logs(done.job_ids[0])),
             "failures": [asdict(failure) for failure in told.failures],
             "phase_s": {phase: told.phase_s(phase) for phase in chart.PHASES},
             "counters": {name: told.counter(name) for name in COUNTERS if told.counter(name)},

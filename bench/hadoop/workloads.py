@@ -12,7 +12,7 @@ KEY_BYTES = 10
 TERA_RECORD_BYTES = 100
 # What generate's lines take on average; only their number follows from it.
 TEXT_BYTES, USER_BYTES, VISIT_BYTES = 850, 105, 660
-VISITS_A_USER = 10
+VISITS_PER_USER = 10
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def make_inputs(cluster, workload, size_bytes, record_bytes, maps, timeout_s):
     """Makes what is not there yet; the paths in HDFS."""
     paths = []
     visits = rows_of("visits", size_bytes * dict(workload.inputs).get("visits", 0), record_bytes)
-    users = max(1, visits // VISITS_A_USER)
+    users = max(1, visits // VISITS_PER_USER)
     for kind, share in workload.inputs:
         part_bytes, part_maps = round(size_bytes * share), max(1, round(maps * share))
         path = input_path(kind, part_bytes, record_bytes, part_maps)
@@ -128,13 +128,13 @@ def words_of(workload, inputs, output, reduces):
 
 
 SPILL_PERCENT = 0.9
-ACCOUNTED_BYTES_A_RECORD = 16
+ACCOUNTED_BYTES_PER_RECORD = 16
 
 
 def sort_mb(map_output_bytes, record_bytes, spills):
     """The least `mapreduce.task.io.sort.mb` with which a map of so much output makes `spills` spills."""
     # Lengths before keys and values take up to six bytes in memory.
-    in_memory = map_output_bytes * (1 + (ACCOUNTED_BYTES_A_RECORD + 6) / record_bytes)
+    in_memory = map_output_bytes * (1 + (ACCOUNTED_BYTES_PER_RECORD + 6) / record_bytes)
     return max(1, math.ceil(1.02 * in_memory / spills / SPILL_PERCENT / MIB))
 
 

@@ -212,7 +212,7 @@ class Pretend(measure.Bench):
                 "merge_rss_bytes": 0 if who == STOCK else 50 * 2**20,
                 "node_manager_cpu_s": 5.0,
                 "merge_cpu_s": 0.0 if who == STOCK else 2.0,
-                "spills_a_map": point.spills,
+                "spills_per_map": point.spills,
                 "failures": [],
                 "phase_s": dict.fromkeys(chart.PHASES, 10.0),
                 "counters": {"CPU_MILLISECONDS": 60_000},

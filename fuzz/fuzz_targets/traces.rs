@@ -2,14 +2,14 @@
 //! read is written in our format and read again.
 #![no_main]
 
-use device::trace::{self, Address, Format, Options, Units, Writer};
+use device::trace::{self, Address, Disks, Format, Options, Writer};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Debug, Arbitrary)]
 struct Case<'a> {
     format: u8,
-    units: u8,
+    disks: u8,
     wraps: bool,
     scale: u8,
     limit_bytes: u64,
@@ -18,10 +18,10 @@ struct Case<'a> {
 
 fuzz_target!(|case: Case<'_>| {
     let format = Format::ALL.get(usize::from(case.format)).copied();
-    let units = match case.units % 3 {
-        0 => Units::Single,
-        1 => Units::Together,
-        _ => Units::Apart(1 << 40),
+    let disks = match case.disks % 3 {
+        0 => Disks::Single,
+        1 => Disks::Together,
+        _ => Disks::Apart(1 << 40),
     };
     let address = match (case.wraps, case.scale) {
         (true, _) => Address::Wrapped(case.limit_bytes),
@@ -29,7 +29,7 @@ fuzz_target!(|case: Case<'_>| {
         (false, scale) => Address::Scaled(f64::from(scale) / 64.0),
     };
     let limit_bytes = Some(case.limit_bytes);
-    let options = Options { format, units, address, limit_bytes, ..Options::default() };
+    let options = Options { format, disks, address, limit_bytes, ..Options::default() };
     let Ok(mut trace) = trace::read(case.bytes, &options) else { return };
     let mut requests = Vec::new();
     let mut writer = Writer::new(Vec::new()).expect("memory");

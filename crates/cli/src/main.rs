@@ -15,7 +15,6 @@ mod generate;
 mod input;
 mod output;
 mod progress;
-mod reproduce;
 mod signals;
 mod unfinished;
 

@@ -10,8 +10,8 @@ use std::time::Instant;
 use device::device::{Command, Device};
 use device::profile::SsdProfile;
 use device::request::RequestKind;
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 use storage::Buffer;
 
 fn main() {
@@ -38,7 +38,7 @@ fn resident_mib() -> f64 {
     pages.unwrap_or(0.0) * 4096.0 / f64::from(1 << 20)
 }
 
-/// What a device takes empty, and with 64 MiB of data.
+/// The memory of a device: empty, and with 64 MiB of data.
 fn memory(preset: &str) -> Ssd {
     let profile = SsdProfile::preset(preset).expect("a preset");
     let before = resident_mib();
@@ -60,7 +60,7 @@ fn memory(preset: &str) -> Ssd {
 fn measure(preset: &str, kind: RequestKind, sequential: bool) {
     let mut profile = SsdProfile::preset(preset).expect("a preset");
     if preset == "nvme" {
-        profile.set("blocks_a_plane=64").expect("a smaller device");
+        profile.set("blocks_per_plane=64").expect("a smaller device");
     }
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
     let len = ssd.settings().map_unit_bytes;

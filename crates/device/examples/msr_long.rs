@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The random run is fully specified but for the numbers drawn. The sequential one is not: its
-//! generator goes on until a run meets the end of the disk, and then begins at a random place with
+//! generator continues until a run meets the end of the disk, and then starts at a random place with
 //! a new size, which all later requests of the run keep; so the mean hangs on some fifteen draws.
 //! Several seeds are shown.
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]
@@ -13,8 +13,8 @@
 use device::device::{Command, Device};
 use device::profile::SsdProfile;
 use device::request::{RequestKind, SimTime};
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 
 const COUNT: u64 = 5_000_000;
 const PAGES: u64 = 7_018_904 / 8;

@@ -1,11 +1,11 @@
-//! What every modelled device can do, whatever is inside it.
+//! The interface of every modelled device.
 //!
 //! ```text
 //!   submit(at, Command) ──►  Device  ── advance(), event by event ──►  completed() -> Done
 //! ```
 //!
-//! A device has its own event queue; who drives several (a world, a trace player) always advances
-//! the one whose next event is due first, so that they share one time.
+//! Each device has its own event queue. A caller that drives several devices (a world, a trace
+//! player) always advances the device whose next event is due first, so that all share one time.
 
 use std::io;
 
@@ -16,23 +16,24 @@ use crate::request::{RequestKind, SimTime};
 /// One request to a device.
 #[derive(Debug)]
 pub struct Command {
-    /// What the completion will bear; unique among those in flight.
+    /// The number that the completion carries; unique among the commands in flight.
     pub id: u64,
-    /// What is asked.
+    /// The kind of request.
     pub kind: RequestKind,
     /// First byte.
     pub offset: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub len: u64,
-    /// What to write, or where to read to, of `len` bytes. Traces carry no data: without a buffer a
-    /// request takes the same time, a write leaves undefined content, and a read none.
+    /// The `len` bytes to write, or the space to read into. Traces carry no data: without a buffer
+    /// a request takes the same time, a write leaves undefined content, and a read returns no
+    /// bytes.
     pub buffer: Option<Buffer>,
 }
 
 /// A request that has ended.
 #[derive(Debug)]
 pub struct Done {
-    /// The command's own.
+    /// The number of the command.
     pub id: u64,
     /// When it was submitted.
     pub submitted: SimTime,
@@ -44,71 +45,76 @@ pub struct Done {
     pub result: io::Result<u64>,
 }
 
-/// What does one job at a time in a device.
+/// A kind of component of a device; each does one job at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum Component {
     /// The link to the host.
     Link,
     /// A processor.
     Processor,
     /// The memory of the device.
     Memory,
-    /// A bus to flash packages.
+    /// A bus to the flash packages.
     Channel,
     /// A flash die.
     Die,
-    /// Arm and platters.
+    /// The arm and the platters of a disk.
     Spindle,
 }
 
-/// How much one part of a device did.
+/// The work that one component did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Use {
-    /// What it is.
-    pub part: Part,
-    /// Which of its kind, from 0.
+    /// Its kind.
+    pub part: Component,
+    /// Its number among the components of its kind, from 0.
     pub index: u32,
-    /// How long it was busy.
+    /// The time for which it was busy.
     pub busy: SimTime,
-    /// How many jobs it did.
+    /// The number of jobs that it did.
     pub services: u64,
 }
 
-/// What only flash counts.
+/// Counts of a flash device.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FlashStatistics {
     /// Pages sensed.
     pub page_reads: u64,
     /// Pages programmed.
     pub page_programs: u64,
-    /// Of these, for what the host (or the write buffer) wrote.
+    /// Of these, pages that the host (or the write buffer) wrote.
     pub host_programs: u64,
-    /// Of these, moved by garbage collection or wear levelling.
+    /// Of these, pages that garbage collection or wear levelling moved.
     pub moved_pages: u64,
+    /// Bytes of all programmed pages.
+    pub programmed_bytes: u64,
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// Fewest erases of any block.
+    /// Erases of the block with the fewest.
     pub erases_min: u64,
-    /// Most erases of any block.
+    /// Erases of the block with the most.
     pub erases_max: u64,
-    /// Pages of the host's writes that a write buffer took without flash.
+    /// Pages of the host's writes that the write buffer absorbed without a program.
     pub buffered_pages: u64,
-    /// Pages of the host's reads that were answered without flash.
+    /// Pages of the host's reads that were answered without a read of flash.
     pub cached_pages: u64,
 }
 
 impl FlashStatistics {
-    /// Pages programmed for each page that was written; 1 where nothing was.
+    /// Bytes programmed per byte that the host wrote; 1 if it wrote none. Bytes in the write buffer
+    /// count as written.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
-        if self.host_programs == 0 {
+        if self.host_bytes == 0 {
             return 1.0;
         }
-        self.page_programs as f64 / self.host_programs as f64
+        self.programmed_bytes as f64 / self.host_bytes as f64
     }
 }
 
-/// What a device did so far.
+/// Counts of a device since it was made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statistics {
     /// Read requests that ended.
@@ -121,49 +127,49 @@ pub struct Statistics {
     pub read_bytes: u64,
     /// Bytes that the host has written.
     pub written_bytes: u64,
-    /// What each part did.
+    /// The work of each component.
     pub uses: Vec<Use>,
-    /// Of flash devices.
+    /// The counts of flash, for a device that has flash.
     pub flash: Option<FlashStatistics>,
-    /// A digest of all events: equal for two runs exactly when they were the same.
+    /// A digest of all events: equal for two runs exactly if their events were equal.
     pub digest: u64,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
 }
 
 /// A modelled device.
 pub trait Device: Send {
-    /// What it is called in reports.
+    /// Its name in reports.
     fn name(&self) -> &str;
 
     /// Bytes that the host can address.
     fn capacity_bytes(&self) -> u64;
 
-    /// The layout to plan for.
+    /// The layout that callers should plan for.
     fn geometry(&self) -> Geometry;
 
-    /// What a trim gives up are whole, aligned stretches of so many bytes, which read as zeros
-    /// afterwards; `None` where a trim does nothing.
+    /// The unit of a trim, in bytes: a trim frees whole, aligned units, which then read as zeros.
+    /// `None` if a trim does nothing.
     fn trim_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Time of the last event.
+    /// The time of the last event.
     fn now(&self) -> SimTime;
 
-    /// Gives the device a request that arrives at `at`, which must not be before its last event.
-    /// A request that is wrong (beyond the end) ends with an error.
+    /// Submits a request that arrives at `at`, which must not be before the last event. A request
+    /// beyond the end of the device ends with an error.
     fn submit(&mut self, at: SimTime, command: Command);
 
-    /// When the next event is due; nothing is in flight when there is none.
+    /// The time of the next event. `None` means that no request is in flight.
     fn next_at(&self) -> Option<SimTime>;
 
-    /// Lets the next event happen; false when there is none.
+    /// Processes the next event. Returns false if there is no event.
     fn advance(&mut self) -> bool;
 
-    /// The next request that has ended, in the order in which they did.
+    /// Returns the next request that has ended, in the order of their ends.
     fn completed(&mut self) -> Option<Done>;
 
-    /// What it did so far.
+    /// Its counts so far.
     fn statistics(&self) -> Statistics;
 }

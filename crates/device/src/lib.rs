@@ -1,8 +1,9 @@
-//! Modelled hardware: what a storage device does, in virtual time.
+//! Modelled hardware: storage devices in virtual time.
 //!
-//! A [`device::Device`] takes commands at times, and ends them at times that follow from its parts:
-//! link, queue, write buffer, page map, flash, processor, memory ([`ssd`]). What the parts are like
-//! is a [`profile`]: a preset with sources, and overrides. Data are really stored.
+//! A [`device::Device`] gets commands at their arrival times. It computes when each one ends from
+//! the work of its components: link, queue, write buffer, page map, flash, processor, memory
+//! ([`ssd`]). The parameters of the components are a [`profile`]: a preset, with the source of each
+//! value, and overrides. The devices really store the data.
 //!
 //! ```text
 //!   a trace, a generator ── Command ──►  Device  ── Done ──► results
@@ -10,7 +11,8 @@
 //!   ActiveSort and its kind ── storage::near::Program ──► inside an ssd::Ssd
 //! ```
 //!
-//! Equations, sources and what was checked against published figures: docs/device-model.md.
+//! docs/device-model.md has the equations, the sources, and the published figures that the models
+//! were compared with.
 //!
 //! ```
 //! use device::profile::SsdProfile;

@@ -5,7 +5,7 @@ mod common;
 use common::{Ask, close, closed_loop, open_loop, random, sequential, ssd, throughput};
 use device::device::Device;
 use device::request::RequestKind::{Read, Write};
-use device::sim::Random;
+use merganser_random::Random;
 
 /// A device of one die whose only time is that of sensing.
 fn one_server() -> Vec<&'static str> {
@@ -15,9 +15,9 @@ fn one_server() -> Vec<&'static str> {
         "queue_depth=65536",
         "read_ns=100us",
         "page_spare_bytes=0",
-        "channel_bytes_a_second=1T",
-        "link_bytes_a_second=1T",
-        "dram_bytes_a_second=4T",
+        "channel_bytes_per_second=1T",
+        "link_bytes_per_second=1T",
+        "dram_bytes_per_second=4T",
     ]
 }
 
@@ -45,7 +45,7 @@ fn a_die_is_an_m_d_1_queue() {
 /// The channel is busy all the time when its dies sense meanwhile.
 #[test]
 fn one_channel_carries_what_it_can() {
-    let settings = ["channels=1", "ways=4", "channel_bytes_a_second=40000000"];
+    let settings = ["channels=1", "ways=4", "channel_bytes_per_second=40000000"];
     let mut device = ssd("msr", &settings);
     device.precondition(64 << 20);
     let ended = closed_loop(&mut device, sequential(Read, 16 << 10, 64 << 20), 16);
@@ -64,7 +64,7 @@ fn all_channels_carry_their_sum() {
 
 #[test]
 fn the_link_carries_what_it_can() {
-    let settings = ["ways=4", "link_bytes_a_second=100000000"];
+    let settings = ["ways=4", "link_bytes_per_second=100000000"];
     let mut device = ssd("msr", &settings);
     device.precondition(64 << 20);
     let ended = closed_loop(&mut device, sequential(Read, 128 << 10, 64 << 20), 16);
@@ -109,12 +109,12 @@ fn greedy_write_amplification(full: f64, pages: u32, valid: f64) -> f64 {
 #[test]
 fn greedy_collection_amplifies_as_theory_says() {
     for (reserve, pages) in [(100, 64_u32), (200, 64), (150, 32)] {
-        let pages_text = format!("pages_a_block={pages}");
+        let pages_text = format!("pages_per_block={pages}");
         let reserve_text = format!("over_provisioning_permille={reserve}");
         let settings = [
             "channels=1",
             "planes=1",
-            "blocks_a_plane=2048",
+            "blocks_per_plane=2048",
             "block_summary_bytes=0",
             "gc_free_permille=1",
             &pages_text,

@@ -1,4 +1,4 @@
-//! What is read is what was written: through write buffer, collection, trims and partial units.
+//! Reads return the written bytes: through write buffer, collection, trims and partial units.
 
 use device::device::{Command, Device, Done};
 use device::profile::SsdProfile;
@@ -35,8 +35,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 fn devices() -> Vec<Ssd> {
     let small = [
         "channels=2",
-        "blocks_a_plane=10",
-        "pages_a_block=4",
+        "blocks_per_plane=10",
+        "pages_per_block=4",
         "planes=1",
         "over_provisioning_permille=500",
         "gc_free_permille=130",
@@ -176,7 +176,7 @@ fn writes_side_by_side_do_not_disturb_one_another() {
 fn a_worn_out_device_refuses_writes_and_keeps_its_data() {
     for cache in ["cache_policy=none", "cache_policy=lru"] {
         let mut profile = SsdProfile::preset("msr").expect("a preset");
-        for text in ["channels=1", "planes=1", "blocks_a_plane=16", "pages_a_block=4"] {
+        for text in ["channels=1", "planes=1", "blocks_per_plane=16", "pages_per_block=4"] {
             profile.set(text).expect("a setting");
         }
         for text in

@@ -4,14 +4,14 @@
 //!
 //! A request has exponentially many pages of mean one, rounded up; requests come after times spread
 //! evenly over 0 to 1 ms; sequential runs keep the size that was drawn first, random requests draw
-//! place and size anew.
+//! a new place and size.
 
 mod common;
 
 use common::{Ask, close, open_loop, ssd};
 use device::device::Device;
 use device::request::RequestKind::{self, Read, Write};
-use device::sim::Random;
+use merganser_random::Random;
 
 /// DiskSim's generator: 8,192 pages short of the device's own capacity.
 const PAGES: u64 = 7_018_904 / 8;

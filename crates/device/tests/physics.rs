@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
-use device::device::{Device, Done, Part};
+use device::device::{Component, Device, Done};
 use device::request::RequestKind::{Read, Trim, Write};
 use device::ssd::Ssd;
 
@@ -24,14 +24,14 @@ fn twice_the_channels_carry_twice_until_the_link_is_full() {
     let usual = read_speed(&[]);
     close("2 channels", read_speed(&["channels=2"]), usual / 2.0, 0.01);
     close("8 channels", read_speed(&["channels=8"]), 260e6, 0.01);
-    let wide = ["channels=8", "link_bytes_a_second=2G"];
+    let wide = ["channels=8", "link_bytes_per_second=2G"];
     close("8 channels, wide link", read_speed(&wide), 2.0 * usual, 0.02);
     close("8 channels, writes", write_speed(&["channels=8"]), 2.0 * write_speed(&[]), 0.02);
 }
 
 #[test]
 fn a_slower_link_bounds() {
-    close("link", read_speed(&["link_bytes_a_second=50000000"]), 50e6, 0.01);
+    close("link", read_speed(&["link_bytes_per_second=50000000"]), 50e6, 0.01);
 }
 
 /// Firmware's work for a page is one after another for all channels.
@@ -45,11 +45,11 @@ fn half_the_clock_halves_what_firmware_bounds() {
 
 #[test]
 fn more_dies_on_a_channel_hide_sensing() {
-    let one = read_speed(&["link_bytes_a_second=2G"]);
-    let two = read_speed(&["link_bytes_a_second=2G", "ways=2"]);
+    let one = read_speed(&["link_bytes_per_second=2G"]);
+    let two = read_speed(&["link_bytes_per_second=2G", "ways=2"]);
     // The channel is then busy all the time: its bytes and its overhead.
     close("two ways", two, 4.0 * 32_768e9 / (190_000.0 + 32_768e9 / 66.7e6), 0.02);
-    let not = read_speed(&["link_bytes_a_second=2G", "ways=2", "interleaving=off"]);
+    let not = read_speed(&["link_bytes_per_second=2G", "ways=2", "interleaving=off"]);
     close("two ways without interleaving", not, one, 0.02);
 }
 
@@ -59,6 +59,39 @@ fn planes_together_share_the_time_of_a_program() {
     let two = write_speed(&["planes=2", "multi_plane=on"]);
     let carry = 190_000.0 + 32_768e9 / 66.7e6;
     close("two planes", two, 4.0 * 2.0 * 32_768e9 / (1_300_000.0 + 2.0 * carry), 0.03);
+}
+
+/// Audit finding F3: a plane that had been collected got all pages until it was level with the
+/// others, so planes never worked together again after the first erase.
+#[test]
+fn f3_planes_work_together_while_blocks_are_collected() {
+    let speed = |multi_plane: &str| {
+        let settings = ["planes=2", "blocks_per_plane=64", "channels=1", multi_plane];
+        let mut device = ssd("jasmine", &settings);
+        let capacity = device.capacity_bytes();
+        device.precondition(capacity);
+        let writes = random(Write, 32 << 10, capacity, 20_000, 1);
+        let done = closed_loop(&mut device, writes, 32);
+        let flash = device.statistics().flash.expect("it is flash");
+        assert!(flash.erases > 100 && flash.moved_pages > 1000, "it collects");
+        throughput(&done)
+    };
+    let (together, alone) = (speed("multi_plane=on"), speed("multi_plane=off"));
+    assert!(together > 1.2 * alone, "{together:.0} and {alone:.0} bytes per second");
+}
+
+/// Audit finding F6: write amplification is bytes programmed per byte of the host (JEDEC), not pages
+/// per page.
+#[test]
+fn f6_write_amplification_counts_bytes() {
+    let amplification = |settings: &[&str], len: u64| {
+        let mut device = ssd("nvme", &[&["cache_policy=none"], settings].concat());
+        closed_loop(&mut device, random(Write, len, 64 << 20, 2000, 1), 8);
+        device.statistics().flash.expect("it is flash").write_amplification()
+    };
+    close("512 bytes in units of 4 KiB", amplification(&["page_bytes=4K"], 512), 8.0, 1e-9);
+    close("4 KiB in pages of 16 KiB", amplification(&["page_bytes=16K"], 4096), 4.0, 1e-9);
+    close("whole pages", amplification(&["page_bytes=4K"], 4096), 1.0, 1e-9);
 }
 
 #[test]
@@ -89,7 +122,7 @@ fn reading_ahead_fills_the_device_for_a_lone_reader() {
 /// Bytes that the host gave arrive on flash, and those that it asked for cross the link.
 #[test]
 fn nothing_is_lost_or_invented() {
-    let mut device = ssd("msr", &["blocks_a_plane=64", "queue_depth=64"]);
+    let mut device = ssd("msr", &["blocks_per_plane=64", "queue_depth=64"]);
     let capacity = device.capacity_bytes();
     device.precondition(capacity);
     let writes = random(Write, 4096, capacity, 60_000, 1);
@@ -112,8 +145,8 @@ fn nothing_is_lost_or_invented() {
         let uses = statistics.uses.iter().filter(move |u| u.part == part);
         uses.map(|u| (u.busy.0, u.services)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     };
-    assert!(busy(Part::Die).0 <= 8 * device.now().0, "no die works twice at once");
-    assert!(busy(Part::Channel).0 <= 8 * device.now().0);
+    assert!(busy(Component::Die).0 <= 8 * device.now().0, "no die works twice at once");
+    assert!(busy(Component::Channel).0 <= 8 * device.now().0);
 }
 
 fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<Done>) {
@@ -128,7 +161,7 @@ fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<Done>) {
 
 #[test]
 fn two_runs_of_one_seed_are_the_same() {
-    let settings = ["blocks_a_plane=32", "gc_policy=choices"];
+    let settings = ["blocks_per_plane=32", "gc_policy=choices"];
     let (a, b) = (run(&settings, 5), run(&settings, 5));
     assert_eq!(a.0.statistics(), b.0.statistics());
     let times = |ended: &[Done]| ended.iter().map(|d| (d.id, d.at)).collect::<Vec<_>>();
@@ -139,7 +172,7 @@ fn two_runs_of_one_seed_are_the_same() {
 #[test]
 fn cold_data_move_when_wear_differs() {
     let spread = |wear: &str| {
-        let mut device = ssd("msr", &["blocks_a_plane=32", "channels=1", "planes=1", wear]);
+        let mut device = ssd("msr", &["blocks_per_plane=32", "channels=1", "planes=1", wear]);
         let capacity = device.capacity_bytes();
         device.precondition(capacity);
         // A tenth of the space is written again and again.

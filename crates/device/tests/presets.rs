@@ -12,19 +12,19 @@ use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 /// 4 KiB takes firmware, sensing, channel and link.
 #[test]
 fn nvme() {
-    let mut nvme = ssd("nvme", &["blocks_a_plane=64"]);
+    let mut nvme = ssd("nvme", &["blocks_per_plane=64"]);
     let total = 512 << 20;
     nvme.precondition(total);
     let ended = closed_loop(&mut nvme, sequential(Read, 128 << 10, total), 32);
     close("in order, bytes/s", throughput(&ended), 3.36e9, 0.01);
 
-    let mut nvme = ssd("nvme", &["blocks_a_plane=64"]);
+    let mut nvme = ssd("nvme", &["blocks_per_plane=64"]);
     nvme.precondition(total);
     let ended = closed_loop(&mut nvme, random(Read, 4096, total, 2_000, 1), 1);
     let alone = 8_500.0 + 36_000.0 + 4096.0 / 0.8 + 2.0 * 4096.0 / 12.8 + 4096.0 / 3.36;
     close("4 KiB alone, ns", nvme.now().0 as f64 / ended.len() as f64, alone, 0.01);
 
-    let mut nvme = ssd("nvme", &["blocks_a_plane=64"]);
+    let mut nvme = ssd("nvme", &["blocks_per_plane=64"]);
     let ended = closed_loop(&mut nvme, sequential(Write, 128 << 10, total), 32);
     // Sixteen dies program 32 KiB in 185 us, and take in the next in 41 us before.
     let flash = 16.0 * 32_768e9 / (185_000.0 + 32_768.0 / 0.8);
@@ -76,7 +76,7 @@ impl Program for Scan {
 #[test]
 fn isc() {
     let bytes = 256 << 20;
-    let settings = ["blocks_a_plane=64"];
+    let settings = ["blocks_per_plane=64"];
     let mut isc = ssd("isc", &settings);
     isc.precondition(bytes);
     let ended = closed_loop(&mut isc, sequential(Read, 128 << 10, bytes), 32);

@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::{close, ssd};
-use device::device::{Command, Device, Done, Part};
+use device::device::{Command, Component, Device, Done};
 use device::request::{RequestKind, SimTime};
 use device::ssd::Ssd;
 use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
@@ -118,7 +118,7 @@ fn a_program_answers_from_its_own_reads() {
     let (mut ssd, seen) = device(&[], &[Work::Compares(1)]);
     let crossed = |ssd: &Ssd| {
         let uses = ssd.statistics().uses;
-        uses.iter().find(|u| u.part == Part::Link).expect("it has a link").services
+        uses.iter().find(|u| u.part == Component::Link).expect("it has a link").services
     };
     let before = crossed(&ssd);
     let done = run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
@@ -127,7 +127,7 @@ fn a_program_answers_from_its_own_reads() {
     assert!((0..8).all(|page| content[page * PAGE as usize] == !(page as u8)));
     assert_eq!(crossed(&ssd), before + 1, "only the answer crosses the link");
     let seen = seen.lock().expect("alone");
-    assert_eq!(seen.channels, [0, 1, 2, 3, 0, 1, 2, 3], "pages lie on channels in turn");
+    assert_eq!(seen.channels, [0, 1, 2, 3, 0, 1, 2, 3], "pages are on the channels in turn");
     assert_eq!(seen.busy, [[false; 4], [true; 4]].concat());
     assert_eq!(seen.order.len(), 8);
 }
@@ -179,7 +179,7 @@ fn programs_and_firmware_share_the_processor() {
     let before = ssd.statistics();
     run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
     let busy = |s: &device::device::Statistics| {
-        s.uses.iter().find(|u| u.part == Part::Processor).expect("it has one").busy
+        s.uses.iter().find(|u| u.part == Component::Processor).expect("it has one").busy
     };
     let spent = busy(&ssd.statistics()).0 - busy(&before).0;
     // 1 ms of firmware and 5 ms of comparisons a page.

@@ -9,8 +9,8 @@ use common::ssd;
 use device::device::{Command, Device};
 use device::profile::ssd_parameters;
 use device::request::{RequestKind, SimTime};
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 use storage::{Buffer, Work};
 
@@ -19,8 +19,8 @@ const BASE: &[&str] = &[
     "channels=2",
     "ways=2",
     "planes=2",
-    "blocks_a_plane=16",
-    "pages_a_block=8",
+    "blocks_per_plane=16",
+    "pages_per_block=8",
     "page_bytes=8K",
     "map_unit_bytes=4K",
     "page_spare_bytes=0",
@@ -37,9 +37,9 @@ const CACHE: &[&str] = &["cache_policy=parallel", "cache_bytes=256K"];
 /// Parameters, what else is set for both runs, and the value that must make a difference.
 fn variations() -> Vec<(&'static str, &'static [&'static str], &'static str)> {
     vec![
-        ("link_bytes_a_second", &[], "10M"),
+        ("link_bytes_per_second", &[], "10M"),
         ("link_latency_ns", &[], "5us"),
-        ("link_duplex", &["link_bytes_a_second=50M"], "on"),
+        ("link_duplex", &["link_bytes_per_second=50M"], "on"),
         ("command_ns", &[], "3us"),
         ("queue_depth", &[], "1"),
         ("cache_policy", &["cache_bytes=256K"], "lru"),
@@ -52,10 +52,10 @@ fn variations() -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         ("firmware_write_cycles", &[], "1000"),
         ("compare_cycles", &[], "500"),
         ("record_cycles", &[], "500"),
-        ("copy_cycles_a_kib", &[], "5000"),
+        ("copy_cycles_per_kib", &[], "5000"),
         ("copy_unit_bytes", &[], "4K"),
         ("dram_bytes", &[], "512K"),
-        ("dram_bytes_a_second", &[], "100M"),
+        ("dram_bytes_per_second", &[], "100M"),
         ("map_unit_bytes", &[], "8K"),
         ("over_provisioning_permille", &[], "500"),
         ("trim", &[], "off"),
@@ -71,15 +71,15 @@ fn variations() -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         ("channels", &[], "4"),
         ("ways", &[], "1"),
         ("planes", &[], "1"),
-        ("blocks_a_plane", &[], "32"),
-        ("pages_a_block", &[], "16"),
+        ("blocks_per_plane", &[], "32"),
+        ("pages_per_block", &[], "16"),
         ("page_bytes", &[], "16K"),
         ("page_spare_bytes", &[], "256"),
         ("transfer_unit_bytes", &[], "4K"),
         ("read_ns", &[], "50us"),
         ("program_ns", &[], "400us"),
         ("erase_ns", &[], "3ms"),
-        ("channel_bytes_a_second", &[], "80M"),
+        ("channel_bytes_per_second", &[], "80M"),
         ("channel_overhead_ns", &[], "5us"),
         ("multi_plane", &[], "on"),
         ("interleaving", &[], "off"),

@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{close, ssd};
-use device::sim::Random;
 use device::simulated::{HostCosts, SimulatedDirectory, SimulatedStorage, World};
+use merganser_random::Random;
 use storage::memory::MemoryDirectory;
 use storage::{Buffer, Clock, Completions, Directory, Operation, Storage, StorageExt, Work};
 
@@ -33,7 +33,7 @@ fn a_file_is_written_and_read_in_the_time_of_the_device() {
 #[test]
 fn a_volume_means_what_memory_means() {
     for (seed, trim) in [(1, "trim=on"), (2, "trim=off"), (3, "trim=on")] {
-        let small = ["blocks_a_plane=64", "cache_policy=lru", "cache_bytes=1M", trim];
+        let small = ["blocks_per_plane=64", "cache_policy=lru", "cache_bytes=1M", trim];
         let volume = SimulatedDirectory::new(&world(&small), 0);
         let memory = MemoryDirectory::new();
         let mut random = Random::new(seed);
@@ -96,7 +96,7 @@ fn a_volume_means_what_memory_means() {
 
 #[test]
 fn names_and_space_come_back() {
-    let volume = SimulatedDirectory::new(&world(&["blocks_a_plane=16"]), 0);
+    let volume = SimulatedDirectory::new(&world(&["blocks_per_plane=16"]), 0);
     let megabytes = |file: &Arc<dyn Storage>, count: u64| {
         file.run(Operation::Allocate { offset: 0, len: count << 20 }).map(|_| ())
     };
@@ -121,7 +121,7 @@ fn names_and_space_come_back() {
 
 #[test]
 fn a_device_is_a_storage_of_fixed_size() {
-    let world = world(&["blocks_a_plane=16"]);
+    let world = world(&["blocks_per_plane=16"]);
     let device = SimulatedStorage::new(&world, 0);
     let end = device.size();
     device.write_at(end - 3, b"abc").expect("write");
@@ -134,7 +134,7 @@ fn a_device_is_a_storage_of_fixed_size() {
     assert_eq!(device.geometry().channels, 8);
 }
 
-/// Requests to two devices go on side by side; the host's work takes its time.
+/// Requests to two devices run at the same time; the host's work takes its time.
 #[test]
 fn devices_share_one_time() {
     let costs = HostCosts { compare_ps: 2_500, ..HostCosts::default() };

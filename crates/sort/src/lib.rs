@@ -54,6 +54,7 @@ pub mod view;
 
 pub use activity::Activity;
 pub use budget::Budget;
+#[cfg(feature = "trial")]
 pub use distribute::trial;
 pub use error::{Error, Result};
 pub use progress::{Progress, Silent};

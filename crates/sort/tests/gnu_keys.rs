@@ -12,16 +12,12 @@ use std::process::{Command, Stdio};
 use sort::key::{KeyError, Order, OrderSpec};
 use sort::record::Format;
 
-/// SplitMix64, so that a seed is a case on every machine.
-struct Random(u64);
+/// Random cases: a seed is a case on every machine.
+struct Random(merganser_random::Random);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.bits()
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -274,7 +270,7 @@ fn random_lines_and_options_sort_like_gnu_sort() {
     let first = environment("MERGANSER_GNU_SEED", 1);
     let cases = environment("MERGANSER_GNU_CASES", 600);
     for seed in first..first + cases {
-        let mut random = Random(seed << 32);
+        let mut random = Random(merganser_random::Random::new(seed << 32));
         let spec = random_spec(&mut random);
         let Format::Lines { delimiter } = spec.format else { unreachable!() };
         let mut input = random_input(&mut random, delimiter);
@@ -317,7 +313,7 @@ fn close_floating_point_numbers_sort_like_gnu_sort() {
     let spec = OrderSpec { options: "g".to_owned(), stable: true, ..lines() };
     let order = spec.compile(None).expect("-g alone is an order");
     for seed in first..first + cases {
-        let mut random = Random(seed << 32);
+        let mut random = Random(merganser_random::Random::new(seed << 32));
         let mut input = Vec::new();
         for _ in 0..20 {
             let digits = 1 + random.below(30);

@@ -21,8 +21,7 @@
 pub mod faulty;
 pub mod oracle;
 pub mod patterns;
-mod random;
 mod watchdog;
 
-pub use random::Random;
+pub use merganser_random::Random;
 pub use watchdog::within;

@@ -26,7 +26,7 @@ pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
 pub use report::ReportArgs;
-pub use reproduce::{ExperimentName, ReproduceArgs};
+pub use reproduce::ReproduceArgs;
 pub use serve::ServeArgs;
 pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,

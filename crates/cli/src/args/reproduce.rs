@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::Size;
 
-/// Run an experiment of the papers on this machine, beside the paper's own figures
+/// Repeat an experiment of the papers on this machine and compare the figures
 ///
 /// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
-/// paper's machine. Nothing is cached and nothing is remembered: each call measures anew.
+/// paper's machine. Every call measures again; no result is kept.
 ///
 /// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
 /// with `merganser sort` as processes of their own, timed from start to end with the result synced,
@@ -45,8 +46,8 @@ Examples:
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
     /// The experiment
-    #[arg(value_enum, required_unless_present = "list")]
-    pub name: Option<ExperimentName>,
+    #[arg(value_parser = experiment_names(), required_unless_present = "list")]
+    pub name: Option<String>,
 
     /// List the experiments
     #[arg(long, conflicts_with = "name")]
@@ -110,37 +111,10 @@ pub struct ReproduceArgs {
     pub quiet: bool,
 }
 
-/// What follows `reproduce`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExperimentName {
-    /// Radix tag sort against quicksort in memory.
-    TritonInternalSort,
-    /// Many files written at once on one disk.
-    TritonDisk,
-    /// Throughput per node, core, disk and dollar.
-    TritonEfficiency,
-    /// The most data sorted in a minute.
-    MinuteSort,
-    /// TB sorted a minute.
-    GraySort,
-    /// Modelled devices against published figures.
-    SsdValidate,
-    /// Write buffers of an SSD against one another.
-    SsdBuffer,
-    /// Reading a merge made inside a modelled SSD.
-    ActivesortThroughput,
-    /// ActiveSort, merge sort and quicksort on a modelled SSD and host.
-    ActivesortSort,
-    /// Skipping busy channels against waiting for them.
-    ActivesortChannels,
-    /// How long jobs on Hadoop take.
-    HadoopElapsed,
-    /// What jobs on Hadoop read and write.
-    HadoopIo,
-    /// A sort on Hadoop by memory.
-    HadoopMemory,
-    /// TeraSort on Hadoop by reducers.
-    HadoopReducers,
-    /// TeraSort on Hadoop by nodes.
-    HadoopNodes,
+/// Accepts the names of all experiments.
+fn experiment_names() -> PossibleValuesParser {
+    let named = |experiment: &merganser_papers::Experiment| {
+        PossibleValue::new(experiment.name).help(experiment.about)
+    };
+    merganser_papers::list().iter().map(named).collect::<Vec<_>>().into()
 }

@@ -9,15 +9,16 @@ use super::{Count, OrderArgs, Size, StrategyName};
 
 /// Run workloads, traces and sorts on a modelled SSD or hard disk
 ///
-/// The device is a model in virtual time: what it does takes as long as its parts would, whatever
-/// this machine is busy with. The same `simulate run` gives the same nanoseconds on any machine.
+/// The device is a model in virtual time: its work takes as long as the work of its components
+/// would, however busy this machine is. The same `simulate run` gives the same nanoseconds on any
+/// machine.
 ///
-/// `simulate run` plays made-up requests or a recorded trace to a device and tells latencies,
-/// throughput, how busy each part was, write amplification, wear and energy. `simulate sort` runs the
-/// sort of this program on one. `simulate record` makes a trace: of what blkparse printed, of a trace
-/// in another format, or of a real sort on this machine.
+/// `simulate run` plays generated requests or a recorded trace to a device. It prints latencies,
+/// throughput, the use of each component, write amplification, wear and energy. `simulate sort` runs
+/// the sort of this program on a device. `simulate record` makes a trace from the output of blkparse,
+/// from a trace in another format, or from a real sort on this machine.
 ///
-/// `simulate --list` prints the devices with every parameter, its unit, range and source;
+/// `simulate --list=DEVICE` prints every parameter of a device with its unit, range and source;
 /// `--set name=value` changes one.
 #[derive(Debug, Args)]
 #[command(
@@ -67,19 +68,19 @@ pub struct DeviceArgs {
     #[arg(long, value_name = "DEVICE", default_value = "nvme", help_heading = "Device")]
     pub device: String,
 
-    /// Change one of its parameters; repeat for more (simulate --list=DEVICE names them)
+    /// Change one of its parameters; repeat for more (simulate --list=DEVICE lists them)
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Device")]
     pub set: Vec<String>,
 
-    /// What everything random is drawn from
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Device")]
     pub seed: u64,
 }
 
 /// Play requests to a modelled device
 ///
-/// Without --trace requests are made up: --workload says where they go, --size how large they are,
-/// --depth or --rate when they come.
+/// Without --trace, requests are generated: --workload sets their offsets, --size their sizes, and
+/// --depth or --rate their arrival.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +94,8 @@ pub struct SimulateRunArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Begin with what is asked for written once, in no time: an empty SSD answers reads without flash
+    /// Write the addressed bytes once before the run, without time: an empty SSD answers reads without
+    /// flash
     #[arg(long, conflicts_with = "precondition", help_heading = "Device")]
     pub filled: bool,
 
@@ -101,11 +103,11 @@ pub struct SimulateRunArgs {
     #[arg(long, help_heading = "Device")]
     pub precondition: bool,
 
-    /// How much of the device that fills
+    /// The share of the device that --precondition fills
     #[arg(long, value_name = "SHARE", help_heading = "Device", requires = "precondition")]
     pub precondition_share: Option<f64>,
 
-    /// Where requests go
+    /// Offsets of requests
     #[arg(
         long,
         value_name = "NAME",
@@ -115,28 +117,28 @@ pub struct SimulateRunArgs {
     )]
     pub workload: WorkloadName,
 
-    /// How many requests
+    /// Number of requests
     #[arg(long, value_name = "N", default_value = "100K", help_heading = "Workload")]
     pub requests: Count,
 
-    /// Share of reads; the others write
+    /// Share of reads; the other requests write
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Workload")]
     pub read: f64,
 
-    /// How large requests are: 4K, 4K..64K (any between), exp:16K (exponential with this mean), or
+    /// Sizes of requests: 4K, 4K..64K (any between), exp:16K (exponential with this mean), or
     /// 4K:3,64K:1 (with weights)
     #[arg(long, value_name = "SIZES", default_value = "4K", help_heading = "Workload")]
     pub size: String,
 
-    /// Keep N requests in flight; with --trace, instead of its times [default: 1, traces their times]
+    /// Keep N requests in flight; with --trace, ignore its times [default: 1; a trace at its times]
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub depth: Option<u32>,
 
-    /// Requests a second, whatever the device does
+    /// Requests per second, however busy the device is
     #[arg(long, value_name = "R", conflicts_with_all = ["depth", "trace"], help_heading = "Workload")]
     pub rate: Option<f64>,
 
-    /// How requests of a --rate come: even, uniform (gaps from 0 to twice the mean) or poisson
+    /// Arrivals of requests with --rate: even, uniform (gaps from 0 to twice the mean) or poisson
     #[arg(
         long,
         value_name = "HOW",
@@ -147,23 +149,23 @@ pub struct SimulateRunArgs {
     )]
     pub arrivals: ArrivalsName,
 
-    /// Share of requests of --workload mixed that go to a random place
+    /// Share of requests of --workload mixed that have a random offset
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, help_heading = "Workload")]
     pub random: f64,
 
-    /// Exponent of --workload zipf: 0 is random, more is more skewed
+    /// Exponent of --workload zipf: 0 is random, a larger one is more skewed
     #[arg(long, value_name = "THETA", default_value_t = 0.99, help_heading = "Workload")]
     pub theta: f64,
 
-    /// Bytes left out after each request of --workload strided
+    /// Bytes skipped after each request of --workload strided
     #[arg(long, value_name = "SIZE", default_value = "256K", help_heading = "Workload")]
     pub gap: Size,
 
-    /// First byte asked for
+    /// First byte that requests address
     #[arg(long, value_name = "SIZE", default_value = "0", help_heading = "Workload")]
     pub start: Size,
 
-    /// Bytes from there on that are asked for [default: the device]
+    /// Number of bytes that requests address [default: the rest of the device]
     #[arg(long, value_name = "SIZE", help_heading = "Workload")]
     pub span: Option<Size>,
 
@@ -174,7 +176,7 @@ pub struct SimulateRunArgs {
     #[command(flatten)]
     pub reading: TraceArgs,
 
-    /// Play this trace instead; - is standard input
+    /// Play this trace; - is standard input
     #[arg(long = "trace", id = "trace", value_name = "FILE", help_heading = "Trace")]
     pub trace_file: Option<PathBuf>,
 
@@ -191,7 +193,7 @@ pub struct SimulateRunArgs {
     pub json: bool,
 }
 
-/// How a trace is read.
+/// The options for reading a trace.
 #[derive(Debug, Clone, Args)]
 pub struct TraceArgs {
     /// The trace's format: auto, merganser, disksim, spc, msr, mqsim, blkparse or fiu
@@ -205,7 +207,7 @@ pub struct TraceArgs {
     )]
     pub format: TraceFormatName,
 
-    /// At which of blkparse's events a request counts: issued (D) or queued (Q)
+    /// The event of blkparse that counts as a request: issued (D) or queued (Q)
     #[arg(
         long,
         value_name = "EVENT",
@@ -216,15 +218,15 @@ pub struct TraceArgs {
     )]
     pub event: EventName,
 
-    /// Of a trace of several disks, only this one: its number, or major,minor
+    /// Take only this disk of a trace with several: its number, or major,minor
     #[arg(long, value_name = "UNIT", help_heading = "Trace")]
     pub unit: Option<String>,
 
-    /// Of a trace of several disks, all, at the same addresses
+    /// Take all disks of a trace, at the same addresses
     #[arg(long, conflicts_with = "unit", help_heading = "Trace")]
     pub units_together: bool,
 
-    /// Of a trace of several disks, all, one behind another with this size each
+    /// Take all disks of a trace, one after the other, with this size each
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["unit", "units_together"], help_heading = "Trace")]
     pub units_apart: Option<Size>,
 
@@ -236,18 +238,18 @@ pub struct TraceArgs {
     #[arg(long, value_name = "F", help_heading = "Trace")]
     pub address_scale: Option<f64>,
 
-    /// Addresses beyond the device begin again at 0
+    /// Wrap addresses beyond the device, so that they begin again at 0
     #[arg(long, conflicts_with = "address_scale", help_heading = "Trace")]
     pub wrap: bool,
 }
 
 /// Sort on a modelled device
 ///
-/// Copies the inputs onto the device, sorts them there with the engine of `merganser sort`, unchanged,
-/// and copies the result out, checked. Prints the virtual seconds that the sort took and what the
-/// device did; copying in and out is not counted, and the host's processor takes no time. One thread
-/// sorts: a merge takes the same virtual time on every run. Distributing has threads of its own, whose
-/// order is this machine's doing, so that it may differ by some percent.
+/// Copies the inputs onto the device, sorts them there with the engine of `merganser sort`, checks the
+/// result and copies it out. Prints the virtual seconds of the sort and the work of the device. The
+/// copies are not counted, and the host's processor takes no time. One thread sorts, so a merge takes
+/// the same virtual time on every run. The distribution has threads of its own, whose order depends on
+/// this machine, so its time may differ by some percent.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 #[command(after_help = "\
@@ -258,7 +260,7 @@ Examples:
   # the result too
   merganser simulate sort records --format fixed:100 --key 0:10 --memory 16M -o sorted")]
 pub struct SimulateSortArgs {
-    /// What to sort
+    /// The inputs
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
@@ -293,12 +295,12 @@ pub struct SimulateSortArgs {
 
 /// Make a trace
 ///
-/// Writes one line a request, in the format that `simulate run --trace` reads best: nanoseconds, kind
-/// (R, W, T for trim, F for flush), offset, bytes, and a hash of the content where it is known.
+/// Writes one line per request, in the format of this program: nanoseconds, kind (R, W, T for trim, F
+/// for flush), offset, bytes, and a hash of the content if it is known.
 ///
-/// TRACE is what blkparse printed, or a trace in any other known format. With --sort, the inputs are
-/// sorted for real on this machine, the result is thrown away, and every request to their storages is
-/// noted; this needs neither root nor blktrace.
+/// TRACE is the output of blkparse, or a trace in any other known format. With --sort, the inputs are
+/// really sorted on this machine, the result is discarded, and every request to a storage is recorded.
+/// This needs neither root nor blktrace.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser simulate record [OPTIONS] --output <FILE> <TRACE>\n       merganser simulate record [OPTIONS] --output <FILE> --sort <INPUT>..."
@@ -314,7 +316,7 @@ pub struct SimulateRecordArgs {
     #[arg(value_name = "TRACE", required_unless_present = "sort", conflicts_with = "sort")]
     pub input: Option<PathBuf>,
 
-    /// Sort these files of lines, and record that
+    /// Sort these files of lines, and record the requests
     #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Sort")]
     pub sort: Vec<PathBuf>,
 
@@ -337,22 +339,22 @@ pub struct SimulateRecordArgs {
 /// What follows `--workload`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WorkloadName {
-    /// Each behind the one before.
+    /// Each request continues the last one.
     Sequential,
-    /// Each some bytes behind the one before (--gap).
+    /// Each request begins some bytes behind the last one (--gap).
     Strided,
-    /// Anywhere.
+    /// Random offsets.
     Random,
-    /// Some anywhere, the others behind the one before (--random).
+    /// Some requests have random offsets; the others continue the last one (--random).
     Mixed,
-    /// Hot places more often (--theta).
+    /// Some offsets are more frequent (--theta).
     Zipf,
 }
 
 /// What follows `--arrivals`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ArrivalsName {
-    /// One each so often.
+    /// One request per period.
     Even,
     /// Gaps from 0 to twice the mean.
     Uniform,
@@ -363,7 +365,7 @@ pub enum ArrivalsName {
 /// What follows `--format` of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormatName {
-    /// By the first line.
+    /// Detect it by the first line.
     Auto,
     /// Ours.
     Merganser,

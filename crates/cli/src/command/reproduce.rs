@@ -2,38 +2,76 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use merganser_papers::{Caller, Error};
 
 use crate::config::ReproduceConfig;
 use crate::failure::Failure;
 use crate::progress;
-use crate::reproduce::{EXPERIMENTS, Lab, Machine};
-use crate::signals::Cancel;
+use crate::signals::{self, Cancel};
 
 /// Runs an experiment, or lists them.
 pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let Some(name) = config.name else {
-        let list: String = EXPERIMENTS
+    let Some(experiment) = config.experiment else {
+        let list: String = merganser_papers::list()
             .iter()
             .map(|experiment| format!("{:<22}{}\n", experiment.name, experiment.about))
             .collect();
         return print(&list);
     };
-    let experiment = EXPERIMENTS.iter().find(|e| e.typed == name).expect("all are in the list");
     let progress = progress::on_stderr(config.quiet, cancel);
-    let machine = Machine::here(&config.setup.dir);
-    let lab = Lab { setup: &config.setup, machine: &machine, progress: &*progress, cancel };
-    let outcome = (experiment.run)(&lab)?;
+    let caller: Arc<dyn Caller> = Arc::new(Process(cancel.clone()));
+    let report = experiment.run(&config.setup, &*progress, &caller).map_err(sentence)?;
     drop(progress);
-    // First of all: it took long, and a file that can't be written must not lose it.
-    print(&outcome.table(experiment, &machine))?;
+    // Printed before the files are written: the run took long, and a file that can't be written
+    // must not lose its result.
+    print(&report.text())?;
     if let Some(path) = &config.json {
-        let text = format!("{:#}\n", outcome.json(experiment, &machine));
+        let text = format!("{:#}\n", report.json());
         fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
     }
     if let Some(path) = &config.plot {
-        fs::write(path, outcome.plot.svg()).map_err(|error| Failure::on(path, &error))?;
+        fs::write(path, report.svg()).map_err(|error| Failure::on(path, &error))?;
     }
     Ok(())
+}
+
+/// This process: signals end an experiment, and remove its folder.
+struct Process(Cancel);
+
+impl Caller for Process {
+    fn wait_until_cancelled(&self) {
+        self.0.wait();
+    }
+
+    fn folder_made(&self, folder: &Path) {
+        signals::remember(folder);
+    }
+
+    fn folder_removed(&self, folder: &Path) {
+        signals::forget(folder);
+    }
+}
+
+/// The sentence for an error, with the flag that helps.
+fn sentence(error: Error) -> Failure {
+    match error {
+        Error::Cancelled => Failure::Cancelled,
+        Error::File { path, source } => Failure::on(&path, &source),
+        Error::Storage(error) => Failure::named(&error),
+        Error::Sort(error) => error.into(),
+        error @ Error::Space { .. } => {
+            Failure::Error(format!("{error}; give a smaller --size or another --dir"))
+        }
+        error @ Error::Memory { .. } => Failure::Error(format!("--size: {error}")),
+        error @ Error::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
+        error @ Error::RunnerMissing { .. } => Failure::Error(format!(
+            "--bench: {error}; give the folder bench/hadoop of a checkout, or --results FILE"
+        )),
+        error => Failure::Error(error.to_string()),
+    }
 }
 
 fn print(text: &str) -> Result<(), Failure> {

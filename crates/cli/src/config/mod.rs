@@ -18,7 +18,7 @@ mod view;
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use report::{ReportConfig, ReportForm};
-pub use reproduce::{ReproduceConfig, Setup};
+pub use reproduce::ReproduceConfig;
 pub use serve::ServeConfig;
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,

@@ -1,16 +1,17 @@
-//! What `merganser reproduce` was asked to run.
+//! The meaning of the options of `merganser reproduce`.
 
 use std::path::PathBuf;
 
+use merganser_papers::{Experiment, Setup};
+
 use super::{memory_bytes, threads};
-use crate::args::{ExperimentName, ReproduceArgs};
+use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 
 /// One experiment, and where its figures go.
-#[derive(Debug)]
 pub struct ReproduceConfig {
     /// Which one; `None` lists them.
-    pub name: Option<ExperimentName>,
+    pub experiment: Option<&'static Experiment>,
     /// How it is run.
     pub setup: Setup,
     /// Where the figures go.
@@ -19,33 +20,6 @@ pub struct ReproduceConfig {
     pub plot: Option<PathBuf>,
     /// No progress.
     pub quiet: bool,
-}
-
-/// How an experiment is run; each looks at what concerns it.
-#[derive(Debug)]
-pub struct Setup {
-    /// Bytes of data, or at most; `None` is the experiment's own default.
-    pub size_bytes: Option<u64>,
-    /// How often.
-    pub rounds: Option<usize>,
-    /// Numbers of files; none for the experiment's own.
-    pub files: Vec<usize>,
-    /// The limit of minute-sort.
-    pub limit_seconds: f64,
-    /// What the machine costs, in USD.
-    pub cost_dollars: Option<f64>,
-    /// Where data goes.
-    pub dir: PathBuf,
-    /// The memory of a whole sort.
-    pub memory_bytes: u64,
-    /// Memory for what waits to be written; `None` is the experiment's own default.
-    pub pool_bytes: Option<u64>,
-    /// The threads of a whole sort.
-    pub threads: usize,
-    /// Where the runner of jobs on Hadoop is.
-    pub bench: PathBuf,
-    /// What it has kept, instead of running it.
-    pub results: Option<PathBuf>,
 }
 
 impl TryFrom<ReproduceArgs> for ReproduceConfig {
@@ -75,8 +49,13 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 format!("--plot: '{plot}' does not end in .svg, the one kind of plot").into()
             );
         }
+        let experiment = typed.name.map(|name| {
+            let mut all = merganser_papers::list().iter();
+            all.find(|experiment| experiment.name == name).expect("the parser knows the names")
+        });
+        let program = std::env::current_exe().map_err(|error| Failure::named(&error))?;
         Ok(ReproduceConfig {
-            name: typed.name,
+            experiment,
             setup: Setup {
                 size_bytes: typed.size.map(|size| size.0),
                 rounds: typed.rounds,
@@ -89,6 +68,7 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 threads: threads(typed.threads)?,
                 bench: typed.bench,
                 results: typed.results,
+                program,
             },
             json: typed.json,
             plot: typed.plot,

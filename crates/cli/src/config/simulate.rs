@@ -1,9 +1,9 @@
-//! What `merganser simulate` was asked to do.
+//! The meaning of the options of `merganser simulate`.
 
 use std::path::PathBuf;
 
 use device::request::SimTime;
-use device::trace::{Address, Event, Format, Options, Units};
+use device::trace::{Address, Disks, Event, Format, Options};
 use device::workload::{Arrivals, Bounds, Pattern, Sizes};
 use sort::Strategy;
 use sort::key::OrderSpec;
@@ -40,7 +40,7 @@ pub struct DeviceChoice {
     pub name: String,
     /// `name=value` each.
     pub settings: Vec<String>,
-    /// What everything random is drawn from.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
@@ -49,11 +49,11 @@ pub struct DeviceChoice {
 pub struct SimulateRun {
     /// The device.
     pub device: DeviceChoice,
-    /// What is asked for was written before.
+    /// The addressed bytes were written before.
     pub filled: bool,
     /// How it is worn before, if at all.
     pub precondition: Option<Bounds>,
-    /// What is played.
+    /// The requests to play.
     pub load: Load,
     /// A file to tell of it, and what kind.
     pub report: Option<(PathBuf, ReportForm)>,
@@ -61,7 +61,7 @@ pub struct SimulateRun {
     pub json: bool,
 }
 
-/// What is played.
+/// The requests to play.
 #[derive(Debug)]
 pub enum Load {
     /// Made-up requests.
@@ -80,7 +80,7 @@ pub enum Load {
         start: u64,
         /// Bytes from there on; `None` is all of the device.
         span_bytes: Option<u64>,
-        /// What offsets and sizes are multiples of.
+        /// Offsets and sizes are multiples of this.
         align_bytes: u64,
     },
     /// A recorded trace.
@@ -133,14 +133,14 @@ pub struct SimulateRecord {
     pub output: Option<PathBuf>,
 }
 
-/// What a trace is made of.
+/// The source of a recorded trace.
 #[derive(Debug)]
 pub enum RecordOf {
     /// Another trace.
     Trace(Input, Reading),
     /// A sort of these, with so much memory and temporary runs there.
     Sort {
-        /// What is sorted.
+        /// The inputs of the sort.
         inputs: Vec<Input>,
         /// With how much memory.
         memory_bytes: u64,
@@ -241,7 +241,7 @@ fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
     let gap_ns = (1e9 / rate).round();
     if !(rate > 0.0 && (1.0..1e18).contains(&gap_ns)) {
         return Err(
-            format!("--rate: {rate}, expected 0.000001 to 1000000000 requests a second").into()
+            format!("--rate: {rate}, expected 0.000001 to 1000000000 requests per second").into()
         );
     }
     let mean = SimTime(gap_ns as u64);
@@ -287,16 +287,16 @@ fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
         Some(by) if by.is_finite() && by >= 0.0 => Address::Scaled(by),
         Some(by) => return Err(format!("--address-scale: {by}, expected 0 or more").into()),
     };
-    let units = match (&typed.unit, typed.units_together, typed.units_apart) {
+    let disks = match (&typed.unit, typed.units_together, typed.units_apart) {
         (Some(unit), ..) => {
-            Units::Only(unit.parse().map_err(|why| Failure::from(format!("--unit: {why}")))?)
+            Disks::Only(unit.parse().map_err(|why| Failure::from(format!("--unit: {why}")))?)
         }
-        (None, true, _) => Units::Together,
+        (None, true, _) => Disks::Together,
         (None, false, Some(Size(0))) => {
             return Err("--units-apart: at least 1 byte".to_owned().into());
         }
-        (None, false, Some(size)) => Units::Apart(size.0),
-        (None, false, None) => Units::Single,
+        (None, false, Some(size)) => Disks::Apart(size.0),
+        (None, false, None) => Disks::Single,
     };
     let format = match typed.format {
         TraceFormatName::Auto => None,
@@ -313,7 +313,7 @@ fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
         EventName::Queued => Event::Queued,
     };
     let time_scale = typed.time_scale;
-    let options = Options { format, event, units, time_scale, address, limit_bytes: None };
+    let options = Options { format, event, disks, time_scale, address, limit_bytes: None };
     Ok(Reading { options, wrap: typed.wrap })
 }
 
@@ -385,7 +385,7 @@ mod tests {
             (&["run", "--depth", "0"], "--depth: at least 1"),
             (
                 &["run", "--rate", "0"],
-                "--rate: 0, expected 0.000001 to 1000000000 requests a second",
+                "--rate: 0, expected 0.000001 to 1000000000 requests per second",
             ),
             (
                 &["run", "--report", "x.txt"],

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
-use super::Generator;
+use merganser_generate::Generator;
 use sort::Progress;
 
 /// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small
@@ -28,8 +28,8 @@ pub fn write(
 ) -> io::Result<u64> {
     let header = if numbers.start == 0 { generator.header() } else { b"" };
     out.write_all(header)?;
-    let records_a_block = (BLOCK_BYTES / generator.record_bytes_mean()).max(1);
-    let blocks = (numbers.end - numbers.start).div_ceil(records_a_block);
+    let records_per_block = (BLOCK_BYTES / generator.record_bytes_mean()).max(1);
+    let blocks = (numbers.end - numbers.start).div_ceil(records_per_block);
     let next = AtomicU64::new(0);
     let door = Door::new(out);
     std::thread::scope(|scope| {
@@ -41,8 +41,8 @@ pub fn write(
                     if block >= blocks || door.is_closed() {
                         return;
                     }
-                    let start = numbers.start + block * records_a_block;
-                    let end = numbers.end.min(start + records_a_block);
+                    let start = numbers.start + block * records_per_block;
+                    let end = numbers.end.min(start + records_per_block);
                     bytes.clear();
                     generator.records(start..end, &mut bytes);
                     if progress.cancelled() {

@@ -62,7 +62,7 @@ fn help_fits_a_terminal_and_teaches_with_examples() {
 }
 
 #[test]
-fn the_manual_has_a_page_a_command() {
+fn the_manual_has_a_page_per_command() {
     let dir = folder();
     let page = String::from_utf8(prints(dir.path(), &["man"])).expect("UTF-8");
     assert!(page.contains(".TH merganser 1"), "{page}");

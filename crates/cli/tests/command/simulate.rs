@@ -33,7 +33,7 @@ fn devices_and_their_parameters_are_listed() {
     for device in DEVICES {
         assert!(list.lines().any(|line| line.starts_with(device)), "{list}");
         let parameters = text(dir.path(), &[&format!("--list={device}")]);
-        assert!(parameters.contains("link_bytes_a_second = "), "{parameters}");
+        assert!(parameters.contains("link_bytes_per_second = "), "{parameters}");
         assert!(parameters.contains("    Source: "), "{parameters}");
     }
     let words = ["simulate", "--list=floppy"];
@@ -131,7 +131,7 @@ fn a_worn_device_moves_pages() {
         "--device",
         "msr",
         "--set",
-        "blocks_a_plane=16",
+        "blocks_per_plane=16",
         "--set",
         "gc_free_permille=60",
         "--read",

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use merganser_random::Random;
+
 /// Seconds after which a command counts as hanging.
 const PATIENCE: &str = "60";
 
@@ -155,7 +157,7 @@ pub fn is_root(why: &str) -> bool {
 }
 
 /// Where chance comes from.
-pub struct Chance(u64);
+pub struct Chance(Random);
 
 impl Chance {
     /// From `MERGANSER_SEED`, or the clock; the seed is told before anything uses it.
@@ -163,23 +165,16 @@ impl Chance {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
         let seed = asked("MERGANSER_SEED", u64::from(now.subsec_nanos()));
         eprintln!("MERGANSER_SEED={seed}");
-        Chance(seed)
+        Chance(Random::new(seed))
     }
 
     /// The chance of one case, the same whatever the other cases drew.
     pub fn of_case(&self, case: u64) -> Chance {
-        let mut chance = Chance(self.0 ^ case.wrapping_mul(0xd134_2543_de82_ef95));
-        chance.next();
-        chance
+        Chance(Random::of_record(self.0.clone().bits(), case))
     }
 
     pub fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+        self.0.bits()
     }
 
     /// Below `bound`, which is not 0.

@@ -1,8 +1,8 @@
-//! The disk's buffer, for reads: what was read last and what the heads went on to read.
+//! The disk's buffer for reads: the last reads, and the sectors that the heads read ahead.
 //!
 //! ```text
 //!   segment:  [ first ……… read ……… reached ┈┈┈┈┈┈ first + size )
-//!                                    └─ read ahead, as time goes on, until the arm is called away
+//!                                    └─ read ahead over time, until the arm is needed elsewhere
 //! ```
 
 use std::collections::VecDeque;
@@ -10,39 +10,39 @@ use std::collections::VecDeque;
 use super::layout::Layout;
 use crate::request::SimTime;
 
-/// Segments of the buffer, the one used last first.
+/// Segments of the buffer, the most recently used one first.
 #[derive(Debug)]
 pub(super) struct Segments {
     segments: VecDeque<Segment>,
     count: usize,
-    /// Sectors that a segment holds.
+    /// Sectors per segment.
     size: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     first: u64,
-    /// Behind the last sector that is surely there.
+    /// The end of the sectors that are surely in the buffer.
     read: u64,
-    /// The heads go on reading from `read` since this time.
+    /// The heads continue to read from `read` since this time.
     stream: Option<SimTime>,
 }
 
 impl Segments {
-    /// `count` segments of `size` sectors.
+    /// A buffer of `count` segments of `size` sectors.
     pub fn new(count: usize, size: u64) -> Self {
         Segments { segments: VecDeque::new(), count, size }
     }
 
-    /// Whether sectors `first` to `end` are there by `now`.
+    /// Whether sectors `first` to `end` are in the buffer by `now`.
     pub fn holds(&self, first: u64, end: u64, now: SimTime, layout: &Layout) -> bool {
         self.segments.iter().any(|segment| {
             segment.first <= first && end <= segment.read + self.ahead(segment, now, layout)
         })
     }
 
-    /// When the heads, reading ahead, have read up to `end`; none when they do not come there, or
-    /// have to pass more than a track before `first`.
+    /// The time at which the heads, reading ahead, have read up to `end`. `None` if they do not get
+    /// there, or have to pass more than a track before `first`.
     pub fn stream_end(
         &self,
         first: u64,
@@ -54,9 +54,10 @@ impl Segments {
         let since = segment.stream?;
         let reached = segment.read + self.ahead(segment, now, layout);
         let near = reached + layout.place(reached.min(layout.sectors() - 1)).track_sectors;
-        // The oldest part of a segment gives way to what is read on.
+        // New sectors replace the oldest part of a segment.
         let within = segment.first <= first && first <= near && end <= segment.read + self.size;
-        // A full segment stops the reading; the heads are past it when they are asked to go on.
+        // A full segment stops the reading; the heads have passed its end when they should
+        // continue.
         let full = reached >= segment.read + self.size;
         (within && !full).then(|| {
             let span = if end > segment.read { layout.transfer_ns(segment.read, end) } else { 0 };
@@ -65,7 +66,7 @@ impl Segments {
         })
     }
 
-    /// The arm is called away.
+    /// The arm is needed elsewhere.
     pub fn interrupt(&mut self, now: SimTime, layout: &Layout) {
         if let Some(segment) = self.segments.front().copied() {
             let ahead = self.ahead(&segment, now, layout);
@@ -75,7 +76,7 @@ impl Segments {
         }
     }
 
-    /// Sectors `first` to `end` will have been read by `at`, and the heads go on if `ahead`.
+    /// Sectors `first` to `end` will have been read by `at`; with `ahead` the heads continue.
     pub fn read(&mut self, first: u64, end: u64, at: SimTime, ahead: bool) {
         let streaming = self.segments.front().is_some_and(|front| {
             front.stream.is_some() && front.first <= first && first <= front.read + self.size
@@ -90,7 +91,7 @@ impl Segments {
         self.segments.truncate(self.count);
     }
 
-    /// Sectors `first` to `end` are written.
+    /// Drops sectors `first` to `end`, which are written.
     pub fn forget(&mut self, first: u64, end: u64) {
         let size = self.size;
         let apart = |segment: &Segment| {
@@ -100,14 +101,14 @@ impl Segments {
         self.segments.retain(apart);
     }
 
-    /// Sectors read ahead by `now`.
+    /// The sectors read ahead by `now`.
     fn ahead(&self, segment: &Segment, now: SimTime, layout: &Layout) -> u64 {
         let Some(since) = segment.stream else { return 0 };
         let span = now.0.saturating_sub(since.0).saturating_sub(self.between(segment, layout));
         layout.passed(segment.read, span, self.size)
     }
 
-    /// Between the last sector read and the next one: a switch, where that begins a track.
+    /// The time between the last sector read and the next one: a switch, if that begins a track.
     fn between(&self, segment: &Segment, layout: &Layout) -> u64 {
         if segment.read == 0 || segment.read >= layout.sectors() {
             return 0;

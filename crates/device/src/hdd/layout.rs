@@ -1,4 +1,4 @@
-//! Where a sector is, and when it passes under the heads.
+//! The position of a sector, and the time at which it passes under the heads.
 //!
 //! ```text
 //!   sectors 0, 1, 2 …:  track 0 of cylinder 0 (outermost), its other heads, cylinder 1 …
@@ -6,25 +6,25 @@
 //!   skew:               each next track begins later by the time of switching to it
 //! ```
 //!
-//! Platters turn with time: at time t the angle is t modulo a revolution, in nanoseconds. All is in
-//! whole numbers, so that a sector's end is exactly the next one's begin.
+//! The platters turn with time: at time t the angle is t modulo a revolution, in nanoseconds. All
+//! times are whole numbers, so the end of a sector is exactly the beginning of the next one.
 
-use super::HddSettings;
+use super::profile::HddSettings;
 use crate::request::SimTime;
 
 /// Bytes of a sector.
 pub(super) const SECTOR: u64 = 512;
 
-/// Where a sector is.
+/// The position of a sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectorAddress {
     pub cylinder: u64,
     pub head: u64,
-    /// Counted from the first track of the disk.
+    /// The track, counted from the first track of the disk.
     pub track: u64,
-    /// On its track.
+    /// The sector on its track.
     pub sector: u64,
-    /// Of its track.
+    /// The number of sectors of its track.
     pub track_sectors: u64,
 }
 
@@ -79,12 +79,12 @@ impl Layout {
         self.cylinders
     }
 
-    pub fn place(&self, sector: u64) -> Place {
+    pub fn place(&self, sector: u64) -> SectorAddress {
         let at = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let zone = &self.zones[at];
         let within = sector - zone.first_sector;
         let track = zone.first_track + within / zone.track_sectors;
-        Place {
+        SectorAddress {
             cylinder: track / self.heads,
             head: track % self.heads,
             track,
@@ -107,8 +107,8 @@ impl Layout {
         SimTime(now.0 + (angle % self.turn_ns + self.turn_ns - behind) % self.turn_ns)
     }
 
-    /// From the begin of sector `first` to the end of the one before `end`, going on from track to
-    /// track.
+    /// The time from the beginning of sector `first` to the end of the sector before `end`, from
+    /// track to track.
     pub fn transfer_ns(&self, first: u64, end: u64) -> u64 {
         let mut at = first;
         let mut total = 0;
@@ -125,7 +125,8 @@ impl Layout {
         total
     }
 
-    /// How many sectors from `first` on have passed whole in `span_ns`, at most `most`.
+    /// The number of sectors from `first` on that have passed completely in `span_ns`, at most
+    /// `most`.
     pub fn passed(&self, first: u64, span_ns: u64, most: u64) -> u64 {
         let mut at = first;
         let mut left = span_ns;
@@ -135,7 +136,7 @@ impl Layout {
             let from = self.begin_ns(place.sector, place.track_sectors);
             let to_end = self.turn_ns - from;
             if left < to_end {
-                // The last sector that ends by then.
+                // The last sector that ends by that time.
                 let reached = u128::from(from + left) * u128::from(place.track_sectors);
                 let mut sector = (reached / u128::from(self.turn_ns)) as u64;
                 while self.begin_ns(sector + 1, place.track_sectors) <= from + left {

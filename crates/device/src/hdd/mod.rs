@@ -7,11 +7,12 @@
 //!                        queue ─► seek ─► turn ─► transfer┘     one at a time: the arm
 //! ```
 //!
-//! Time comes from closed forms of few parameters, which docs/device-model.md writes down: the seek
-//! curve through three figures of a data sheet (`seek`), the angle of each sector (`layout`),
-//! and track and cylinder switches hidden by a skew. What the model leaves out: thermal
-//! recalibration, remapped sectors, vibration, and errors.
+//! Times come from closed forms with few parameters, which are in docs/device-model.md: the seek
+//! curve through three figures of a data sheet (`seek`), the angle of each sector (`layout`), and
+//! track and cylinder switches that a skew hides. The model leaves out thermal recalibration,
+//! remapped sectors, vibration, and errors.
 
+mod arm_queue;
 mod buffer;
 mod layout;
 mod platters;
@@ -25,19 +26,20 @@ use std::io;
 
 use storage::Geometry;
 
-use crate::device::{Command, Device, Done, Part, Statistics, Use};
+use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
 use crate::sim::{Engine, Event};
+use arm_queue::ArmQueue;
 use buffer::Segments;
 use layout::{Layout, SECTOR};
 use platters::Platters;
 pub use profile::{HddParameter, HddProfile, HddSettings, Policy, hdd_parameters};
 use seek::SeekCurve;
 
-/// What happens in a disk.
+/// The events of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Happening {
-    /// The firmware has understood a command.
+    /// The firmware has decoded a command.
     Understood(usize),
     /// The arm has read or written a job's last sector.
     Transferred(usize),
@@ -61,9 +63,9 @@ impl Event for Happening {
 struct Job {
     command: Command,
     submitted: SimTime,
-    /// When it came into the queue.
+    /// The time at which it came into the queue.
     queued: SimTime,
-    /// The host has its answer.
+    /// Whether the host has its answer.
     answered: bool,
 }
 
@@ -75,18 +77,18 @@ pub struct Hdd {
     read_seek: SeekCurve,
     write_seek: SeekCurve,
     engine: Engine<Happening>,
-    /// All jobs that have not left, by slot.
+    /// All jobs that have not ended, by slot.
     jobs: Vec<Option<Job>>,
     free: Vec<usize>,
-    /// Understood commands that the disk does not see yet: its queue is full.
+    /// Decoded commands that wait because the queue is full.
     outside: VecDeque<usize>,
-    /// What waits for the arm, in order of arrival.
-    queue: Vec<usize>,
-    /// Host commands that the disk has taken and not ended.
+    /// The jobs that wait for the arm.
+    queue: ArmQueue,
+    /// Host commands in the queue that have not ended.
     taken: u64,
-    /// What the arm does.
-    working: Option<usize>,
-    /// Where the arm is.
+    /// The job of the arm, and when its first sector began under the heads.
+    working: Option<(usize, SimTime)>,
+    /// The track under the arm.
     cylinder: u64,
     head: u64,
     link_free: SimTime,
@@ -104,7 +106,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A disk that was made as `profile` says, at rest.
+    /// An idle disk with this profile.
     ///
     /// # Errors
     /// When its values do not fit together.
@@ -135,7 +137,7 @@ impl Hdd {
             jobs: Vec::new(),
             free: Vec::new(),
             outside: VecDeque::new(),
-            queue: Vec::new(),
+            queue: ArmQueue::default(),
             taken: 0,
             working: None,
             cylinder: 0,
@@ -172,7 +174,7 @@ impl Hdd {
         }
     }
 
-    /// The sectors of a job, from the first to behind the last.
+    /// The sectors of a job: the first, and the end.
     fn sectors(&self, slot: usize) -> (u64, u64) {
         let Command { offset, len, .. } = self.job(slot).command;
         (offset / SECTOR, (offset + len).div_ceil(SECTOR))
@@ -209,20 +211,39 @@ impl Hdd {
             RequestKind::Write => {
                 let (first, end) = self.sectors(slot);
                 self.segments.forget(first, end);
-                if self.settings.write_cache == 1
-                    && self.dirty_bytes + len <= self.settings.buffer_bytes
-                {
-                    // The bytes wait in the buffer; the host does not.
-                    self.dirty_bytes += len;
-                    let done = self.cross_link(now, len);
-                    self.answer_early(slot, done);
+                // Writes get room in the buffer in the order of their arrival.
+                if self.queue.oldest_write().is_none() {
+                    self.cache(slot);
                 }
                 self.wait(slot);
             }
         }
     }
 
-    /// Ends the host's command at `done` while its job stays in the queue.
+    /// Takes a write into the buffer, if there is room: the host gets its answer, and the job stays
+    /// for the arm.
+    fn cache(&mut self, slot: usize) -> bool {
+        let len = self.job(slot).command.len;
+        let fits = self.dirty_bytes + len <= self.settings.buffer_bytes;
+        if self.settings.write_cache == 0 || !fits {
+            return false;
+        }
+        self.dirty_bytes += len;
+        let done = self.cross_link(self.engine.now(), len);
+        self.answer_early(slot, done);
+        true
+    }
+
+    /// Takes the writes that wait for room in the buffer, oldest first.
+    fn cache_waiting(&mut self) {
+        while let Some(slot) = self.queue.oldest_write()
+            && self.cache(slot)
+        {
+            self.queue.answer(slot);
+        }
+    }
+
+    /// Ends the host's command at `done`, while its job stays in the queue.
     fn answer_early(&mut self, slot: usize, done: SimTime) {
         let job = self.jobs[slot].as_mut().expect("a slot in use");
         job.answered = true;
@@ -237,21 +258,26 @@ impl Hdd {
 
     fn wait(&mut self, slot: usize) {
         let now = self.engine.now();
-        self.jobs[slot].as_mut().expect("a slot in use").queued = now;
-        self.queue.push(slot);
+        let cylinder = self.layout.place(self.sectors(slot).0).cylinder;
+        let job = self.jobs[slot].as_mut().expect("a slot in use");
+        job.queued = now;
+        let kind = job.command.kind;
+        self.queue.push(slot, cylinder, kind == RequestKind::Write, job.answered);
         self.work();
     }
 
-    /// Whether a read lies in one write that waits in the buffer.
+    /// Whether one write that waits in the buffer covers a read.
     fn is_dirty(&self, first: u64, end: u64) -> bool {
         let covers = |slot: &usize| {
             let (from, to) = self.sectors(*slot);
             self.job(*slot).answered && from <= first && end <= to
         };
-        self.dirty_bytes > 0 && self.queue.iter().chain(&self.working).any(covers)
+        let working = self.working.map(|(slot, _)| slot);
+        self.dirty_bytes > 0
+            && (self.queue.slots().any(|slot| covers(&slot)) || working.iter().any(covers))
     }
 
-    /// When `len` bytes that are ready at `ready` have crossed the link.
+    /// The time at which `len` bytes that are ready at `ready` have crossed the link.
     fn cross_link(&mut self, ready: SimTime, len: u64) -> SimTime {
         let span = self.link_ns(len);
         let end = SimTime(ready.max(self.link_free).0 + span);
@@ -262,30 +288,30 @@ impl Hdd {
     }
 
     fn link_ns(&self, len: u64) -> u64 {
-        let rate = u128::from(self.settings.link_bytes_a_second);
+        let rate = u128::from(self.settings.link_bytes_per_second);
         (u128::from(len) * 1_000_000_000).div_ceil(rate) as u64
     }
 
-    /// Gives the arm its next job.
+    /// Starts the next job of the arm.
     fn work(&mut self) {
         if self.working.is_some() || self.queue.is_empty() {
             return;
         }
-        let at = self.choose();
-        let slot = self.queue.remove(at);
-        self.working = Some(slot);
+        let slot = self.choose();
+        self.queue.remove(slot);
         let now = self.engine.now();
         let (first, end) = self.sectors(slot);
         let Command { kind, len, .. } = self.job(slot).command;
         let answered = self.job(slot).answered;
         let (media_first, media_end) = match self.segments.stream_end(first, end, now, &self.layout)
         {
-            // The heads are on their way there, reading.
+            // The heads are reading toward it.
             Some(media_end) if kind == RequestKind::Read => (now, media_end.max(now)),
             _ => {
                 self.segments.interrupt(now, &self.layout);
                 let ready = if kind == RequestKind::Write && !answered {
-                    // A sector must have come before it is written; the others come meanwhile.
+                    // A sector must have arrived before it is written; later sectors arrive in the
+                    // meantime.
                     SimTime(self.job(slot).queued.0 + self.link_ns(SECTOR)).max(now)
                 } else {
                     now
@@ -293,18 +319,13 @@ impl Hdd {
                 self.access(now, ready, first, end, kind)
             }
         };
+        self.working = Some((slot, media_first));
         self.arm_busy_ns += media_end.0 - now.0;
         self.arm_services += 1;
         let place = self.layout.place(end - 1);
         (self.cylinder, self.head) = (place.cylinder, place.head);
         if kind == RequestKind::Read {
             self.segments.read(first, end, media_end, self.settings.read_ahead == 1);
-            // Bytes cross while later ones are read; the last sector only afterwards.
-            let whole = self.cross_link(media_first, len);
-            let last = SimTime(media_end.0 + self.link_ns(len.min(SECTOR)));
-            let done = whole.max(last);
-            self.link_free = done;
-            self.engine.at(done, Happening::Ended(slot));
         } else if !answered {
             self.link_busy_ns += self.link_ns(len);
             self.link_services += 1;
@@ -312,7 +333,8 @@ impl Hdd {
         self.engine.at(media_end, Happening::Transferred(slot));
     }
 
-    /// When the first and behind the last sector pass the heads, after a seek and a turn.
+    /// The times at which the first sector begins and the last one ends under the heads, after a
+    /// seek and a turn.
     fn access(
         &self,
         now: SimTime,
@@ -326,7 +348,7 @@ impl Hdd {
         (start, SimTime(start.0 + self.layout.transfer_ns(first, end)))
     }
 
-    /// How long the arm takes to the track of a sector.
+    /// The time that the arm takes to the track of a sector.
     fn position_ns(&self, sector: u64, kind: RequestKind) -> u64 {
         let place = self.layout.place(sector);
         let distance = place.cylinder.abs_diff(self.cylinder);
@@ -335,42 +357,65 @@ impl Hdd {
         curve.seek_ns(distance).max(switch)
     }
 
-    /// The place in the queue of the job to do next.
+    /// The next job of the arm.
     fn choose(&self) -> usize {
         let now = self.engine.now();
-        let oldest = self.queue.iter().enumerate().min_by_key(|(_, slot)| self.job(**slot).queued);
-        let (oldest, slot) = oldest.expect("not empty");
-        let waited = now.0 - self.job(*slot).queued.0;
-        if waited > self.settings.queue_patience_ns {
-            return oldest;
+        // Patience is for commands whose host waits, not for writes in the buffer.
+        let oldest = self.queue.oldest_unanswered();
+        if let Some(slot) = oldest
+            && now.0 - self.job(slot).queued.0 > self.settings.queue_patience_ns
+        {
+            return slot;
         }
-        let cost = |slot: usize| {
-            let (first, end) = self.sectors(slot);
-            let kind = self.job(slot).command.kind;
-            match self.settings.policy() {
-                Policy::Fifo => 0,
-                Policy::Seek => self.layout.place(first).cylinder.abs_diff(self.cylinder),
-                Policy::Position => {
-                    let stream = self.segments.stream_end(first, end, now, &self.layout);
-                    if kind == RequestKind::Read && stream.is_some() {
-                        return 0;
-                    }
-                    self.access(now, now, first, end, kind).0.0 - now.0
+        match self.settings.policy() {
+            Policy::Fifo => self.queue.oldest().expect("not empty"),
+            Policy::Seek => self.queue.nearest(
+                self.cylinder,
+                |distance| distance,
+                |slot| {
+                    let first = self.sectors(slot).0;
+                    self.layout.place(first).cylinder.abs_diff(self.cylinder)
+                },
+            ),
+            Policy::Position => {
+                let least = |distance| {
+                    let [read, write] = [&self.read_seek, &self.write_seek];
+                    read.seek_ns(distance).min(write.seek_ns(distance))
+                };
+                let streams = |slot: &usize| {
+                    let (first, end) = self.sectors(*slot);
+                    self.segments.stream_end(first, end, now, &self.layout).is_some()
+                };
+                if let Some(slot) = self.queue.reads().find(streams) {
+                    return slot;
                 }
+                self.queue.nearest(self.cylinder, least, |slot| {
+                    let (first, end) = self.sectors(slot);
+                    let kind = self.job(slot).command.kind;
+                    self.access(now, now, first, end, kind).0.0 - now.0
+                })
             }
-        };
-        // The first of equal ones: the one that has waited longest.
-        let costs = self.queue.iter().enumerate().map(|(at, slot)| (cost(*slot), at));
-        costs.min().map_or(0, |(_, at)| at)
+        }
     }
 
     fn transferred(&mut self, slot: usize) {
-        self.working = None;
-        if self.job(slot).command.kind == RequestKind::Write {
+        let (_, media_first) = self.working.take().expect("the arm worked");
+        let Command { kind, len, .. } = self.job(slot).command;
+        if kind == RequestKind::Read {
+            // Bytes cross the link while later sectors are read; the last sector crosses at the
+            // end. The link is reserved only now, so that other transfers used it meanwhile.
+            let now = self.engine.now();
+            let whole = self.cross_link(media_first, len);
+            let done = whole.max(SimTime(now.0 + self.link_ns(len.min(SECTOR))));
+            self.link_free = done;
+            self.engine.at(done, Happening::Ended(slot));
+        }
+        if kind == RequestKind::Write {
             if self.job(slot).answered {
                 let job = self.jobs[slot].take().expect("a slot in use");
                 self.free.push(slot);
                 self.dirty_bytes -= job.command.len;
+                self.cache_waiting();
                 if self.dirty_bytes == 0 {
                     let now = self.engine.now();
                     for flush in std::mem::take(&mut self.flushes) {
@@ -454,7 +499,7 @@ impl Device for Hdd {
     }
 
     fn trim_bytes(&self) -> Option<u64> {
-        // Nothing is moved, so it takes no time; what it means is that of SSDs.
+        // No bytes move, so a trim takes no time; its effect is that of an SSD's trim.
         Some(platters::PAGE as u64)
     }
 
@@ -503,8 +548,8 @@ impl Device for Hdd {
         let part = |part, busy, services| Use { part, index: 0, busy: SimTime(busy), services };
         Statistics {
             uses: vec![
-                part(Part::Link, self.link_busy_ns, self.link_services),
-                part(Part::Spindle, self.arm_busy_ns, self.arm_services),
+                part(Component::Link, self.link_busy_ns, self.link_services),
+                part(Component::Spindle, self.arm_busy_ns, self.arm_services),
             ],
             digest: self.engine.digest(),
             events: self.engine.passed(),

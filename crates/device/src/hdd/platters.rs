@@ -1,11 +1,11 @@
-//! What was written, in pages that exist only where something was.
+//! The written bytes, in pages that are allocated by the first write.
 
 use std::collections::BTreeMap;
 
-/// What a trim gives up are whole ones.
+/// A trim frees whole pages of this size.
 pub(super) const PAGE: usize = 4096;
 
-/// Bytes by their place; what was never written is zeros.
+/// The bytes by their offset; bytes that were never written are zeros.
 #[derive(Debug, Default)]
 pub(super) struct Platters {
     pages: BTreeMap<u64, Box<[u8; PAGE]>>,
@@ -34,7 +34,7 @@ impl Platters {
         }
     }
 
-    /// Whole pages are given up.
+    /// Whole pages are freed.
     pub fn forget(&mut self, offset: u64, len: u64) {
         let page = PAGE as u64;
         let (first, end) = (offset.div_ceil(page), (offset + len) / page);
@@ -45,7 +45,8 @@ impl Platters {
     }
 }
 
-/// Number of the page, first byte in it, and range of the `len` bytes at `offset`, a page each.
+/// For each page of the `len` bytes at `offset`: its number, the first byte in it, and the range of
+/// the bytes.
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,32 +1,32 @@
-//! What a disk is made of: parameters with unit, range, source and meaning, as SSDs have them.
+//! Profiles of disks: parameters with unit, range, source and meaning, as for SSDs.
 
 use crate::profile::{ProfileError, Unit};
 
-/// Which request the arm serves next.
+/// The choice of the next request for the arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The one that came first.
+    /// The request that arrived first.
     Fifo,
-    /// The one on the nearest cylinder.
+    /// The request on the nearest cylinder.
     Seek,
-    /// The one whose first sector is under the heads first, seek and turn together.
+    /// The request whose first sector is under the heads first: the least seek and turn together.
     Position,
 }
 
 const POLICIES: &[&str] = &["fifo", "sstf", "sptf"];
 
-/// One line of the table: what can be set.
+/// One line of the table of parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct HddParameter {
     /// Its name in overrides.
     pub name: &'static str,
-    /// What its value counts.
+    /// The unit of its value.
     pub unit: Unit,
-    /// The least value that the model takes.
+    /// The least value.
     pub least: u64,
-    /// The greatest value that the model takes.
+    /// The greatest value.
     pub most: u64,
-    /// What it does.
+    /// Its meaning.
     pub meaning: &'static str,
     get: fn(&HddSettings) -> u64,
     set: fn(&mut HddSettings, u64),
@@ -47,8 +47,8 @@ impl HddParameter {
 
 macro_rules! parameters {
     ($($name:ident: $unit:expr, $least:expr, $most:expr, $meaning:literal;)*) => {
-        /// All values of a modelled disk; meanings, units and ranges are in the table that
-        /// [`hdd_parameters`] gives.
+        /// All values of a modelled disk; [`hdd_parameters`] returns the table of meanings, units
+        /// and ranges.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct HddSettings {
             $(#[doc = $meaning] pub $name: u64,)*
@@ -66,28 +66,28 @@ macro_rules! parameters {
     };
 }
 
-use Unit::{Bytes, BytesASecond, Choice, Count, Nanoseconds, Switch};
+use Unit::{Bytes, BytesPerSecond, Choice, Count, Nanoseconds, Switch};
 
 const SECOND: u64 = 1_000_000_000;
 
 parameters! {
-    link_bytes_a_second: BytesASecond, 1 << 20, 1 << 40, "Payload that the link to the host carries.";
+    link_bytes_per_second: BytesPerSecond, 1 << 20, 1 << 40, "Payload rate of the link to the host.";
     command_ns: Nanoseconds, 0, SECOND, "Firmware's time for a command; commands overlap.";
-    queue_depth: Count, 1, 65_536, "Requests that the disk takes at once; more wait before it.";
-    queue_policy: Choice(POLICIES), 0, 2, "Which request the arm serves next.";
+    queue_depth: Count, 1, 65_536, "Requests that the disk accepts at once; further ones wait.";
+    queue_policy: Choice(POLICIES), 0, 2, "How the next request for the arm is chosen.";
     queue_patience_ns: Nanoseconds, 0, 3600 * SECOND, "A request that has waited longer is served first.";
-    buffer_bytes: Bytes, 1 << 16, 1 << 32, "Memory for what is read ahead, and as much for what is written behind.";
-    buffer_segments: Count, 1, 1024, "Sequential readers that the buffer tells apart.";
-    read_ahead: Switch, 0, 1, "Whether the heads read on until the arm is called away.";
-    write_cache: Switch, 0, 1, "Whether a write ends when the buffer has it.";
-    rpm: Count, 1000, 100_000, "Revolutions a minute.";
-    cylinders: Count, 2, 10_000_000, "Tracks of a surface.";
+    buffer_bytes: Bytes, 1 << 16, 1 << 32, "Memory for read-ahead, and as much again for the write cache.";
+    buffer_segments: Count, 1, 1024, "Sequential readers that the buffer can follow at once.";
+    read_ahead: Switch, 0, 1, "Whether the heads continue to read until the arm is needed elsewhere.";
+    write_cache: Switch, 0, 1, "Whether a write ends when the buffer holds it.";
+    rpm: Count, 1000, 100_000, "Revolutions per minute.";
+    cylinders: Count, 2, 10_000_000, "Tracks per surface.";
     heads: Count, 1, 64, "Surfaces.";
-    zones: Count, 1, 1000, "Groups of cylinders with equally many sectors a track.";
+    zones: Count, 1, 1000, "Groups of cylinders with the same number of sectors per track.";
     sectors_outer: Count, 1, 100_000, "Sectors of 512 bytes on a track of the outermost zone.";
     sectors_inner: Count, 1, 100_000, "Sectors of 512 bytes on a track of the innermost zone.";
-    head_switch_ns: Nanoseconds, 0, SECOND, "Changing to another head of the cylinder.";
-    skew_ns: Nanoseconds, 0, SECOND, "How much later the next track begins, so that a switch to it misses nothing.";
+    head_switch_ns: Nanoseconds, 0, SECOND, "Time of a switch to another head of the cylinder.";
+    skew_ns: Nanoseconds, 0, SECOND, "Delay of the start of the next track, so that a switch to it loses no turn.";
     seek_track_read_ns: Nanoseconds, 1, SECOND, "Seek to the next cylinder, to read.";
     seek_mean_read_ns: Nanoseconds, 1, SECOND, "Mean seek of two random cylinders, to read.";
     seek_full_read_ns: Nanoseconds, 1, SECOND, "Seek over all cylinders, to read.";
@@ -96,14 +96,14 @@ parameters! {
     seek_full_write_ns: Nanoseconds, 1, SECOND, "Seek over all cylinders, to write.";
 }
 
-/// All parameters of a modelled disk, in the order of an I/O's way down.
+/// All parameters of a modelled disk, from the host down to the platters.
 #[must_use]
 pub fn hdd_parameters() -> &'static [HddParameter] {
     TABLE
 }
 
 impl HddSettings {
-    /// Which request the arm serves next.
+    /// The choice of the next request for the arm.
     #[must_use]
     pub fn policy(&self) -> Policy {
         [Policy::Fifo, Policy::Seek, Policy::Position][self.queue_policy as usize]
@@ -115,8 +115,8 @@ impl HddSettings {
         60 * SECOND / self.rpm
     }
 
-    /// Bytes a second of a sequential transfer in tracks of so many sectors: a track each turn and
-    /// skew.
+    /// Bytes per second of a sequential transfer over tracks with this many sectors: one track per
+    /// turn and skew.
     #[must_use]
     pub fn sequential_rate(&self, track_sectors: u64) -> f64 {
         (track_sectors * 512) as f64 * 1e9 / (self.turn_ns() + self.skew_ns) as f64
@@ -155,7 +155,7 @@ impl HddSettings {
             ("read", self.seek_track_read_ns, self.seek_mean_read_ns, self.seek_full_read_ns),
             ("write", self.seek_track_write_ns, self.seek_mean_write_ns, self.seek_full_write_ns),
         ] {
-            // Both terms of the curve rise, so that farther is never sooner.
+            // Both terms of the curve rise, so a longer seek never takes less time.
             if 15 * mean < 10 * track + 5 * full || 7 * track + 8 * full < 15 * mean {
                 return refuse(format!(
                     "seek_mean_{kind}_ns={mean} is between (2 track + full) / 3 and \
@@ -168,12 +168,12 @@ impl HddSettings {
     }
 }
 
-/// A disk that can be modelled: settings, each with the source of its value.
+/// The profile of a disk: all settings, each with the source of its value.
 #[derive(Debug, Clone)]
 pub struct HddProfile {
     /// Its name.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub about: &'static str,
     /// All values.
     pub settings: HddSettings,
@@ -193,7 +193,7 @@ const BARRACUDA_SHEET: &str = "Seagate Barracuda 7200.12 data sheet";
 const ASSUMED: &str = "assumed, as other disks of its class; no public figure was at hand";
 
 const CHEETAH: Values = &[
-    ("link_bytes_a_second", 300_000_000, "SAS, 3 Gb/s with 8b/10b coding"),
+    ("link_bytes_per_second", 300_000_000, "SAS, 3 Gb/s with 8b/10b coding"),
     ("command_ns", 100_000, ASSUMED),
     ("queue_depth", 64, "SCSI tagged command queueing; the depth is assumed"),
     ("queue_policy", 2, "SCSI simple tags: the disk chooses"),
@@ -219,7 +219,7 @@ const CHEETAH: Values = &[
 ];
 
 const BARRACUDA: Values = &[
-    ("link_bytes_a_second", 300_000_000, "SATA, 3 Gb/s with 8b/10b coding"),
+    ("link_bytes_per_second", 300_000_000, "SATA, 3 Gb/s with 8b/10b coding"),
     ("command_ns", 150_000, ASSUMED),
     ("queue_depth", 32, "SATA native command queueing"),
     ("queue_policy", 2, "SATA native command queueing: the disk chooses"),
@@ -269,7 +269,7 @@ impl HddProfile {
         PRESETS.iter().map(|preset| preset.0)
     }
 
-    /// Where the value of a parameter comes from.
+    /// The source of a parameter's value.
     #[must_use]
     pub fn source(&self, name: &str) -> &'static str {
         let found = self.sources.iter().rev().find(|(known, _)| *known == name);
@@ -279,8 +279,8 @@ impl HddProfile {
     /// Applies one `name=value`.
     ///
     /// # Errors
-    /// What is wrong with it: the form, the name, the value with the unit and range that it should
-    /// have. Whether the values fit together is said by [`HddSettings::check`].
+    /// A text of another form, an unknown name, or a value out of range. [`HddSettings::check`]
+    /// checks whether the values fit together.
     pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
         let (name, value) =
             text.split_once('=').ok_or_else(|| ProfileError::Form { text: text.to_owned() })?;
@@ -300,7 +300,7 @@ fn find(name: &str) -> Option<&'static HddParameter> {
     TABLE.iter().find(|parameter| parameter.name == name)
 }
 
-/// The parameter that shares the most words with `name`.
+/// The parameter whose name shares the most words with `name`.
 fn nearest(name: &str) -> Option<&'static str> {
     let shared = |other: &str| {
         name.split('_').filter(|word| !word.is_empty() && other.contains(word)).count()

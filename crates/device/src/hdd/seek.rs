@@ -1,4 +1,4 @@
-//! How long the arm takes over a distance.
+//! The time that the arm takes over a distance.
 
 /// The curve through three figures of a data sheet: to the next track, over the mean distance, over
 /// the full stroke (Lee, "Software and performance issues in the implementation of a RAID prototype",
@@ -10,8 +10,8 @@
 ///                b = (7 track - 15 mean + 8 full) / (3 n)
 /// ```
 ///
-/// Distances of two random places have the density 2 (1 - u) over the stroke, so that
-/// E sqrt u = 8/15, E u = 1/3, and the mean of t is `mean` exactly.
+/// The distance of two random cylinders has the density 2 (1 - u) over the stroke, so E sqrt u =
+/// 8/15 and E u = 1/3, and the mean of t is exactly `mean`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeekCurve {
     a: f64,
@@ -20,7 +20,7 @@ pub(super) struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// For a stroke of `n` cylinders.
+    /// The curve for a stroke of `n` cylinders.
     pub fn new(n: u64, track_ns: u64, mean_ns: u64, full_ns: u64) -> Self {
         let (track, mean, full) = (track_ns as f64, mean_ns as f64, full_ns as f64);
         let n = n as f64;
@@ -31,7 +31,7 @@ impl SeekCurve {
         }
     }
 
-    /// Over so many cylinders.
+    /// The time over `distance` cylinders.
     pub fn seek_ns(&self, distance: u64) -> u64 {
         let Some(more) = distance.checked_sub(1) else { return 0 };
         let more = more as f64;
@@ -41,8 +41,9 @@ impl SeekCurve {
 
 #[cfg(test)]
 mod tests {
+    use merganser_random::Random;
+
     use super::*;
-    use crate::sim::Random;
 
     #[test]
     fn the_curve_goes_through_its_three_figures() {

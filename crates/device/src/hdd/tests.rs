@@ -46,7 +46,7 @@ fn assert_near(found: f64, expected: f64, share: f64) {
     assert!((found / expected - 1.0).abs() < share, "{found}, expected {expected}");
 }
 
-/// An arm that is anywhere at once, on platters with zones of one kind.
+/// A disk whose arm takes almost no time, with equal zones.
 const NO_SEEKS: [&str; 9] = [
     "seek_track_read_ns=1",
     "seek_mean_read_ns=1",
@@ -124,7 +124,7 @@ fn a_queue_that_looks_ahead_serves_more() {
     };
     let (alone, fifo, sstf, sptf) =
         (rate("sptf", 1), rate("fifo", 32), rate("sstf", 32), rate("sptf", 32));
-    // The firmware's time is hidden behind the arm's, and nothing else.
+    // Only the firmware's time is hidden behind the arm's.
     assert!((1.0..1.05).contains(&(fifo / alone)), "{fifo} {alone}");
     assert!(sstf > 1.3 * fifo && sptf > 1.2 * sstf, "{fifo} {sstf} {sptf}");
 }
@@ -141,8 +141,8 @@ fn places_in_order_take_less_time_than_out_of_order() {
     let mut collector = Collector::new(&device);
     let requests = sorted.into_iter().map(Ok);
     let played = play(&mut device, requests, random.pace(), &mut collector).expect("served");
-    // Seeks of 16 cylinders, or to another head, instead of a third of all: what is left is the
-    // turn.
+    // Seeks of 16 cylinders, or to another head, instead of a third of the stroke: the turn
+    // remains.
     let mean_ns = played.end.0 as f64 / 5000.0;
     assert!(mean_ns < 100_000.0 + 2_000_000.0 + 400_000.0, "{mean_ns}");
     assert!(shuffled as f64 / played.end.0 as f64 > 2.0);
@@ -237,7 +237,7 @@ fn what_cannot_be_is_refused() {
     assert!(said.starts_with("speed is no parameter of a device"), "{said}");
 }
 
-/// A little of everything, so that every setting matters.
+/// A mix of all kinds of requests, so that every setting matters.
 fn everything(profile: &HddProfile) -> (u64, u64) {
     let mut device = Hdd::new(profile).expect("a disk");
     let mut phases = Vec::new();
@@ -348,4 +348,50 @@ proptest! {
         prop_assert_eq!(served, given);
         prop_assert_eq!(device.dirty_bytes, 0);
     }
+}
+
+/// Audit finding F4: a read reserved the link from its start to its end, seek and turn included.
+#[test]
+fn f4_a_cached_write_next_to_a_read_takes_the_link_alone() {
+    let mut disk = disk("barracuda", &[]);
+    let settings = disk.settings.clone();
+    let far = disk.capacity_bytes() / 2;
+    let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+    disk.submit(SimTime(0), command(1, RequestKind::Read, far));
+    // The arm is on its way to the read.
+    let at = SimTime(2_000_000);
+    while disk.next_at().is_some_and(|next| next < at) {
+        disk.advance();
+    }
+    disk.submit(at, command(2, RequestKind::Write, 0));
+    while disk.advance() {}
+    let done: Vec<Done> = std::iter::from_fn(|| disk.completed()).collect();
+    let write = done.iter().find(|done| done.id == 2).expect("ended");
+    let link_ns = (4096 * 1_000_000_000_u64).div_ceil(settings.link_bytes_per_second);
+    assert_eq!(write.at.0, at.0 + settings.command_ns + link_ns);
+    let read = done.iter().find(|done| done.id == 1).expect("ended");
+    assert!(read.at > write.at, "the read needs a seek");
+}
+
+/// Audit finding F5: with a full write cache, all writes in it were past the patience, so the arm
+/// served them in the order of their arrival. A cache made the disk slower.
+#[test]
+fn f5_a_full_write_cache_serves_more_writes_than_a_queue_alone() {
+    let rate = |cache: &str| {
+        let mut disk = disk("barracuda", &[cache, "buffer_bytes=4M"]);
+        let workload = Workload {
+            read_share: 0.0,
+            sizes: Sizes::Fixed(4096),
+            arrivals: Arrivals::Closed(32),
+            requests: 6000,
+            align_bytes: 4096,
+            ..workload(&disk)
+        };
+        let results = run(&mut disk, &workload);
+        // Without the writes that the empty cache took at once.
+        let cached = if cache == "write_cache=on" { 1024 } else { 0 };
+        (workload.requests - cached) as f64 / results.seconds()
+    };
+    let (with, without) = (rate("write_cache=on"), rate("write_cache=off"));
+    assert!(with > 1.5 * without, "{with:.0} and {without:.0} writes per second");
 }

@@ -1,196 +1,23 @@
-//! What a modelled device is made of: parameters with unit, range, source and meaning.
+//! Profiles of modelled devices: parameters with unit, range, source and meaning.
 //!
-//! A preset is a list of values with the source of each; what it does not name keeps the default of
-//! the table. `name=value` texts override single values.
+//! A preset is a list of values, each with its source. Parameters that it does not list keep the
+//! default of the table. Texts of the form `name=value` override single values.
 
+mod error;
 mod presets;
 mod ssd;
+mod unit;
 
-use std::fmt;
+pub use error::ProfileError;
+pub use ssd::{CachePolicy, GcPolicy, Parameter, Placement, SsdSettings, ssd_parameters};
+pub use unit::Unit;
 
-pub use ssd::{CachePolicy, GcPolicy, Placement, SsdSettings};
-
-/// What a value counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes; written with K, M, G, T for powers of 1,024.
-    Bytes,
-    /// Bytes a second.
-    BytesASecond,
-    /// A time; written with ns, us, ms or s.
-    Nanoseconds,
-    /// Cycles a second.
-    Hertz,
-    /// Cycles of the processor.
-    Cycles,
-    /// A number of things.
-    Count,
-    /// Thousandths.
-    Permille,
-    /// `on` or `off`.
-    Switch,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unit::Bytes => "bytes",
-            Unit::BytesASecond => "bytes/s",
-            Unit::Nanoseconds => "ns",
-            Unit::Hertz => "Hz",
-            Unit::Cycles => "cycles",
-            Unit::Count => "count",
-            Unit::Permille => "permille",
-            Unit::Switch => "on, off",
-            Unit::Choice(words) => return f.write_str(&words.join(", ")),
-        })
-    }
-}
-
-impl Unit {
-    /// `value` as a person writes it.
-    #[must_use]
-    pub fn show(self, value: u64) -> String {
-        match self {
-            Unit::Switch => if value == 0 { "off" } else { "on" }.to_owned(),
-            Unit::Choice(words) => {
-                usize::try_from(value).ok().and_then(|i| words.get(i)).unwrap_or(&"?").to_string()
-            }
-            _ => value.to_string(),
-        }
-    }
-
-    pub(crate) fn parse(self, text: &str) -> Option<u64> {
-        let scaled = |suffixes: &[(&str, u64)]| {
-            let (digits, factor) = suffixes
-                .iter()
-                .find_map(|&(suffix, factor)| text.strip_suffix(suffix).map(|d| (d, factor)))
-                .unwrap_or((text, 1));
-            digits.trim_end().parse::<u64>().ok()?.checked_mul(factor)
-        };
-        match self {
-            Unit::Bytes | Unit::BytesASecond => {
-                scaled(&[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)])
-            }
-            Unit::Nanoseconds => {
-                scaled(&[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
-            }
-            Unit::Hertz | Unit::Cycles | Unit::Count | Unit::Permille => scaled(&[]),
-            Unit::Switch => ["off", "on"].iter().position(|&w| w == text).map(|i| i as u64),
-            Unit::Choice(words) => words.iter().position(|&w| w == text).map(|i| i as u64),
-        }
-    }
-}
-
-/// One line of the table: what can be set.
-#[derive(Debug, Clone, Copy)]
-pub struct Parameter {
-    /// Its name in overrides.
-    pub name: &'static str,
-    /// What its value counts.
-    pub unit: Unit,
-    /// The least value that the model takes.
-    pub least: u64,
-    /// The greatest value that the model takes.
-    pub most: u64,
-    /// The value where a preset names none.
-    pub default: u64,
-    /// What it does.
-    pub meaning: &'static str,
-    get: fn(&SsdSettings) -> u64,
-    set: fn(&mut SsdSettings, u64),
-}
-
-impl Parameter {
-    /// The value in `settings`.
-    #[must_use]
-    pub fn value(&self, settings: &SsdSettings) -> u64 {
-        (self.get)(settings)
-    }
-
-    /// Sets the value.
-    ///
-    /// # Errors
-    /// A value outside the range.
-    pub fn assign(&self, settings: &mut SsdSettings, value: u64) -> Result<(), ProfileError> {
-        if !(self.least..=self.most).contains(&value) {
-            return Err(self.refuse(value.to_string()));
-        }
-        (self.set)(settings, value);
-        Ok(())
-    }
-
-    fn refuse(&self, value: String) -> ProfileError {
-        let Parameter { name, unit, least, most, .. } = *self;
-        ProfileError::Value { name, unit, least, most, value }
-    }
-}
-
-/// All parameters of a modelled SSD, in the order of an I/O's way down.
-#[must_use]
-pub fn ssd_parameters() -> &'static [Parameter] {
-    ssd::TABLE
-}
-
-/// Why a profile cannot be had.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileError {
-    /// No preset of that name.
-    #[error("no device is called {name}: there are {known}")]
-    Preset {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// Not of the form `name=value`.
-    #[error("{text}: a setting is written name=value")]
-    Form {
-        /// What was given.
-        text: String,
-    },
-    /// No parameter of that name.
-    #[error("{name} is no parameter of a device{}", near.map_or(String::new(), |n| format!("; {n} is")))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// A parameter whose name is near.
-        near: Option<&'static str>,
-    },
-    /// A value that the parameter does not take.
-    #[error("{name}={value}: {}", expected(*unit, *least, *most))]
-    Value {
-        /// The parameter.
-        name: &'static str,
-        /// Its unit.
-        unit: Unit,
-        /// Its least value.
-        least: u64,
-        /// Its greatest value.
-        most: u64,
-        /// What was given.
-        value: String,
-    },
-    /// Values that exclude one another.
-    #[error("{0}")]
-    Together(String),
-}
-
-fn expected(unit: Unit, least: u64, most: u64) -> String {
-    match unit {
-        Unit::Switch | Unit::Choice(_) => format!("one of {unit}"),
-        _ => format!("a value in {unit} from {least} to {most}"),
-    }
-}
-
-/// A device that can be modelled: settings, each with the source of its value.
+/// The profile of an SSD: all settings, each with the source of its value.
 #[derive(Debug, Clone)]
 pub struct SsdProfile {
     /// Its name.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub about: &'static str,
     /// All values.
     pub settings: SsdSettings,
@@ -198,7 +25,7 @@ pub struct SsdProfile {
 }
 
 impl SsdProfile {
-    /// The preset of that name.
+    /// The preset with this name.
     ///
     /// # Errors
     /// No such preset; the error names those that there are.
@@ -224,7 +51,7 @@ impl SsdProfile {
         presets::ALL.iter().map(|preset| preset.name)
     }
 
-    /// Where the value of a parameter comes from.
+    /// The source of a parameter's value.
     #[must_use]
     pub fn source(&self, name: &str) -> &'static str {
         let found = self.sources.iter().rev().find(|(n, _)| *n == name);
@@ -234,8 +61,8 @@ impl SsdProfile {
     /// Applies one `name=value`.
     ///
     /// # Errors
-    /// What is wrong with it: the form, the name, the value with the unit and range that it should
-    /// have. Whether the values fit together is said by [`SsdSettings::check`].
+    /// A text of another form, an unknown name, or a value out of range. [`SsdSettings::check`]
+    /// checks whether the values fit together.
     pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
         let (name, value) =
             text.split_once('=').ok_or_else(|| ProfileError::Form { text: text.to_owned() })?;
@@ -254,7 +81,7 @@ fn find(name: &str) -> Option<&'static Parameter> {
     ssd_parameters().iter().find(|parameter| parameter.name == name)
 }
 
-/// The parameter that shares the most words with `name`.
+/// The parameter whose name shares the most words with `name`.
 fn nearest(name: &str) -> Option<&'static str> {
     let shared = |other: &str| {
         name.split('_').filter(|word| !word.is_empty() && other.contains(word)).count()

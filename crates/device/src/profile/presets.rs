@@ -1,4 +1,4 @@
-//! The devices that ship, each value with its source.
+//! The presets, each value with its source.
 
 pub(super) struct Preset {
     pub name: &'static str,
@@ -31,7 +31,7 @@ const NAND: &str = "K9LCG08U1M as given in SKKU ICE3028, Tutorial FTL";
 const ASSUMED: &str = "assumed; no public figure";
 
 const JASMINE: &[(&str, u64, &str)] = &[
-    ("link_bytes_a_second", 260_000_000, OPENSSD),
+    ("link_bytes_per_second", 260_000_000, OPENSSD),
     ("link_duplex", 0, "SATA is half duplex"),
     ("queue_depth", 32, "SATA NCQ"),
     ("processor_hz", 87_500_000, ACTIVESORT),
@@ -42,21 +42,21 @@ const JASMINE: &[(&str, u64, &str)] = &[
         430,
         "fitted to ActiveSort 5.2: with records of 128 bytes 84.9 % less is read",
     ),
-    ("copy_cycles_a_kib", 296, "mem_set_dram, 302.88 MB/s, openssd-project.org/jasmine/devinfo"),
+    ("copy_cycles_per_kib", 296, "mem_set_dram, 302.88 MB/s, openssd-project.org/jasmine/devinfo"),
     ("copy_unit_bytes", 128, "ActiveSort 5.2"),
     ("dram_bytes", 64 << 20, ACTIVESORT),
-    ("dram_bytes_a_second", 700_000_000, ASSUMED),
+    ("dram_bytes_per_second", 700_000_000, ASSUMED),
     ("map_unit_bytes", 32 << 10, "ActiveSort 4.1.1: page-mapped FTL"),
     ("channels", 4, ACTIVESORT),
     ("ways", 1, "ActiveSort 4.1.1: one module a channel"),
     ("planes", 1, "a virtual page of 32 KB already spans planes and chips"),
-    ("blocks_a_plane", 8192, "ActiveSort 4.1.1: modules of 32 GB"),
-    ("pages_a_block", 128, "ActiveSort 4.1.1: blocks of 4 MB"),
+    ("blocks_per_plane", 8192, "ActiveSort 4.1.1: modules of 32 GB"),
+    ("pages_per_block", 128, "ActiveSort 4.1.1: blocks of 4 MB"),
     ("page_bytes", 32 << 10, ACTIVESORT),
     ("read_ns", 250_000, NAND),
     ("program_ns", 1_300_000, NAND),
     ("erase_ns", 1_500_000, NAND),
-    ("channel_bytes_a_second", 66_700_000, "issue of this model; 16 bits wide"),
+    ("channel_bytes_per_second", 66_700_000, "issue of this model; 16 bits wide"),
     (
         "channel_overhead_ns",
         190_000,
@@ -68,10 +68,10 @@ const DISKSIM: &str = "DiskSim SSD extension, ssdmodel/valid/ssd-*.parv";
 const DISKSIM_CODE: &str = "DiskSim SSD extension, ssdmodel/ssd_timing.c with its outv";
 
 const MSR: &[(&str, u64, &str)] = &[
-    ("link_bytes_a_second", 2_147_651_007, "0.0002384 ms a sector, ssdmodel/valid/ssd-*.parv"),
+    ("link_bytes_per_second", 2_147_651_007, "0.0002384 ms a sector, ssdmodel/valid/ssd-*.parv"),
     ("link_duplex", 0, DISKSIM),
     ("queue_depth", 20, DISKSIM),
-    ("dram_bytes_a_second", 1 << 40, "DiskSim has none"),
+    ("dram_bytes_per_second", 1 << 40, "DiskSim has none"),
     ("over_provisioning_permille", 150, DISKSIM),
     ("placement", 0, DISKSIM_CODE),
     ("block_summary_bytes", 528, "one sector of 528 bytes, inferred from ssd-sw250k.outv"),
@@ -81,8 +81,8 @@ const MSR: &[(&str, u64, &str)] = &[
     ("channels", 8, "DiskSim SSD extension: an element has its own pins"),
     ("ways", 1, DISKSIM),
     ("planes", 8, DISKSIM),
-    ("blocks_a_plane", 2048, DISKSIM),
-    ("pages_a_block", 64, DISKSIM),
+    ("blocks_per_plane", 2048, DISKSIM),
+    ("pages_per_block", 64, DISKSIM),
     ("page_bytes", 4096, DISKSIM),
     ("map_unit_bytes", 4096, DISKSIM),
     ("page_spare_bytes", 128, "sectors of 528 bytes, inferred from ssd-sr250k.outv"),
@@ -90,55 +90,55 @@ const MSR: &[(&str, u64, &str)] = &[
     ("read_ns", 25_000, DISKSIM),
     ("program_ns", 200_000, DISKSIM),
     ("erase_ns", 1_500_000, DISKSIM),
-    ("channel_bytes_a_second", 40_000_000, "25 ns a byte, ssdmodel/valid/ssd-*.parv"),
+    ("channel_bytes_per_second", 40_000_000, "25 ns a byte, ssdmodel/valid/ssd-*.parv"),
     ("multi_plane", 0, "one parallel unit, ssdmodel/valid/ssd-*.parv"),
 ];
 
 const NVMEVIRT: &str = "NVMeVirt, ssd_config.h, SAMSUNG_970PRO";
 
 const NVME: &[(&str, u64, &str)] = &[
-    ("link_bytes_a_second", 3_360_000_000, NVMEVIRT),
+    ("link_bytes_per_second", 3_360_000_000, NVMEVIRT),
     ("link_latency_ns", 4_250, "NVMeVirt, ssd_config.h: 8,500 ns of firmware for a 4 KiB read"),
     ("link_duplex", 1, "PCIe has a lane pair for each direction"),
     ("queue_depth", 1024, ASSUMED),
     ("cache_policy", 3, "NVMeVirt, conv_ftl.c: a page is programmed when it is full"),
-    ("cache_bytes", 1 << 20, "NVMeVirt, ssd_config.h: two pages a die"),
+    ("cache_bytes", 1 << 20, "NVMeVirt, ssd_config.h: two pages per die"),
     ("dram_bytes", 512 << 20, "Samsung 970 Pro 512 GB data sheet"),
-    ("dram_bytes_a_second", 12_800_000_000, ASSUMED),
+    ("dram_bytes_per_second", 12_800_000_000, ASSUMED),
     ("over_provisioning_permille", 70, NVMEVIRT),
     ("channels", 8, NVMEVIRT),
     ("ways", 2, NVMEVIRT),
     ("planes", 1, NVMEVIRT),
-    ("blocks_a_plane", 8192, NVMEVIRT),
-    ("pages_a_block", 128, "512 GB over NVMeVirt's 8,192 blocks of a die"),
+    ("blocks_per_plane", 8192, NVMEVIRT),
+    ("pages_per_block", 128, "512 GB over NVMeVirt's 8,192 blocks per die"),
     ("page_bytes", 32 << 10, NVMEVIRT),
     ("map_unit_bytes", 4096, "NVMeVirt maps 4 KiB pages"),
     ("transfer_unit_bytes", 4096, NVMEVIRT),
     ("read_ns", 36_000, NVMEVIRT),
     ("program_ns", 185_000, NVMEVIRT),
     ("erase_ns", 0, NVMEVIRT),
-    ("channel_bytes_a_second", 800_000_000, NVMEVIRT),
+    ("channel_bytes_per_second", 800_000_000, NVMEVIRT),
 ];
 
 const ISC_PAPER: &str = "ISC for Hadoop 2.1";
 const SLC: &str = "as DiskSim's SLC flash; the prototype's is not public";
 
 const ISC: &[(&str, u64, &str)] = &[
-    ("link_bytes_a_second", 750_000_000, ISC_PAPER),
+    ("link_bytes_per_second", 750_000_000, ISC_PAPER),
     ("link_duplex", 1, "SAS is full duplex"),
     ("queue_depth", 64, ASSUMED),
     ("processor_hz", 400_000_000, ASSUMED),
     ("dram_bytes", 512 << 20, ASSUMED),
-    ("dram_bytes_a_second", 12_800_000_000, ASSUMED),
+    ("dram_bytes_per_second", 12_800_000_000, ASSUMED),
     ("over_provisioning_permille", 250, "400 GB of 512 GiB of flash"),
     ("channels", 8, ASSUMED),
     ("ways", 8, ASSUMED),
-    ("blocks_a_plane", 4096, "512 GiB of flash"),
-    ("pages_a_block", 256, ASSUMED),
+    ("blocks_per_plane", 4096, "512 GiB of flash"),
+    ("pages_per_block", 256, ASSUMED),
     ("page_bytes", 8192, "ISC for Hadoop 4"),
     ("map_unit_bytes", 8192, ASSUMED),
     ("read_ns", 25_000, SLC),
     ("program_ns", 200_000, SLC),
     ("erase_ns", 1_500_000, SLC),
-    ("channel_bytes_a_second", 400_000_000, "ISC for Hadoop 2.1: 3.2 GB/s over the channels"),
+    ("channel_bytes_per_second", 400_000_000, "ISC for Hadoop 2.1: 3.2 GB/s over the channels"),
 ];

@@ -1,44 +1,89 @@
 //! The table of an SSD's parameters.
 
-use super::{Parameter, ProfileError, Unit};
+use super::error::ProfileError;
+use super::unit::Unit;
 
-/// What the write buffer does when it is full.
+/// How the write buffer evicts pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// There is none: a write ends when flash has it.
+    /// There is no buffer: a write ends when flash has programmed it.
     None,
-    /// The page that was written longest ago goes to flash.
+    /// A full buffer evicts the page that was written longest ago.
     Lru,
-    /// The oldest pages of every package's own list go to flash together.
+    /// A full buffer evicts the oldest pages of every package's list together.
     Parallel,
-    /// Whatever fills a flash page goes to flash at once; the buffer holds what is on its way.
+    /// Data are written as soon as they fill a flash page; the buffer holds the pages in flight.
     Behind,
 }
 
-/// Which block is collected.
+/// The choice of the block to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcPolicy {
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     Greedy,
-    /// The one with the best ratio of space won, times age, to the pages to move.
+    /// The block with the best ratio of the space won, times its age, to the pages to move.
     CostBenefit,
-    /// The one with the fewest valid pages of some random ones.
+    /// The block with the fewest valid pages among some random blocks.
     Choices,
 }
 
-/// Where a page goes.
+/// The choice of the die for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// To the die that its number says.
+    /// The die is given by the page's number.
     Fixed,
-    /// To the next die in turn.
+    /// The dies take turns.
     Rotating,
+}
+
+/// One line of the table of parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Its name in overrides.
+    pub name: &'static str,
+    /// The unit of its value.
+    pub unit: Unit,
+    /// The least value.
+    pub least: u64,
+    /// The greatest value.
+    pub most: u64,
+    /// The value if a preset has none.
+    pub default: u64,
+    /// Its meaning.
+    pub meaning: &'static str,
+    get: fn(&SsdSettings) -> u64,
+    set: fn(&mut SsdSettings, u64),
+}
+
+impl Parameter {
+    /// The value in `settings`.
+    #[must_use]
+    pub fn value(&self, settings: &SsdSettings) -> u64 {
+        (self.get)(settings)
+    }
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// A value outside the range.
+    pub fn assign(&self, settings: &mut SsdSettings, value: u64) -> Result<(), ProfileError> {
+        if !(self.least..=self.most).contains(&value) {
+            return Err(self.refuse(value.to_string()));
+        }
+        (self.set)(settings, value);
+        Ok(())
+    }
+
+    pub(super) fn refuse(&self, value: String) -> ProfileError {
+        let Parameter { name, unit, least, most, .. } = *self;
+        ProfileError::Value { name, unit, least, most, value }
+    }
 }
 
 macro_rules! parameters {
     ($($name:ident: $unit:expr, $least:expr, $most:expr, $default:expr, $meaning:literal;)*) => {
-        /// All values of a modelled SSD; meanings, units and ranges are in the table that
-        /// [`super::ssd_parameters`] gives.
+        /// All values of a modelled SSD; [`ssd_parameters`] returns the table of meanings, units
+        /// and ranges.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct SsdSettings {
             $(#[doc = $meaning] pub $name: u64,)*
@@ -50,7 +95,7 @@ macro_rules! parameters {
             }
         }
 
-        pub(super) const TABLE: &[Parameter] = &[$(Parameter {
+        const TABLE: &[Parameter] = &[$(Parameter {
             name: stringify!($name),
             unit: $unit,
             least: $least,
@@ -63,123 +108,129 @@ macro_rules! parameters {
     };
 }
 
-use Unit::{Bytes, BytesASecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch};
+use Unit::{Bytes, BytesPerSecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch};
 
 const SECOND: u64 = 1_000_000_000;
 const TIB: u64 = 1 << 40;
 
 parameters! {
-    link_bytes_a_second: BytesASecond, 1 << 20, TIB, 300_000_000, "Payload that the link to the host carries.";
+    link_bytes_per_second: BytesPerSecond, 1 << 20, TIB, 300_000_000, "Payload rate of the link to the host.";
     link_latency_ns: Nanoseconds, 0, SECOND, 0, "Time of a command or a completion on the link, each.";
-    link_duplex: Switch, 0, 1, 0, "Whether reads and writes have the link to themselves, each in its direction.";
-    command_ns: Nanoseconds, 0, SECOND, 0, "Time of the host interface for a command, one after another.";
-    queue_depth: Count, 1, 65_536, 32, "Requests that the device takes at once; more wait before it.";
+    link_duplex: Switch, 0, 1, 0, "Whether reads and writes each have a direction of the link to themselves.";
+    command_ns: Nanoseconds, 0, SECOND, 0, "Time of the host interface per command; commands are served one after another.";
+    queue_depth: Count, 1, 65_536, 32, "Requests that the device accepts at once; further ones wait.";
 
-    cache_policy: Choice(&["none", "lru", "parallel", "behind"]), 0, 3, 0, "What the write buffer does when it is full.";
+    cache_policy: Choice(&["none", "lru", "parallel", "behind"]), 0, 3, 0, "How the write buffer evicts pages.";
     cache_bytes: Bytes, 0, TIB, 0, "Size of the write buffer.";
-    cache_parallelism: Count, 1, 4096, 8, "Pages a package that a full parallel write buffer gives to flash.";
+    cache_parallelism: Count, 1, 4096, 8, "Pages per package that a full parallel write buffer evicts.";
     read_ahead_pages: Count, 0, 4096, 0, "Pages read ahead of a sequential reader.";
 
-    processor_hz: Hertz, 1_000_000, 100 * SECOND, 500_000_000, "Clock of the processor inside.";
-    firmware_request_cycles: Cycles, 0, SECOND, 0, "Firmware's work for a request of the host.";
-    firmware_read_cycles: Cycles, 0, SECOND, 0, "Firmware's work for a page that is read from flash.";
-    firmware_write_cycles: Cycles, 0, SECOND, 0, "Firmware's work for a page that is written to flash.";
+    processor_hz: Hertz, 1_000_000, 100 * SECOND, 500_000_000, "Clock of the processor inside the device.";
+    firmware_request_cycles: Cycles, 0, SECOND, 0, "Firmware's work per request of the host.";
+    firmware_read_cycles: Cycles, 0, SECOND, 0, "Firmware's work per page that is read from flash.";
+    firmware_write_cycles: Cycles, 0, SECOND, 0, "Firmware's work per page that is written to flash.";
     compare_cycles: Cycles, 0, SECOND, 50, "A program's comparison of two keys.";
-    record_cycles: Cycles, 0, SECOND, 100, "A program's other work for a record.";
-    copy_cycles_a_kib: Cycles, 0, SECOND, 256, "A program's copy of 1,024 bytes.";
-    copy_unit_bytes: Bytes, 1, 1 << 20, 1, "Least copy; shorter ones and remainders take as long.";
-    dram_bytes: Bytes, 1 << 10, TIB, 64 << 20, "Memory inside, for the write buffer and for programs.";
-    dram_bytes_a_second: BytesASecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass it once in and once out.";
+    record_cycles: Cycles, 0, SECOND, 100, "A program's other work per record.";
+    copy_cycles_per_kib: Cycles, 0, SECOND, 256, "A program's copy of 1,024 bytes.";
+    copy_unit_bytes: Bytes, 1, 1 << 20, 1, "The least copy; a shorter copy or a remainder takes as long.";
+    dram_bytes: Bytes, 1 << 10, TIB, 64 << 20, "Memory inside the device, for the write buffer and for programs.";
+    dram_bytes_per_second: BytesPerSecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass once in and once out.";
 
-    map_unit_bytes: Bytes, 512, 1 << 20, 4096, "What the page map maps, a fraction of a flash page or all of it.";
+    map_unit_bytes: Bytes, 512, 1 << 20, 4096, "Unit of the page map: a flash page, or a fraction of it.";
     over_provisioning_permille: Permille, 10, 900, 70, "Part of the flash that the host cannot address.";
-    trim: Switch, 0, 1, 1, "Whether trimmed pages are given up.";
-    placement: Choice(&["fixed", "rotating"]), 0, 1, 1, "How a page's die is chosen: by its number, or the next in turn.";
-    stripe_pages: Count, 1, 4096, 1, "Consecutive pages on one die before the next die's turn.";
-    block_summary_bytes: Bytes, 0, 1 << 20, 0, "Written to a block's last page when it is full, which holds no data then.";
+    trim: Switch, 0, 1, 1, "Whether trimmed pages become free.";
+    placement: Choice(&["fixed", "rotating"]), 0, 1, 1, "How a page's die is chosen: by the page number, or in turn.";
+    stripe_pages: Count, 1, 4096, 1, "Consecutive pages on one die before the next die.";
+    block_summary_bytes: Bytes, 0, 1 << 20, 0, "Summary in the last page of a full block, which then holds no data.";
 
-    gc_policy: Choice(&["greedy", "cost-benefit", "choices"]), 0, 2, 0, "Which block is collected.";
-    gc_choices: Count, 1, 4096, 10, "Random blocks of which `choices` takes the emptiest.";
-    gc_free_permille: Permille, 0, 500, 20, "Part of a plane's blocks; when no more are free, it collects before it writes.";
+    gc_policy: Choice(&["greedy", "cost-benefit", "choices"]), 0, 2, 0, "How the block to collect is chosen.";
+    gc_choices: Count, 1, 4096, 10, "Random blocks among which `choices` takes the one with the fewest valid pages.";
+    gc_free_permille: Permille, 0, 500, 20, "A plane with at most this part of its blocks free collects before it writes.";
     copy_back: Switch, 0, 1, 0, "Whether pages move inside a plane without crossing the channel.";
-    wear_spread: Count, 0, 1_000_000, 0, "Erases between the most and the least worn block of a plane from which cold data move; 0 is never.";
-    endurance_cycles: Count, 1, 1_000_000_000, 1_000_000, "Erases after which a block is given up.";
+    wear_spread: Count, 0, 1_000_000, 0, "Difference in erases within a plane at which cold data are moved; 0 for never.";
+    endurance_cycles: Count, 1, 1_000_000_000, 1_000_000, "Erases after which a block is retired.";
 
     channels: Count, 1, 64, 8, "Channels.";
-    ways: Count, 1, 64, 1, "Dies on a channel.";
-    planes: Count, 1, 16, 1, "Planes of a die.";
-    blocks_a_plane: Count, 4, 1 << 20, 1024, "Blocks of a plane.";
-    pages_a_block: Count, 2, 1 << 16, 64, "Pages of a block.";
-    page_bytes: Bytes, 512, 1 << 20, 4096, "Data of a flash page.";
-    page_spare_bytes: Bytes, 0, 1 << 16, 0, "Bytes that cross the channel beside a page's data.";
+    ways: Count, 1, 64, 1, "Dies per channel.";
+    planes: Count, 1, 16, 1, "Planes per die.";
+    blocks_per_plane: Count, 4, 1 << 20, 1024, "Blocks per plane.";
+    pages_per_block: Count, 2, 1 << 16, 64, "Pages per block.";
+    page_bytes: Bytes, 512, 1 << 20, 4096, "Data bytes of a flash page.";
+    page_spare_bytes: Bytes, 0, 1 << 16, 0, "Bytes that cross the channel in addition to a page's data.";
     transfer_unit_bytes: Bytes, 1, 1 << 20, 512, "Least part of a page that is read over the channel.";
     read_ns: Nanoseconds, 0, SECOND, 25_000, "Sensing a page (tR).";
     program_ns: Nanoseconds, 0, SECOND, 200_000, "Programming a page (tPROG).";
     erase_ns: Nanoseconds, 0, SECOND, 1_500_000, "Erasing a block (tBERS).";
-    channel_bytes_a_second: BytesASecond, 1 << 20, TIB, 40_000_000, "What a channel carries.";
-    channel_overhead_ns: Nanoseconds, 0, SECOND, 0, "Time that a page holds its channel beside its bytes.";
-    multi_plane: Switch, 0, 1, 0, "Whether planes of a die work together.";
-    interleaving: Switch, 0, 1, 1, "Whether dies of a channel work at once.";
+    channel_bytes_per_second: BytesPerSecond, 1 << 20, TIB, 40_000_000, "Rate of a channel.";
+    channel_overhead_ns: Nanoseconds, 0, SECOND, 0, "Time for which a page holds its channel in addition to its bytes.";
+    multi_plane: Switch, 0, 1, 0, "Whether the planes of a die work together.";
+    interleaving: Switch, 0, 1, 1, "Whether the dies of a channel work at the same time.";
+}
+
+/// All parameters of a modelled SSD, from the host down to the flash.
+#[must_use]
+pub fn ssd_parameters() -> &'static [Parameter] {
+    TABLE
 }
 
 impl SsdSettings {
-    /// What the write buffer does.
+    /// How the write buffer evicts pages.
     #[must_use]
     pub fn cache_policy(&self) -> CachePolicy {
         use CachePolicy::{Behind, Lru, None, Parallel};
         [None, Lru, Parallel, Behind][self.cache_policy as usize]
     }
 
-    /// Which block is collected.
+    /// The choice of the block to collect.
     #[must_use]
     pub fn gc_policy(&self) -> GcPolicy {
         [GcPolicy::Greedy, GcPolicy::CostBenefit, GcPolicy::Choices][self.gc_policy as usize]
     }
 
-    /// Where a page goes.
+    /// The choice of the die for a page.
     #[must_use]
     pub fn placement(&self) -> Placement {
         [Placement::Fixed, Placement::Rotating][self.placement as usize]
     }
 
-    /// All dies.
+    /// The number of dies.
     #[must_use]
     pub fn dies(&self) -> u64 {
         self.channels * self.ways
     }
 
-    /// Pages of a block that hold data.
+    /// The pages of a block that hold data.
     #[must_use]
-    pub fn data_pages_a_block(&self) -> u64 {
-        self.pages_a_block - u64::from(self.block_summary_bytes > 0)
+    pub fn data_pages_per_block(&self) -> u64 {
+        self.pages_per_block - u64::from(self.block_summary_bytes > 0)
     }
 
     /// Mapped units in a flash page.
     #[must_use]
-    pub fn units_a_page(&self) -> u64 {
+    pub fn units_per_page(&self) -> u64 {
         self.page_bytes / self.map_unit_bytes
     }
 
     /// Blocks of a plane beyond those that the host can address.
     #[must_use]
     pub fn reserved_blocks(&self) -> u64 {
-        (self.blocks_a_plane * self.over_provisioning_permille / 1000).max(3)
+        (self.blocks_per_plane * self.over_provisioning_permille / 1000).max(3)
     }
 
     /// Mapped units that the host can address.
     #[must_use]
     pub fn logical_units(&self) -> u64 {
         let reserved = self.reserved_blocks();
-        let blocks = (self.blocks_a_plane.saturating_sub(reserved)) * self.planes * self.dies();
-        // Whole stripes, so that fixed places fill all dies alike.
-        let stripes = blocks * self.data_pages_a_block() / (self.stripe_pages * self.dies());
-        stripes * self.stripe_pages * self.dies() * self.units_a_page()
+        let blocks = (self.blocks_per_plane.saturating_sub(reserved)) * self.planes * self.dies();
+        // Whole stripes, so that fixed placement fills all dies equally.
+        let stripes = blocks * self.data_pages_per_block() / (self.stripe_pages * self.dies());
+        stripes * self.stripe_pages * self.dies() * self.units_per_page()
     }
 
-    /// Valid units of a block with fewer than which collecting it wins a page.
+    /// Collecting a block wins a page if it has fewer valid units than this.
     #[must_use]
     pub fn movable_units(&self) -> u64 {
-        (self.data_pages_a_block() - 1) * self.units_a_page() + 1
+        (self.data_pages_per_block() - 1) * self.units_per_page() + 1
     }
 
     /// Bytes that the host can address.
@@ -188,10 +239,11 @@ impl SsdSettings {
         self.logical_units() * self.map_unit_bytes
     }
 
-    /// Free blocks of a plane with which it collects before it writes: one is needed to move to.
+    /// A plane with at most this many free blocks collects before it writes. One free block is
+    /// needed to move pages to.
     #[must_use]
     pub fn gc_free_blocks(&self) -> u64 {
-        (self.blocks_a_plane * self.gc_free_permille / 1000).max(1)
+        (self.blocks_per_plane * self.gc_free_permille / 1000).max(1)
     }
 
     /// Whether the values fit together.
@@ -219,18 +271,18 @@ impl SsdSettings {
         if self.block_summary_bytes > page_bytes {
             return refuse(format!("block_summary_bytes is at most page_bytes={page_bytes}"));
         }
-        // What the host can address must fit beside the free blocks and the open one, and leave
-        // some block to win from.
+        // The units that the host can address must fit into the blocks that are neither free nor
+        // open, and leave a block from which collection wins space.
         let reserved = self.reserved_blocks();
-        let shared = self.blocks_a_plane.saturating_sub(reserved);
-        let units = shared * self.data_pages_a_block() * self.units_a_page();
-        let left = self.blocks_a_plane.saturating_sub(self.gc_free_blocks() + 2);
+        let shared = self.blocks_per_plane.saturating_sub(reserved);
+        let units = shared * self.data_pages_per_block() * self.units_per_page();
+        let left = self.blocks_per_plane.saturating_sub(self.gc_free_blocks() + 2);
         if shared == 0 || units > left * self.movable_units() {
             return refuse(format!(
                 "over_provisioning_permille={} reserves {reserved} of {} blocks of a plane, too \
                  few (or all) for collection, which keeps {} free as gc_free_permille={} says",
                 self.over_provisioning_permille,
-                self.blocks_a_plane,
+                self.blocks_per_plane,
                 self.gc_free_blocks(),
                 self.gc_free_permille
             ));
@@ -243,9 +295,9 @@ impl SsdSettings {
         }
         let units = self.dies()
             * self.planes
-            * self.blocks_a_plane
-            * self.pages_a_block
-            * self.units_a_page();
+            * self.blocks_per_plane
+            * self.pages_per_block
+            * self.units_per_page();
         if units >= u64::from(u32::MAX) {
             return refuse(format!(
                 "{units} units of map_unit_bytes={map_unit_bytes} are more than the 2^32 that \

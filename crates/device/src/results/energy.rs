@@ -1,30 +1,30 @@
-//! Energy, from the power that each component is said to take. No measurement of a device is behind
-//! these figures, only its makers' data sheets; they tell workloads on one device apart.
+//! Energy, computed from the power of each component. The powers come from data sheets, not from
+//! measurements. They serve to compare workloads on one device.
 
-use crate::device::{Part, Use};
+use crate::device::{Component, Use};
 
-/// Power of a device's components, in watts; each source is told by [`Power::sources`].
+/// The power of a device's components, in watts; [`Power::sources`] returns the sources.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
-    /// Of the whole device when it does nothing.
+    /// Of the idle device.
     pub idle_watts: f64,
-    /// More while the link moves bytes.
+    /// In addition while the link moves bytes.
     pub link_watts: f64,
-    /// More while a processor works, each.
+    /// In addition while a processor works, per processor.
     pub processor_watts: f64,
-    /// More while the memory moves bytes.
+    /// In addition while the memory moves bytes.
     pub memory_watts: f64,
-    /// More while a bus to flash moves bytes, each.
+    /// In addition while a bus to flash moves bytes, per bus.
     pub channel_watts: f64,
-    /// More while a die reads, programs or erases, each.
+    /// In addition while a die reads, programs or erases, per die.
     pub die_watts: f64,
-    /// More while the arm seeks or heads transfer.
+    /// In addition while the arm seeks or the heads transfer.
     pub spindle_watts: f64,
     sources: &'static str,
 }
 
 impl Power {
-    /// Of an SSD with the given idle power.
+    /// The powers of an SSD with this idle power.
     #[must_use]
     pub const fn ssd(idle_watts: f64, sources: &'static str) -> Self {
         Power {
@@ -41,7 +41,7 @@ impl Power {
         }
     }
 
-    /// Of a hard disk: idle with platters turning, and more while it works.
+    /// The powers of a hard disk: idle with turning platters, and the addition while it works.
     #[must_use]
     pub const fn hdd(idle_watts: f64, spindle_watts: f64, sources: &'static str) -> Self {
         Power {
@@ -56,24 +56,24 @@ impl Power {
         }
     }
 
-    /// Where the figures are from.
+    /// The sources of the figures.
     #[must_use]
     pub fn sources(&self) -> &'static str {
         self.sources
     }
 
-    fn of(&self, part: Part) -> f64 {
+    fn of(&self, part: Component) -> f64 {
         match part {
-            Part::Link => self.link_watts,
-            Part::Processor => self.processor_watts,
-            Part::Memory => self.memory_watts,
-            Part::Channel => self.channel_watts,
-            Part::Die => self.die_watts,
-            Part::Spindle => self.spindle_watts,
+            Component::Link => self.link_watts,
+            Component::Processor => self.processor_watts,
+            Component::Memory => self.memory_watts,
+            Component::Channel => self.channel_watts,
+            Component::Die => self.die_watts,
+            Component::Spindle => self.spindle_watts,
         }
     }
 
-    /// What `uses` took in `elapsed_ns`.
+    /// The energy of `uses` in `elapsed_ns`.
     pub(super) fn consumed(&self, elapsed_ns: u64, uses: &[Use]) -> Vec<Consumption> {
         let mut all = vec![Consumption {
             part: None,
@@ -81,9 +81,14 @@ impl Power {
             busy_seconds: elapsed_ns as f64 / 1e9,
             joules: self.idle_watts * elapsed_ns as f64 / 1e9,
         }];
-        for part in
-            [Part::Link, Part::Processor, Part::Memory, Part::Channel, Part::Die, Part::Spindle]
-        {
+        for part in [
+            Component::Link,
+            Component::Processor,
+            Component::Memory,
+            Component::Channel,
+            Component::Die,
+            Component::Spindle,
+        ] {
             let mine = uses.iter().filter(|used| used.part == part);
             let busy_ns: u128 = mine.map(|used| u128::from(used.busy.0)).sum();
             let watts = self.of(part);
@@ -97,16 +102,16 @@ impl Power {
     }
 }
 
-/// What one kind of component took.
+/// The energy of one kind of component.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Consumption {
-    /// Which; `None` for the whole device at rest.
-    pub part: Option<Part>,
-    /// Watts of each while it is busy.
+    /// The kind; `None` for the whole device at rest.
+    pub part: Option<Component>,
+    /// The power of each component while it is busy, in watts.
     pub watts: f64,
-    /// Seconds in which they were busy, all of a kind together.
+    /// The sum of the busy times of all components of the kind, in seconds.
     pub busy_seconds: f64,
-    /// Their product.
+    /// The product of both, in joules.
     pub joules: f64,
 }
 
@@ -120,9 +125,10 @@ mod tests {
         let power = Power::ssd(1.0, "");
         let busy =
             |part, ms: u64| Use { part, index: 0, busy: SimTime(ms * 1_000_000), services: 1 };
-        let uses = [busy(Part::Die, 500), busy(Part::Die, 1500), busy(Part::Link, 0)];
+        let uses =
+            [busy(Component::Die, 500), busy(Component::Die, 1500), busy(Component::Link, 0)];
         let consumed = power.consumed(4_000_000_000, &uses);
         let joules: Vec<_> = consumed.iter().map(|part| (part.part, part.joules)).collect();
-        assert_eq!(joules, [(None, 4.0), (Some(Part::Die), 0.165)]);
+        assert_eq!(joules, [(None, 4.0), (Some(Component::Die), 0.165)]);
     }
 }

@@ -1,36 +1,36 @@
-//! Latencies in buckets that grow with them: 64 to each doubling, so that a percentile is at most
-//! 1.6 % above the true one. Count, sum, least and most are exact.
+//! Latencies in buckets whose width grows with the latency: 64 buckets per doubling, so that a
+//! percentile is at most 1.6 % above the true one. Count, sum, least and greatest value are exact.
 //!
 //! ```text
 //!   values    0 … 63 64 … 127   128 … 255     256 … 511
 //!   buckets   1 each 1 each     2 in a bucket 4 in a bucket …
 //! ```
 
-/// Buckets to a doubling, as a power of two.
+/// Buckets per doubling, as a power of two.
 const BITS: u32 = 6;
 const EACH: usize = 1 << BITS;
 
-/// How often values occurred.
+/// Counts of values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
-    /// Up to the highest that occurred.
+    /// By bucket, up to the highest that is not empty.
     counts: Vec<u64>,
     count: u64,
     sum: u128,
-    /// Sum of squares, for the deviation.
+    /// The sum of squares, for the deviation.
     squares: f64,
     min: u64,
     max: u64,
 }
 
-/// Values of a bucket.
+/// One bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// The least value that falls here.
+    /// The least value of the bucket.
     pub low: u64,
-    /// The greatest.
+    /// The greatest value of the bucket.
     pub high: u64,
-    /// How many did.
+    /// The number of values in the bucket.
     pub count: u64,
 }
 
@@ -67,31 +67,31 @@ impl Histogram {
         self.squares += other.squares;
     }
 
-    /// How many values.
+    /// The number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least; 0 where there is none.
+    /// The least value; 0 if there are no values.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// The greatest; 0 where there is none.
+    /// The greatest value; 0 if there are no values.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean; 0 where there is none.
+    /// The mean; 0 if there are no values.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The standard deviation; 0 where there is none.
+    /// The standard deviation; 0 if there are no values.
     #[must_use]
     pub fn deviation(&self) -> f64 {
         if self.count == 0 {
@@ -101,8 +101,8 @@ impl Histogram {
         (self.squares / self.count as f64 - mean * mean).max(0.0).sqrt()
     }
 
-    /// The least value that at least this share of all values does not exceed, or at most 1.6 % more;
-    /// 0 where there is none. 0.5 is the median.
+    /// The least value that at least this share of all values does not exceed, or at most 1.6 %
+    /// more; 0 if there are no values. The share 0.5 gives the median.
     #[must_use]
     pub fn percentile(&self, share: f64) -> u64 {
         let rank = ((share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
@@ -130,11 +130,11 @@ impl Histogram {
 fn index(value: u64) -> usize {
     let bits = u64::BITS - value.leading_zeros();
     let shift = bits.saturating_sub(BITS + 1);
-    // Each shift adds EACH buckets; what is left of the value is EACH..2 EACH from there on.
+    // Each shift adds EACH buckets; the shifted value is in EACH..2 EACH.
     shift as usize * EACH + (value >> shift) as usize
 }
 
-/// The first and last value of a bucket.
+/// The first and the last value of a bucket.
 fn bounds(at: usize) -> (u64, u64) {
     let shift = (at / EACH).saturating_sub(1);
     let low = ((at - shift * EACH) as u64) << shift;

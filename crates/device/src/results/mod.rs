@@ -1,4 +1,4 @@
-//! What a device did: latencies, throughput over time, how busy its parts were, wear, energy.
+//! The results of a run: latencies, throughput over time, use of the components, wear, energy.
 //!
 //! ```text
 //!   play ── served(kind, bytes, submitted, ended) ──► Collector ──┐
@@ -13,14 +13,13 @@ pub use energy::{Consumption, Power};
 pub use histogram::{Bucket, Histogram};
 pub use timeline::Timeline;
 
-use crate::device::{Device, FlashStatistics, Part, Statistics, Use};
+use crate::device::{Component, Device, FlashStatistics, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
-use crate::workload::Played;
 
 /// Requests of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Class {
-    /// How many were served.
+    /// The number of requests that were served.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -35,7 +34,7 @@ impl Class {
         self.latency.record(latency_ns);
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn with(&self, other: &Class) -> Class {
         let mut all = self.clone();
@@ -44,6 +43,17 @@ impl Class {
         all.latency.add(&other.latency);
         all
     }
+}
+
+/// The span of time in which a workload was played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Played {
+    /// The number of requests; all of them were served.
+    pub requests: u64,
+    /// When the first request could have come.
+    pub start: SimTime,
+    /// When the last request ended.
+    pub end: SimTime,
 }
 
 /// Counts requests as they end.
@@ -59,14 +69,14 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// One for what `device` does from now on.
+    /// A collector for the work of `device` from now on.
     #[must_use]
     pub fn new(device: &dyn Device) -> Self {
         Collector { before: device.statistics(), start: device.now(), ..Self::ignoring() }
             .watching()
     }
 
-    /// One that counts nothing.
+    /// A collector that counts nothing.
     #[must_use]
     pub fn ignoring() -> Self {
         Collector {
@@ -102,8 +112,8 @@ impl Collector {
         }
     }
 
-    /// As [`Collector::finish`], of requests that only the device has seen: their numbers and bytes
-    /// are its own, and latencies are not known.
+    /// As [`Collector::finish`], for requests that only the device has seen: their numbers and
+    /// bytes are the counts of the device, and their latencies are not known.
     #[must_use]
     pub fn counted(mut self, device: &dyn Device, played: Played, power: &Power) -> Results {
         let (before, after) = (&self.before, device.statistics());
@@ -120,7 +130,7 @@ impl Collector {
         self.finish(device, played, power)
     }
 
-    /// What was counted until `played` ended, with what `device` says of itself.
+    /// The counts until the end of `played`, with the counts of `device`.
     #[must_use]
     pub fn finish(self, device: &dyn Device, played: Played, power: &Power) -> Results {
         let elapsed_ns = played.end.0.saturating_sub(self.start.0);
@@ -145,7 +155,7 @@ impl Collector {
     }
 }
 
-/// What a device did in a span of time.
+/// The work of a device in a span of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// The device's name.
@@ -162,15 +172,15 @@ pub struct Results {
     pub others: Class,
     /// Bytes over time.
     pub timeline: Timeline,
-    /// What each part did.
+    /// The work of each component.
     pub uses: Vec<Use>,
-    /// What flash did, in this span; erases per block since the device was made.
+    /// The counts of flash in this span; erases per block since the device was made.
     pub flash: Option<FlashStatistics>,
-    /// What it took.
+    /// The energy of each component.
     pub energy: Vec<Consumption>,
     /// Events of the simulation.
     pub events: u64,
-    /// Of all events since the device was made: equal for equal runs.
+    /// The digest of all events since the device was made: equal for equal runs.
     pub digest: u64,
 }
 
@@ -181,32 +191,32 @@ impl Results {
         self.elapsed_ns as f64 / 1e9
     }
 
-    /// Bytes a second of this kind; 0 where nothing took any time.
+    /// Bytes per second of this kind; 0 if no time has passed.
     #[must_use]
     pub fn rate(&self, class: &Class) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { class.bytes as f64 / self.seconds() }
     }
 
-    /// Requests a second of this kind.
+    /// Requests per second of this kind.
     #[must_use]
     pub fn requests_per_second(&self, class: &Class) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { class.requests as f64 / self.seconds() }
     }
 
-    /// The share of the time in which a part was busy.
+    /// The share of the time in which a component was busy.
     #[must_use]
     pub fn utilisation(&self, part: &Use) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { part.busy.0 as f64 / self.elapsed_ns as f64 }
     }
 
-    /// Mean and highest utilisation of all parts of each kind, in the order of a request's way, and
-    /// how many there are.
+    /// For each kind of component, in the order in which a request passes them: their number, and
+    /// their mean and highest utilisation.
     #[must_use]
-    pub fn utilisations(&self) -> Vec<(Part, u32, f64, f64)> {
-        let mut kinds: Vec<Part> = self.uses.iter().map(|part| part.part).collect();
+    pub fn utilisations(&self) -> Vec<(Component, u32, f64, f64)> {
+        let mut kinds: Vec<Component> = self.uses.iter().map(|part| part.part).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let of = |kind: Part| {
+        let of = |kind: Component| {
             let shares = self.uses.iter().filter(|part| part.part == kind);
             let shares: Vec<f64> = shares.map(|part| self.utilisation(part)).collect();
             let mean = shares.iter().sum::<f64>() / shares.len() as f64;
@@ -216,14 +226,14 @@ impl Results {
         kinds.into_iter().map(of).collect()
     }
 
-    /// Joules altogether.
+    /// The sum of all energy, in joules.
     #[must_use]
     pub fn joules(&self) -> f64 {
         self.energy.iter().map(|part| part.joules).sum()
     }
 }
 
-/// What parts did since `before`.
+/// The work of the components since `before`.
 fn differences(before: &[Use], after: &[Use]) -> Vec<Use> {
     let since = |now: &Use| {
         let same = |old: &&Use| (old.part, old.index) == (now.part, now.index);
@@ -238,12 +248,15 @@ fn differences(before: &[Use], after: &[Use]) -> Vec<Use> {
     after.iter().map(since).collect()
 }
 
-/// What flash did since `before`. Erases per block are of its whole life: wear does not begin anew.
+/// The counts of flash since `before`. Erases per block count from the start of the device's life,
+/// because wear does not start again with a run.
 fn flash(before: FlashStatistics, after: FlashStatistics) -> FlashStatistics {
     FlashStatistics {
         page_reads: after.page_reads.saturating_sub(before.page_reads),
         page_programs: after.page_programs.saturating_sub(before.page_programs),
         host_programs: after.host_programs.saturating_sub(before.host_programs),
+        programmed_bytes: after.programmed_bytes.saturating_sub(before.programmed_bytes),
+        host_bytes: after.host_bytes.saturating_sub(before.host_bytes),
         moved_pages: after.moved_pages.saturating_sub(before.moved_pages),
         erases: after.erases.saturating_sub(before.erases),
         buffered_pages: after.buffered_pages.saturating_sub(before.buffered_pages),
@@ -258,8 +271,12 @@ mod tests {
 
     #[test]
     fn parts_count_from_where_they_were() {
-        let used =
-            |index, busy, services| Use { part: Part::Die, index, busy: SimTime(busy), services };
+        let used = |index, busy, services| Use {
+            part: Component::Die,
+            index,
+            busy: SimTime(busy),
+            services,
+        };
         let before = [used(0, 10, 1), used(1, 20, 2)];
         let after = [used(1, 50, 4), used(0, 10, 1), used(2, 5, 1)];
         assert_eq!(differences(&before, &after), [used(1, 30, 2), used(0, 0, 0), used(2, 5, 1)]);
@@ -270,6 +287,8 @@ mod tests {
         let before = FlashStatistics {
             page_programs: 100,
             host_programs: 50,
+            programmed_bytes: 100 * 4096,
+            host_bytes: 50 * 4096,
             erases: 3,
             erases_max: 2,
             ..FlashStatistics::default()
@@ -277,6 +296,8 @@ mod tests {
         let after = FlashStatistics {
             page_programs: 160,
             host_programs: 80,
+            programmed_bytes: 160 * 4096,
+            host_bytes: 80 * 4096,
             erases: 7,
             erases_min: 1,
             erases_max: 4,

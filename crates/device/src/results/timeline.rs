@@ -1,9 +1,9 @@
-//! Bytes over time, in bins whose width doubles when the last one is full: any span of time takes the
-//! same memory.
+//! Bytes over time, in bins whose width doubles when the last bin is full: every span of time takes
+//! the same memory.
 
-/// Bins at most.
+/// The greatest number of bins.
 const BINS: usize = 512;
-/// Width of a bin at first, in nanoseconds.
+/// The width of a bin at first, in nanoseconds.
 const FIRST_NS: u64 = 1000;
 
 /// Bytes read and written over time.
@@ -21,13 +21,13 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Nothing yet.
+    /// An empty timeline.
     #[must_use]
     pub fn new() -> Self {
         Timeline { bin_ns: FIRST_NS, read: Vec::new(), written: Vec::new() }
     }
 
-    /// `bytes` were read (or written) by `at_ns` after the start.
+    /// Adds `bytes` that were read (or written) at `at_ns` after the start.
     pub fn add(&mut self, at_ns: u64, read: bool, bytes: u64) {
         while at_ns / self.bin_ns >= BINS as u64 {
             self.bin_ns *= 2;
@@ -45,19 +45,19 @@ impl Timeline {
         bins[at] += bytes;
     }
 
-    /// Width of a bin in nanoseconds.
+    /// The width of a bin, in nanoseconds.
     #[must_use]
     pub fn bin_ns(&self) -> u64 {
         self.bin_ns
     }
 
-    /// Bytes read, a bin each; as many as [`Timeline::written`].
+    /// Bytes read, per bin; it has as many bins as [`Timeline::written`].
     #[must_use]
     pub fn read(&self) -> &[u64] {
         &self.read
     }
 
-    /// Bytes written, a bin each.
+    /// Bytes written, per bin.
     #[must_use]
     pub fn written(&self) -> &[u64] {
         &self.written

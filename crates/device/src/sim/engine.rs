@@ -3,18 +3,20 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::request::SimTime;
-use crate::sim::Random;
+use merganser_random::Random;
 
-/// Something that happens at a time.
+use crate::request::SimTime;
+
+/// An event of a simulation.
 pub trait Event {
-    /// A number that tells this event from others, for [`Engine::digest`].
+    /// A number that distinguishes this event from others, for [`Engine::digest`].
     fn fingerprint(&self) -> u64;
 }
 
-/// A queue of events in order of their times; events of one time come in the order in which they
-/// were scheduled. Time is whole nanoseconds, randomness comes from one seed, and nothing else goes
-/// in: the same calls give the same events on any machine, which [`Engine::digest`] shows.
+/// A queue of events in the order of their times. Events with the same time come in the order in
+/// which they were scheduled. Time is counted in whole nanoseconds, and random numbers come from
+/// one seed. The engine has no other input: the same calls give the same events on every machine,
+/// and [`Engine::digest`] shows it.
 ///
 /// ```
 /// use device::request::SimTime;
@@ -69,7 +71,7 @@ impl<E> PartialOrd for Entry<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// The earliest is the greatest, since the heap gives its greatest first.
+    /// The earliest event is the greatest, because the heap returns its greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }
@@ -110,19 +112,19 @@ impl<E: Event> Engine<E> {
         self.at(SimTime(self.now.0 + span.0), event);
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     #[must_use]
     pub fn next_at(&self) -> Option<SimTime> {
         self.queue.peek().map(|entry| entry.at)
     }
 
-    /// Moves time to the next event and takes it.
+    /// Moves time to the next event and returns it.
     #[expect(clippy::should_implement_trait, reason = "an engine is no iterator: taking schedules")]
     pub fn next(&mut self) -> Option<E> {
         let Entry { at, event, .. } = self.queue.pop()?;
         self.now = at;
         self.passed += 1;
-        // FNV-1a over two words; the multiplication spreads what the exclusive or brought in.
+        // FNV-1a over two words; the multiplication spreads the bits that the exclusive or changed.
         for word in [at.0, event.fingerprint()] {
             self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
         }
@@ -140,7 +142,7 @@ impl<E: Event> Engine<E> {
         self.digest
     }
 
-    /// How many events there were so far.
+    /// The number of events so far.
     #[must_use]
     pub fn passed(&self) -> u64 {
         self.passed

@@ -1,21 +1,21 @@
-//! A thing that does one job at a time.
+//! A resource that does one job at a time.
 
 use crate::request::SimTime;
 
-/// When a job has its resource.
+/// The time in which a job has its resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// It begins, after those before it.
+    /// The job begins, after all jobs before it.
     pub start: SimTime,
-    /// It ends.
+    /// The job ends.
     pub end: SimTime,
 }
 
-/// A thing that does one job at a time, in the order in which they are given: a bus, a processor, a
-/// link. It counts how long it was busy.
+/// A resource that does one job at a time, in the order in which the jobs are submitted: a bus, a
+/// processor, a link. It counts the time for which it was busy.
 ///
-/// Jobs must be given when they are ready, not ahead of their time: who is given a place later than
-/// now would keep others from the time before it.
+/// Submit a job when it is ready, not ahead of time: a job that is served later than now keeps
+/// other jobs from using the time before it.
 #[derive(Debug, Clone, Default)]
 pub struct Resource {
     free_at: SimTime,
@@ -30,7 +30,7 @@ impl Resource {
         Self::default()
     }
 
-    /// A job of `span` that is ready at `ready` gets the next place.
+    /// Serves a job of `span` that is ready at `ready`, after all jobs before it.
     pub fn serve(&mut self, ready: SimTime, span: SimTime) -> Service {
         let start = ready.max(self.free_at);
         let end = SimTime(start.0 + span.0);
@@ -40,25 +40,25 @@ impl Resource {
         Service { start, end }
     }
 
-    /// When all jobs that were given are done.
+    /// The time at which all submitted jobs are done.
     #[must_use]
     pub fn free_at(&self) -> SimTime {
         self.free_at
     }
 
-    /// Whether a job given at `now` would wait.
+    /// Whether a job submitted at `now` would wait.
     #[must_use]
     pub fn is_busy(&self, now: SimTime) -> bool {
         self.free_at > now
     }
 
-    /// The sum of all jobs' spans so far, also of those that have not ended.
+    /// The sum of the spans of all jobs so far, including jobs that have not ended.
     #[must_use]
     pub fn busy(&self) -> SimTime {
         self.busy
     }
 
-    /// How many jobs there were.
+    /// The number of jobs.
     #[must_use]
     pub fn services(&self) -> u64 {
         self.services

@@ -1,8 +1,8 @@
 //! A volume on a modelled device: named files of extents.
 //!
-//! Space is given out in units that follow one another where they can, so that what is written in
-//! order lies in order. The tables are kept by the host and cost no I/O; a sync of the directory is
-//! a flush of the device. Nothing outlives the world.
+//! Space is allocated in units, consecutive if possible, so that a file written in order is in
+//! order on the device. The host keeps the tables, which cost no I/O. A sync of the directory is a
+//! flush of the device. The volume ends with its world.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,23 +12,24 @@ use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Opera
 
 use crate::device::Done;
 use crate::request::RequestKind;
-use crate::simulated::storage::{End, Part, joined, outcome};
-use crate::simulated::{SimulatedStorage, World};
+use crate::simulated::storage::SimulatedStorage;
+use crate::simulated::storage::{DeviceCommand, End, joined, outcome};
+use crate::simulated::world::World;
 
-/// Space is given out in so many bytes.
+/// Space is allocated in units of this many bytes.
 const UNIT: u64 = 1 << 20;
 
-/// Which units are taken.
+/// The units that are in use.
 struct Space {
     taken: Vec<bool>,
-    /// Units that are not.
+    /// The number of free units.
     free: u64,
-    /// Where a new file begins to look.
+    /// The unit at which the search for a new file begins.
     next: usize,
 }
 
 impl Space {
-    /// A free unit: the one after `after`, or the next that is free.
+    /// A free unit: the unit behind `after`, or the next free one.
     fn take(&mut self, after: Option<u32>) -> Option<u32> {
         if self.free == 0 {
             return None;
@@ -48,11 +49,11 @@ impl Space {
     }
 }
 
-/// What a file consists of.
+/// The contents of a file.
 #[derive(Default)]
 struct Extents {
     size: u64,
-    /// Where each unit of the file lies; `None` is a hole, which reads as zeros.
+    /// The device's unit for each unit of the file; `None` is a hole, which reads as zeros.
     units: Vec<Option<u32>>,
 }
 
@@ -68,7 +69,7 @@ struct Volume {
     space: Mutex<Space>,
 }
 
-/// A file's extents; its space goes back when the last handle drops.
+/// The extents of a file; its space becomes free when the last handle is dropped.
 struct File {
     volume: Arc<Volume>,
     extents: RwLock<Extents>,
@@ -87,7 +88,7 @@ impl Volume {
         self.space.lock().expect("no holder panics")
     }
 
-    /// Gives units back and tells the device, which nobody waits for.
+    /// Frees units and trims them on the device. No caller waits for the trim.
     fn give_back(&self, units: &[u32]) {
         if units.is_empty() {
             return;
@@ -95,9 +96,9 @@ impl Volume {
         let mut parts = Vec::new();
         for run in units.chunk_by(|a, b| a + 1 == *b) {
             let (offset, len) = (u64::from(run[0]) * UNIT, run.len() as u64 * UNIT);
-            parts.push(Part { kind: RequestKind::Trim, offset, len, buffer: None });
+            parts.push(DeviceCommand { kind: RequestKind::Trim, offset, len, buffer: None });
         }
-        // A trim that the device gets now comes before whatever is written there later.
+        // A trim that is submitted now is served before any later write to these units.
         self.device.run(parts, End::plain(0, Completions::new()));
         let mut space = self.lock();
         for &unit in units {
@@ -107,7 +108,7 @@ impl Volume {
 }
 
 impl SimulatedDirectory {
-    /// An empty volume over all of the world's device number `device`.
+    /// An empty volume that covers the world's device number `device`.
     ///
     /// # Panics
     /// When there is no such device.
@@ -213,14 +214,14 @@ struct SimulatedFile {
     writable: bool,
 }
 
-/// A part of a request: where in the file it begins, its length, and where it lies.
+/// A piece of a request: its start in the file, its length, and its place on the device.
 struct Span {
     len: u64,
     place: Option<u64>,
 }
 
 impl Extents {
-    /// `len` bytes at `offset`, cut where they do not lie in one stretch.
+    /// `len` bytes at `offset`, cut into pieces that are contiguous on the device.
     fn spans(&self, offset: u64, len: u64) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         let (mut at, end) = (offset, offset + len);
@@ -240,7 +241,7 @@ impl Extents {
         spans
     }
 
-    /// Takes out the whole units in the range.
+    /// Removes the whole units in the range.
     fn punch(&mut self, offset: u64, len: u64) -> Vec<u32> {
         let end = ((offset + len) / UNIT).min(self.units.len() as u64);
         let range = offset.div_ceil(UNIT).min(end)..end;
@@ -253,9 +254,9 @@ impl SimulatedFile {
         &self.file.volume.device
     }
 
-    /// Gives every unit of the range a place. Fresh units read as zeros: what they held was
-    /// trimmed, or is zeroed by the parts added to `zeros`.
-    fn allocate(&self, offset: u64, len: u64, zeros: &mut Vec<Part>) -> io::Result<()> {
+    /// Allocates every unit of the range. New units read as zeros: their old content was trimmed,
+    /// or the commands added to `zeros` overwrite it.
+    fn allocate(&self, offset: u64, len: u64, zeros: &mut Vec<DeviceCommand>) -> io::Result<()> {
         let mut extents = self.file.extents.write().expect("no holder panics");
         let mut space = self.file.volume.lock();
         let end = (offset + len).div_ceil(UNIT) as usize;
@@ -287,14 +288,20 @@ impl SimulatedFile {
         drop(extents);
         let tail = buffer.split_off(len as usize);
         let mut parts = Vec::new();
-        // Holes are filled here; the others travel. `pieces` says in which order they join.
+        // Holes are filled here; the other pieces are read from the device. `pieces` has the order
+        // in which they are joined.
         let mut pieces: Vec<Option<Buffer>> = Vec::new();
         for Span { len, place } in spans {
             let rest = buffer.split_off(len as usize);
             let mut piece = std::mem::replace(&mut buffer, rest);
             match place {
                 Some(offset) => {
-                    parts.push(Part { kind: RequestKind::Read, offset, len, buffer: Some(piece) });
+                    parts.push(DeviceCommand {
+                        kind: RequestKind::Read,
+                        offset,
+                        len,
+                        buffer: Some(piece),
+                    });
                     pieces.push(None);
                 }
                 None => {
@@ -305,7 +312,7 @@ impl SimulatedFile {
         }
         let (empty, file) = (buffer, Arc::clone(&self.file));
         let finish = Box::new(move |mut done: Vec<Done>| {
-            // Its space is nobody else's until what is under way has ended.
+            // Its space must not be used again until the requests in flight have ended.
             drop(file);
             let result = outcome(&mut done).map(|()| len as usize);
             let mut came =
@@ -316,7 +323,7 @@ impl SimulatedFile {
                 whole.as_mut().expect("the first").unsplit(next).expect("neighbours");
             }
             let mut whole = whole.unwrap_or(empty);
-            // An empty rest is no neighbour of anything when all was cut off before it.
+            // If everything before it was cut off, an empty rest has no neighbour.
             if !tail.is_empty() {
                 whole = match whole.unsplit(tail) {
                     Ok(()) => whole,
@@ -341,7 +348,12 @@ impl SimulatedFile {
             let rest = buffer.split_off(len as usize);
             let piece = std::mem::replace(&mut buffer, rest);
             let offset = place.expect("allocated above");
-            parts.push(Part { kind: RequestKind::Write, offset, len, buffer: Some(piece) });
+            parts.push(DeviceCommand {
+                kind: RequestKind::Write,
+                offset,
+                len,
+                buffer: Some(piece),
+            });
         }
         let (empty, file) = (buffer, Arc::clone(&self.file));
         let finish = Box::new(move |mut done: Vec<Done>| {
@@ -375,7 +387,7 @@ impl SimulatedFile {
         let keep = size.div_ceil(UNIT) as usize;
         let cut =
             if extents.units.len() > keep { extents.units.split_off(keep) } else { Vec::new() };
-        // What is left of the last unit must read as zeros when the file grows again.
+        // The rest of the last unit must read as zeros when the file grows again.
         let end = size.next_multiple_of(UNIT).min(old);
         let rest = if end > size { extents.spans(size, end - size) } else { Vec::new() };
         drop(extents);

@@ -1,13 +1,14 @@
-//! Modelled devices as storages: what runs on a disk runs on them, in virtual time.
+//! Modelled devices as storages: a program that runs on a disk runs on them, in virtual time.
 //!
 //! ```text
 //!   caller ── submit ──► SimulatedStorage, SimulatedDirectory ──► World: devices, one time
 //!     └── Completions::wait ── clock().advance() ── the next event of any device ──┘
 //! ```
 //!
-//! A [`World`] owns the devices and the time that they and the host share. Time moves when somebody
-//! waits, to the next event of any device, and when the host charges its own work. With one thread a
-//! run is the same every time; several threads share the time, and their order is the machine's.
+//! A [`World`] owns the devices and the time that they share with the host. Time moves in two ways:
+//! when a caller waits, it moves to the next event of any device; and it moves when the host
+//! charges its own work. A run with one thread is the same every time. Several threads share the
+//! time, and the operating system decides their order.
 
 mod directory;
 mod storage;

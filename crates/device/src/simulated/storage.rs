@@ -7,9 +7,9 @@ use storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Stora
 
 use crate::device::Done;
 use crate::request::RequestKind;
-use crate::simulated::World;
+use crate::simulated::world::World;
 
-/// A device of a world, as one stretch of bytes of fixed size.
+/// A device of a world, as one range of bytes of fixed size.
 pub struct SimulatedStorage {
     world: Arc<World>,
     device: usize,
@@ -39,19 +39,19 @@ impl SimulatedStorage {
         })
     }
 
-    /// What the device's trim gives up.
+    /// The unit of the device's trim.
     pub(super) fn trim_bytes(&self) -> Option<u64> {
         self.trim_bytes
     }
 
-    /// The world it lives in.
+    /// The world of the device.
     #[must_use]
     pub fn world(&self) -> &Arc<World> {
         &self.world
     }
 
-    /// Runs `parts` side by side and ends `end` when all have ended.
-    pub(super) fn run(&self, parts: Vec<Part>, end: End) {
+    /// Runs `parts` concurrently and calls `end` when all have ended.
+    pub(super) fn run(&self, parts: Vec<DeviceCommand>, end: End) {
         if parts.is_empty() {
             end.finish(Vec::new());
             return;
@@ -63,14 +63,14 @@ impl SimulatedStorage {
         for (index, part) in parts.into_iter().enumerate() {
             let gathered = Arc::clone(&gathered);
             let then = Box::new(move |done: Done| gathered.ended(index, done));
-            let Part { kind, offset, len, buffer } = part;
+            let DeviceCommand { kind, offset, len, buffer } = part;
             self.world.submit(self.device, kind, offset, len, buffer, then);
         }
     }
 
-    /// What makes `len` bytes at `offset` read as zeros: trims of whole stretches, and zeros
-    /// written to the rest.
-    pub(super) fn discard(&self, offset: u64, len: u64, parts: &mut Vec<Part>) {
+    /// Adds the commands that make `len` bytes at `offset` read as zeros: trims of whole units, and
+    /// writes of zeros to the rest.
+    pub(super) fn discard(&self, offset: u64, len: u64, parts: &mut Vec<DeviceCommand>) {
         let end = offset + len;
         let (from, to) = match self.trim_bytes {
             Some(unit) => (offset.next_multiple_of(unit), end / unit * unit),
@@ -80,7 +80,7 @@ impl SimulatedStorage {
             for at in (from..to).step_by(1 << 20) {
                 let len = (to - at).min(1 << 20);
                 let buffer = Some(Buffer::new(len as usize));
-                parts.push(Part { kind: RequestKind::Write, offset: at, len, buffer });
+                parts.push(DeviceCommand { kind: RequestKind::Write, offset: at, len, buffer });
             }
         };
         if from >= to {
@@ -90,27 +90,27 @@ impl SimulatedStorage {
         zero(offset, from);
         zero(to, end);
         let kind = RequestKind::Trim;
-        parts.push(Part { kind, offset: from, len: to - from, buffer: None });
+        parts.push(DeviceCommand { kind, offset: from, len: to - from, buffer: None });
     }
 }
 
-/// One command of an operation.
-pub(super) struct Part {
+/// One command of an operation on a storage.
+pub(super) struct DeviceCommand {
     pub kind: RequestKind,
     pub offset: u64,
     pub len: u64,
     pub buffer: Option<Buffer>,
 }
 
-/// How an operation ends.
+/// The end of an operation.
 pub(super) struct End {
     pub token: u64,
     pub completions: Completions,
-    /// Makes buffer and result of what the parts have come to, in the order of the parts.
+    /// Makes the buffer and the result from the ends of the commands, in their order.
     pub finish: Finish,
 }
 
-/// Makes what a completion says of the parts' ends.
+/// Makes the buffer and the result of a completion from the ends of the commands.
 pub(super) type Finish = Box<dyn FnOnce(Vec<Done>) -> (Option<Buffer>, io::Result<usize>) + Send>;
 
 impl End {
@@ -120,10 +120,10 @@ impl End {
     }
 }
 
-/// Parts that have ended, of an operation that has not.
+/// The commands that have ended, of an operation that has not ended.
 struct Gathered {
     end: Mutex<Option<End>>,
-    /// In the order of the parts.
+    /// In the order of the commands.
     done: Mutex<Vec<Option<Done>>>,
 }
 
@@ -141,7 +141,7 @@ impl Gathered {
     }
 }
 
-/// The first error of `done`, if there is one.
+/// The first error in `done`, if any.
 pub(super) fn outcome(done: &mut [Done]) -> io::Result<()> {
     for part in done {
         std::mem::replace(&mut part.result, Ok(0))?;
@@ -149,7 +149,7 @@ pub(super) fn outcome(done: &mut [Done]) -> io::Result<()> {
     Ok(())
 }
 
-/// Joins the buffers of `done`, which are neighbours.
+/// Joins the buffers of `done`, which are contiguous.
 pub(super) fn joined(done: &mut [Done]) -> Option<Buffer> {
     let mut buffers = done.iter_mut().filter_map(|part| part.buffer.take());
     let mut whole = buffers.next()?;
@@ -193,7 +193,7 @@ impl Storage for SimulatedStorage {
                 let tail = buffer.split_off(len as usize);
                 if len > 0 {
                     let kind = RequestKind::Read;
-                    parts.push(Part { kind, offset, len, buffer: Some(buffer) });
+                    parts.push(DeviceCommand { kind, offset, len, buffer: Some(buffer) });
                     let finish = Box::new(move |mut done: Vec<Done>| {
                         let result = outcome(&mut done).map(|()| len as usize);
                         let mut whole = joined(&mut done).expect("a read returns its buffer");
@@ -212,7 +212,7 @@ impl Storage for SimulatedStorage {
                     return refuse(Some(buffer), beyond);
                 }
                 let kind = RequestKind::Write;
-                parts.push(Part { kind, offset, len, buffer: Some(buffer) });
+                parts.push(DeviceCommand { kind, offset, len, buffer: Some(buffer) });
                 let finish = Box::new(move |mut done: Vec<Done>| {
                     let result = outcome(&mut done).map(|()| len as usize);
                     (joined(&mut done), result)
@@ -220,7 +220,12 @@ impl Storage for SimulatedStorage {
                 self.run(parts, End { token, completions, finish });
             }
             Operation::Sync => {
-                parts.push(Part { kind: RequestKind::Flush, offset: 0, len: 0, buffer: None });
+                parts.push(DeviceCommand {
+                    kind: RequestKind::Flush,
+                    offset: 0,
+                    len: 0,
+                    buffer: None,
+                });
                 self.run(parts, End::plain(token, completions));
             }
             Operation::Discard { offset, len } if fits(offset, len) => {

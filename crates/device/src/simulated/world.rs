@@ -1,4 +1,4 @@
-//! The devices and the time that they share.
+//! The devices, and the time that they share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,14 +8,14 @@ use storage::{Buffer, Clock, Work};
 use crate::device::{Command, Device, Done, Statistics};
 use crate::request::{RequestKind, SimTime};
 
-/// What the host's processor takes for work; all 0 is a host that takes no time.
+/// The time that the host's processor takes for its work; if all are 0, it takes no time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostCosts {
-    /// Picoseconds a comparison of keys.
+    /// Picoseconds per comparison of keys.
     pub compare_ps: u64,
-    /// Picoseconds a byte copied.
+    /// Picoseconds per copied byte.
     pub copied_byte_ps: u64,
-    /// Picoseconds a record handled.
+    /// Picoseconds per record.
     pub record_ps: u64,
 }
 
@@ -30,50 +30,55 @@ impl HostCosts {
     }
 }
 
-/// Called with what a command has led to.
+/// Called with the end of a command.
 pub(super) type Then = Box<dyn FnOnce(Done) + Send>;
 
-struct State {
+struct WorldState {
     devices: Vec<Box<dyn Device>>,
     /// By device and command.
     waiting: BTreeMap<(usize, u64), Then>,
     next_id: u64,
     now: SimTime,
-    /// Work charged that is not a whole nanosecond yet.
+    /// Charged work that is less than a nanosecond.
     rest_ps: u128,
 }
 
 /// Modelled devices under one clock.
 pub struct World {
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     costs: HostCosts,
 }
 
 impl World {
-    /// A world of `devices`, used by a host of these costs.
+    /// A world of `devices`, used by a host with these costs.
     #[must_use]
     pub fn new(devices: Vec<Box<dyn Device>>, costs: HostCosts) -> Arc<World> {
-        let state =
-            State { devices, waiting: BTreeMap::new(), next_id: 0, now: SimTime(0), rest_ps: 0 };
+        let state = WorldState {
+            devices,
+            waiting: BTreeMap::new(),
+            next_id: 0,
+            now: SimTime(0),
+            rest_ps: 0,
+        };
         Arc::new(World { state: Mutex::new(state), costs })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WorldState> {
         self.state.lock().expect("no holder panics")
     }
 
-    /// The time.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> SimTime {
         self.lock().now
     }
 
-    /// Lets time pass on the host: nothing of what it does takes it.
+    /// Moves time on without work, as if the host were idle.
     pub fn pass(&self, span: SimTime) {
         self.lock().now.0 += span.0;
     }
 
-    /// What a device did so far.
+    /// The counts of a device so far.
     ///
     /// # Panics
     /// When there is no such device.
@@ -82,7 +87,7 @@ impl World {
         self.lock().devices[device].statistics()
     }
 
-    /// Looks at a device.
+    /// Calls `look` with a device.
     ///
     /// # Panics
     /// When there is no such device.
@@ -90,7 +95,7 @@ impl World {
         look(&*self.lock().devices[device])
     }
 
-    /// Gives `device` a command now; `then` is called when it has ended.
+    /// Submits a command to `device` now; `then` is called when it has ended.
     pub(super) fn submit(
         &self,
         device: usize,
@@ -128,7 +133,7 @@ impl Clock for World {
 
     fn advance(&self) -> bool {
         let mut state = self.lock();
-        // The earliest event of all; of several at one time, the first device's.
+        // The earliest event of all; of several events at one time, the event of the first device.
         let due = state.devices.iter().map(|device| device.next_at()).zip(0_usize..);
         let earliest = due.filter_map(|(at, index)| at.map(|at| (at, index))).min();
         let Some((at, index)) = earliest else { return false };

@@ -1,4 +1,4 @@
-//! What happens when: commands on their way through the parts of the device.
+//! The order of events: commands on their way through the components of the device.
 
 use std::io;
 
@@ -10,28 +10,28 @@ use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Engine;
 use crate::ssd::cache::{ReadAhead, WriteBuffer};
+use crate::ssd::event::{Call, Calls, Owner, SsdEvent};
 use crate::ssd::ftl::Ftl;
 use crate::ssd::host::{Host, Jobs};
+use crate::ssd::inside_reads::InsideReads;
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::array::Content;
 use crate::ssd::nand::timing::{Flash, Op};
-use crate::ssd::nand::{Place, Unit};
+use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 use crate::ssd::processor::Processor;
-use crate::ssd::program::InsideReads;
-use crate::ssd::{Call, Calls, Owner, SsdEvent};
 
-/// Neighbouring units of a request that one operation of flash gives.
+/// Consecutive units of a request that one operation of flash reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub unit: u32,
     pub units: u32,
-    /// Of the first; nowhere where they are not on flash.
-    pub place: Option<Place>,
-    /// How many of the request's bytes they hold.
+    /// The physical unit of the first; `None` if they are not on flash.
+    pub place: Option<PhysicalUnit>,
+    /// The number of the request's bytes that they hold.
     pub bytes: u64,
 }
 
-/// All parts of a device but its programs.
+/// All components of a device except its programs.
 pub(crate) struct Controller {
     pub(super) settings: SsdSettings,
     pub(super) engine: Engine<SsdEvent>,
@@ -45,14 +45,14 @@ pub(crate) struct Controller {
     pub(super) memory: Memory,
     pub(super) inside_reads: InsideReads,
     pub(super) calls: Calls,
-    /// Operations that firmware prepares.
+    /// Operations that firmware is preparing.
     pub(super) preparing: Vec<Option<Op>>,
     pub(super) preparing_free: Vec<u32>,
-    /// Pieces of writes for which the buffer has no space.
+    /// Pieces of writes that wait for space in the buffer.
     pub(super) stalled: std::collections::VecDeque<(u32, u32)>,
-    /// Flushes that wait for what was written before them.
+    /// Flushes that wait for earlier writes.
     pub(super) flushes: Vec<u32>,
-    /// Programs of what the host wrote that have not ended.
+    /// Page programs of the host's data that have not ended.
     pub(super) programming: u64,
     pub(super) worn_out: bool,
     pub(super) buffered_pages: u64,
@@ -69,7 +69,7 @@ impl Controller {
             host: Host::new(settings),
             jobs: Jobs::default(),
             buffer: WriteBuffer::new(settings),
-            ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_a_page()),
+            ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_per_page()),
             ftl: Ftl::new(settings),
             flash: Flash::new(settings),
             processor: Processor::new(settings),
@@ -105,12 +105,14 @@ impl Controller {
     pub fn precondition(&mut self, bytes: u64) {
         let units =
             (bytes / self.settings.map_unit_bytes).min(self.settings.logical_units()) as u32;
-        let a_page = self.settings.units_a_page() as usize;
+        let a_page = self.settings.units_per_page() as usize;
         let now_ns = self.engine.now().0;
         let counts = self.ftl.counts;
-        let mut page: Vec<(Unit, Content)> = Vec::new();
+        let mut page: Vec<(LogicalUnit, Content)> = Vec::new();
         for first in (0..units).step_by(a_page) {
-            page.extend((first..units.min(first + a_page as u32)).map(|unit| (Unit(unit), None)));
+            page.extend(
+                (first..units.min(first + a_page as u32)).map(|unit| (LogicalUnit(unit), None)),
+            );
             let random = self.engine.random();
             let owner = Owner::Nobody;
             let written = self.ftl.write(&mut page, None, owner, now_ns, random, &mut self.ops);
@@ -125,7 +127,7 @@ impl Controller {
         self.engine.at(at, SsdEvent::Arrive { job });
     }
 
-    /// Marks what a program claims.
+    /// Marks a request that a program claims.
     pub fn claim(&mut self, number: u32, programs: &[Box<dyn Program>]) {
         let job = self.jobs.get(number);
         let write = match job.kind {
@@ -191,7 +193,7 @@ impl Controller {
         }
     }
 
-    /// When firmware has done `cycles`; at once when there are none.
+    /// The time at which firmware has done `cycles`; `ready` if there are no cycles.
     fn processor_ready(&mut self, ready: SimTime, cycles: u64) -> SimTime {
         if cycles == 0 { ready } else { self.processor.firmware(ready, cycles).end }
     }
@@ -256,7 +258,7 @@ impl Controller {
         }
     }
 
-    /// The host will know at `at`, or when all bytes have crossed, that the job has ended.
+    /// Notifies the host that the job has ended: at `at`, or when all bytes have crossed.
     pub(super) fn tell(&mut self, number: u32, at: SimTime) {
         let crossed = self.jobs.get(number).crossed.max(at);
         self.engine.at(self.host.told(crossed), SsdEvent::Complete { job: number });
@@ -289,7 +291,7 @@ impl Controller {
             }
             Owner::Ahead { unit, units } => {
                 for unit in unit..unit + units {
-                    for (job, bytes) in self.ahead.came(Unit(unit)) {
+                    for (job, bytes) in self.ahead.came(LogicalUnit(unit)) {
                         self.read_ready(job, bytes);
                     }
                 }

@@ -5,29 +5,30 @@
 //!   plane:  free blocks ─► open block ─► full blocks ── collected, erased ─► free blocks
 //! ```
 //!
-//! Every page that the host writes goes to the next page of the open block of a plane. When no more
-//! than a part of a plane's blocks are free, a full block is collected first: its valid units move to
-//! the open block of the same plane, and it is erased. What this takes is given as operations, in
-//! the order in which dies have to do them.
+//! Every page that the host writes goes to the next page of the open block of a plane. If only a
+//! small part of the plane's blocks are free, a full block is collected first: its valid units move
+//! to the open block of the same plane, and the block is erased. The layer returns the operations
+//! for this, in the order in which the dies have to do them.
 
 use std::collections::VecDeque;
 
+use merganser_random::Random;
+
 use crate::profile::{GcPolicy, Placement, SsdSettings};
-use crate::sim::Random;
-use crate::ssd::Owner;
+use crate::ssd::event::Owner;
 use crate::ssd::gc::FullBlocks;
 use crate::ssd::nand::array::{Array, Content};
 use crate::ssd::nand::timing::{Op, OpKind};
-use crate::ssd::nand::{Block, Place, Unit};
+use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 use crate::ssd::wear::WearLevelling;
 
-/// Units of one chunk of the map; chunks are allocated when something in them is written.
+/// Units of one chunk of the map; a chunk is allocated by the first write to it.
 const CHUNK: usize = 1024;
 
 /// Not mapped.
 const NOWHERE: u32 = u32::MAX;
 
-/// No block can take another page: too many were given up.
+/// No block has room for another page: too many blocks were retired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WornOut;
 
@@ -38,31 +39,31 @@ struct Plane {
     full: FullBlocks,
     /// Units whose latest copy is in this plane.
     valid: u64,
-    /// Blocks that were not given up.
+    /// Blocks that were not retired.
     good: u32,
 }
 
-/// What the layer counts.
+/// The counts of the layer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
-    /// Pages programmed with what the host wrote.
+    /// Pages programmed with data of the host.
     pub host_pages: u64,
     /// Pages programmed by collection.
     pub moved_pages: u64,
 }
 
-/// The translation layer with the flash that it writes.
+/// The translation layer, with the flash that it writes.
 #[derive(Debug)]
 pub(crate) struct Ftl {
     map: Vec<Option<Box<[u32; CHUNK]>>>,
     pub array: Array,
     planes: Vec<Plane>,
-    /// Where each full block is among the full blocks.
+    /// The index of each full block among the full blocks.
     positions: Vec<u32>,
-    /// By die, the plane to begin with.
+    /// By die, the plane at which the choice begins.
     next_plane: Vec<u32>,
     next_die: u32,
-    /// Pages that went to the present die in turn.
+    /// Pages that the current die took in its turn.
     in_stripe: u64,
     settings: SsdSettings,
     policy: GcPolicy,
@@ -76,13 +77,13 @@ pub(crate) struct Ftl {
 impl Ftl {
     pub fn new(settings: &SsdSettings) -> Ftl {
         let array = Array::new(settings);
-        let a_plane = array.blocks_a_plane;
+        let a_plane = array.blocks_per_plane;
         let planes = (settings.dies() * settings.planes) as u32;
         let policy = settings.gc_policy();
         let plane = |index: u32| Plane {
             free: (index * a_plane..(index + 1) * a_plane).collect(),
             open: None,
-            full: FullBlocks::new(policy, array.units_a_block),
+            full: FullBlocks::new(policy, array.units_per_block),
             valid: 0,
             good: a_plane,
         };
@@ -101,7 +102,7 @@ impl Ftl {
                 spread: settings.wear_spread as u32,
                 endurance: settings.endurance_cycles as u32,
             },
-            data_pages: settings.data_pages_a_block() as u32,
+            data_pages: settings.data_pages_per_block() as u32,
             dies: settings.dies() as u32,
             counts: Counts::default(),
             settings: settings.clone(),
@@ -109,27 +110,27 @@ impl Ftl {
         }
     }
 
-    /// Where the latest copy of `unit` is.
-    pub fn find(&self, unit: Unit) -> Option<Place> {
+    /// The latest copy of `unit`.
+    pub fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
         let chunk = self.map[unit.0 as usize / CHUNK].as_ref()?;
         let place = chunk[unit.0 as usize % CHUNK];
-        (place != NOWHERE).then_some(Place(place))
+        (place != NOWHERE).then_some(PhysicalUnit(place))
     }
 
-    /// The die on which `unit` belongs by its number.
-    pub fn home(&self, unit: Unit) -> u32 {
-        let page = u64::from(unit.0) / self.settings.units_a_page();
+    /// The die for `unit` by its number.
+    pub fn home(&self, unit: LogicalUnit) -> u32 {
+        let page = u64::from(unit.0) / self.settings.units_per_page();
         (page / self.settings.stripe_pages % u64::from(self.dies)) as u32
     }
 
-    /// Writes `units`, at most a page of them, to `die` or where the placement says. `last` waits
-    /// for the last operation.
+    /// Writes `units`, at most one page, to `die` or to the die that the placement chooses. `last`
+    /// waits for the last operation.
     ///
     /// # Errors
     /// When no block has room; nothing has changed for these units then.
     pub fn write(
         &mut self,
-        units: &mut Vec<(Unit, Content)>,
+        units: &mut Vec<(LogicalUnit, Content)>,
         die: Option<u32>,
         last: Owner,
         now_ns: u64,
@@ -152,7 +153,7 @@ impl Ftl {
         Ok(())
     }
 
-    /// A plane of the next die in turn that has room.
+    /// A plane with room, of the next die in turn.
     fn next_in_turn(&mut self, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> Option<u32> {
         for _ in 0..=self.dies {
             if self.in_stripe == self.settings.stripe_pages {
@@ -168,7 +169,7 @@ impl Ftl {
         None
     }
 
-    /// The plane of `die` with the most free pages, ready to take one: collected if need be.
+    /// The plane of `die` with the most free pages; it is collected if it has no free page.
     fn ready_plane(
         &mut self,
         die: u32,
@@ -176,12 +177,12 @@ impl Ftl {
         random: &mut Random,
         ops: &mut Vec<Op>,
     ) -> Option<u32> {
-        let count = self.array.planes_a_die;
+        let count = self.array.planes_per_die;
         let start = self.next_plane[die as usize];
         let mut chosen = None;
         for turn in 0..count {
             let plane = die * count + (start + turn) % count;
-            // A plane that is full of valid units would be collected for ever.
+            // A plane that is full of valid units would be collected forever.
             let room = self.free_pages(plane);
             if self.has_room(plane) && chosen.is_none_or(|(most, _)| room > most) {
                 chosen = Some((room, plane));
@@ -195,15 +196,15 @@ impl Ftl {
         Some(plane)
     }
 
-    /// Whether the valid units of `plane` leave room for another page and for collection, which
-    /// wins something only from a block that lacks a whole page of units.
+    /// Whether the valid units of `plane` leave room for another page and for collection.
+    /// Collection wins a page only from a block that has at least a page of invalid units.
     fn has_room(&self, plane: u32) -> bool {
         let state = &self.planes[plane as usize];
         let blocks = u64::from(state.good).saturating_sub(self.settings.gc_free_blocks() + 1);
-        state.valid + self.settings.units_a_page() <= blocks * self.settings.movable_units()
+        state.valid + self.settings.units_per_page() <= blocks * self.settings.movable_units()
     }
 
-    /// Pages of the free blocks and of the open one.
+    /// The pages of the free blocks and the free pages of the open block.
     fn free_pages(&self, plane: u32) -> u32 {
         let state = &self.planes[plane as usize];
         state.free.len() as u32 * self.data_pages + self.open_pages(plane)
@@ -214,7 +215,8 @@ impl Ftl {
         open.map_or(0, |block| self.data_pages - self.array.programmed(block))
     }
 
-    /// Collects until a page can be written; one block a page at most while free blocks last.
+    /// Collects until a page can be written; at most one block per page while there are free
+    /// blocks.
     fn make_room(
         &mut self,
         plane: u32,
@@ -224,9 +226,15 @@ impl Ftl {
     ) -> bool {
         let threshold = self.settings.gc_free_blocks() as usize;
         if self.planes[plane as usize].free.len() <= threshold {
-            self.collect(plane, now_ns, random, ops);
+            let together = self.settings.multi_plane == 1
+                && self.settings.copy_back == 0
+                && self.array.planes_per_die > 1
+                && self.collect_together(plane / self.array.planes_per_die, now_ns, random, ops);
+            if !together {
+                self.collect(plane, now_ns, random, ops);
+            }
         }
-        // The last free block is collection's own.
+        // The last free block is reserved for collection.
         while self.open_pages(plane) == 0 && self.planes[plane as usize].free.len() < 2 {
             if !self.collect(plane, now_ns, random, ops) {
                 return false;
@@ -235,9 +243,89 @@ impl Ftl {
         true
     }
 
-    /// Moves what is valid in a block of `plane` away and erases it; false where that wins nothing.
+    /// Collects a block in every plane of `die`, and spreads the valid units evenly over the planes.
+    /// So the planes stay at the same page of their open blocks, which programs of several planes
+    /// need, and the erases share their time. Returns false, and changes nothing, if a plane has no
+    /// block to collect or too little room.
+    fn collect_together(
+        &mut self,
+        die: u32,
+        now_ns: u64,
+        random: &mut Random,
+        ops: &mut Vec<Op>,
+    ) -> bool {
+        let a_page = self.array.units_per_page;
+        let most = self.settings.movable_units() as u32;
+        let count = self.array.planes_per_die;
+        let planes = die * count..(die + 1) * count;
+        let mut victims = Vec::with_capacity(count as usize);
+        for plane in planes.clone() {
+            let state = &mut self.planes[plane as usize];
+            let victim = self.wear.cold(&state.full, &state.free, &self.array).or_else(|| {
+                let choices = self.settings.gc_choices;
+                state.full.victim(self.policy, choices, most, &self.array, now_ns, random)
+            });
+            let Some(victim) = victim else { return false };
+            victims.push((plane, victim));
+        }
+        let pages: u32 =
+            victims.iter().map(|(_, victim)| self.array.valid(*victim).div_ceil(a_page)).sum();
+        // A plane may lag behind the others by a page, and takes that much more.
+        let share = pages.div_ceil(count) + 1;
+        if planes.clone().any(|plane| self.free_pages(plane) < share) {
+            return false;
+        }
+        let mut reads = Vec::new();
+        let mut units = Vec::new();
+        for &(plane, victim) in &victims {
+            let valid = self.array.valid(victim);
+            self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
+            let copies: Vec<(PhysicalUnit, LogicalUnit)> = self.array.owners(victim).collect();
+            let same = |a: &(PhysicalUnit, _), b: &(PhysicalUnit, _)| {
+                self.array.page_of(a.0) == self.array.page_of(b.0)
+            };
+            for (turn, page) in copies.chunk_by(same).enumerate() {
+                let bytes = self.carried_bytes(page.len() as u64 * self.settings.map_unit_bytes);
+                let (kind, page) = (OpKind::Read, self.array.page_of(page[0].0));
+                let plane = plane % count;
+                reads.push((turn, Op { kind, die, plane, page, bytes, owner: Owner::Nobody }));
+            }
+            for (place, unit) in copies {
+                units.push((unit, self.array.take(place, unit)));
+            }
+            self.planes[plane as usize].valid -= u64::from(valid);
+        }
+        // One page of each plane in turn, so that the planes sense together.
+        reads.sort_by_key(|(turn, op)| (*turn, op.plane));
+        ops.extend(reads.into_iter().map(|(_, op)| op));
+        let mut units = units.into_iter().peekable();
+        while units.peek().is_some() {
+            let mut page: Vec<_> = units.by_ref().take(a_page as usize).collect();
+            // The first of the planes with the most free pages: they take turns.
+            let target = planes.clone().rev().max_by_key(|plane| self.free_pages(*plane));
+            let target = target.expect("a die has planes");
+            self.program(target, &mut page, Owner::Nobody, now_ns, ops);
+            self.counts.moved_pages += 1;
+        }
+        for (plane, victim) in victims {
+            self.array.erase(victim);
+            let (kind, plane_in_die) = (OpKind::Erase, plane % count);
+            let owner = Owner::Nobody;
+            ops.push(Op { kind, die, plane: plane_in_die, page: 0, bytes: 0, owner });
+            let state = &mut self.planes[plane as usize];
+            if self.wear.endures(victim, &self.array) {
+                state.free.push_back(victim.0);
+            } else {
+                state.good -= 1;
+            }
+        }
+        true
+    }
+
+    /// Moves the valid units of a block of `plane` and erases the block. Returns false if this wins
+    /// no page.
     fn collect(&mut self, plane: u32, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) -> bool {
-        let a_page = self.array.units_a_page;
+        let a_page = self.array.units_per_page;
         let most = self.settings.movable_units() as u32;
         let state = &mut self.planes[plane as usize];
         let cold = self.wear.cold(&state.full, &state.free, &self.array);
@@ -251,7 +339,7 @@ impl Ftl {
             return false;
         }
         self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
-        let copies: Vec<(Place, Unit)> = self.array.owners(victim).collect();
+        let copies: Vec<(PhysicalUnit, LogicalUnit)> = self.array.owners(victim).collect();
         let (die, in_die) = self.die_and_plane(plane);
         let copy_back = self.settings.copy_back == 1 && a_page == 1;
         if !copy_back {
@@ -291,11 +379,11 @@ impl Ftl {
         true
     }
 
-    /// Programs the next page of `plane` with `units`, which are mapped nowhere.
+    /// Programs the next page of `plane` with `units`, which are not mapped.
     fn program(
         &mut self,
         plane: u32,
-        units: &mut Vec<(Unit, Content)>,
+        units: &mut Vec<(LogicalUnit, Content)>,
         last: Owner,
         now_ns: u64,
         ops: &mut Vec<Op>,
@@ -331,8 +419,8 @@ impl Ftl {
         }
     }
 
-    /// The latest copy of `unit` is nowhere in flash from now on.
-    pub fn forget(&mut self, unit: Unit) {
+    /// Removes the latest copy of `unit` from the map.
+    pub fn forget(&mut self, unit: LogicalUnit) {
         let Some(place) = self.find(unit) else { return };
         let chunk = self.map[unit.0 as usize / CHUNK].as_mut().expect("found above");
         chunk[unit.0 as usize % CHUNK] = NOWHERE;
@@ -347,10 +435,11 @@ impl Ftl {
     }
 
     fn die_and_plane(&self, plane: u32) -> (u32, u32) {
-        (plane / self.array.planes_a_die, plane % self.array.planes_a_die)
+        (plane / self.array.planes_per_die, plane % self.array.planes_per_die)
     }
 
-    /// What crosses the channel for `bytes` of a page: whole transfer units, and their spare bytes.
+    /// The bytes that cross the channel for `bytes` of a page: whole transfer units, and their
+    /// spare bytes.
     pub fn carried_bytes(&self, bytes: u64) -> u32 {
         let whole = bytes.next_multiple_of(self.settings.transfer_unit_bytes);
         let whole = whole.min(self.settings.page_bytes);

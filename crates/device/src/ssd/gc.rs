@@ -1,25 +1,26 @@
-//! Which block of a plane is collected.
+//! The choice of the block to collect.
+
+use merganser_random::Random;
 
 use crate::profile::GcPolicy;
-use crate::sim::Random;
 use crate::ssd::nand::Block;
 use crate::ssd::nand::array::Array;
 
-/// The full blocks of a plane: those that can be collected.
+/// The full blocks of a plane, which can be collected.
 ///
-/// Greedy collection asks for the block with the fewest valid units at every turn, so full blocks
-/// are kept in a bucket for each number of valid units; other policies look at them all, or at some,
-/// and keep them in one bucket.
+/// Greedy collection needs the block with the fewest valid units each time, so there is one bucket
+/// of full blocks per number of valid units. Other policies examine all blocks, or some, and keep
+/// them in one bucket.
 #[derive(Debug)]
 pub(crate) struct FullBlocks {
     buckets: Vec<Vec<u32>>,
-    /// No block is in a bucket below.
+    /// All buckets below this one are empty.
     lowest: usize,
 }
 
 impl FullBlocks {
-    pub fn new(policy: GcPolicy, units_a_block: u32) -> FullBlocks {
-        let count = if policy == GcPolicy::Greedy { units_a_block as usize + 1 } else { 1 };
+    pub fn new(policy: GcPolicy, units_per_block: u32) -> FullBlocks {
+        let count = if policy == GcPolicy::Greedy { units_per_block as usize + 1 } else { 1 };
         FullBlocks { buckets: vec![Vec::new(); count], lowest: count }
     }
 
@@ -27,7 +28,8 @@ impl FullBlocks {
         if self.buckets.len() == 1 { 0 } else { valid as usize }
     }
 
-    /// Adds `block`, which holds `valid` units. `positions` says where each block is in its bucket.
+    /// Adds `block`, which holds `valid` units. `positions` has the index of each block in its
+    /// bucket.
     pub fn insert(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
         let bucket = self.bucket(valid);
         positions[block.0 as usize] = self.buckets[bucket].len() as u32;
@@ -35,7 +37,7 @@ impl FullBlocks {
         self.lowest = self.lowest.min(bucket);
     }
 
-    /// Takes `block`, which was added with `valid` units, out.
+    /// Removes `block`, which was added with `valid` units.
     pub fn remove(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
         let bucket = self.bucket(valid);
         let at = positions[block.0 as usize] as usize;
@@ -46,7 +48,7 @@ impl FullBlocks {
         }
     }
 
-    /// `block` had `valid` units and lost one.
+    /// Moves `block`, which had `valid` units and lost one, to its new bucket.
     pub fn lost_one(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
         if self.buckets.len() > 1 {
             self.remove(block, valid, positions);
@@ -58,7 +60,7 @@ impl FullBlocks {
         self.buckets.iter().flatten().map(|&block| Block(block))
     }
 
-    /// The block that was erased the fewest times.
+    /// The block with the fewest erases.
     pub fn least_worn(&self, array: &Array) -> Option<Block> {
         self.all().min_by_key(|&block| (array.erases(block), block))
     }
@@ -81,10 +83,10 @@ impl FullBlocks {
                 self.buckets.get(self.lowest)?.last().map(|&block| Block(block))
             }
             GcPolicy::CostBenefit => {
-                // Benefit over cost (Rosenblum, Ousterhout 1992): free part times age, over what
-                // reading the block and writing its valid part cost.
+                // Benefit over cost (Rosenblum, Ousterhout 1992): the free part times the age,
+                // divided by the cost of reading the block and writing its valid part.
                 let score = |block: Block| {
-                    let u = f64::from(array.valid(block)) / f64::from(array.units_a_block);
+                    let u = f64::from(array.valid(block)) / f64::from(array.units_per_block);
                     let age = (now_ns - array.touched_ns(block) + 1) as f64;
                     (1.0 - u) * age / (1.0 + u)
                 };
@@ -98,7 +100,7 @@ impl FullBlocks {
                 }
                 let mut draw = || Block(blocks[random.below(blocks.len() as u64) as usize]);
                 let drawn = (0..choices).map(|_| draw()).min_by_key(|&block| array.valid(block));
-                // All drawn may be full of valid units; then any that is not will do.
+                // All drawn blocks may be full of valid units; then any other block is taken.
                 drawn
                     .filter(|&block| array.valid(block) < most)
                     .or_else(|| self.all().find(|&block| array.valid(block) < most))

@@ -1,17 +1,17 @@
-//! The host's side: the link, the queue of commands, and commands under way.
+//! The host's side: the link, the queue of commands, and the commands in flight.
 
 use std::collections::VecDeque;
 use std::io;
 
 use storage::Buffer;
 
-use crate::device::{Command, Done, Part, Use};
+use crate::device::{Command, Component, Done, Use};
 use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Resource;
 use crate::ssd::nand::timing::carry_ns;
 
-/// A command under way.
+/// A command that has not ended.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub id: u64,
@@ -22,14 +22,14 @@ pub(crate) struct Job {
     pub submitted: SimTime,
     /// Pieces that have not ended.
     pub remaining: u32,
-    /// When the last byte so far has crossed the link.
+    /// The time at which the last byte so far has crossed the link.
     pub crossed: SimTime,
     pub error: Option<io::Error>,
     /// The program that answers it.
     pub program: Option<u32>,
 }
 
-/// Commands under way by number; numbers are used again.
+/// The commands in flight by number; numbers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     slots: Vec<Option<Job>>,
@@ -69,14 +69,14 @@ impl Jobs {
     }
 }
 
-/// The link and what waits before it.
+/// The link, and the commands that wait for the queue.
 #[derive(Debug)]
 pub(crate) struct Host {
     to_host: Resource,
-    /// Absent where both directions share one.
+    /// `None` if both directions share one link.
     from_host: Option<Resource>,
     interface: Resource,
-    bytes_a_second: u64,
+    bytes_per_second: u64,
     latency_ns: u64,
     command: SimTime,
     depth: u64,
@@ -96,7 +96,7 @@ impl Host {
             to_host: Resource::new(),
             from_host: (settings.link_duplex == 1).then(Resource::new),
             interface: Resource::new(),
-            bytes_a_second: settings.link_bytes_a_second,
+            bytes_per_second: settings.link_bytes_per_second,
             latency_ns: settings.link_latency_ns,
             command: SimTime(settings.command_ns),
             depth: settings.queue_depth,
@@ -111,7 +111,7 @@ impl Host {
         }
     }
 
-    /// A command has arrived: says when the device has it, or lets it wait.
+    /// A command has arrived. Returns the time at which the device has it, or `None` if it waits.
     pub fn arrive(&mut self, now: SimTime, job: u32) -> Option<SimTime> {
         if self.taken == self.depth {
             self.waiting.push_back(job);
@@ -122,30 +122,30 @@ impl Host {
         Some(SimTime(service.end.0 + self.latency_ns))
     }
 
-    /// A command has ended: one that waited may arrive.
+    /// A command has ended. Returns a waiting command, which may now arrive.
     pub fn leave(&mut self) -> Option<u32> {
         self.taken -= 1;
         self.waiting.pop_front()
     }
 
-    /// Sends `bytes` to the host, and says when they are there.
+    /// Sends `bytes` to the host, and returns the time at which they have arrived.
     pub fn send(&mut self, ready: SimTime, bytes: u64) -> SimTime {
-        let span = SimTime(carry_ns(bytes, self.bytes_a_second));
+        let span = SimTime(carry_ns(bytes, self.bytes_per_second));
         self.to_host.serve(ready, span).end
     }
 
-    /// Takes `bytes` from the host, and says when they are there.
+    /// Receives `bytes` from the host, and returns the time at which they have arrived.
     pub fn take(&mut self, ready: SimTime, bytes: u64) -> SimTime {
-        let span = SimTime(carry_ns(bytes, self.bytes_a_second));
+        let span = SimTime(carry_ns(bytes, self.bytes_per_second));
         self.from_host.as_mut().unwrap_or(&mut self.to_host).serve(ready, span).end
     }
 
-    /// When the host knows what the device says at `at`.
+    /// The time at which the host gets a notice that the device sends at `at`.
     pub fn told(&self, at: SimTime) -> SimTime {
         SimTime(at.0 + self.latency_ns)
     }
 
-    /// The host knows that `job` has ended.
+    /// Completes `job`, of whose end the host is notified.
     pub fn finish(&mut self, at: SimTime, job: Job) {
         let transfers = job.error.is_none();
         let bytes = match job.kind {
@@ -176,7 +176,7 @@ impl Host {
     pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let links = std::iter::once(&self.to_host).chain(&self.from_host);
         (0..).zip(links).map(|(index, link)| Use {
-            part: Part::Link,
+            part: Component::Link,
             index,
             busy: link.busy(),
             services: link.services(),

@@ -1,18 +1,18 @@
-//! The memory inside: what data pass on their way, and what programs may claim of it.
+//! The memory inside the device: data pass through it, and programs claim space in it.
 
 use std::io;
 
-use crate::device::{Part, Use};
+use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::Resource;
 use crate::ssd::nand::timing::carry_ns;
 
-/// DRAM of one bus.
+/// DRAM with one bus.
 #[derive(Debug)]
 pub(crate) struct Memory {
     bus: Resource,
-    bytes_a_second: u64,
+    bytes_per_second: u64,
     bytes: u64,
     claimed: u64,
 }
@@ -21,15 +21,15 @@ impl Memory {
     pub fn new(settings: &SsdSettings) -> Memory {
         Memory {
             bus: Resource::new(),
-            bytes_a_second: settings.dram_bytes_a_second,
+            bytes_per_second: settings.dram_bytes_per_second,
             bytes: settings.dram_bytes,
             claimed: if settings.cache_policy == 0 { 0 } else { settings.cache_bytes },
         }
     }
 
-    /// Lets `bytes` in and out again, and says when they are.
+    /// Passes `bytes` in and out again, and returns the time at which they are out.
     pub fn pass(&mut self, now: SimTime, bytes: u64) -> SimTime {
-        self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_a_second))).end
+        self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_per_second))).end
     }
 
     /// Claims space for a program.
@@ -48,12 +48,17 @@ impl Memory {
         Ok(())
     }
 
-    /// Gives claimed space back.
+    /// Releases claimed space.
     pub fn release(&mut self, bytes: u64) {
         self.claimed = self.claimed.checked_sub(bytes).expect("released what was claimed");
     }
 
     pub fn usage(&self) -> Use {
-        Use { part: Part::Memory, index: 0, busy: self.bus.busy(), services: self.bus.services() }
+        Use {
+            part: Component::Memory,
+            index: 0,
+            busy: self.bus.busy(),
+            services: self.bus.services(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A modelled SSD, in an I/O's way down.
+//! A modelled SSD, from the host down to the flash.
 //!
 //! ```text
 //!   host       link, queue of commands                        host.rs controller.rs
@@ -8,14 +8,16 @@
 //!   processor, memory     serve all of them, and programs     processor.rs memory.rs program.rs
 //! ```
 //!
-//! What a command means (which bytes, mapped where) is settled when the device starts on it; what
-//! follows is only time. [`crate::profile`] says what everything takes.
+//! The device decides the effect of a command (its bytes and their mapping) when it starts the
+//! command; everything after that only takes time. The times are in [`crate::profile`].
 
 mod cache;
 mod controller;
+mod event;
 mod ftl;
 mod gc;
 mod host;
+mod inside_reads;
 mod memory;
 pub(crate) mod nand;
 mod processor;
@@ -24,87 +26,14 @@ mod reads;
 mod wear;
 mod writes;
 
-use std::collections::VecDeque;
-
 use storage::Geometry;
 use storage::near::Program;
 
 use crate::device::{Command, Device, Done, FlashStatistics, Statistics};
 use crate::profile::{ProfileError, SsdProfile, SsdSettings};
 use crate::request::SimTime;
-use crate::sim::Event;
-use nand::timing::FlashEvent;
-
-use self::controller::Controller;
-
-/// Who waits for an operation of flash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// Nobody: collection.
-    Nobody,
-    /// A read of the host, for so many bytes.
-    Read { job: u32, bytes: u32 },
-    /// A write of the host.
-    Write { job: u32 },
-    /// A write that needs the rest of a unit first.
-    Rest { job: u32, piece: u32, next_edge: u8 },
-    /// The write buffer, for so many units.
-    Buffer { units: u32 },
-    /// Read-ahead of so many units.
-    Ahead { unit: u32, units: u32 },
-    /// A program's read.
-    Inside { read: u32 },
-}
-
-/// What happens in an SSD.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum SsdEvent {
-    /// A command has come to the device.
-    Arrive { job: u32 },
-    /// The device has taken it.
-    Begin { job: u32 },
-    /// Firmware has looked at it.
-    Start { job: u32 },
-    /// A piece of what the host writes has crossed the link.
-    Landed { job: u32, piece: u32 },
-    /// It is in the memory.
-    Stored { job: u32, piece: u32 },
-    /// All of what the host writes to a program is in the device.
-    Claimed { job: u32 },
-    /// Firmware has prepared an operation.
-    Issue { op: u32 },
-    /// Flash has done a step.
-    Flash(FlashEvent),
-    /// A program's read needed no flash.
-    InsideDone { read: u32 },
-    /// A program's work is done.
-    Worked { program: u32, token: u64 },
-    /// The host knows that its command has ended.
-    Complete { job: u32 },
-}
-
-impl Event for SsdEvent {
-    fn fingerprint(&self) -> u64 {
-        let (kind, a, b) = match *self {
-            SsdEvent::Arrive { job } => (0, job, 0),
-            SsdEvent::Begin { job } => (1, job, 0),
-            SsdEvent::Start { job } => (2, job, 0),
-            SsdEvent::Landed { job, piece } => (3, job, piece),
-            SsdEvent::Claimed { job } => (4, job, 0),
-            SsdEvent::Issue { op } => (5, op, 0),
-            SsdEvent::Flash(FlashEvent::Sensed { die }) => (6, die, 0),
-            SsdEvent::Flash(FlashEvent::Carried { channel }) => (7, channel, 0),
-            SsdEvent::Flash(FlashEvent::Settled { die }) => (8, die, 0),
-            SsdEvent::InsideDone { read } => (9, read, 0),
-            SsdEvent::Worked { program, token } => {
-                return 10 | u64::from(program) << 8 | token.rotate_left(32);
-            }
-            SsdEvent::Complete { job } => (11, job, 0),
-            SsdEvent::Stored { job, piece } => (12, job, piece),
-        };
-        kind | u64::from(a) << 8 | u64::from(b) << 40
-    }
-}
+use controller::Controller;
+use event::SsdEvent;
 
 /// A modelled SSD.
 ///
@@ -144,25 +73,25 @@ impl Ssd {
         })
     }
 
-    /// What it is made of.
+    /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &SsdSettings {
         &self.controller.settings
     }
 
-    /// Gives the device a program, which answers what it claims. Of several that claim a request
-    /// the first answers.
+    /// Attaches a program, which answers the requests that it claims. If several programs claim a
+    /// request, the first one answers.
     pub fn attach(&mut self, program: Box<dyn Program>) {
         self.programs.push(program);
     }
 
-    /// Writes the first `bytes` once, in order, in no time and without counting it: a device that
-    /// was used before. The content stays undefined.
+    /// Writes the first `bytes` once, in order, without time and without counts: the device was
+    /// used before. The content is undefined.
     pub fn precondition(&mut self, bytes: u64) {
         self.controller.precondition(bytes);
     }
 
-    /// Runs the programs that have something to do.
+    /// Runs the programs that have a call to handle.
     fn run_programs(&mut self) {
         while let Some(call) = self.controller.calls.pop_front() {
             program::run(&mut self.controller, &mut self.programs, call);
@@ -233,6 +162,8 @@ impl Device for Ssd {
             flash: Some(FlashStatistics {
                 page_reads,
                 page_programs,
+                programmed_bytes: page_programs * controller.settings.page_bytes,
+                host_bytes: host.written_bytes,
                 host_programs: counts.host_pages,
                 moved_pages: counts.moved_pages,
                 erases,
@@ -246,15 +177,3 @@ impl Device for Ssd {
         }
     }
 }
-
-/// What a program is called with.
-#[derive(Debug)]
-pub(crate) enum Call {
-    /// A claimed request.
-    Request { program: u32, job: u32 },
-    /// Something that it started has ended.
-    Wake { program: u32, wake: storage::near::Wake },
-}
-
-/// Calls in the order in which they became due.
-pub(crate) type Calls = VecDeque<Call>;

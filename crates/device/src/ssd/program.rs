@@ -1,57 +1,15 @@
-//! What a program inside an SSD has: its pages, channels, processor, memory and link.
+//! The interface of a program inside an SSD: pages, channels, processor, memory and link.
 
 use std::io;
 
-use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use storage::near::{HostRequest, Inside, Program, RequestId};
 use storage::{Buffer, Geometry, Work};
 
 use crate::request::RequestKind;
 use crate::ssd::controller::Controller;
-use crate::ssd::nand::Unit;
-use crate::ssd::{Call, Owner, SsdEvent};
-
-/// A read that a program started.
-#[derive(Debug)]
-pub(crate) struct InsideRead {
-    program: u32,
-    token: u64,
-    buffer: Option<Buffer>,
-    remaining: u32,
-    error: Option<io::Error>,
-}
-
-/// Reads of programs by number; numbers are used again.
-#[derive(Debug, Default)]
-pub(crate) struct InsideReads {
-    slots: Vec<Option<InsideRead>>,
-    free: Vec<u32>,
-}
-
-impl InsideReads {
-    fn add(&mut self, read: InsideRead) -> u32 {
-        let number = self.free.pop().unwrap_or(self.slots.len() as u32);
-        if number as usize == self.slots.len() {
-            self.slots.push(None);
-        }
-        self.slots[number as usize] = Some(read);
-        number
-    }
-
-    /// A piece of a read has ended; gives what to call when it was the last.
-    pub fn ended(&mut self, number: u32) -> Option<Call> {
-        let slot = &mut self.slots[number as usize];
-        let read = slot.as_mut().expect("a read that has not ended");
-        read.remaining = read.remaining.saturating_sub(1);
-        if read.remaining > 0 {
-            return None;
-        }
-        let InsideRead { program, token, buffer, error, .. } = slot.take().expect("it is there");
-        self.free.push(number);
-        let buffer = buffer.expect("kept until the end");
-        let result = error.map_or(Ok(buffer.len()), Err);
-        Some(Call::Wake { program, wake: Wake::Read { token, buffer, result } })
-    }
-}
+use crate::ssd::event::{Call, Owner, SsdEvent};
+use crate::ssd::inside_reads::InsideRead;
+use crate::ssd::nand::LogicalUnit;
 
 /// Calls a program.
 pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn Program>], call: Call) {
@@ -63,7 +21,7 @@ pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn Program>]
             let state = controller.jobs.get(job);
             let (id, offset, len) = (RequestId(u64::from(job)), state.offset, state.len as usize);
             let kind = state.kind;
-            // A write's bytes are lent; the buffer goes back to its job afterwards.
+            // The program borrows the bytes of a write; the buffer returns to its job afterwards.
             let buffer = if kind == RequestKind::Write { state.buffer.take() } else { None };
             let bytes = buffer.as_deref().unwrap_or(&[]);
             let request = match kind {
@@ -78,7 +36,7 @@ pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn Program>]
     }
 }
 
-/// A program's place in the device.
+/// The device as one program sees it.
 struct Seat<'a> {
     controller: &'a mut Controller,
     program: u32,
@@ -98,7 +56,7 @@ impl Inside for Seat<'_> {
         if offset >= controller.settings.capacity_bytes() {
             return 0;
         }
-        let unit = Unit((offset / controller.settings.map_unit_bytes) as u32);
+        let unit = LogicalUnit((offset / controller.settings.map_unit_bytes) as u32);
         controller.ftl.find(unit).map_or(0, |place| {
             controller
                 .flash

@@ -1,23 +1,24 @@
-//! A read's way: which stretches lie on which pages, what is here already, and what flash must give.
+//! Reads: which stretches are on which pages, which of them are in the buffers, and which flash
+//! must read.
 
 use crate::ssd::cache::Found;
 use crate::ssd::controller::{Controller, Stretch};
+use crate::ssd::event::{Owner, SsdEvent};
 use crate::ssd::nand::timing::{Op, OpKind};
-use crate::ssd::nand::{Place, Unit};
-use crate::ssd::{Owner, SsdEvent};
+use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
 impl Controller {
-    /// `offset..offset + len` as stretches that lie on one flash page each, or on none.
+    /// `offset..offset + len` as stretches, each on one flash page or not on flash.
     pub fn stretches(&self, offset: u64, len: u64) -> Vec<Stretch> {
         let unit_bytes = self.settings.map_unit_bytes;
         let end = offset + len;
         let mut found: Vec<Stretch> = Vec::new();
         for number in offset / unit_bytes..end.div_ceil(unit_bytes) {
-            let unit = Unit(number as u32);
+            let unit = LogicalUnit(number as u32);
             let start = number * unit_bytes;
             let bytes = end.min(start + unit_bytes) - offset.max(start);
             let place = if self.buffer.contains(unit) { None } else { self.ftl.find(unit) };
-            let page = |place: Place| place.0 / self.ftl.array.units_a_page;
+            let page = |place: PhysicalUnit| place.0 / self.ftl.array.units_per_page;
             match found.last_mut() {
                 Some(last) if last.place.zip(place).is_some_and(|(a, b)| page(a) == page(b)) => {
                     last.units += 1;
@@ -29,7 +30,7 @@ impl Controller {
         found
     }
 
-    /// Copies what is stored at `offset` on into `out`; zeros where nothing is.
+    /// Copies the bytes stored from `offset` on into `out`, or zeros if no bytes are stored.
     pub fn copy_out(&self, offset: u64, out: &mut [u8]) {
         let unit_bytes = self.settings.map_unit_bytes;
         let mut done = 0;
@@ -37,7 +38,7 @@ impl Controller {
             let at = offset + done as u64;
             let from = (at % unit_bytes) as usize;
             let count = (unit_bytes as usize - from).min(out.len() - done);
-            let unit = Unit((at / unit_bytes) as u32);
+            let unit = LogicalUnit((at / unit_bytes) as u32);
             let target = &mut out[done..done + count];
             match self.content(unit) {
                 Some(content) => target.copy_from_slice(&content[from..from + count]),
@@ -47,7 +48,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn content(&self, unit: Unit) -> Option<&[u8]> {
+    pub(super) fn content(&self, unit: LogicalUnit) -> Option<&[u8]> {
         if let Some(content) = self.buffer.content(unit) {
             return content;
         }
@@ -66,14 +67,14 @@ impl Controller {
         for stretch in &stretches {
             let bytes = stretch.bytes as u32;
             let Some(place) = stretch.place else {
-                self.cached_pages += u64::from(self.buffer.contains(Unit(stretch.unit)));
+                self.cached_pages += u64::from(self.buffer.contains(LogicalUnit(stretch.unit)));
                 self.read_ready(number, bytes);
                 continue;
             };
             for unit in stretch.unit + 1..stretch.unit + stretch.units {
-                self.ahead.used(Unit(unit));
+                self.ahead.used(LogicalUnit(unit));
             }
-            match self.ahead.want(Unit(stretch.unit), (number, bytes)) {
+            match self.ahead.want(LogicalUnit(stretch.unit), (number, bytes)) {
                 Found::Coming => self.cached_pages += 1,
                 Found::Here => {
                     self.cached_pages += 1;
@@ -96,14 +97,14 @@ impl Controller {
         }
         for Stretch { unit, units, place, bytes } in self.stretches(from, end - from) {
             let Some(place) = place else { continue };
-            if !self.ahead.has(Unit(unit)) {
-                (unit..unit + units).for_each(|unit| self.ahead.expect(Unit(unit)));
+            if !self.ahead.has(LogicalUnit(unit)) {
+                (unit..unit + units).for_each(|unit| self.ahead.expect(LogicalUnit(unit)));
                 self.fetch(place, bytes, Owner::Ahead { unit, units });
             }
         }
     }
 
-    /// `bytes` of a read are in the device: they cross memory and link.
+    /// `bytes` of a read are in the device: sends them through memory and link.
     pub(super) fn read_ready(&mut self, number: u32, bytes: u32) {
         let in_memory = self.memory.pass(self.engine.now(), u64::from(bytes));
         let crossed = self.host.send(in_memory, u64::from(bytes));
@@ -113,13 +114,13 @@ impl Controller {
     }
 
     /// Starts to read `bytes` of the page at `place`.
-    pub fn fetch(&mut self, place: Place, bytes: u64, owner: Owner) {
+    pub fn fetch(&mut self, place: PhysicalUnit, bytes: u64, owner: Owner) {
         let array = &self.ftl.array;
         let block = array.block_of(place);
         let op = Op {
             kind: OpKind::Read,
             die: array.die_of(block),
-            plane: array.plane_of(block) % array.planes_a_die,
+            plane: array.plane_of(block) % array.planes_per_die,
             page: array.page_of(place),
             bytes: self.ftl.carried_bytes(bytes),
             owner,
@@ -127,7 +128,7 @@ impl Controller {
         self.issue(op);
     }
 
-    /// Lets firmware prepare `op`, and then its die do it.
+    /// Lets firmware prepare `op`; then its die performs it.
     pub(super) fn issue(&mut self, op: Op) {
         self.flash.expect(op.die);
         let cycles = match op.kind {

@@ -1,4 +1,4 @@
-//! Wear: which erased block is used next, when cold data move, when a block is given up.
+//! Wear: the next erased block to use, the moves of cold data, and the end of a block's life.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,18 @@ use crate::ssd::gc::FullBlocks;
 use crate::ssd::nand::Block;
 use crate::ssd::nand::array::Array;
 
-/// How a device spreads erases over its blocks.
+/// The way in which a device spreads erases over its blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WearLevelling {
-    /// Erases between a plane's most and least worn blocks that are let be; 0: all.
+    /// The tolerated difference in erases between a plane's most and least worn blocks; 0 tolerates
+    /// all.
     pub spread: u32,
     /// Erases that a block endures.
     pub endurance: u32,
 }
 
 impl WearLevelling {
-    /// Takes the erased block to write next: the one erased longest ago, or the least worn.
+    /// Takes the next erased block to write: the block erased longest ago, or the least worn one.
     pub fn next_free(self, free: &mut VecDeque<u32>, array: &Array) -> Option<Block> {
         if self.spread == 0 {
             return free.pop_front().map(Block);
@@ -26,8 +27,8 @@ impl WearLevelling {
         free.remove(at).map(Block)
     }
 
-    /// The full block whose data are so cold that it should be collected for its erases' sake:
-    /// the least worn one, when it lies behind the most worn block that is free.
+    /// The full block that should be collected because its data are cold: the least worn block, if
+    /// it is too many erases behind the most worn free block.
     pub fn cold(self, full: &FullBlocks, free: &VecDeque<u32>, array: &Array) -> Option<Block> {
         if self.spread == 0 {
             return None;

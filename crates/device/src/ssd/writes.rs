@@ -1,11 +1,11 @@
-//! A write's way: pieces of a flash page each, through the write buffer or straight to flash.
+//! Writes: pieces of at most one flash page, through the write buffer or directly to flash.
 
 use std::io;
 
-use crate::ssd::Owner;
 use crate::ssd::cache::Group;
 use crate::ssd::controller::Controller;
-use crate::ssd::nand::Unit;
+use crate::ssd::event::Owner;
+use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::Content;
 
 impl Controller {
@@ -13,7 +13,7 @@ impl Controller {
         self.settings.page_bytes
     }
 
-    /// How many flash pages' worth of neighbours a write spans.
+    /// The number of flash pages that a write spans.
     pub(super) fn pieces(&mut self, number: u32) -> u32 {
         let page = self.page_bytes();
         let job = self.jobs.get(number);
@@ -39,8 +39,8 @@ impl Controller {
         (range.start / unit) as u32..range.end.div_ceil(unit) as u32
     }
 
-    /// Goes on with a piece: reads the rest of units that it covers in part, from edge `edge` on,
-    /// then stores it.
+    /// Continues with a piece: reads the rest of the units that it covers in part, from edge `edge`
+    /// on, then stores it.
     pub(super) fn write_piece(&mut self, number: u32, piece: u32, edge: u8) {
         let range = self.piece_range(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
@@ -50,7 +50,7 @@ impl Controller {
         let last_cut = last_cut && (last_is_other || range.start.is_multiple_of(unit_bytes));
         let last = (edge <= 1 && last_cut, range.end - 1);
         for (next_edge, (cut, at)) in (1..).zip([first, last]) {
-            let unit = Unit((at / unit_bytes) as u32);
+            let unit = LogicalUnit((at / unit_bytes) as u32);
             if !cut || self.buffer.contains(unit) {
                 continue;
             }
@@ -67,13 +67,13 @@ impl Controller {
         }
     }
 
-    /// What the units of a piece hold once it is written.
-    pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(Unit, Content)> {
+    /// The content of a piece's units after the write.
+    pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(LogicalUnit, Content)> {
         let units = self.piece_units(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
         let job = self.jobs.get(number);
         let Some(buffer) = job.buffer.take() else {
-            return units.map(|unit| (Unit(unit), None)).collect();
+            return units.map(|unit| (LogicalUnit(unit), None)).collect();
         };
         let (offset, end) = (job.offset, job.offset + job.len);
         let mut made = Vec::with_capacity(units.len());
@@ -89,7 +89,7 @@ impl Controller {
                 whole[(from - start) as usize..(to - start) as usize].copy_from_slice(given);
                 whole.into_boxed_slice()
             };
-            made.push((Unit(unit), Some(content)));
+            made.push((LogicalUnit(unit), Some(content)));
         }
         self.jobs.get(number).buffer = Some(buffer);
         made
@@ -106,10 +106,10 @@ impl Controller {
         self.fail_write(number);
     }
 
-    /// Writes a page to flash; false when there is no room.
+    /// Writes a page to flash. Returns false if there is no room.
     pub(super) fn program(
         &mut self,
-        units: &mut Vec<(Unit, Content)>,
+        units: &mut Vec<(LogicalUnit, Content)>,
         die: Option<u32>,
         owner: Owner,
     ) -> bool {
@@ -138,7 +138,7 @@ impl Controller {
         while let Some(&(number, piece)) = self.stalled.front() {
             let units = self.piece_units(number, piece);
             let count = units.len() as u64;
-            if !self.buffer.fits(units.map(Unit)) {
+            if !self.buffer.fits(units.map(LogicalUnit)) {
                 // As much leaves as waits: what is on its way makes space for the first of them.
                 while self.stalled.len() as u64 * count > self.buffer.leaving() && self.evict() {}
                 if self.buffer.leaving() == 0 && self.worn_out {
@@ -164,7 +164,7 @@ impl Controller {
         }
     }
 
-    /// Sends to flash what a full buffer gives; false when nothing went.
+    /// Sends the pages that a full buffer evicts to flash. Returns false if it evicted none.
     pub(super) fn evict(&mut self) -> bool {
         let mut went = false;
         for group in self.buffer.make_space() {
@@ -173,7 +173,7 @@ impl Controller {
         went
     }
 
-    /// Programs a group of the buffer; one that flash does not take stays.
+    /// Programs a group of the buffer; a group that flash refuses stays in the buffer.
     pub(super) fn send_to_flash(&mut self, mut group: Group) -> bool {
         let units = group.units.len() as u32;
         let owner = Owner::Buffer { units };
@@ -184,7 +184,7 @@ impl Controller {
         sent
     }
 
-    /// Sends all that a flush waits for to flash.
+    /// Sends all data that a flush waits for to flash.
     pub(super) fn drain(&mut self) {
         if self.flushes.is_empty() {
             return;
@@ -206,14 +206,14 @@ impl Controller {
             }
         }
     }
-    /// Gives up whole units in the range.
+    /// Unmaps the whole units in the range.
     pub(super) fn trim(&mut self, offset: u64, len: u64) {
         if self.settings.trim == 0 {
             return;
         }
         let unit = self.settings.map_unit_bytes;
         for number in offset.div_ceil(unit)..(offset + len) / unit {
-            let unit = Unit(number as u32);
+            let unit = LogicalUnit(number as u32);
             self.buffer.drop_unit(unit);
             self.ahead.used(unit);
             self.ftl.forget(unit);

@@ -1,88 +1,54 @@
-//! Units, times and addresses of a trace, put into those of the device that is to serve it.
+//! Converts the disks, times and addresses of a trace to those of the device that serves it.
 
-use std::fmt;
-use std::str::FromStr;
-
+use super::blkparse::Event;
 use super::error::Fault;
-use super::{Event, Format, Tally};
+use super::format::Format;
+use super::parsed::TraceDisk;
+use super::tally::Tally;
 use crate::request::{Request, RequestKind, SimTime};
 
-/// A disk of the traced system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Unit {
-    /// The major device number; 0 where a trace has one number only.
-    pub major: u32,
-    /// The minor device number, or the one number of the trace.
-    pub minor: u32,
-}
-
-impl Unit {
-    pub(super) fn plain(number: u32) -> Self {
-        Unit { major: 0, minor: number }
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.major {
-            0 => write!(f, "{}", self.minor),
-            major => write!(f, "{major},{}", self.minor),
-        }
-    }
-}
-
-impl FromStr for Unit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (major, minor) = text.split_once(',').unwrap_or(("0", text));
-        match (major.parse(), minor.parse()) {
-            (Ok(major), Ok(minor)) => Ok(Unit { major, minor }),
-            _ => Err(format!("'{text}' is neither a number nor major,minor")),
-        }
-    }
-}
-
-/// What becomes of the units of a trace.
+/// How the disks of a trace are mapped to the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Units {
-    /// There is one; a second is an error.
+pub enum Disks {
+    /// The trace has one disk; a second one is an error.
     #[default]
     Single,
-    /// Only the requests of this one.
-    Only(Unit),
-    /// All of them address the same bytes.
+    /// Only the requests of this disk.
+    Only(TraceDisk),
+    /// All disks address the same bytes.
     Together,
-    /// They lie one behind another in the order in which they first appear, each with as many bytes.
+    /// The disks follow one another in the order in which they first appear, each with this many
+    /// bytes.
     Apart(u64),
 }
 
-/// What becomes of addresses.
+/// How addresses are converted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Address {
-    /// They stay.
+    /// They stay as they are.
     #[default]
     Same,
-    /// They are multiplied and rounded down to a multiple of 512; sizes stay.
+    /// They are multiplied by this and rounded down to a multiple of 512; sizes stay as they are.
     Scaled(f64),
-    /// What does not end below as many bytes begins again from 0, moved by a multiple of 512.
+    /// A request that does not end within this many bytes is moved down by a multiple of 512, so
+    /// that it begins again from 0.
     Wrapped(u64),
 }
 
 /// How a trace is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// `None` finds out.
+    /// The format; `None` detects it.
     pub format: Option<Format>,
-    /// At which event of blkparse a request counts.
+    /// The event of blkparse that counts as a request.
     pub event: Event,
-    /// What becomes of units.
-    pub units: Units,
+    /// How the disks of the trace are mapped to the device.
+    pub disks: Disks,
     /// Times are multiplied by this: 0.5 is twice as fast. More than 0, or 0 for all at once.
     pub time_scale: f64,
-    /// What becomes of addresses.
+    /// How addresses are converted.
     pub address: Address,
-    /// The device's size in bytes; what ends above it is an error.
+    /// The device's size in bytes; a request that ends above it is an error.
     pub limit_bytes: Option<u64>,
 }
 
@@ -91,7 +57,7 @@ impl Default for Options {
         Options {
             format: None,
             event: Event::default(),
-            units: Units::default(),
+            disks: Disks::default(),
             time_scale: 1.0,
             address: Address::default(),
             limit_bytes: None,
@@ -99,13 +65,13 @@ impl Default for Options {
     }
 }
 
-/// Scaled and wrapped addresses stay on these.
+/// Scaled and wrapped addresses stay aligned to this.
 const SECTOR: u64 = 512;
 
 /// Applies [`Options`] to one request after the other.
 pub(super) struct Adjuster {
-    units: Units,
-    seen: Vec<Unit>,
+    disks: Disks,
+    seen: Vec<TraceDisk>,
     time_scale: f64,
     address: Address,
     limit_bytes: Option<u64>,
@@ -117,7 +83,7 @@ pub(super) struct Adjuster {
 impl Adjuster {
     pub fn new(options: &Options) -> Self {
         Adjuster {
-            units: options.units,
+            disks: options.disks,
             seen: Vec::new(),
             time_scale: options.time_scale,
             address: options.address,
@@ -128,16 +94,16 @@ impl Adjuster {
         }
     }
 
-    /// The request as the device is to serve it; none when it is another unit's. `absolute` times
-    /// begin with the first request.
+    /// The request for the device; `None` for a request of another disk. `absolute` times count
+    /// from the first request.
     pub fn adjust(
         &mut self,
-        unit: Unit,
+        unit: TraceDisk,
         mut request: Request,
         absolute: bool,
     ) -> Result<Option<Request>, Fault> {
         let Some(base) = self.base(unit, &request)? else {
-            self.tally.other_units += 1;
+            self.tally.other_disks += 1;
             return Ok(None);
         };
         request.arrival = self.time(request.arrival.0, absolute)?;
@@ -161,8 +127,8 @@ impl Adjuster {
         Ok(Some(request))
     }
 
-    /// Where the unit begins.
-    fn base(&mut self, unit: Unit, request: &Request) -> Result<Option<u64>, Fault> {
+    /// The first byte of the disk.
+    fn base(&mut self, unit: TraceDisk, request: &Request) -> Result<Option<u64>, Fault> {
         let index = match self.seen.iter().position(|seen| *seen == unit) {
             Some(index) => index,
             None => {
@@ -170,15 +136,15 @@ impl Adjuster {
                 self.seen.len() - 1
             }
         };
-        match self.units {
-            Units::Single if index > 0 => {
+        match self.disks {
+            Disks::Single if index > 0 => {
                 let expected =
                     format!("unit {} alone (choose one, or how to place them)", self.seen[0]);
                 Err(Fault::new(1, &format!("unit {unit}"), expected))
             }
-            Units::Only(wanted) if wanted != unit => Ok(None),
-            Units::Single | Units::Only(_) | Units::Together => Ok(Some(0)),
-            Units::Apart(each) => {
+            Disks::Only(wanted) if wanted != unit => Ok(None),
+            Disks::Single | Disks::Only(_) | Disks::Together => Ok(Some(0)),
+            Disks::Apart(each) => {
                 let inside = request.offset.checked_add(request.len).is_some_and(|end| end <= each);
                 if !inside {
                     let expected = format!("requests within a unit's {each} bytes");
@@ -223,8 +189,8 @@ impl Adjuster {
                 if offset.checked_add(len).is_some_and(|end| end <= limit) {
                     return Some(offset);
                 }
-                // Room for the request's first byte, in whole sectors. Where in its sector it
-                // begins does not change.
+                // The room for the request's first byte, in whole sectors. Its position within the
+                // sector does not change.
                 let within = offset % SECTOR;
                 let room = limit.checked_sub(len.checked_add(within)?)? / SECTOR + 1;
                 self.tally.wrapped += 1;

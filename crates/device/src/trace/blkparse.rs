@@ -1,4 +1,4 @@
-//! What blkparse prints of a blktrace (its manual, "DEFAULT FORMAT"), an event a line:
+//! The output of blkparse for a blktrace (its manual, "DEFAULT FORMAT"), one event per line:
 //!
 //! ```text
 //!   8,0    3       11     0.009507758   697  D   W 223490 + 56 [kjournald]
@@ -6,22 +6,22 @@
 //!                                        event   RWBS
 //! ```
 //!
-//! A request passes several events; one of them is taken ([`Event`]). Text after `CPU0 (8,0):` is
+//! A request has several events; one of them is used ([`Event`]). The text from `CPU0 (8,0):` on is
 //! blkparse's summary.
 
 use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::{Field, Line};
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
-/// At which event a request counts.
+/// The event that counts as a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Event {
-    /// `D`: the driver gave it to the device.
+    /// `D`: the driver submitted it to the device.
     #[default]
     Issued,
-    /// `Q`: the block layer was asked, before merging and scheduling.
+    /// `Q`: the block layer got it, before merging and scheduling.
     Queued,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn parse(line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
         return Ok(Parsed::Other);
     }
     let Some(rwbs) = fields.get(6) else { return Err(line.wrong_count(&fields, 7, expected)) };
-    // A command that passes through has a payload instead of a place: `36 (12 00 …) [smartd]`.
+    // A pass-through command has a payload instead of an address: `36 (12 00 …) [smartd]`.
     let places = fields.get(8).is_some_and(|field| field.text == "+");
     let Some(kind) = kind(rwbs, places)? else { return Ok(Parsed::Other) };
     if kind == RequestKind::Flush && !places {
@@ -80,7 +80,7 @@ pub(super) fn parse(line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
     }
     let len = sectors.bytes(BLOCK, "a number of sectors")?;
     if len == 0 {
-        // An empty write is how a flush is sent.
+        // A flush is sent as an empty write.
         if rwbs.text.starts_with('F') {
             let flush = request(arrival_ns, RequestKind::Flush, 0, 0, None);
             return Ok(Parsed::Request(unit, flush));
@@ -90,17 +90,17 @@ pub(super) fn parse(line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
     Ok(Parsed::Request(unit, request(arrival_ns, kind, offset, len, None)))
 }
 
-fn unit(device: &Field<'_>) -> Result<Unit, Fault> {
+fn unit(device: &Field<'_>) -> Result<TraceDisk, Fault> {
     let expected = "a device as major,minor";
     let (major, minor) = device.text.split_once(',').ok_or_else(|| device.fault(expected))?;
     let part = |text| Field { column: device.column, text }.small(expected);
     match (part(major), part(minor)) {
-        (Ok(major), Ok(minor)) => Ok(Unit { major, minor }),
+        (Ok(major), Ok(minor)) => Ok(TraceDisk { major, minor }),
         _ => Err(device.fault(expected)),
     }
 }
 
-/// What RWBS says; none for a command that moves no blocks.
+/// The kind of request in RWBS; `None` for a command that moves no blocks.
 fn kind(rwbs: &Field<'_>, places: bool) -> Result<Option<RequestKind>, Fault> {
     let letters = rwbs.text.strip_prefix('F').unwrap_or(rwbs.text);
     let flushes = letters.len() < rwbs.text.len();

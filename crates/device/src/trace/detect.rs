@@ -1,10 +1,13 @@
-//! Which format a trace is in, by its first line that is not blank. What could be two is refused.
+//! Detects the format of a trace by its first line that is not blank. A line that fits two formats
+//! is refused.
 
 use std::io::BufRead;
 
+use super::blkparse::Event;
 use super::error::{TraceError, shortened};
+use super::format::Format;
 use super::line::{Field, Line, Lines};
-use super::{Event, Format, own};
+use super::own;
 
 pub(super) fn format<R: BufRead>(lines: &mut Lines<R>) -> Result<Format, TraceError> {
     loop {
@@ -40,7 +43,7 @@ fn of_line(line: &Line<'_>) -> Result<Format, TraceError> {
     }
 }
 
-/// DiskSim and MQSim both have five numbers a line. A time with a point is DiskSim's.
+/// DiskSim and MQSim both have five numbers per line. A time with a decimal point is DiskSim's.
 fn told_apart(fields: &[Field<'_>]) -> Option<Format> {
     fields.first()?.text.contains(['.', 'e', 'E']).then_some(Format::DiskSim)
 }

@@ -4,7 +4,7 @@
 
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 /// Bytes in a block.
@@ -18,7 +18,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         return Err(line.wrong_count(&fields, 5, "five fields: ms, device, block, blocks, flags"));
     };
     let arrival_ns = arrival.time_ns(1_000_000, "an arrival time in milliseconds")?;
-    let unit = Unit::plain(device.small("a device number")?);
+    let unit = TraceDisk::plain(device.small("a device number")?);
     let offset = block.bytes(BLOCK, "a block number")?;
     let len = blocks.bytes(BLOCK, "a number of blocks")?;
     let digits = flags.text.trim_start_matches("0x");

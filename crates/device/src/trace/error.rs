@@ -1,41 +1,41 @@
-//! What is wrong with a trace, and where.
+//! Errors of a trace, with their position.
 
 use std::io;
 
-/// What keeps a trace from being read on.
+/// Why a trace can't be read further.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is not of the format, or that asks for what can't be.
+    /// A line that does not have the format, or has a request that is not possible.
     #[error("line {line}, column {column}: found {found}, expected {expected}")]
     Line {
         /// Counted from 1.
         line: u64,
-        /// Of the field's first byte, counted from 1.
+        /// The column of the field's first byte, counted from 1.
         column: usize,
-        /// What is there, shortened.
+        /// The text found, shortened.
         found: String,
-        /// What belongs there.
+        /// The text expected.
         expected: String,
     },
-    /// No format was given, and the first line does not tell one.
+    /// No format was given, and the first line does not identify one.
     #[error("the format is not clear from line {line}, '{found}': {why}")]
     Format {
         /// Counted from 1.
         line: u64,
         /// The line, shortened.
         found: String,
-        /// Which formats it could be.
+        /// The formats that are possible.
         why: String,
     },
-    /// It can't be read at all.
+    /// The input can't be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Most characters of a line that a message shows.
+/// The most characters of a line that a message shows.
 const SHOWN: usize = 40;
 
-/// What is wrong with a line, before its number is known.
+/// The error of a line whose number is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     pub column: usize,
@@ -54,12 +54,12 @@ impl Fault {
     }
 }
 
-/// `text` in quotes, or what is there instead of any.
+/// `text` in quotes, or words for an empty text.
 fn quoted(text: &str) -> String {
     if text.is_empty() { "nothing".to_owned() } else { format!("'{}'", shortened(text)) }
 }
 
-/// The first characters of what may be long and may hold anything.
+/// The first characters of a text that may be long and may hold any bytes.
 pub(super) fn shortened(text: &str) -> String {
     let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = text.chars().take(SHOWN).map(harmless).collect();

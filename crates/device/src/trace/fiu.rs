@@ -5,7 +5,7 @@
 use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 /// Fields before the process name, and after it.
@@ -16,7 +16,8 @@ const MD5_DIGITS: usize = 32;
 
 pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     let fields = line.words();
-    // A process name may have blanks in it, so what is behind it counts from the line's end.
+    // A process name may contain blanks, so the fields behind it are counted from the end of the
+    // line.
     let Some(after) = fields.len().checked_sub(AFTER).filter(|at| *at > BEFORE) else {
         let expected = "nine fields: ns, pid, process, sector, sectors, R|W, major, minor, md5";
         return Err(line.wrong_count(&fields, usize::MAX, expected));
@@ -33,7 +34,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         "W" => RequestKind::Write,
         _ => return Err(kind.fault("R or W")),
     };
-    let unit = Unit {
+    let unit = TraceDisk {
         major: major.small("a major device number")?,
         minor: minor.small("a minor device number")?,
     };

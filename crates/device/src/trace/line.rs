@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use super::error::{Fault, TraceError};
 
-/// The longest line that is read: no format has one a tenth as long.
+/// The longest line that is read; lines of all formats are less than a tenth as long.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The lines of a trace.
@@ -12,7 +12,7 @@ pub(super) struct Lines<R> {
     input: R,
     bytes: Vec<u8>,
     number: u64,
-    /// The line in `bytes` was looked at and is to be given again.
+    /// The line in `bytes` was peeked at, and `next` returns it again.
     peeked: bool,
 }
 
@@ -29,7 +29,7 @@ impl<R: BufRead> Lines<R> {
         self.line().map(Some)
     }
 
-    /// The next line, which comes again.
+    /// The next line, without consuming it.
     pub fn peek(&mut self) -> Result<Option<Line<'_>>, TraceError> {
         if !self.peeked && !self.fetch()? {
             return Ok(None);
@@ -102,7 +102,7 @@ impl<'a> Line<'a> {
         self.text.trim_ascii().is_empty()
     }
 
-    /// What is between white space.
+    /// The fields between white space.
     pub fn words(&self) -> Vec<Field<'a>> {
         let mut fields = Vec::new();
         let mut from = None;
@@ -119,7 +119,7 @@ impl<'a> Line<'a> {
         fields
     }
 
-    /// What is between commas, without the blanks around it.
+    /// The fields between commas, without the blanks around them.
     pub fn values(&self) -> Vec<Field<'a>> {
         let mut start = 0;
         let mut fields = Vec::new();
@@ -131,7 +131,7 @@ impl<'a> Line<'a> {
         fields
     }
 
-    /// A field too few, or too many.
+    /// An error for a missing or an additional field.
     pub fn wrong_count(&self, fields: &[Field<'_>], most: usize, expected: &str) -> Fault {
         match fields.get(most) {
             Some(extra) => {
@@ -149,13 +149,13 @@ impl<'a> Line<'a> {
 /// A field of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field<'a> {
-    /// Of its first byte, counted from 1.
+    /// The column of its first byte, counted from 1.
     pub column: usize,
     pub text: &'a str,
 }
 
 impl Field<'_> {
-    /// That this field is not `expected`.
+    /// The error that this field is not `expected`.
     pub fn fault(&self, expected: impl Into<String>) -> Fault {
         Fault::new(self.column, self.text, expected)
     }
@@ -165,30 +165,31 @@ impl Field<'_> {
         digits(self.text).ok_or_else(|| self.fault(expected))
     }
 
-    /// As [`Field::number`], but small.
+    /// As [`Field::number`], for a small number.
     pub fn small(&self, expected: &str) -> Result<u32, Fault> {
         self.number(expected)?.try_into().map_err(|_| self.fault(expected))
     }
 
-    /// A count of `unit_bytes` each, in bytes.
+    /// A count of units of `unit_bytes`, in bytes.
     pub fn bytes(&self, unit_bytes: u64, expected: &str) -> Result<u64, Fault> {
         let count = self.number(expected)?;
         count.checked_mul(unit_bytes).ok_or_else(|| self.fault("an address below 2^64 bytes"))
     }
 
-    /// A decimal fraction of `unit_ns`, in whole nanoseconds; what is below one is cut off.
+    /// A decimal fraction of `unit_ns`, in whole nanoseconds; fractions of a nanosecond are cut
+    /// off.
     pub fn time_ns(&self, unit_ns: u64, expected: &str) -> Result<u64, Fault> {
         decimal(self.text, unit_ns).ok_or_else(|| self.fault(expected))
     }
 }
 
 fn digits(text: &str) -> Option<u64> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// `text` times `unit`, exactly; digits of less than 1 are cut off. Only what is written with an
-/// exponent goes through a float.
+/// `text` times `unit`, exactly; digits of less than 1 are cut off. Only numbers with an exponent
+/// are converted through a float.
 fn decimal(text: &str, unit: u64) -> Option<u64> {
     if text.contains(['e', 'E']) {
         let float = text.bytes().all(|byte| b"0123456789.eE+-".contains(&byte));
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(ms("7."), Some(7_000_000));
         assert_eq!(ms("0.1234567"), Some(123_456), "less than a nanosecond is cut off");
         assert_eq!(ms("1e-05"), Some(10));
-        // A float has no such nanosecond.
+        // A float can't represent this nanosecond.
         assert_eq!(decimal("128166372003.061629", 100_000_000), Some(12_816_637_200_306_162_900));
         for bad in
             ["", ".", "-1", "+1", "1.x", "1.5.2", "inf", "e", "-1e3", "1e400", "99999999999999"]

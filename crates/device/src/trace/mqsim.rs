@@ -4,7 +4,7 @@
 use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
@@ -13,7 +13,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         return Err(line.wrong_count(&fields, 5, "five fields: ns, device, sector, sectors, type"));
     };
     let arrival_ns = arrival.number("an arrival time in nanoseconds")?;
-    let unit = Unit::plain(device.small("a device number")?);
+    let unit = TraceDisk::plain(device.small("a device number")?);
     let offset = sector.bytes(BLOCK, "a sector number")?;
     let len = sectors.bytes(BLOCK, "a number of sectors")?;
     if len == 0 {

@@ -4,7 +4,7 @@
 
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 /// Nanoseconds in a step of Windows file time.
@@ -29,7 +29,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     if host.text.is_empty() {
         return Err(host.fault("a host's name"));
     }
-    let unit = Unit::plain(disk.small("a disk number")?);
+    let unit = TraceDisk::plain(disk.small("a disk number")?);
     let kind = match kind.text {
         text if text.eq_ignore_ascii_case("read") => RequestKind::Read,
         text if text.eq_ignore_ascii_case("write") => RequestKind::Write,

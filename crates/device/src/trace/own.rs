@@ -1,4 +1,5 @@
-//! Our own format: `ns kind offset len [hash]`, a request a line, below a line that names the format.
+//! Our own format: `ns kind offset len [hash]`, one request per line, below a line that names the
+//! format.
 //!
 //! ```text
 //!   # merganser trace 1
@@ -8,14 +9,14 @@
 //!   300000 F 0 0
 //! ```
 //!
-//! Times and bytes are whole numbers, kinds are read, write, trim and flush, the hash is of the
-//! content that is written. Lines that begin with `#` are comments.
+//! Times and bytes are whole numbers. The kinds are read, write, trim and flush. The hash is the
+//! hash of the written content. Lines that begin with `#` are comments.
 
 use std::io::{self, Write};
 
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::{Request, RequestKind};
 
 /// The first line.
@@ -59,7 +60,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         }
     };
     let request = request(arrival_ns, request_kind, start, bytes, content);
-    Ok(Parsed::Request(Unit::plain(0), request))
+    Ok(Parsed::Request(TraceDisk::plain(0), request))
 }
 
 /// Writes a trace in our format.

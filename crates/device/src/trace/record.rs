@@ -1,12 +1,13 @@
-//! A trace of a run of our own: storages that note every request, without root and without blktrace.
+//! Records a trace of one of our own runs: storages that note every request, without root and
+//! without blktrace.
 //!
 //! ```text
 //!   submit ──► Recorder notes (time, storage, kind, offset, len) ──► the storage, unchanged
 //! ```
 //!
-//! What was several files becomes one device: storages lie one behind another in the order in which
-//! they were first asked, each with the room that it needed in the end. A file system would give
-//! the space of removed files away again; here it is never given twice.
+//! Several files become one device: the storages follow one another in the order of their first
+//! requests, each with its final size. A file system would reuse the space of removed files; the
+//! trace does not.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,10 +17,10 @@ use storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
 
 use crate::request::{Request, RequestKind, SimTime};
 
-/// Room is given in multiples of this.
+/// Sizes are rounded up to multiples of this.
 const EXTENT: u64 = 1 << 20;
 
-/// Notes the requests of all storages that are made through it.
+/// Records the requests of all storages that are made through it.
 pub struct Recorder {
     clock: Arc<dyn Clock>,
     start_ns: u64,
@@ -29,7 +30,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct Log {
     notes: Vec<Note>,
-    /// The end of the last byte that was asked for, a storage each.
+    /// The end of the last byte that was requested, per storage.
     ends: Vec<u64>,
 }
 
@@ -49,20 +50,20 @@ impl Recorder {
         Arc::new(Recorder { clock, start_ns, log: Mutex::default() })
     }
 
-    /// `inner`, with its requests noted.
+    /// `inner`, with its requests recorded.
     #[must_use]
     pub fn storage(self: &Arc<Self>, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
         let id = self.enter();
         Arc::new(Recorded { inner, recorder: Arc::clone(self), id })
     }
 
-    /// `inner`, with the requests of all storages in it noted.
+    /// `inner`, with the requests of all its storages recorded.
     #[must_use]
     pub fn directory(self: &Arc<Self>, inner: Arc<dyn Directory>) -> Arc<RecordingDirectory> {
         Arc::new(RecordingDirectory { inner, recorder: Arc::clone(self), ids: Mutex::default() })
     }
 
-    /// What was noted, as requests to one device, in the order in which they were submitted.
+    /// The recorded requests, as requests to one device, in the order in which they were submitted.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         let log = self.log();
@@ -127,7 +128,7 @@ impl Storage for Recorded {
 
     fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
         let noted = match &operation {
-            // What lies behind the storage's end never reaches the device.
+            // A request behind the end of the storage never reaches the device.
             Operation::Read { offset, buffer } => {
                 let len = self.size().saturating_sub(*offset).min(buffer.len() as u64);
                 Some((RequestKind::Read, *offset, len))
@@ -140,7 +141,7 @@ impl Storage for Recorded {
                 Some((RequestKind::Trim, *offset, len))
             }
             Operation::Sync => Some((RequestKind::Flush, 0, 0)),
-            // Matters of the file system's own tables.
+            // These change only the tables of the file system.
             Operation::Allocate { .. } | Operation::SetSize { .. } => None,
         };
         if let Some((kind, offset, len)) = noted
@@ -152,7 +153,7 @@ impl Storage for Recorded {
     }
 }
 
-/// A directory whose storages are recorded. A name keeps its place when it is opened again.
+/// A directory whose storages are recorded. A file that is opened again keeps its addresses.
 pub struct RecordingDirectory {
     inner: Arc<dyn Directory>,
     recorder: Arc<Recorder>,

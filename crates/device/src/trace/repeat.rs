@@ -1,12 +1,15 @@
-//! A trace, several times.
+//! Plays a trace several times.
 
 use std::io::BufRead;
 
-use super::{Format, Tally, Trace, TraceError};
+use super::error::TraceError;
+use super::format::Format;
+use super::reader::Trace;
+use super::tally::Tally;
 use crate::request::{Request, SimTime};
 
-/// Gives all requests of what `open` opens, `times` times. A round begins after the last one's last
-/// request, by the mean distance of requests.
+/// Returns all requests of the trace that `open` opens, `times` times. A round begins after the
+/// last request of the round before, at the mean distance of requests.
 pub struct Repeat<F, R> {
     open: F,
     left: u64,
@@ -14,9 +17,9 @@ pub struct Repeat<F, R> {
     format: Option<Format>,
     /// Of the rounds before this one.
     tally: Tally,
-    /// Where this round began.
+    /// The start of this round.
     base_ns: u64,
-    /// The last arrival of this round, and how many there were.
+    /// The last arrival of this round, and the number of requests.
     last_ns: u64,
     count: u64,
 }
@@ -32,12 +35,12 @@ where
         Repeat { open, left: times, round: None, format, tally, base_ns: 0, last_ns: 0, count: 0 }
     }
 
-    /// The format, once something was read.
+    /// The format, once a line was read.
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// What has been read so far, in all rounds.
+    /// The counts of the lines read so far, in all rounds.
     pub fn tally(&self) -> Tally {
         let mut all = self.tally;
         if let Some(round) = &self.round {

@@ -1,11 +1,11 @@
-//! The Storage Performance Council's trace format (SPC-TR, revision 1.0.1), as UMass publishes its
-//! Financial and WebSearch traces: application storage unit, first block of 512 bytes, bytes, opcode,
-//! seconds. Fields after these are the producer's own.
+//! The Storage Performance Council's trace format (SPC-TR, revision 1.0.1), in which UMass
+//! publishes its Financial and WebSearch traces: application storage unit, first block of 512
+//! bytes, bytes, opcode, seconds. Further fields are specific to the producer and are ignored.
 
 use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::Line;
-use super::{Parsed, Unit, request};
+use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
@@ -13,7 +13,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     let [asu, block, bytes, opcode, seconds, ..] = fields[..] else {
         return Err(line.wrong_count(&fields, 5, "five fields: unit,block,bytes,opcode,seconds"));
     };
-    let unit = Unit::plain(asu.small("the number of a storage unit")?);
+    let unit = TraceDisk::plain(asu.small("the number of a storage unit")?);
     let offset = block.bytes(BLOCK, "a block number")?;
     let len = bytes.number("a size in bytes")?;
     let kind = match opcode.text {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::parsed::request;
 use super::*;
+use crate::request::Request;
 use crate::request::RequestKind::{self, Flush, Read, Trim, Write};
 
 const MD5: &str = "531e779b0f0e1b3e6c1f2a9d8c7b6a5f";
@@ -264,22 +266,22 @@ fn too_few_and_too_many_fields_are_named() {
 #[test]
 fn a_second_unit_is_refused_chosen_or_placed() {
     let text = "0,0,512,R,0\n1,1,512,R,1\n0,2,512,R,2\n";
-    let with = |units| Options { units, ..of(Format::Spc) };
-    let error = refusal(text, &with(Units::Single));
+    let with = |disks| Options { disks, ..of(Format::Spc) };
+    let error = refusal(text, &with(Disks::Single));
     let expected = "line 2, column 1: found 'unit 1', expected unit 0 alone (choose one, or how to place them)";
     assert_eq!(error, expected);
-    let offsets = |units| {
-        let requests = read_all(text, &with(units)).expect("placed");
+    let offsets = |disks| {
+        let requests = read_all(text, &with(disks)).expect("placed");
         requests.iter().map(|request| request.2).collect::<Vec<_>>()
     };
-    assert_eq!(offsets(Units::Only(Unit::plain(1))), [512]);
-    assert_eq!(offsets(Units::Together), [0, 512, 1024]);
-    assert_eq!(offsets(Units::Apart(1 << 20)), [0, (1 << 20) + 512, 1024]);
-    let error = refusal(text, &with(Units::Apart(1024)));
+    assert_eq!(offsets(Disks::Only(TraceDisk::plain(1))), [512]);
+    assert_eq!(offsets(Disks::Together), [0, 512, 1024]);
+    assert_eq!(offsets(Disks::Apart(1 << 20)), [0, (1 << 20) + 512, 1024]);
+    let error = refusal(text, &with(Disks::Apart(1024)));
     assert!(error.contains("line 3, column 1: found '512 bytes at byte 1024', expected requests within a unit's 1024 bytes"), "{error}");
-    let mut trace = read(text.as_bytes(), &with(Units::Only(Unit::plain(1)))).expect("opened");
+    let mut trace = read(text.as_bytes(), &with(Disks::Only(TraceDisk::plain(1)))).expect("opened");
     assert_eq!(trace.by_ref().count(), 1);
-    assert_eq!((trace.tally().requests, trace.tally().other_units), (1, 2));
+    assert_eq!((trace.tally().requests, trace.tally().other_disks), (1, 2));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Logarithm and exponential of nothing but the four operations, which IEEE 754 fixes to the last
-//! bit. Those of the standard library may differ from machine to machine, and one bit is enough to
-//! give another run.
+//! Logarithm and exponential from the four basic operations alone, which IEEE 754 defines to the
+//! last bit. The functions of the standard library may differ between machines, and one bit is
+//! enough to change a run.
 
 use std::f64::consts::LN_2;
 
-use crate::sim::Random;
+use merganser_random::Random;
 
 /// The natural logarithm of `x`, which is above 0 and finite.
 pub(super) fn ln(x: f64) -> f64 {
@@ -13,7 +13,7 @@ pub(super) fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = ((bits >> MANTISSA) & 0x7ff) as i32 - 1023;
     let mut mantissa = f64::from_bits((bits & ((1 << MANTISSA) - 1)) | (1023 << MANTISSA));
-    // To 0.75..1.5, where the series below needs few terms.
+    // Scaled to 0.75..1.5, where the series below needs few terms.
     if mantissa > 1.5 {
         mantissa /= 2.0;
         exponent += 1;
@@ -28,7 +28,7 @@ pub(super) fn ln(x: f64) -> f64 {
     f64::from(exponent) * LN_2 + 2.0 * z * sum
 }
 
-/// e to the `x`, for results that a float can hold well: |x| up to 700.
+/// e to the power of `x`, for results that a float can represent: |x| up to 700.
 pub(super) fn exp(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     let exponent = (x / LN_2).round();
@@ -41,7 +41,7 @@ pub(super) fn exp(x: f64) -> f64 {
     sum * f64::from_bits(((exponent as i64 + 1023) as u64) << 52)
 }
 
-/// Drawn from the exponential distribution of mean 1.
+/// Draws from the exponential distribution with mean 1.
 pub(super) fn exponential(random: &mut Random) -> f64 {
     -ln(1.0 - random.fraction())
 }

@@ -1,31 +1,47 @@
-//! Where requests go, in slots of the alignment's size.
+//! The offsets of requests, in slots of the alignment's size.
 
-use super::Pattern;
+use merganser_random::Random;
+
 use super::zipf::Zipf;
-use crate::sim::Random;
 
-/// Draws places.
+/// The offsets of requests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pattern {
+    /// Each request begins where the last one ended; at the end of the span it starts again.
+    Sequential,
+    /// Each request begins this many bytes behind the end of the last one.
+    Strided(u64),
+    /// All offsets are equally likely.
+    Random,
+    /// This share of requests has a random offset; the others continue behind the last request.
+    Mixed(f64),
+    /// Slot number k of n is addressed with a probability proportional to k^-theta; the numbers are
+    /// scattered over the span. 0 is random; YCSB uses 0.99.
+    Zipf(f64),
+}
+
+/// Draws the offsets of requests.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct Offsets {
     pattern: Pattern,
     random: Random,
     zipf: Option<Zipf>,
     slots: u64,
     slot_bytes: u64,
-    /// Odd and prime to `slots`: what scatters Zipf's numbers.
+    /// Odd and prime to `slots`: the factor that scatters Zipf's numbers.
     scatter: u64,
-    /// Behind the last request, in bytes.
+    /// The end of the last request, in bytes.
     end: u64,
 }
 
-impl Places {
+impl Offsets {
     pub fn new(pattern: Pattern, slots: u64, slot_bytes: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let zipf = match pattern {
             Pattern::Zipf(theta) => Some(Zipf::new(slots, theta)),
             _ => None,
         };
-        // Near the golden section, so that neighbours come to lie far apart.
+        // Near the golden section, so that neighbours are scattered far apart.
         let mut scatter = (slots as f64 * 0.618_033_988_749_894_9) as u64 | 1;
         while common_divisor(scatter, slots) != 1 {
             scatter += 2;
@@ -33,15 +49,15 @@ impl Places {
         if matches!(pattern, Pattern::Sequential | Pattern::Strided(_)) {
             random = Random::new(0);
         }
-        Places { pattern, random, zipf, slots, slot_bytes, scatter, end: 0 }
+        Offsets { pattern, random, zipf, slots, slot_bytes, scatter, end: 0 }
     }
 
     /// The first byte of the next request, of `len` bytes, within the span.
-    pub fn place(&mut self, len: u64) -> u64 {
+    pub fn next(&mut self, len: u64) -> u64 {
         let offset = match self.pattern {
-            Pattern::Sequential => self.next(0, len),
-            Pattern::Strided(gap) => self.next(gap, len),
-            Pattern::Mixed(share) if self.random.fraction() >= share => self.next(0, len),
+            Pattern::Sequential => self.continued(0, len),
+            Pattern::Strided(gap) => self.continued(gap, len),
+            Pattern::Mixed(share) if self.random.fraction() >= share => self.continued(0, len),
             Pattern::Mixed(_) | Pattern::Random => {
                 self.random.below(self.room(len)) * self.slot_bytes
             }
@@ -61,8 +77,8 @@ impl Places {
         (self.slots + 1).saturating_sub(len / self.slot_bytes).max(1)
     }
 
-    fn next(&self, gap: u64, len: u64) -> u64 {
-        // The first request has none before it.
+    fn continued(&self, gap: u64, len: u64) -> u64 {
+        // There is no request before the first one.
         let gap = if self.end == 0 { 0 } else { gap };
         let offset = self.end.saturating_add(gap);
         let fits = offset.checked_add(len).is_some_and(|end| end <= self.slots * self.slot_bytes);

@@ -1,28 +1,28 @@
-//! Requests, played to a device, and everything it does watched.
+//! Submits requests to a device and collects the results.
 
 use std::io;
 
 use crate::device::{Command, Device, Done};
 use crate::request::{Request, SimTime};
-use crate::results::Collector;
+use crate::results::{Collector, Played};
 use crate::trace::TraceError;
 
-/// When requests are given to the device.
+/// When requests are submitted to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// At their arrival times, whatever the device has still to do.
+    /// At their arrival times, however busy the device is.
     Open,
-    /// As many at a time; arrival times are not looked at.
+    /// This number is always in flight; arrival times are ignored.
     Closed(u32),
 }
 
-/// What keeps requests from being served.
+/// Why requests were not served.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// They can't be read.
+    /// The trace can't be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The device refused one.
+    /// The device refused a request.
     #[error("request {number} ({len} bytes at byte {offset}): {error}")]
     Refused {
         /// Counted from 1.
@@ -31,32 +31,21 @@ pub enum PlayError {
         offset: u64,
         /// Its bytes.
         len: u64,
-        /// What the device says.
+        /// The device's error.
         error: io::Error,
     },
-    /// The device has nothing more to do, and has not ended all requests: its model is wrong.
+    /// The device has no more events, but has not ended all requests: its model is wrong.
     #[error("{given} requests were given and {served} served")]
     Lost {
-        /// How many it was given.
+        /// The number of submitted requests.
         given: u64,
-        /// How many it ended.
+        /// The number of requests that ended.
         served: u64,
     },
 }
 
-/// What was played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Played {
-    /// Requests, all of them served.
-    pub requests: u64,
-    /// When the first could have come.
-    pub start: SimTime,
-    /// When the last one ended.
-    pub end: SimTime,
-}
-
-/// Gives `requests` to `device` and waits for all of them. Arrival times count from the device's
-/// present time.
+/// Submits `requests` to `device` and waits for all of them. Arrival times count from the device's
+/// current time.
 ///
 /// # Errors
 /// When one can't be read, or was refused by the device.
@@ -80,7 +69,7 @@ struct Player<'a> {
     end: SimTime,
     given: u64,
     served: u64,
-    /// Those in flight by their number, for what the device does not tell of them.
+    /// The requests in flight, by their number: a completion has only the number.
     flying: std::collections::HashMap<u64, Request>,
 }
 
@@ -95,7 +84,7 @@ impl<'a> Player<'a> {
         let at = match pace {
             Pace::Open => {
                 let at = SimTime(self.start.0.saturating_add(request.arrival.0));
-                // What ends at this very time has ended before.
+                // Events at exactly this time come first.
                 while self.device.next_at().is_some_and(|next| next <= at) {
                     self.step()?;
                 }
@@ -116,7 +105,7 @@ impl<'a> Player<'a> {
         self.collect()
     }
 
-    /// Lets one event happen.
+    /// Processes one event.
     fn step(&mut self) -> Result<(), PlayError> {
         if !self.device.advance() {
             return Err(PlayError::Lost { given: self.given, served: self.served });

@@ -1,23 +1,26 @@
-//! A device as it is after long use: full, and its garbage collection at a steady state.
+//! Brings a device into the state after long use: full, with garbage collection in a steady state.
 //!
-//! Whoever measures a new SSD measures a device that has nothing to clean up. Here it is filled
-//! once, then overwritten at random, a *window* at a time, until two windows in turn have the write
-//! amplification of those before them, or as much has been written as was allowed: this ends.
+//! A new SSD has nothing to clean up, so measurements of it do not show its speed in use. This
+//! module fills the device once, then overwrites it at random, one *window* at a time. It ends when
+//! the write amplification of three consecutive windows agrees, or when the allowed bytes were
+//! written.
 
 use std::io;
 
-use super::{Arrivals, Pace, Pattern, PlayError, Sizes, Workload, WorkloadError, play};
+use super::generator::{Arrivals, Sizes, Workload, WorkloadError};
+use super::pattern::Pattern;
+use super::play::{Pace, PlayError, play};
 use crate::device::Device;
 use crate::results::Collector;
 
-/// How far preconditioning goes.
+/// The limits of preconditioning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Share of the device's capacity that is filled and overwritten.
+    /// The share of the device's capacity that is filled and overwritten.
     pub share: f64,
-    /// Overwriting ends when as many times the filled bytes were written.
+    /// Overwriting ends when this multiple of the filled bytes was written.
     pub overwrites_max: f64,
-    /// Write amplifications that differ by less than this share are the same.
+    /// Write amplifications that differ by less than this share count as equal.
     pub tolerance: f64,
 }
 
@@ -27,27 +30,28 @@ impl Default for Bounds {
     }
 }
 
-/// What preconditioning did.
+/// The result of preconditioning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Preconditioned {
     /// Bytes written once, in order.
     pub filled_bytes: u64,
-    /// Bytes written after that, at random places.
+    /// Bytes written after that, at random offsets.
     pub overwritten_bytes: u64,
-    /// Pages programmed for each page written, in the last window.
+    /// Bytes programmed per byte written, in the last window.
     pub write_amplification: f64,
-    /// Whether it had come to a steady state.
+    /// Whether the device reached a steady state.
     pub steady: bool,
 }
 
-/// Requests in flight meanwhile; more than any device needs.
+/// Requests in flight during preconditioning; more than any device needs.
 const DEPTH: u32 = 64;
-/// Windows in one overwrite of all.
+/// Windows per full overwrite.
 const WINDOWS: u64 = 4;
-/// Windows in turn that must agree.
+/// Consecutive windows that must agree.
 const AGREEING: u32 = 2;
 
-/// Fills and overwrites `device`, until it is steady or `cancelled`. A device without flash is as it was before, and is steady at once.
+/// Fills and overwrites `device`, until it is steady or `cancelled`. A device without flash does
+/// not change, and is steady at once.
 ///
 /// # Errors
 /// When bounds are out of range, or the device refuses.
@@ -119,11 +123,11 @@ pub fn precondition(
         run(device, cancelled, &writes)?;
         done.overwritten_bytes += writes.requests * page;
         let now = device.statistics().flash.unwrap_or(last);
-        let asked = now.host_programs.saturating_sub(last.host_programs).max(1);
-        let programmed = now.page_programs.saturating_sub(last.page_programs);
+        let asked = now.host_bytes.saturating_sub(last.host_bytes).max(1);
+        let programmed = now.programmed_bytes.saturating_sub(last.programmed_bytes);
         let found = programmed as f64 / asked as f64;
         let same = (found - done.write_amplification).abs() <= bounds.tolerance * found;
-        // Before all has been overwritten once, a new device has cleaned nothing yet.
+        // Before the first full overwrite, a new device has not collected any block.
         let worn = done.overwritten_bytes >= span_bytes;
         agreeing = if same && worn { agreeing + 1 } else { 0 };
         done.write_amplification = found;
@@ -136,13 +140,13 @@ pub fn precondition(
 /// Why a device can't be preconditioned.
 #[derive(Debug, thiserror::Error)]
 pub enum PreconditionError {
-    /// Its bounds, or its size.
+    /// The bounds, or the size of the device.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The end was asked for.
+    /// The caller asked for the end.
     #[error("cancelled")]
     Cancelled,
-    /// It refused a write.
+    /// The device refused a write.
     #[error(transparent)]
     Play(#[from] PlayError),
 }
@@ -160,11 +164,11 @@ fn run(
         }
     });
     match play(device, requests, Pace::Closed(DEPTH), &mut Collector::ignoring()) {
-        // Nothing else is read here.
+        // No other trace is read here.
         Err(PlayError::Trace(_)) => return Err(PreconditionError::Cancelled),
         played => played?,
     };
-    // Garbage collection that goes on by itself is part of it.
+    // Garbage collection that continues by itself is part of it.
     while device.advance() {}
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::device::Device;
 use crate::hdd::{Hdd, HddProfile};
+use crate::request::{Request, RequestKind, SimTime};
 use crate::results::{Collector, Power};
 use crate::trace;
 

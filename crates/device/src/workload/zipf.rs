@@ -1,22 +1,23 @@
-//! Numbers by Zipf's law, for any exponent and without a table.
+//! Numbers that follow Zipf's law, for any exponent and without a table.
 //!
 //! Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
 //! monotone discrete distributions", ACM TOMACS 6, 1996): x is drawn from the continuous density
 //! x^-theta by inverting its integral H, rounded, and kept with a probability that corrects for the
 //! rounding; at least 7 of 10 are kept at once.
 
+use merganser_random::Random;
+
 use super::math::{exp, ln};
-use crate::sim::Random;
 
 /// Numbers 1 to n with probabilities proportional to k^-theta.
 #[derive(Debug, Clone)]
 pub(super) struct Zipf {
     theta: f64,
     n: u64,
-    /// H(1.5) - 1 and H(n + 0.5): the range that is drawn from.
+    /// H(1.5) - 1 and H(n + 0.5): the range to draw from.
     first: f64,
     last: f64,
-    /// Below this distance a rounded number is kept at once.
+    /// A rounded number below this distance is accepted at once.
     sure: f64,
 }
 
@@ -49,7 +50,7 @@ impl Zipf {
     fn integral(&self, x: f64) -> f64 {
         let log = ln(x);
         let t = (1.0 - self.theta) * log;
-        // Near theta = 1 the quotient loses its digits; its series does not.
+        // Near theta = 1 the quotient loses its digits; the series does not.
         if t.abs() < 1e-5 {
             log * (1.0 + t / 2.0 + t * t / 6.0)
         } else {
@@ -62,7 +63,7 @@ impl Zipf {
         if t.abs() < 1e-5 {
             exp(h * (1.0 - t / 2.0 + t * t / 3.0))
         } else {
-            // Rounding may bring it to 0 at the far end; numbers are bounded anyway.
+            // Rounding may give 0 at the far end, so the result is clamped.
             exp(ln((1.0 + t).max(f64::MIN_POSITIVE)) / (1.0 - self.theta))
         }
     }

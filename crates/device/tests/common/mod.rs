@@ -8,8 +8,8 @@
 use device::device::{Command, Device, Done};
 use device::profile::SsdProfile;
 use device::request::{RequestKind, SimTime};
-use device::sim::Random;
 use device::ssd::Ssd;
+use merganser_random::Random;
 
 /// A preset with some settings changed.
 pub fn ssd(preset: &str, settings: &[&str]) -> Ssd {

@@ -7,8 +7,8 @@
 //!   carry                                └──┴──┘ is copied together here, and is a segment of its own
 //! ```
 //!
-//! Pages are read whole, as the flash has them; records begin and end anywhere. What a step may
-//! merge is one stretch of whole records: those that end in the first page, or the one in the carry.
+//! Pages are read whole, as they are on flash; records begin and end anywhere. A step may merge one
+//! stretch of whole records: the records that end in the first page, or the record in the carry.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,31 +21,31 @@ use super::descriptor::{Chunk, SECTOR_BYTES};
 /// A read that the buffer wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageRead {
-    /// First byte on the device.
+    /// The first byte on the device.
     pub(super) offset: u64,
-    /// Bytes: a page, or what an extent has of it.
+    /// The number of bytes: a page, or the part of it in an extent.
     pub(super) len: usize,
-    /// Of these, where the chunk's next bytes begin …
+    /// The start of the chunk's next bytes in it …
     from: usize,
-    /// … and end.
+    /// … and their end.
     to: usize,
 }
 
 /// Whether a chunk has records to merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Supply {
-    /// [`ChunkBuffer::segment`] has some.
+    /// [`ChunkBuffer::segment`] has records.
     Ready,
-    /// Not before a page arrives.
+    /// There are none until a page arrives.
     Dry,
-    /// Never again.
+    /// The chunk has ended.
     Ended,
 }
 
 #[derive(Debug)]
 struct Page {
     token: u64,
-    /// Where in the buffer the chunk's bytes that are not merged begin, and end.
+    /// The start and the end in the buffer of the chunk's bytes that are not merged.
     at: usize,
     end: usize,
     /// The end of the last record that ends in it, once it is known.
@@ -64,24 +64,24 @@ enum Content {
 #[derive(Debug)]
 pub(super) struct ChunkBuffer {
     chunk: Chunk,
-    /// Where in the chunk each extent begins.
+    /// The start of each extent in the chunk.
     starts: Vec<u64>,
     format: Format,
     page_bytes: u64,
     pages_max: usize,
     pages: VecDeque<Page>,
-    /// Pages that are used up but not free yet: the processor may still copy out of them.
+    /// Pages that are used up but not free yet: the processor may still copy from them.
     used: Vec<Buffer>,
-    /// Reads under way whose bytes nobody wants any more.
+    /// Reads in flight whose bytes are no longer wanted.
     stale: usize,
-    /// Up to where in the chunk pages have been asked for.
+    /// The position in the chunk up to which pages have been requested.
     asked: u64,
-    /// Up to where in the chunk records are merged.
+    /// The position in the chunk up to which records are merged.
     merged: u64,
     carry: Vec<u8>,
     carry_at: usize,
     carry_whole: bool,
-    /// Bytes copied into the carry since they were last asked for.
+    /// Bytes copied into the carry since the last call of `carried`.
     copied: u64,
 }
 
@@ -112,8 +112,8 @@ impl ChunkBuffer {
         }
     }
 
-    /// Forgets what is in memory, and goes on from `position`, where a record begins, or anything
-    /// if this is the only chunk that has not ended.
+    /// Drops the pages in memory, and continues from `position`. A record begins there, unless this
+    /// is the only chunk that has not ended.
     pub(super) fn restart(&mut self, position: u64) {
         for page in self.pages.drain(..) {
             self.stale += usize::from(matches!(page.content, Content::Awaited));
@@ -124,7 +124,7 @@ impl ChunkBuffer {
         (self.asked, self.merged) = (position, position);
     }
 
-    /// Up to where in the chunk its records are merged.
+    /// The position in the chunk up to which its records are merged.
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }
@@ -134,12 +134,12 @@ impl ChunkBuffer {
         self.chunk.bytes
     }
 
-    /// Pages that are here or under way.
+    /// Pages in memory or in flight.
     pub(super) fn at_hand(&self) -> usize {
         self.pages.len()
     }
 
-    /// The next read, when there is room for a page and one is left to read.
+    /// The next read, if there is room for a page and a page left to read.
     pub(super) fn next_read(&self) -> Option<PageRead> {
         let occupied = self.pages.len() + self.used.len() + self.stale;
         if occupied >= self.pages_max || self.asked == self.chunk.bytes {
@@ -155,7 +155,7 @@ impl ChunkBuffer {
         Some(PageRead { offset: first, len: (end - first) as usize, from, to })
     }
 
-    /// Where on the device byte `position` of the chunk lies, and where its extent ends.
+    /// The address on the device of byte `position` of the chunk, and the end of its extent.
     fn on_device(&self, position: u64) -> (u64, u64) {
         let number = self.extent_of(position);
         let bytes = self.chunk.extents[number].bytes();
@@ -176,7 +176,7 @@ impl ChunkBuffer {
         if fits { free.pop().expect("there is a last") } else { Buffer::new(read.len) }
     }
 
-    /// `read` is under way.
+    /// `read` was submitted.
     pub(super) fn asked(&mut self, token: u64, read: &PageRead) {
         let PageRead { from, to, .. } = *read;
         self.asked += (to - from) as u64;
@@ -184,7 +184,7 @@ impl ChunkBuffer {
         self.pages.push_back(Page { token, at: from, end: to, whole: None, content });
     }
 
-    /// A read has ended; whatever nobody wants any more is given back to `free`.
+    /// A read has ended; a buffer that is no longer wanted goes to `free`.
     pub(super) fn arrived(
         &mut self,
         token: u64,
@@ -208,7 +208,7 @@ impl ChunkBuffer {
     }
 
     /// Makes ready what can be merged next. With `alone` set, no other chunk has anything left, and
-    /// bytes need not be told apart into records.
+    /// bytes do not have to be divided into records.
     ///
     /// # Errors
     /// A page that could not be read, or a record that does not end in the chunk.
@@ -253,7 +253,7 @@ impl ChunkBuffer {
             if page.at < whole {
                 return Ok(Supply::Ready);
             }
-            // The rest of the page begins a record that ends in another one.
+            // The rest of the page is the start of a record that ends in another page.
             self.carry.extend_from_slice(bytes);
             self.carry_at = 0;
             self.carry_whole = false;
@@ -263,7 +263,7 @@ impl ChunkBuffer {
         }
     }
 
-    /// Whole records in order, after [`Supply::Ready`]; otherwise nothing.
+    /// Whole records in order, after [`Supply::Ready`]; otherwise empty.
     pub(super) fn segment(&self) -> &[u8] {
         if !self.carry.is_empty() {
             return &self.carry[self.carry_at..];
@@ -290,7 +290,7 @@ impl ChunkBuffer {
                 self.carry.clear();
             }
         } else if bytes > 0 {
-            self.pages.front_mut().expect("the segment lies in it").at += bytes;
+            self.pages.front_mut().expect("the segment is in it").at += bytes;
             self.retire();
         }
     }
@@ -303,14 +303,14 @@ impl ChunkBuffer {
         }
     }
 
-    /// The processor has copied everything out of the pages that are used up; returns how many.
+    /// The processor has copied everything from the pages that are used up; returns their number.
     pub(super) fn release_used(&mut self, free: &mut Vec<Buffer>) -> usize {
         let count = self.used.len();
         free.append(&mut self.used);
         count
     }
 
-    /// Bytes of memory that the record spanning pages takes beyond the pages themselves.
+    /// Bytes of memory for the record that spans pages, in addition to the pages.
     pub(super) fn carry_bytes(&self) -> u64 {
         self.carry.len() as u64
     }
@@ -329,7 +329,7 @@ impl ChunkBuffer {
         io::Error::new(io::ErrorKind::InvalidData, reason)
     }
 
-    /// A page could not be read: the first one, since pages are looked at in order.
+    /// A page could not be read. It is the first one, because pages are examined in order.
     fn unread(&self, error: &io::Error) -> io::Error {
         let at = self.merged + self.carry.len() as u64;
         let (on_device, _) = self.on_device(at);
@@ -343,8 +343,8 @@ struct Completed {
     whole: bool,
 }
 
-/// Moves bytes from the start of `page` to the end of `carry`, until it is a whole record or nothing
-/// is left. Looks at a little first: most records end soon.
+/// Moves bytes from the start of `page` to the end of `carry`, until it is a whole record or the
+/// page is empty. It examines a few bytes first, because most records end soon.
 fn complete(carry: &mut Vec<u8>, page: &[u8], format: Format) -> Completed {
     let before = carry.len();
     let mut bytes = 0;

@@ -1,5 +1,5 @@
-//! What a host writes to the control address: which chunks to merge, in which order, and from where
-//! on it will read the result.
+//! The bytes that a host writes to the control address: the chunks to merge, their order, and the
+//! range from which it will read the result.
 //!
 //! ```text
 //!    0 ┌ magic "MGNSRmrg" ─────────────┬ version u32 ─┬ length u32 ─┐
@@ -8,11 +8,11 @@
 //!   56 ├ specification: the order as JSON ──────────────────────────┤
 //!      ├ a chunk: bytes u64, extents u32, zero u32 ─────────────────┤  for each chunk
 //!      │   its extents: first sector u64, sectors u64 … ────────────┤
-//!      └ CRC32C of all before ┴─ what follows is not looked at ─────┘
+//!      └ CRC32C of all before ┴─ the rest is ignored ─────┘
 //! ```
 //!
-//! Integers are little-endian, sectors 512 bytes. docs/formats.md has the tables. Addresses are those
-//! of the device, so no file system is needed to read it.
+//! Integers are little-endian, and sectors have 512 bytes. docs/formats.md has the tables.
+//! Addresses are addresses of the device, so the device needs no file system to read them.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use sort::record::Format;
 
 /// Bytes of a sector, the unit of all addresses in a descriptor.
 pub const SECTOR_BYTES: u64 = 512;
-/// The only version there is.
+/// The only version.
 pub const VERSION: u32 = 1;
 /// The longest descriptor, in bytes: 4,096 chunks of 15 extents.
 pub const BYTES_MAX: usize = 1 << 20;
@@ -34,7 +34,7 @@ const CRC_BYTES: usize = 4;
 const OPEN: u32 = 1;
 const CLOSE: u32 = 2;
 
-/// A number that the host gives to a merge, and closes it by.
+/// The number of a merge, which the host chooses and uses to close it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MergeId(pub u64);
 
@@ -43,7 +43,7 @@ pub struct MergeId(pub u64);
 pub struct Extent {
     /// Its first sector.
     pub first: u64,
-    /// How many; at least 1.
+    /// Their number; at least 1.
     pub sectors: u64,
 }
 
@@ -55,64 +55,64 @@ impl Extent {
     }
 }
 
-/// One sorted input: `bytes` of records that lie in `extents`, one behind the other.
+/// One sorted input: `bytes` of records in consecutive `extents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Bytes of its records; what is left of its last extent is not looked at.
+    /// Bytes of its records; the rest of the last extent is ignored.
     pub bytes: u64,
-    /// Where they lie.
+    /// The extents that hold the records.
     pub extents: Vec<Extent>,
 }
 
-/// A merge, as the host asks for it.
+/// The merge that the host asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// What the host calls it.
+    /// The host's number for it.
     pub merge: MergeId,
-    /// Format and order of the records, by which every chunk is sorted already.
+    /// The format and order of the records; every chunk is already sorted by it.
     pub order: OrderSpec,
     /// The chunks; of equal records, those of an earlier chunk come first.
     pub chunks: Vec<Chunk>,
-    /// Where the result can be read: at least as many bytes as all chunks have. What is left of it
-    /// reads as zeros.
+    /// The range from which the result can be read: at least as many bytes as all chunks have. The
+    /// rest of it reads as zeros.
     pub interface: Extent,
 }
 
-/// What a write to the control address asks for.
+/// A command to the control address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Begin to answer reads of an interface range.
+    /// Start to answer reads of an interface range.
     Open(Descriptor),
-    /// End that, and give the memory back.
+    /// End a merge and release its memory.
     Close(MergeId),
 }
 
 /// Why a command is refused. Shown as one sentence that names the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptorError {
-    /// It does not begin as one, or ends too early.
+    /// The bytes do not begin as a command, or end too early.
     #[error("this is no merge descriptor: {0}")]
     Shape(&'static str),
-    /// It comes from another program.
+    /// The command is from another version of the program.
     #[error("the descriptor has version {found}; this device reads version {VERSION}")]
     Version {
         /// Its version.
         found: u32,
     },
-    /// Its bytes are not those that were checksummed.
+    /// The checksum of the bytes is wrong.
     #[error("the descriptor is damaged: its CRC is {found:08x}, that of its bytes {expected:08x}")]
     Checksum {
-        /// What it says.
+        /// The checksum in the command.
         found: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         expected: u32,
     },
     /// A field that is wrong by itself or contradicts another.
     #[error("{field} of the descriptor: {reason}")]
     Field {
-        /// Which.
+        /// The name of the field.
         field: String,
-        /// What is wrong with it, or what would be right.
+        /// The reason, or a correct value.
         reason: String,
     },
 }
@@ -122,7 +122,7 @@ fn field(field: impl Into<String>, reason: impl Into<String>) -> DescriptorError
 }
 
 impl Command {
-    /// Reads a command from what was written to the control address.
+    /// Decodes a command from the bytes written to the control address.
     ///
     /// # Errors
     /// Bytes that are no command, or a merge that cannot be made.
@@ -211,7 +211,7 @@ impl Descriptor {
         self.chunks.iter().map(|chunk| chunk.bytes).sum()
     }
 
-    /// Checks that every field means something beside the others, and compiles the order.
+    /// Checks that all fields are consistent, and compiles the order.
     ///
     /// # Errors
     /// The first field that does not.
@@ -238,7 +238,7 @@ impl Descriptor {
             chunk.check(&format!("chunk {number}"), self.order.format)?;
             let overlaps = |extent: &Extent| overlap(extent.bytes(), self.interface.bytes());
             if chunk.extents.iter().any(overlaps) {
-                let reason = "it lies in the range from which the result is read";
+                let reason = "it is in the range from which the result is read";
                 return Err(field(format!("chunk {number}"), reason));
             }
             total = total.saturating_add(chunk.bytes);
@@ -422,7 +422,7 @@ mod tests {
         }
     }
 
-    /// What is said of `change`d bytes whose CRC is right.
+    /// The error for `change`d bytes with a correct CRC.
     fn complaint_of_bytes(change: impl Fn(&mut Vec<u8>)) -> String {
         let mut bytes = Command::Open(example()).encode().expect("a good descriptor");
         change(&mut bytes);

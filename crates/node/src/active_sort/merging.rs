@@ -1,4 +1,4 @@
-//! One merge: chunk buffers in, steps on the processor, pages out to whoever reads the interface.
+//! One merge: chunk buffers in, steps on the processor, pages out to the reader of the interface.
 //!
 //! ```text
 //!   flash ─► chunk buffers ─► step: at most a page, as far as the buffers go ─► ready pages ─► answer
@@ -6,15 +6,15 @@
 //!              └── room, once the step's work has ended ◄───────────────────────────┘ next step
 //! ```
 //!
-//! | state | memory | what moves it on |
+//! | state | memory | next |
 //! |---|---|---|
 //! | idle | none | a read claims memory and starts |
 //! | running | claimed | pages arrive, work ends, reads come |
-//! | ending | claimed | nothing is under way any more: memory is given back, then idle or gone |
+//! | ending | claimed | when nothing is in flight, memory is released; then idle or closed |
 //!
-//! The result is read from anywhere. Reading on continues the merge; reading further ahead passes
-//! over what lies between; reading back begins again at the last *mark*, a place in the result for
-//! which the place in every chunk is known.
+//! The result can be read from any offset. A read behind the last one continues the merge. A read
+//! further ahead merges and drops the bytes between. A read further back starts again at the last
+//! *mark*, an offset in the result for which the position in every chunk is known.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,52 +25,52 @@ use sort::merge::step::{Segment, StepMerge};
 use storage::near::{Inside, RequestId};
 use storage::{Buffer, Work};
 
-use super::Settings;
 use super::chunk_buffer::{ChunkBuffer, Supply};
 use super::descriptor::{Descriptor, DescriptorError};
 use super::schedule::{Candidate, Schedule};
+use super::settings::Settings;
 
 /// Bytes of a key that a processor of 32 bits compares at once.
 const WORD_BYTES: usize = 4;
-/// Marks of one merge. Each has a number a chunk.
+/// The number of marks of one merge. Each has one number per chunk.
 const MARKS: u64 = 64;
-/// How often the oldest read may be passed over by ones that fit better.
+/// How often other reads that fit better may be served before the oldest read.
 const PASSED_MAX: u32 = 32;
 
 /// A read of the interface, until it is answered.
 #[derive(Debug)]
 struct Read {
     id: RequestId,
-    /// Where in the result, which may be behind its end.
+    /// The range in the result, which may be behind its end.
     range: Range<u64>,
     passed: u32,
 }
 
-/// A place in the result at which a merge can begin.
+/// An offset in the result at which a merge can start.
 #[derive(Debug)]
 struct Mark {
     result: u64,
     chunks: Box<[u64]>,
 }
 
-/// What a step has made, while its work is on the processor.
+/// The result of a step, while its work is on the processor.
 #[derive(Debug)]
 struct Step {
     token: u64,
     bytes: Vec<u8>,
 }
 
-/// What a merge has while it runs.
+/// The state of a running merge.
 #[derive(Debug)]
 struct Running {
     chunks: Vec<ChunkBuffer>,
     schedule: Schedule,
     steps: StepMerge,
     free: Vec<Buffer>,
-    /// Where in the result the first ready byte belongs.
+    /// The offset in the result of the first ready byte.
     start: u64,
     ready: Ready,
-    /// Where the read ends that waits for more.
+    /// The end of the read that waits for more bytes.
     wanted_end: u64,
     step: Option<Step>,
     reads_under_way: usize,
@@ -84,7 +84,7 @@ struct Running {
 pub(super) struct Merge {
     descriptor: Descriptor,
     steps: StepMerge,
-    /// How many comparisons one of two keys is charged as.
+    /// The number of comparisons that a comparison of two keys is charged as.
     key_words: u64,
     settings: Settings,
     page_bytes: u64,
@@ -97,7 +97,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// A merge that nobody has read yet. Its memory is claimed.
+    /// A merge that was not read yet. Its memory is claimed.
     ///
     /// # Errors
     /// A descriptor that means nothing, or too little memory.
@@ -129,7 +129,7 @@ impl Merge {
         &self.descriptor
     }
 
-    /// Whether it was closed and has given everything back.
+    /// Whether it was closed and has released everything.
     pub(super) fn gone(&self) -> bool {
         self.closed && self.running.is_none()
     }
@@ -139,7 +139,7 @@ impl Merge {
         self.reads.push_back(Read { id, range, passed: 0 });
     }
 
-    /// Ends it; `id` is answered when its memory is given back.
+    /// Ends it; `id` is answered when its memory is released.
     pub(super) fn close(&mut self, id: RequestId, inside: &mut dyn Inside) {
         self.closed = true;
         self.closed_by = Some(id);
@@ -172,7 +172,7 @@ impl Merge {
         }
     }
 
-    /// Ends, starts and answers what can be.
+    /// Ends the merge, starts it, and answers reads, as far as possible.
     pub(super) fn settle(&mut self, inside: &mut dyn Inside) {
         self.end_if_nothing_is_under_way(inside);
         if self.running.is_none()
@@ -185,9 +185,9 @@ impl Merge {
         self.answer_what_is_ready(inside);
     }
 
-    /// Takes the next step if there is one to take, whose work is named `token`; returns whether
-    /// there is.
-    pub(super) fn go_on(&mut self, token: u64, inside: &mut dyn Inside) -> bool {
+    /// Takes the next step, if there is one, with `token` for its work; returns whether there was
+    /// one.
+    pub(super) fn advance(&mut self, token: u64, inside: &mut dyn Inside) -> bool {
         match self.step(token, inside) {
             Ok(work) => {
                 let total = self.descriptor.total_bytes();
@@ -208,7 +208,7 @@ impl Merge {
         }
     }
 
-    /// The next page to read, and of which chunk. Its token is `token`.
+    /// Reads the next page, with `token`. Returns its chunk.
     pub(super) fn read_page(
         &mut self,
         token: u64,
@@ -218,7 +218,7 @@ impl Merge {
         let running = self.running.as_mut()?;
         if running.ending || (self.reads.is_empty() && running.start == 0 && running.ready.len == 0)
         {
-            // Nobody has read yet: chunks may still be on their way to the flash.
+            // There was no read yet: chunks may still be on their way to flash.
             return None;
         }
         let candidates: Vec<Candidate> = running
@@ -241,7 +241,7 @@ impl Merge {
         Some(chunk)
     }
 
-    /// Claims memory and begins at the start.
+    /// Claims memory and starts at the beginning.
     fn start(&mut self, inside: &mut dyn Inside) -> io::Result<()> {
         let chunks = self.descriptor.chunks.len();
         let pages = chunks as u64 * self.settings.chunk_pages as u64;
@@ -303,7 +303,7 @@ impl Merge {
         }
     }
 
-    /// Answers reads for which everything is there, and moves to where the next one begins.
+    /// Answers the reads whose bytes are all merged, and moves to the start of the next one.
     fn answer_what_is_ready(&mut self, inside: &mut dyn Inside) {
         let total = self.descriptor.total_bytes();
         while let Some(running) = &mut self.running
@@ -313,7 +313,7 @@ impl Merge {
             let wanted = self.reads[at].range.start.min(total)..self.reads[at].range.end.min(total);
             if wanted.start < running.start && !wanted.is_empty() {
                 if running.step.is_some() {
-                    // Its pages are being copied; begin again after that.
+                    // Its pages are being copied; start again after that.
                     return;
                 }
                 running.restart(&self.marks, wanted.start);
@@ -337,7 +337,7 @@ impl Merge {
         }
     }
 
-    /// Merges at most a page and gives the work to the processor.
+    /// Merges at most a page and charges the work to the processor.
     fn step(&mut self, token: u64, inside: &mut dyn Inside) -> io::Result<bool> {
         let total = self.descriptor.total_bytes();
         let Some(running) = &mut self.running else { return Ok(false) };
@@ -377,11 +377,11 @@ impl Merge {
     }
 }
 
-/// Merged bytes that nobody has read yet, as the steps made them.
+/// Merged bytes that were not read yet, in the pieces of the steps.
 #[derive(Debug, Default)]
 struct Ready {
     pages: VecDeque<Vec<u8>>,
-    /// Bytes of the first page that are gone.
+    /// Bytes of the first page that were already taken.
     gone: usize,
     len: usize,
 }
@@ -400,7 +400,7 @@ impl Ready {
         self.front(out.len(), |at, part| out[at..at + part.len()].copy_from_slice(part));
     }
 
-    /// Removes the first `bytes`, giving each stretch to `take` with its place among them.
+    /// Removes the first `bytes`, passing each stretch to `take` with its offset among them.
     fn front(&mut self, bytes: usize, mut take: impl FnMut(usize, &[u8])) {
         let mut at = 0;
         while at < bytes {
@@ -431,8 +431,8 @@ fn choose_read(reads: &mut VecDeque<Read>, start: u64) -> Option<usize> {
     fitting.or(Some(0))
 }
 
-/// Words of a key that lies in its record and has one length; keys of varying length count as one,
-/// since most differ in their first.
+/// The words of a key of fixed length in its record. Keys of varying length count as one word,
+/// because most differ in their first word.
 fn key_words(order: &Order) -> u64 {
     match order.direct().map(|key| key.place) {
         Some(Place::Range { len, .. }) => len.div_ceil(WORD_BYTES).max(1) as u64,
@@ -440,7 +440,7 @@ fn key_words(order: &Order) -> u64 {
     }
 }
 
-/// What a step did.
+/// The counts of a step.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     bytes: usize,
@@ -450,7 +450,7 @@ struct Done {
 }
 
 impl Done {
-    /// The charges. Each record is a copy of its own, of whole units.
+    /// The charges. Each record is a separate copy of whole units.
     fn work(self, key_words: u64, unit_bytes: u32) -> [Work; 3] {
         let unit = u64::from(unit_bytes);
         let copies = self.records.max(1);
@@ -464,7 +464,7 @@ impl Done {
 }
 
 impl Running {
-    /// Begins again at the last mark before `result`.
+    /// Starts again at the last mark before `result`.
     fn restart(&mut self, marks: &[Mark], result: u64) {
         let at = marks.partition_point(|mark| mark.result <= result) - 1;
         let mark = &marks[at];
@@ -516,7 +516,8 @@ impl Running {
         Ok(done)
     }
 
-    /// A mark for the place where the next step begins; where that cuts a record, for its start.
+    /// Adds a mark for the start of the next step; if that is within a record, for the start of the
+    /// record.
     fn mark(&self, ready_end: u64) -> Mark {
         let mut chunks: Box<[u64]> = self.chunks.iter().map(ChunkBuffer::merged).collect();
         let mut result = ready_end;

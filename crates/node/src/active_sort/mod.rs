@@ -1,9 +1,9 @@
 //! ActiveSort: a merge inside the storage device, made while the host reads its result.
 //!
 //! After Lee, Roh, Seo et al., "ActiveSort: efficient external sorting using active SSDs in the
-//! MapReduce framework" (sections 3.1, 3.2.2 and 4.1). The host writes sorted chunks as any data,
-//! then a [descriptor](Descriptor) to the *control address*; reads of the descriptor's *interface
-//! range* are answered with the merged records, which are never stored.
+//! MapReduce framework" (sections 3.1, 3.2.2 and 4.1). The host writes sorted chunks like any other
+//! data. Then it writes a [descriptor](Descriptor) to the *control address*. Reads of the
+//! descriptor's *interface range* return the merged records, which are never stored.
 //!
 //! ```text
 //!   host     write chunks … │ write descriptor │ read interface, 0 … size │ write close
@@ -22,76 +22,29 @@
 //! |---|---|
 //! | a bad descriptor | the write to the control address is the error, with the field's name |
 //! | too little memory | the same; a merge that had ended and is read again: the read is the error |
-//! | a page that cannot be read, a record without end | waiting reads are errors, memory is given back; a later read tries again |
+//! | a page that cannot be read, a record without end | waiting reads are errors, memory is released; a later read tries again |
 //! | the host closes while it reads | its reads are errors, then the close is answered |
-//! | chunks that are not sorted, or change while they are merged | not noticed: the result has their records in some order |
+//! | chunks that are not sorted, or change while they are merged | not detected: the result has their records in some order |
 
 mod chunk_buffer;
 pub mod descriptor;
 mod merging;
 mod schedule;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
+use storage::Buffer;
 use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
-use storage::{Buffer, Geometry};
 
 use descriptor::{Command, Descriptor, MergeId, overlap};
 use merging::Merge;
 pub use schedule::Policy;
+pub use settings::{Asking, Settings};
 
-/// How merges use the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Pages of a chunk buffer. The paper has 8: four to compute on, four on their way from as many
-    /// channels (4.1.3).
-    pub chunk_pages: usize,
-    /// Pages of the result that are merged before the host asks for them (3.1: "multiple internal
-    /// buffers").
-    pub output_pages: usize,
-    /// Bytes of a page; `None` for the device's own: what lies on one channel, or where that is
-    /// unknown, what is read best at once.
-    pub page_bytes: Option<u32>,
-    /// Which page to read next.
-    pub policy: Policy,
-    /// When to ask for it.
-    pub asking: Asking,
-}
-
-/// When pages are asked for, as soon as there is room and their channel is free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asking {
-    /// Before the next step: what a page takes of the processor is little, and flash need not wait
-    /// for the merge of another page.
-    #[default]
-    BeforeStep,
-    /// After it: firmware that merges in the path of the host's reads, and prefetches when that is
-    /// done.
-    AfterStep,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let policy = Policy::SkipBusy;
-        let asking = Asking::BeforeStep;
-        Settings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy, asking }
-    }
-}
-
-impl Settings {
-    fn page_bytes(self, geometry: Geometry) -> u64 {
-        let own = if geometry.stripe_bytes > 0 {
-            geometry.stripe_bytes.max(geometry.page_bytes)
-        } else {
-            geometry.best_io_bytes
-        };
-        u64::from(self.page_bytes.unwrap_or(own))
-    }
-}
-
-/// Which page a read brings.
+/// The page that a read returns.
 #[derive(Debug)]
 struct PageOf {
     merge: MergeId,
@@ -107,7 +60,7 @@ pub struct ActiveSort {
     tokens: u64,
     pages: BTreeMap<u64, PageOf>,
     works: BTreeMap<u64, MergeId>,
-    /// Which merge was served first lately; the next one is, next time.
+    /// The merge that was served first the last time; the one after it is first the next time.
     first: Option<MergeId>,
 }
 
@@ -134,7 +87,7 @@ impl ActiveSort {
         }
     }
 
-    /// Merges that are open.
+    /// The number of open merges.
     #[must_use]
     pub fn open_merges(&self) -> usize {
         self.merges.len()
@@ -144,7 +97,7 @@ impl ActiveSort {
         let invalid = |e| io::Error::new(io::ErrorKind::InvalidInput, e);
         match Command::decode(bytes).map_err(invalid)? {
             Command::Open(descriptor) => {
-                self.check_place(&descriptor)?;
+                self.check_ranges(&descriptor)?;
                 let merge = descriptor.merge;
                 self.merges.insert(merge, Merge::open(descriptor, self.settings, inside)?);
                 inside.answer(id, Ok(Buffer::new(0)));
@@ -160,8 +113,8 @@ impl ActiveSort {
         Ok(())
     }
 
-    /// That a new merge gets in nobody's way.
-    fn check_place(&self, descriptor: &Descriptor) -> io::Result<()> {
+    /// Checks that a new merge does not overlap with the control address or another merge.
+    fn check_ranges(&self, descriptor: &Descriptor) -> io::Result<()> {
         let refuse = |reason: String| Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
         let (id, interface) = (descriptor.merge.0, descriptor.interface.bytes());
         if self.merges.contains_key(&descriptor.merge) {
@@ -195,8 +148,8 @@ impl ActiveSort {
             .find(|merge| overlap(merge.descriptor().interface.bytes(), range.clone()))
     }
 
-    /// Lets every merge do what it can.
-    fn go_on(&mut self, inside: &mut dyn Inside) {
+    /// Lets every merge make progress.
+    fn advance(&mut self, inside: &mut dyn Inside) {
         let mut ids: Vec<MergeId> = self.merges.keys().copied().collect();
         let turn = self.first.map_or(0, |first| ids.partition_point(|id| *id <= first));
         let turn = if turn == ids.len() { 0 } else { turn };
@@ -218,7 +171,7 @@ impl ActiveSort {
         self.merges.retain(|_, merge| !merge.gone());
     }
 
-    /// Asks for pages until no merge wants one more.
+    /// Asks for pages until no merge wants another one.
     fn ask(&mut self, ids: &[MergeId], inside: &mut dyn Inside) {
         let mut wanting = ids.to_vec();
         while !wanting.is_empty() {
@@ -233,11 +186,11 @@ impl ActiveSort {
         }
     }
 
-    /// Lets every merge take a step that has one to take.
+    /// Lets every merge take a step, if it can.
     fn step(&mut self, ids: &[MergeId], inside: &mut dyn Inside) {
         for id in ids {
             let merge = self.merges.get_mut(id).expect("still there");
-            if merge.go_on(self.tokens, inside) {
+            if merge.advance(self.tokens, inside) {
                 self.works.insert(self.tokens, *id);
                 self.tokens += 1;
             }
@@ -282,7 +235,7 @@ impl Program for ActiveSort {
                 }
             }
         }
-        self.go_on(inside);
+        self.advance(inside);
     }
 
     fn wake(&mut self, wake: Wake, inside: &mut dyn Inside) {
@@ -297,6 +250,6 @@ impl Program for ActiveSort {
                 self.merges.get_mut(&merge).expect("it ends after its work").worked(token);
             }
         }
-        self.go_on(inside);
+        self.advance(inside);
     }
 }

@@ -1,6 +1,7 @@
-//! Which page of which chunk to read next, when several chunk buffers have room.
+//! The choice of the next page to read, if several chunk buffers have room.
 //!
-//! Pages lie on channels, and a channel reads one page at a time. ActiveSort's rule (section 4.1.3):
+//! Each page is on a channel, and a channel reads one page at a time. ActiveSort's rule (section
+//! 4.1.3):
 //!
 //! ```text
 //!   channel   0      1      2      3
@@ -10,18 +11,18 @@
 
 use std::collections::VecDeque;
 
-/// How reads are chosen.
+/// The rule by which reads are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
     /// A page whose channel is busy is skipped, and another chunk's page is read: ActiveSort's
-    /// rule. Of those that could be read, that of the chunk with the fewest pages comes first.
+    /// rule. Of several candidates, the chunk with the fewest pages comes first.
     #[default]
     SkipBusy,
-    /// Pages are read in the order in which room for them came up, and one whose channel is busy is
-    /// waited for: what the rule is better than.
+    /// Pages are read in the order in which room for them became free, and the schedule waits for a
+    /// busy channel. The rule is compared with this.
     Wait,
-    /// Pages are asked for as soon as there is room, and wait in their channel's queue. Needs a
-    /// controller that queues, which the prototype's did not.
+    /// Pages are requested as soon as there is room, and wait in their channel's queue. This needs
+    /// a controller with queues, which the prototype does not have.
     Queue,
 }
 
@@ -29,17 +30,17 @@ pub enum Policy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) chunk: usize,
-    /// Pages that are in its buffer or under way.
+    /// Pages that are in its buffer or in flight.
     pub(super) at_hand: usize,
-    /// Where its next page lies.
+    /// The channel of its next page.
     pub(super) channel: u32,
 }
 
-/// The state of one merge's choice.
+/// The schedule of one merge.
 #[derive(Debug)]
 pub(super) struct Schedule {
     policy: Policy,
-    /// For each chunk, when room came up, a number for each page that there is room for.
+    /// For each chunk, one number per free page: the order in which the room became free.
     room: Vec<VecDeque<u64>>,
     next: u64,
 }
@@ -57,9 +58,9 @@ impl Schedule {
         self.next += 1;
     }
 
-    /// The chunk whose next page to read now, of `candidates`. `idle` tells that this program reads
-    /// nothing at all: then a busy channel is no reason to wait, for nothing of ours would end the
-    /// waiting.
+    /// The chunk of `candidates` whose next page to read now. `idle` means that this program has no
+    /// read in flight. Then it must not wait for a busy channel, because no read of its own would
+    /// end the waiting.
     pub(super) fn choose(
         &mut self,
         candidates: &[Candidate],
@@ -71,7 +72,7 @@ impl Schedule {
             let any = || candidates.iter().min_by_key(|c| c.at_hand).filter(|_| idle);
             return free.or_else(any).map(|c| c.chunk);
         }
-        // After a merge began again, numbers may be missing: such chunks come last.
+        // After a merge has started again, numbers may be missing: such chunks come last.
         let since = |c: &&Candidate| self.room[c.chunk].front().copied().unwrap_or(u64::MAX);
         let oldest = candidates.iter().min_by_key(since)?;
         if self.policy == Policy::Wait && !idle && is_busy(oldest.channel) {
@@ -101,7 +102,7 @@ mod tests {
         };
         assert_eq!(choose(Policy::SkipBusy, false), Some(1));
         assert_eq!(choose(Policy::Wait, false), None);
-        assert_eq!(choose(Policy::Wait, true), Some(0), "nobody else would wake us");
+        assert_eq!(choose(Policy::Wait, true), Some(0), "no other read would wake us");
         assert_eq!(choose(Policy::Queue, false), Some(0));
         let only_busy = candidates(&[1, 1]);
         let mut schedule = Schedule::new(Policy::SkipBusy, 2, 1);
@@ -119,11 +120,7 @@ mod tests {
         assert_eq!(order, [Some(0), Some(1), Some(0)]);
         schedule.room(0);
         assert_eq!(choose(&mut schedule, &both), Some(1), "its second page is due since the start");
-        assert_eq!(
-            choose(&mut schedule, &both[1..]),
-            Some(1),
-            "room that nobody told of is filled"
-        );
+        assert_eq!(choose(&mut schedule, &both[1..]), Some(1), "unannounced room is filled");
         assert_eq!(choose(&mut schedule, &both), Some(0));
         assert_eq!(choose(&mut schedule, &[]), None);
     }

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use merganser_random::Random;
 use sort::record::ifile::{END_MARKER, push_record};
 
 use super::segment::forget;
@@ -142,9 +143,9 @@ impl Scratch {
         let mut file =
             File::options().create_new(true).read(true).write(true).open(&path).map_err(&io)?;
         // Not zeros, which some disks do not store.
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         let chunk: Vec<u8> =
-            (0..CHUNK_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+            (0..CHUNK_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
         let begun = Instant::now();
         let mut bytes = 0;
         while bytes < DISK_BYTES && begun.elapsed() < DISK_TIME {
@@ -170,7 +171,7 @@ impl Scratch {
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
         let (begun, mut seeks) = (Instant::now(), 0);
         while seeks < SEEKS && begun.elapsed() < SEEK_TIME {
-            let at = random.next() % (bytes / 4096) * 4096;
+            let at = random.bits() % (bytes / 4096) * 4096;
             file.read_exact_at(&mut into[..4096], at).map_err(&io)?;
             seeks += 1;
         }
@@ -181,14 +182,14 @@ impl Scratch {
 
     /// Sorted segments of records with random keys, [`MERGE_BYTES`] in all.
     fn segments(&self, record_bytes: usize, fan_in: usize) -> Result<Vec<SegmentSpec>> {
-        let mut random = Random(record_bytes as u64);
+        let mut random = Random::new(record_bytes as u64);
         let records = (MERGE_BYTES / record_bytes / fan_in).max(1);
         let value = vec![b'v'; record_bytes.saturating_sub(KEY_BYTES + 2)];
         let segment = || {
             let mut keys: Vec<[u8; KEY_BYTES]> = (0..records)
                 .map(|_| {
                     let mut key = [0; KEY_BYTES];
-                    key[..8].copy_from_slice(&random.next().to_be_bytes());
+                    key[..8].copy_from_slice(&random.bits().to_be_bytes());
                     key
                 })
                 .collect();
@@ -225,19 +226,6 @@ impl Drop for Scratch {
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> ShuffleError {
     move |source| ShuffleError::Io { path: path.to_path_buf(), offset: 0, source }
-}
-
-/// Numbers that are as good as random (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
 }
 
 #[cfg(test)]

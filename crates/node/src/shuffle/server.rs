@@ -57,7 +57,7 @@ const BREATHER: Duration = Duration::from_millis(50);
 /// How long a new connection waits for the place of an idle one.
 const EVICTION: Duration = Duration::from_secs(1);
 /// Events a second that are told; more of them are counted.
-const EVENTS_A_SECOND: u32 = 20;
+const EVENTS_PER_SECOND: u32 = 20;
 
 /// What to serve where.
 pub struct ServerOptions {
@@ -506,13 +506,13 @@ impl Events {
         let mut told = self.told.lock().expect("no holder panics");
         let (second, count) = &mut *told;
         if second.is_none_or(|second| second.elapsed() >= Duration::from_secs(1)) {
-            if *count > EVENTS_A_SECOND {
-                (self.tell)(&format!("{} more events in that second", *count - EVENTS_A_SECOND));
+            if *count > EVENTS_PER_SECOND {
+                (self.tell)(&format!("{} more events in that second", *count - EVENTS_PER_SECOND));
             }
             (*second, *count) = (Some(Instant::now()), 0);
         }
         *count += 1;
-        if *count <= EVENTS_A_SECOND {
+        if *count <= EVENTS_PER_SECOND {
             (self.tell)(event);
         }
     }

@@ -25,6 +25,7 @@ mod plan;
 mod sampling;
 mod store;
 mod stream;
+#[cfg(any(test, feature = "trial"))]
 pub mod trial;
 mod view;
 

@@ -38,7 +38,7 @@ const BUCKET_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES_MAX: u64 = 256 << 10;
 const BLOCK_BYTES_MIN: u64 = 4096;
 /// Blocks of the pool for each bucket: one is its tail, the others wait to be written.
-const BLOCKS_A_BUCKET: u64 = 4;
+const BLOCKS_PER_BUCKET: u64 = 4;
 /// Inputs of unknown size are taken to be so many times the memory.
 const UNKNOWN_TIMES: u64 = 16;
 
@@ -77,7 +77,7 @@ impl DistributePlan {
         let batch_bytes =
             (room / 64 / threads as u64).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX) / 4096 * 4096;
         let fixed = Self::fixed_bytes(chunk_bytes, batch_bytes, threads);
-        let least = fixed + 4 * BLOCKS_A_BUCKET * BLOCK_BYTES_MIN;
+        let least = fixed + 4 * BLOCKS_PER_BUCKET * BLOCK_BYTES_MIN;
         if room < least {
             return Err(Error::Memory {
                 owner: "distributing",
@@ -90,9 +90,9 @@ impl DistributePlan {
         let liked = (total as f64 * EXTENT_BYTES_LIKED as f64 / (2 * pool) as f64) as u64;
         let target =
             Self::bucket_bytes(memory_bytes, sample, threads).min(liked.max(BUCKET_BYTES_LIKED));
-        let most = (pool / (BLOCKS_A_BUCKET * BLOCK_BYTES_MIN)).min(BUCKETS_MAX as u64);
+        let most = (pool / (BLOCKS_PER_BUCKET * BLOCK_BYTES_MIN)).min(BUCKETS_MAX as u64);
         let buckets = total.div_ceil(target).clamp(4, most);
-        let block_bytes = (pool / (BLOCKS_A_BUCKET * buckets)).max(1);
+        let block_bytes = (pool / (BLOCKS_PER_BUCKET * buckets)).max(1);
         let block_bytes = (1 << block_bytes.ilog2()).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
         Ok(DistributePlan {
             chunk_bytes,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use merganser_random::Random;
 use storage::{Buffer, Completions, Operation, Storage};
 
 use super::partition::SampleKey;
@@ -13,7 +14,7 @@ use crate::run::Input;
 use crate::run::input::Chunk;
 
 /// Places looked at for each bucket.
-const PLACES_A_BUCKET: u64 = 24;
+const PLACES_PER_BUCKET: u64 = 24;
 /// Most places looked at.
 const PLACES_MAX: u64 = 8192;
 /// Most bytes read for a sample.
@@ -21,24 +22,11 @@ const READ_BYTES_MAX: u64 = 64 << 20;
 /// Bytes read at one place.
 const WINDOW_BYTES: std::ops::RangeInclusive<u64> = 4096..=(1 << 20);
 /// Records taken at one place: neighbours tell less than strangers.
-pub(super) const RECORDS_A_PLACE: usize = 4;
+pub(super) const RECORDS_PER_PLACE: usize = 4;
 /// Reads in flight.
 const DEPTH: usize = 32;
 /// All keys of a sample take at most this, in bytes.
 const KEY_BYTES_MAX: usize = 2 << 20;
-
-/// A small random generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(end)) >> 64) as u64
-    }
-}
 
 /// Keys at random places of `inputs`; `None` where records cannot be found from the middle of an
 /// input: a stream, or records whose beginnings nothing marks.
@@ -63,7 +51,7 @@ pub(super) fn places(
     record_bytes: f64,
     buckets: u64,
 ) -> Option<Places> {
-    Places::new(inputs, format, record_bytes, PLACES_A_BUCKET * buckets)
+    Places::new(inputs, format, record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
 /// How many random places are looked at, and how much of each is read.
@@ -118,7 +106,7 @@ pub(super) fn records_at(
     if total == 0 {
         return Ok(());
     }
-    let mut random = Random(total);
+    let mut random = Random::new(total);
     let completions = Completions::new();
     let clock = storages[0].1.clock();
     let window = places.window_bytes;
@@ -185,7 +173,7 @@ fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
     let first = sample.len();
     let mut rest = bytes;
     with_access!(order, framing, access => {
-        for _ in 0..RECORDS_A_PLACE {
+        for _ in 0..RECORDS_PER_PLACE {
             let Some(len) = framing.next(rest) else { break };
             sample.push(SampleKey::of(access, order, &rest[..len]));
             rest = &rest[len..];
@@ -201,7 +189,7 @@ fn after(bytes: &[u8], delimiter: u8) -> usize {
 /// Keys of records all over a chunk.
 pub(super) fn of_chunk(chunk: &Chunk, order: &Order, buckets: u64) -> Vec<SampleKey> {
     let mut sample = Vec::new();
-    let wanted = (PLACES_A_BUCKET * buckets).min(PLACES_MAX);
+    let wanted = (PLACES_PER_BUCKET * buckets).min(PLACES_MAX);
     let step = (chunk.data_bytes() as u64 / wanted.max(1)).max(1) as usize;
     let mut key_bytes = 0;
     with_access!(order, framing, access => {

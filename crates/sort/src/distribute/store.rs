@@ -52,18 +52,38 @@ const SAMPLE_KEYS_MAX: usize = 16 << 10;
 /// Bytes of all of them.
 const SAMPLE_BYTES_MAX: usize = 1 << 20;
 
-/// Which bucket a free writer takes, and who may hold memory. The engine knows one; the others are
-/// there to be measured against (`trial`).
+/// Which bucket a free writer takes, and who may hold memory. The engine uses one policy; the
+/// feature `trial` adds the others, to be measured against it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WritePolicy {
-    /// The one with most pending; memory goes to whoever asks.
+    /// The bucket with most pending blocks; any bucket may hold any share of the memory.
     #[default]
     Demand,
-    /// The next one, in turn, that has anything pending; memory goes to whoever asks.
+    /// The next bucket, in turn, that has pending blocks; memory as with `Demand`.
+    #[cfg(any(test, feature = "trial"))]
     RoundRobin,
-    /// Two buffers a bucket, of equal size for all: one fills while the other waits or is written,
-    /// each in one piece and in turn. Who appends to a bucket whose buffers are both full waits.
+    /// Two buffers per bucket, of equal size for all: one fills while the other waits or is written,
+    /// each in one piece and in turn. An append to a bucket whose buffers are both full waits.
+    #[cfg(any(test, feature = "trial"))]
     Double,
+}
+
+impl WritePolicy {
+    /// Whether each bucket has two buffers instead of a share of the pool.
+    pub(super) fn is_double(self) -> bool {
+        match self {
+            WritePolicy::Demand => false,
+            #[cfg(any(test, feature = "trial"))]
+            WritePolicy::RoundRobin => false,
+            #[cfg(any(test, feature = "trial"))]
+            WritePolicy::Double => true,
+        }
+    }
+
+    /// Whether buckets are written in turn, whatever they hold.
+    fn in_turn(self) -> bool {
+        self != WritePolicy::Demand
+    }
 }
 
 /// What a store is to be.
@@ -88,7 +108,7 @@ impl StorePlan {
         let share = self.blocks * self.block_bytes / JOINED_SHARE / disks;
         let bytes =
             (share / JOINED_MIN).min(JOINED_BYTES_MAX) / self.block_bytes * self.block_bytes;
-        if bytes < 2 * self.block_bytes || self.policy == WritePolicy::Double {
+        if bytes < 2 * self.block_bytes || self.policy.is_double() {
             return None;
         }
         let writes = (share / bytes).min(FLIGHT_BYTES / JOINED_BYTES_MAX);
@@ -423,10 +443,7 @@ impl Store {
             state.held[bucket] += 1;
             self.filled.notify_one();
         }
-        let own = match self.plan.policy {
-            WritePolicy::Double => 2,
-            WritePolicy::Demand | WritePolicy::RoundRobin => usize::MAX,
-        };
+        let own = if self.plan.policy.is_double() { 2 } else { usize::MAX };
         loop {
             if state.stopped {
                 return Err(Error::Cancelled);
@@ -461,21 +478,17 @@ impl State {
         if self.pending_blocks == 0 {
             return None;
         }
-        match plan.policy {
-            WritePolicy::Demand => {
-                let fullest = (0..self.pending.len()).max_by_key(|b| self.pending[*b].len())?;
-                // A short extent only when memory is needed or nothing more comes.
-                let enough = self.pending[fullest].len() * plan.block_bytes >= EXTENT_BYTES_MAX;
-                let short = self.free.len() < shared / 2;
-                (enough || short || self.closed).then_some(fullest)
-            }
-            WritePolicy::RoundRobin | WritePolicy::Double => {
-                let all = self.pending.len();
-                let mut next = (0..all).map(|i| (self.next_bucket + i) % all);
-                let bucket = next.find(|b| !self.pending[*b].is_empty())?;
-                self.next_bucket = bucket + 1;
-                Some(bucket)
-            }
+        if plan.policy.in_turn() {
+            let all = self.pending.len();
+            let mut next = (0..all).map(|i| (self.next_bucket + i) % all);
+            let bucket = next.find(|b| !self.pending[*b].is_empty())?;
+            self.next_bucket = bucket + 1;
+            return Some(bucket);
         }
+        let fullest = (0..self.pending.len()).max_by_key(|b| self.pending[*b].len())?;
+        // A short extent only when memory is needed or nothing more comes.
+        let enough = self.pending[fullest].len() * plan.block_bytes >= EXTENT_BYTES_MAX;
+        let short = self.free.len() < shared / 2;
+        (enough || short || self.closed).then_some(fullest)
     }
 }

@@ -27,7 +27,7 @@ const BLOCK_BYTES_MAX: usize = 256 << 10;
 /// The smallest block, in bytes.
 const BLOCK_BYTES_MIN: usize = 4096;
 /// Blocks of a shared pool for each bucket, as the engine has them.
-const BLOCKS_A_BUCKET: usize = 4;
+const BLOCKS_PER_BUCKET: usize = 4;
 /// How much is appended between two looks at whether to go on.
 const STEP_BYTES: u64 = 4 << 20;
 /// A bucket is read in slices of so many bytes, two at a time.
@@ -98,7 +98,7 @@ impl StoreTrial {
     fn plan(&self, disks: usize) -> Result<StorePlan> {
         let StoreTrial { buckets, bytes, pool_bytes, append_bytes, policy } = *self;
         assert!(buckets > 0 && append_bytes > 0, "something to append to, and something to append");
-        let least_bytes = BLOCKS_A_BUCKET * BLOCK_BYTES_MIN * buckets;
+        let least_bytes = BLOCKS_PER_BUCKET * BLOCK_BYTES_MIN * buckets;
         if pool_bytes < least_bytes {
             return Err(Error::Memory {
                 owner: "a pool of blocks",
@@ -109,7 +109,7 @@ impl StoreTrial {
         let (block_bytes, blocks) = match policy {
             WritePolicy::Double => (pool_bytes / (2 * buckets) / 4096 * 4096, 2 * buckets),
             WritePolicy::Demand | WritePolicy::RoundRobin => {
-                let block_bytes = pool_bytes / (BLOCKS_A_BUCKET * buckets);
+                let block_bytes = pool_bytes / (BLOCKS_PER_BUCKET * buckets);
                 let block_bytes = (1usize << block_bytes.ilog2()).min(BLOCK_BYTES_MAX);
                 (block_bytes, pool_bytes / block_bytes)
             }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_pool_writes_longer_stretches_than_two_buffers_a_bucket() {
+    fn a_shared_pool_writes_longer_stretches_than_two_buffers_per_bucket() {
         // A disk that is slower than what comes in, so that the pool is full.
         let slow = || vec![Arc::new(Slow(MemoryStorage::new("slow"))) as Arc<dyn Storage>];
         let extents = |policy| {

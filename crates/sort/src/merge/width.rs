@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::kernel::MergeCount;
 
 /// Sixteen bytes from one tie in so many matches on.
-const MATCHES_A_TIE: u64 = 8;
+const MATCHES_PER_TIE: u64 = 8;
 /// Of windows of sixteen bytes, each so many-th tries eight.
 const TRY_AGAIN: u32 = 32;
 
@@ -31,7 +31,7 @@ impl Width {
 
     /// Learns from a window of eight bytes.
     pub(super) fn learn(&self, count: &MergeCount) {
-        let wide = count.ties * MATCHES_A_TIE > count.compares;
+        let wide = count.ties * MATCHES_PER_TIE > count.compares;
         self.wide.store(if wide { TRY_AGAIN } else { 0 }, Ordering::Relaxed);
     }
 }

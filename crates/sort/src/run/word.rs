@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_and_blanks_are_twelve_a_word() {
+    fn letters_and_blanks_are_twelve_per_word() {
         let alphabet = Alphabet::learn(&[b"the quick brown fox jumps", b"over the lazy dog now"]);
         let alphabet = alphabet.expect("few different bytes");
         assert!(alphabet.len >= 12, "{}", alphabet.len);

@@ -1,14 +1,14 @@
-//! What a device did, for programs.
+//! The results of a run as JSON.
 
 use device::results::{Class, Results};
 use serde_json::{Map, Value, json};
 
-use super::Model;
-use super::run::Run;
-use super::table::{PERCENTILES, part_name};
+use super::measured::MeasuredRun;
+use super::model::Model;
+use super::table::{PERCENTILES, component_name};
 
 /// Everything of a run.
-pub fn of_run(run: &Run) -> Value {
+pub fn of_run(run: &MeasuredRun) -> Value {
     json!({
         "device": of_model(&run.model),
         "seed": run.seed,
@@ -21,7 +21,7 @@ pub fn of_run(run: &Run) -> Value {
         })),
         "trace": run.tally.map(|tally| json!({
             "requests": tally.requests,
-            "of_other_units": tally.other_units,
+            "of_other_units": tally.other_disks,
             "other_lines": tally.other_lines,
             "late": tally.late,
             "wrapped": tally.wrapped,
@@ -47,14 +47,14 @@ pub fn of_model(model: &Model) -> Value {
     json!({ "name": model.name(), "about": model.about(), "parameters": parameters })
 }
 
-/// What was measured.
+/// The measured results.
 pub fn of_results(results: &Results) -> Value {
     let uses: Vec<Value> = results
         .uses
         .iter()
         .map(|part| {
             json!({
-                "part": part_name(part.part),
+                "part": component_name(part.part),
                 "index": part.index,
                 "busy_ns": part.busy.0,
                 "services": part.services,
@@ -67,7 +67,7 @@ pub fn of_results(results: &Results) -> Value {
         .iter()
         .map(|part| {
             json!({
-                "part": part.part.map_or("idle", part_name),
+                "part": part.part.map_or("idle", component_name),
                 "watts": part.watts,
                 "busy_seconds": part.busy_seconds,
                 "joules": part.joules,
@@ -90,6 +90,8 @@ pub fn of_results(results: &Results) -> Value {
             "page_reads": flash.page_reads,
             "page_programs": flash.page_programs,
             "host_programs": flash.host_programs,
+            "programmed_bytes": flash.programmed_bytes,
+            "host_bytes": flash.host_bytes,
             "moved_pages": flash.moved_pages,
             "erases": flash.erases,
             "write_amplification": flash.write_amplification(),

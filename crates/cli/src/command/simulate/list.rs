@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Model;
+use super::model::Model;
 use crate::failure::Failure;
 
 /// All devices, a line each.

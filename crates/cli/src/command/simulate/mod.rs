@@ -1,4 +1,4 @@
-//! `merganser simulate`: modelled devices, what is played to them, and what they did.
+//! `merganser simulate`: plays requests to modelled devices and shows the results.
 //!
 //! ```text
 //!   model    a preset and its changes ──► a device
@@ -9,20 +9,19 @@
 
 mod data;
 mod list;
+mod measured;
 mod model;
 mod page;
 mod record;
 mod run;
 mod sort;
+mod stdout;
 mod table;
-
-use std::io::{self, Write};
-
-pub use model::Model;
 
 use crate::config::SimulateConfig;
 use crate::failure::Failure;
 use crate::signals::Cancel;
+use stdout::print;
 
 /// Lists, plays, sorts or records.
 pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -33,8 +32,4 @@ pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         SimulateConfig::Sort(config) => sort::run(config, cancel),
         SimulateConfig::Record(config) => record::run(config, cancel),
     }
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
 }

@@ -9,7 +9,7 @@ use device::ssd::Ssd;
 use crate::config::DeviceChoice;
 use crate::failure::Failure;
 
-/// What a device is made of.
+/// A modelled device: an SSD or a disk.
 #[derive(Debug, Clone)]
 pub enum Model {
     /// Flash.
@@ -27,7 +27,7 @@ impl Model {
     /// The preset of that name.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no such preset.
     pub fn preset(name: &str) -> Result<Self, ProfileError> {
         if SsdProfile::names().any(|known| known == name) {
             return SsdProfile::preset(name).map(Model::Ssd);
@@ -54,7 +54,7 @@ impl Model {
     /// Applies one `name=value`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A text that is not `name=value`, an unknown name, or a value out of range.
     pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
         match self {
             Model::Ssd(profile) => profile.set(text),
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// What its components take.
+    /// The power of its components.
     pub fn power(&self) -> Power {
         match self {
             Model::Ssd(profile) if profile.name == "nvme" => {
@@ -140,17 +140,17 @@ impl Model {
 
 /// A parameter of a device.
 pub struct Line {
-    /// As it is set.
+    /// Its name in `--set`.
     pub name: &'static str,
-    /// As a person writes it.
+    /// Its value, as a user writes it.
     pub value: String,
-    /// What it counts, or which words it may be.
+    /// Its unit, or the words that it accepts.
     pub unit: String,
-    /// From the least to the greatest value.
+    /// Its least and its greatest value.
     pub range: String,
-    /// Where the value is from.
+    /// The source of the value.
     pub source: &'static str,
-    /// What it does.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 

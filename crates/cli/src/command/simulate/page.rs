@@ -1,4 +1,4 @@
-//! What a device did, as one page that is complete in itself, in the style of a sort's report.
+//! The results of a run as one page that is complete in itself, in the style of a sort's report.
 
 use std::fmt::Write;
 
@@ -7,17 +7,17 @@ use sort::activity::{ActivityReport, TransferReport};
 
 use super::super::report::page::chart::{Columns, Curves};
 use super::super::report::page::{STYLE, text};
-use super::run::Run;
-use super::table::{self, PERCENTILES, part_name};
-use crate::reproduce::{Plot, Series};
+use super::measured::MeasuredRun;
+use super::table::{self, PERCENTILES, component_name};
+use merganser_papers::{Chart, Series};
 use text::Escaped;
 
 /// Drawings of the plot module have a size of their own.
 const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 
 /// The page's text.
-pub fn page(run: &Run) -> String {
-    let Run { model, results, .. } = run;
+pub fn page(run: &MeasuredRun) -> String {
+    let MeasuredRun { model, results, .. } = run;
     let title = format!("merganser simulate: {}", model.name());
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
@@ -41,13 +41,13 @@ pub fn page(run: &Run) -> String {
     page
 }
 
-fn head(run: &Run) -> String {
-    let Run { model, results, .. } = run;
+fn head(run: &MeasuredRun) -> String {
+    let MeasuredRun { model, results, .. } = run;
     let all = results.reads.with(&results.writes);
     let mut figures = vec![
         ("Virtual time", text::seconds(results.seconds())),
         ("Throughput", text::rate(results.rate(&all))),
-        ("Requests a second", text::significant(results.requests_per_second(&all))),
+        ("Requests per second", text::significant(results.requests_per_second(&all))),
         ("Mean latency", text::seconds(all.latency.mean() / 1e9)),
         ("99 of 100 within", text::seconds(all.latency.percentile(0.99) as f64 / 1e9)),
     ];
@@ -136,7 +136,7 @@ fn latencies(results: &Results) -> String {
     let present: Vec<_> = kinds.into_iter().filter(|(_, class)| class.requests > 0).collect();
     let series: Vec<Series> = present.iter().map(|(name, class)| curve(name, class)).collect();
     let axes = ["latency, us (logarithmic)".to_owned(), "% of requests within it".to_owned()];
-    let plot = Plot::Lines { title: "Latency".to_owned(), axes, series };
+    let plot = Chart::Lines { title: "Latency".to_owned(), axes, series };
     let heads: String = present.iter().map(|(name, _)| format!("<th>{name}</th>")).collect();
     let row = |name: &str, figure: &dyn Fn(&Class) -> String| {
         let cells = present.iter().map(|(_, class)| format!("<td>{}</td>", figure(class)));
@@ -164,18 +164,18 @@ fn parts(results: &Results) -> String {
         let _ = writeln!(
             section,
             "<li>{} {} <span>{share:.1} % ({} jobs)</span><div class=\"bar busy\" style=\"width:{share:.1}%\"></div></li>",
-            part_name(part.part),
+            component_name(part.part),
             part.index,
             text::count(part.services)
         );
     }
     section.push_str("</ul>\n</section>\n<section>\n<h2>Energy</h2>\n<table>\n");
-    section.push_str("<thead><tr><th>Part</th><th>Watts while busy</th><th>Busy</th><th>Joules</th></tr></thead>\n<tbody>\n");
+    section.push_str("<thead><tr><th>Component</th><th>Watts while busy</th><th>Busy</th><th>Joules</th></tr></thead>\n<tbody>\n");
     for part in &results.energy {
         let _ = writeln!(
             section,
             "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td></tr>",
-            part.part.map_or("device at rest", part_name),
+            part.part.map_or("device at rest", component_name),
             part.watts,
             text::seconds(part.busy_seconds),
             text::significant(part.joules)
@@ -185,7 +185,7 @@ fn parts(results: &Results) -> String {
     section
 }
 
-fn details(run: &Run) -> String {
+fn details(run: &MeasuredRun) -> String {
     let mut section = format!(
         "<section>\n<details><summary>All figures, as the command prints them</summary>\n<pre>{}</pre></details>\n\
          <details><summary>What the device is made of</summary>\n<table>\n<thead><tr><th>Parameter</th><th>Value</th>\

@@ -6,38 +6,22 @@ use std::time::Instant;
 
 use device::device::Device;
 use device::request::Request;
-use device::results::{Collector, Results};
+use device::results::{Collector, Played};
 use device::trace::{self, Address, Options, Repeat, Tally, TraceError};
 use device::workload::{
-    Pace, PlayError, Played, PreconditionError, Preconditioned, Workload, WorkloadError, play,
-    precondition,
+    Pace, PlayError, PreconditionError, Workload, WorkloadError, play, precondition,
 };
 
-use super::{Model, data, page, print, table};
+use super::measured::MeasuredRun;
+use super::model::Model;
+use super::stdout::print;
+use super::{data, page, table};
 use crate::config::{Load, Reading, ReportForm, SimulateRun};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::signals::{CANCELLED, Cancel};
 
-/// All that is known of a run.
-pub struct Run {
-    /// The device.
-    pub model: Model,
-    /// Drawn from.
-    pub seed: u64,
-    /// What was played, in words.
-    pub load: String,
-    /// How the device was worn before.
-    pub preconditioned: Option<Preconditioned>,
-    /// Of a trace: what was read of it.
-    pub tally: Option<Tally>,
-    /// What the device did.
-    pub results: Results,
-    /// How long the simulation took here, in seconds.
-    pub wall_seconds: f64,
-}
-
-/// Plays, and tells.
+/// Plays the requests and prints the results.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
     let filled_bytes = match &config.load {
@@ -74,7 +58,7 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let results = collector.finish(&*device, played, &model.power());
     let wall_seconds = started.elapsed().as_secs_f64();
     let seed = config.device.seed;
-    let run = Run { model, seed, load, preconditioned, tally, results, wall_seconds };
+    let run = MeasuredRun { model, seed, load, preconditioned, tally, results, wall_seconds };
     let as_data = || format!("{:#}\n", data::of_run(&run));
     print(&if config.json { as_data() } else { table::of_run(&run) })?;
     if let Some((path, form)) = &config.report {
@@ -171,7 +155,7 @@ fn traced(
     if reading.wrap {
         options.address = Address::Wrapped(capacity);
     }
-    // So that a name that can't be opened is told as such.
+    // Opened here first, so that the error for a missing file names the file.
     input.open(cancel)?;
     let open = || {
         let reader = input.open(cancel).map_err(|failure| {

@@ -9,9 +9,8 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use device::results::{Collector, Results};
+use device::results::{Collector, Played, Results};
 use device::simulated::{HostCosts, SimulatedDirectory, World};
-use device::workload::Played;
 use serde_json::json;
 use sort::run::Compression;
 use sort::verify::{self, Limits, Summary};
@@ -19,7 +18,9 @@ use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
 use storage::{Clock, Directory, Storage, StorageExt};
 
 use super::super::report::page::text;
-use super::{Model, data, print, table};
+use super::model::Model;
+use super::stdout::print;
+use super::{data, table};
 use crate::config::SimulateSort;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -63,7 +64,7 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     let end = world.now();
     let wall_seconds = started.elapsed().as_secs_f64();
     let played = Played { requests: 0, start, end };
-    // Requests and bytes are the device's own counts: nobody else saw them.
+    // Requests and bytes are the device's own counts, because only the device saw them.
     let results = world.with_device(0, |device| collector.counted(device, played, &model.power()));
     let found = check(config, &inputs, &output, cancel)?;
     if let Some(path) = &config.output {

@@ -1,22 +1,22 @@
-//! What a device did, as a table for people.
+//! The results of a run as a table for people.
 
 use std::fmt::Write;
 
-use device::device::Part;
+use device::device::Component;
 use device::results::{Class, Results};
 use device::trace::Tally;
 use device::workload::{Arrivals, Pattern, Sizes, Workload};
 
 use super::super::report::page::text;
-use super::run::Run;
+use super::measured::MeasuredRun;
 
-/// Shares of requests whose latency is told.
+/// The percentiles of latency that are shown.
 pub const PERCENTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (1.0, "max")];
 
 /// The table.
-pub fn of_run(run: &Run) -> String {
-    let Run { model, results, .. } = run;
+pub fn of_run(run: &MeasuredRun) -> String {
+    let MeasuredRun { model, results, .. } = run;
     let mut out = String::new();
     let capacity = text::bytes(results.capacity_bytes);
     let _ = writeln!(out, "device        {}: {} ({capacity})", model.name(), model.about());
@@ -44,7 +44,7 @@ pub fn of_run(run: &Run) -> String {
     let rate = results.events as f64 / run.wall_seconds.max(1e-9);
     let _ = writeln!(
         out,
-        "simulation    {} events in {} ({} a second), digest {:016x}",
+        "simulation    {} events in {} ({} per second), digest {:016x}",
         text::count(results.events),
         text::seconds(run.wall_seconds),
         text::count(rate as u64),
@@ -88,7 +88,7 @@ pub fn of_parts(results: &Results) -> String {
         let _ = writeln!(
             out,
             "{:<12}{count:>6}{:>13.1}%{:>13.1}%",
-            part_name(part),
+            component_name(part),
             mean * 100.0,
             most * 100.0
         );
@@ -147,22 +147,22 @@ fn row(name: &str, results: &Results, class: &Class) -> String {
     line
 }
 
-/// What a part is called.
-pub fn part_name(part: Part) -> &'static str {
+/// The name of a component.
+pub fn component_name(part: Component) -> &'static str {
     match part {
-        Part::Link => "link",
-        Part::Processor => "processor",
-        Part::Memory => "memory",
-        Part::Channel => "channel",
-        Part::Die => "die",
-        Part::Spindle => "arm",
+        Component::Link => "link",
+        Component::Processor => "processor",
+        Component::Memory => "memory",
+        Component::Channel => "channel",
+        Component::Die => "die",
+        Component::Spindle => "arm",
     }
 }
 
 fn tally_words(tally: &Tally) -> String {
     let mut words = format!("{} requests", text::count(tally.requests));
     for (count, what) in [
-        (tally.other_units, "of other units left out"),
+        (tally.other_disks, "of other units left out"),
         (tally.other_lines, "lines that are no request"),
         (tally.late, "earlier than the one before, given its time"),
         (tally.wrapped, "addresses wrapped"),

@@ -1,27 +1,27 @@
 //! Pages read ahead of sequential readers.
 //!
-//! Only time is at stake here: what a read returns comes from the map when the read starts, so a
-//! page that was read ahead is never stale.
+//! Read-ahead changes only times: a read gets its bytes from the map when it starts, so a page that
+//! was read ahead is never stale.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ssd::nand::Unit;
+use crate::ssd::nand::LogicalUnit;
 
-/// Readers that are followed at once.
+/// The number of readers that are followed at the same time.
 const STREAMS: usize = 8;
 
 #[derive(Debug)]
 enum Page {
-    /// On its way; who waits for it.
+    /// In flight, with the readers that wait for it.
     Coming(Vec<(u32, u32)>),
     Here,
 }
 
-/// What the buffer of read-ahead says of a unit.
+/// The state of a unit in the read-ahead buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     No,
-    /// The reader waits for what is on its way.
+    /// The unit is in flight, and the reader waits for it.
     Coming,
     Here,
 }
@@ -30,21 +30,21 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     units: u64,
-    /// Where recent reads ended.
+    /// The ends of recent reads.
     ends: VecDeque<u64>,
     pages: BTreeMap<u32, Page>,
-    /// Units here, oldest first.
+    /// The units in the buffer, oldest first.
     order: VecDeque<u32>,
 }
 
 impl ReadAhead {
-    /// Reads `units` ahead.
+    /// Read-ahead of `units`.
     pub fn new(units: u64) -> ReadAhead {
         ReadAhead { units, ends: VecDeque::new(), pages: BTreeMap::new(), order: VecDeque::new() }
     }
 
-    /// A read of bytes `offset..end` has come: whether a reader goes on with it, whom it is worth
-    /// to read ahead.
+    /// A read of bytes `offset..end` has arrived. Returns whether it continues an earlier read, so
+    /// that read-ahead is useful.
     pub fn follows(&mut self, offset: u64, end: u64) -> bool {
         if self.units == 0 {
             return false;
@@ -59,24 +59,25 @@ impl ReadAhead {
         known.is_some()
     }
 
-    /// How many units are read ahead.
+    /// The number of units that are read ahead.
     pub fn units(&self) -> u64 {
         self.units
     }
 
     /// Whether `unit` was asked for.
-    pub fn has(&self, unit: Unit) -> bool {
+    pub fn has(&self, unit: LogicalUnit) -> bool {
         self.pages.contains_key(&unit.0)
     }
 
     /// `unit` was asked for.
-    pub fn expect(&mut self, unit: Unit) {
-        // Who waits for it already goes on waiting.
+    pub fn expect(&mut self, unit: LogicalUnit) {
+        // Readers that wait for it continue to wait.
         self.pages.entry(unit.0).or_insert(Page::Coming(Vec::new()));
     }
 
-    /// A reader wants `unit`: `waiter` is told of it when it is on its way. What is here is used up.
-    pub fn want(&mut self, unit: Unit, waiter: (u32, u32)) -> Found {
+    /// A reader wants `unit`. If the unit is in flight, `waiter` is notified when it arrives. If it
+    /// is in the buffer, it is used up.
+    pub fn want(&mut self, unit: LogicalUnit, waiter: (u32, u32)) -> Found {
         match self.pages.get_mut(&unit.0) {
             None => Found::No,
             Some(Page::Coming(waiters)) => {
@@ -90,8 +91,8 @@ impl ReadAhead {
         }
     }
 
-    /// `unit` has come; gives those who waited.
-    pub fn came(&mut self, unit: Unit) -> Vec<(u32, u32)> {
+    /// `unit` has arrived. Returns the readers that waited for it.
+    pub fn came(&mut self, unit: LogicalUnit) -> Vec<(u32, u32)> {
         let Some(Page::Coming(waiters)) = self.pages.remove(&unit.0) else { return Vec::new() };
         if waiters.is_empty() {
             self.pages.insert(unit.0, Page::Here);
@@ -106,8 +107,8 @@ impl ReadAhead {
         waiters
     }
 
-    /// What was read of `unit` is of no more use: it was used, or written.
-    pub fn used(&mut self, unit: Unit) {
+    /// Drops `unit`: it was used, or written.
+    pub fn used(&mut self, unit: LogicalUnit) {
         if matches!(self.pages.get(&unit.0), Some(Page::Here)) {
             self.pages.remove(&unit.0);
         }

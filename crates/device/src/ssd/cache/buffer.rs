@@ -1,4 +1,4 @@
-//! The write buffer: lists of units that flash does not have yet.
+//! The write buffer: lists of units that are not on flash yet.
 //!
 //! ```text
 //!   lru        one list; when the buffer is full, its oldest page goes to flash
@@ -7,12 +7,12 @@
 //!   behind     one list; a page's worth goes to flash as soon as it is there
 //! ```
 //!
-//! Space is given back when flash has programmed a page, not when it is sent.
+//! Space becomes free when flash has programmed a page, not when the page is sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::profile::{CachePolicy, SsdSettings};
-use crate::ssd::nand::Unit;
+use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::Content;
 
 #[derive(Debug)]
@@ -25,12 +25,12 @@ struct Entry {
 /// Units that are programmed together.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub units: Vec<(Unit, Content)>,
-    /// The die whose list they come from.
+    pub units: Vec<(LogicalUnit, Content)>,
+    /// The die of their list.
     pub die: Option<u32>,
 }
 
-/// Units written by the host and not yet by flash.
+/// Units that the host has written and flash has not programmed.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     policy: CachePolicy,
@@ -39,11 +39,11 @@ pub(crate) struct WriteBuffer {
     parallelism: u64,
     /// Whether a unit's die is fixed, so that only neighbours share a page.
     fixed: bool,
-    entries: BTreeMap<Unit, Entry>,
+    entries: BTreeMap<LogicalUnit, Entry>,
     /// Oldest first.
-    lists: Vec<BTreeMap<u64, Unit>>,
+    lists: Vec<BTreeMap<u64, LogicalUnit>>,
     turn: u64,
-    /// Units sent to flash and not programmed yet.
+    /// Units that were sent to flash and are not programmed yet.
     leaving: u64,
 }
 
@@ -54,7 +54,7 @@ impl WriteBuffer {
         WriteBuffer {
             policy,
             capacity: settings.cache_bytes / settings.map_unit_bytes,
-            a_page: settings.units_a_page() as usize,
+            a_page: settings.units_per_page() as usize,
             parallelism: settings.cache_parallelism,
             fixed: settings.placement() == crate::profile::Placement::Fixed,
             entries: BTreeMap::new(),
@@ -64,28 +64,28 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether there is one.
+    /// Whether there is a buffer.
     pub fn exists(&self) -> bool {
         self.policy != CachePolicy::None
     }
 
-    pub fn contains(&self, unit: Unit) -> bool {
+    pub fn contains(&self, unit: LogicalUnit) -> bool {
         self.entries.contains_key(&unit)
     }
 
-    /// The bytes of `unit`, if it is here.
-    pub fn content(&self, unit: Unit) -> Option<Option<&[u8]>> {
+    /// The bytes of `unit`, if it is in the buffer.
+    pub fn content(&self, unit: LogicalUnit) -> Option<Option<&[u8]>> {
         self.entries.get(&unit).map(|entry| entry.content.as_deref())
     }
 
-    /// Whether all `units` fit: those that are here take no more space.
-    pub fn fits(&self, units: impl Iterator<Item = Unit>) -> bool {
+    /// Whether all `units` fit; units that are already in the buffer take no additional space.
+    pub fn fits(&self, units: impl Iterator<Item = LogicalUnit>) -> bool {
         let new = units.filter(|&unit| !self.contains(unit)).count() as u64;
         self.entries.len() as u64 + self.leaving + new <= self.capacity
     }
 
-    /// Takes `unit`, as the youngest of its list; `home` is the die that its number says.
-    pub fn put(&mut self, unit: Unit, content: Content, home: u32) {
+    /// Adds `unit` as the youngest of its list; `home` is the die for its number.
+    pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) {
         self.drop_unit(unit);
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
         self.turn += 1;
@@ -93,24 +93,24 @@ impl WriteBuffer {
         self.entries.insert(unit, Entry { content, list, turn: self.turn });
     }
 
-    /// `unit` is needed no more.
-    pub fn drop_unit(&mut self, unit: Unit) -> Option<Content> {
+    /// Drops `unit`.
+    pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<Content> {
         let entry = self.entries.remove(&unit)?;
         self.lists[entry.list as usize].remove(&entry.turn);
         Some(entry.content)
     }
 
-    /// Nothing is here or on its way to flash.
+    /// Whether no unit is in the buffer or on its way to flash.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.leaving == 0
     }
 
-    /// How many units are on their way to flash.
+    /// The number of units on their way to flash.
     pub fn leaving(&self) -> u64 {
         self.leaving
     }
 
-    /// What must leave because the buffer is full.
+    /// The groups that a full buffer evicts.
     pub fn make_space(&mut self) -> VecDeque<Group> {
         match self.policy {
             CachePolicy::Parallel => {
@@ -126,28 +126,31 @@ impl WriteBuffer {
         }
     }
 
-    /// What leaves although there is space.
+    /// The groups that leave although there is space.
     pub fn leave_behind(&mut self) -> Option<Group> {
         let full_page = self.policy == CachePolicy::Behind && self.entries.len() >= self.a_page;
         if full_page { self.oldest(0) } else { None }
     }
 
-    /// Some of what is left, until there is nothing.
+    /// A group of the remaining units, until the buffer is empty.
     pub fn drain(&mut self) -> Option<Group> {
         (0..self.lists.len() as u32).find_map(|list| self.oldest(list))
     }
 
-    /// The oldest units of `list` that make a page.
+    /// The oldest units of `list` that fill a page.
     fn oldest(&mut self, list: u32) -> Option<Group> {
         let (_, &first) = self.lists[list as usize].first_key_value()?;
-        let units: Vec<Unit> = if self.fixed {
+        let units: Vec<LogicalUnit> = if self.fixed {
             let page = first.0 / self.a_page as u32 * self.a_page as u32;
-            (page..page + self.a_page as u32).map(Unit).filter(|&u| self.contains(u)).collect()
+            (page..page + self.a_page as u32)
+                .map(LogicalUnit)
+                .filter(|&u| self.contains(u))
+                .collect()
         } else {
             self.lists[list as usize].values().take(self.a_page).copied().collect()
         };
         self.leaving += units.len() as u64;
-        let take = |unit: Unit| (unit, self.drop_unit(unit).expect("it is here"));
+        let take = |unit: LogicalUnit| (unit, self.drop_unit(unit).expect("it is here"));
         let units = units.into_iter().map(take).collect();
         let die = (self.policy == CachePolicy::Parallel).then_some(list);
         Some(Group { units, die })
@@ -158,7 +161,7 @@ impl WriteBuffer {
         self.leaving = self.leaving.checked_sub(units).expect("they were leaving");
     }
 
-    /// Flash could not take `group`: it stays here.
+    /// Flash refused `group`: it stays in the buffer.
     pub fn keep(&mut self, group: Group) {
         self.left(group.units.len() as u64);
         let list = group.die.unwrap_or(0);
@@ -185,7 +188,7 @@ mod tests {
 
     fn fill(buffer: &mut WriteBuffer, units: &[u32]) {
         for &unit in units {
-            buffer.put(Unit(unit), None, unit % 2);
+            buffer.put(LogicalUnit(unit), None, unit % 2);
         }
     }
 
@@ -197,11 +200,11 @@ mod tests {
     fn lru_gives_what_was_written_longest_ago() {
         let mut lru = buffer(1);
         fill(&mut lru, &[1, 2, 3, 1, 4]);
-        assert!(!lru.fits([Unit(9)].into_iter()) && lru.fits([Unit(4)].into_iter()));
+        assert!(!lru.fits([LogicalUnit(9)].into_iter()) && lru.fits([LogicalUnit(4)].into_iter()));
         assert_eq!(numbers(lru.make_space()), [2]);
-        assert!(!lru.fits([Unit(9)].into_iter()), "its space comes back when flash has it");
+        assert!(!lru.fits([LogicalUnit(9)].into_iter()), "its space comes back when flash has it");
         lru.left(1);
-        assert!(lru.fits([Unit(9)].into_iter()));
+        assert!(lru.fits([LogicalUnit(9)].into_iter()));
     }
 
     #[test]

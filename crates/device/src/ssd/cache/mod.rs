@@ -1,4 +1,4 @@
-//! The write buffer on board, and what is read ahead.
+//! The write buffer and the read-ahead buffer.
 
 mod ahead;
 mod buffer;

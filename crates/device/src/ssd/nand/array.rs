@@ -1,35 +1,35 @@
-//! What flash holds, and the rules that it enforces.
+//! The content of flash, and the rules that flash enforces.
 //!
 //! ```text
 //!   block:  erased ── program page 0, 1, 2, … in order ──► full ── erase ──► erased
 //! ```
 //!
-//! A page is programmed once after an erase, in ascending order, all units of it together; only
-//! whole blocks are erased. Breaking a rule is a bug of the translation layer and panics. Owners and
-//! data of a block are allocated when it is first programmed and freed when it is erased, so memory
-//! grows with what is stored.
+//! A page is programmed once after an erase, in ascending order, with all its units together; only
+//! whole blocks are erased. A violation of these rules is a bug of the translation layer and
+//! panics. The owners and the data of a block are allocated by its first program and freed by its
+//! erase, so memory grows with the stored data.
 
 use crate::profile::SsdSettings;
-use crate::ssd::nand::{Block, Place, Unit};
+use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 
-/// No unit: never written, or given up.
+/// No unit: never written, or no longer valid.
 const NOBODY: u32 = u32::MAX;
 
-/// The bytes of one unit; `None` where nobody gave any (they read as zeros).
+/// The bytes of one unit; `None` if the write had no bytes (they read as zeros).
 pub(crate) type Content = Option<Box<[u8]>>;
 
 #[derive(Debug, Default)]
 struct BlockState {
     /// Pages programmed since the last erase.
     programmed: u32,
-    /// Units whose latest copy is here.
+    /// Units whose latest copy is in this block.
     valid: u32,
     erases: u32,
-    /// When it was last programmed, in nanoseconds.
+    /// The time of its last program, in nanoseconds.
     touched_ns: u64,
-    /// Whose copy each place holds.
+    /// The logical unit that each physical unit holds.
     owners: Option<Box<[u32]>>,
-    /// Allocated when the first content comes.
+    /// Allocated by the first content.
     data: Option<Box<[Content]>>,
 }
 
@@ -37,46 +37,46 @@ struct BlockState {
 #[derive(Debug)]
 pub(crate) struct Array {
     blocks: Vec<BlockState>,
-    pub blocks_a_plane: u32,
-    pub planes_a_die: u32,
-    pub pages_a_block: u32,
-    pub units_a_page: u32,
-    pub units_a_block: u32,
+    pub blocks_per_plane: u32,
+    pub planes_per_die: u32,
+    pub pages_per_block: u32,
+    pub units_per_page: u32,
+    pub units_per_block: u32,
 }
 
 impl Array {
     pub fn new(settings: &SsdSettings) -> Array {
-        let count = settings.dies() * settings.planes * settings.blocks_a_plane;
+        let count = settings.dies() * settings.planes * settings.blocks_per_plane;
         let mut blocks = Vec::new();
         blocks.resize_with(count as usize, BlockState::default);
-        let (pages_a_block, units_a_page) =
-            (settings.pages_a_block as u32, settings.units_a_page() as u32);
+        let (pages_per_block, units_per_page) =
+            (settings.pages_per_block as u32, settings.units_per_page() as u32);
         Array {
             blocks,
-            blocks_a_plane: settings.blocks_a_plane as u32,
-            planes_a_die: settings.planes as u32,
-            pages_a_block,
-            units_a_page,
-            units_a_block: pages_a_block * units_a_page,
+            blocks_per_plane: settings.blocks_per_plane as u32,
+            planes_per_die: settings.planes as u32,
+            pages_per_block,
+            units_per_page,
+            units_per_block: pages_per_block * units_per_page,
         }
     }
 
-    pub fn block_of(&self, place: Place) -> Block {
-        Block(place.0 / self.units_a_block)
+    pub fn block_of(&self, place: PhysicalUnit) -> Block {
+        Block(place.0 / self.units_per_block)
     }
 
     /// The page within its block.
-    pub fn page_of(&self, place: Place) -> u32 {
-        place.0 % self.units_a_block / self.units_a_page
+    pub fn page_of(&self, place: PhysicalUnit) -> u32 {
+        place.0 % self.units_per_block / self.units_per_page
     }
 
     /// The plane, numbered through all dies.
     pub fn plane_of(&self, block: Block) -> u32 {
-        block.0 / self.blocks_a_plane
+        block.0 / self.blocks_per_plane
     }
 
     pub fn die_of(&self, block: Block) -> u32 {
-        self.plane_of(block) / self.planes_a_die
+        self.plane_of(block) / self.planes_per_die
     }
 
     pub fn programmed(&self, block: Block) -> u32 {
@@ -104,12 +104,12 @@ impl Array {
         &mut self,
         block: Block,
         page: u32,
-        units: impl ExactSizeIterator<Item = (Unit, Content)>,
+        units: impl ExactSizeIterator<Item = (LogicalUnit, Content)>,
         now_ns: u64,
-    ) -> Place {
-        let (a_page, a_block) = (self.units_a_page, self.units_a_block);
+    ) -> PhysicalUnit {
+        let (a_page, a_block) = (self.units_per_page, self.units_per_block);
         let state = &mut self.blocks[block.0 as usize];
-        assert!(page < self.pages_a_block, "page {page} of block {} does not exist", block.0);
+        assert!(page < self.pages_per_block, "page {page} of block {} does not exist", block.0);
         assert_eq!(page, state.programmed, "pages of block {} are programmed in order", block.0);
         assert!(units.len() <= a_page as usize, "more units than a page holds");
         let owners =
@@ -129,20 +129,20 @@ impl Array {
         }
         state.programmed += 1;
         state.touched_ns = now_ns;
-        Place(block.0 * a_block + first)
+        PhysicalUnit(block.0 * a_block + first)
     }
 
-    /// Programs the last page of `block` with what describes the others.
+    /// Programs the last page of `block` with the summary of its other pages.
     pub fn program_summary(&mut self, block: Block, now_ns: u64) {
-        let page = self.pages_a_block - 1;
+        let page = self.pages_per_block - 1;
         self.program(block, page, std::iter::empty(), now_ns);
     }
 
     /// The copy at `place` is no longer the latest.
-    pub fn give_up(&mut self, place: Place, unit: Unit) {
+    pub fn give_up(&mut self, place: PhysicalUnit, unit: LogicalUnit) {
         let block = self.block_of(place);
         let state = &mut self.blocks[block.0 as usize];
-        let at = (place.0 % self.units_a_block) as usize;
+        let at = (place.0 % self.units_per_block) as usize;
         let owners = state.owners.as_mut().expect("a mapped place was programmed");
         assert_eq!(owners[at], unit.0, "the map and block {} disagree", block.0);
         owners[at] = NOBODY;
@@ -152,9 +152,9 @@ impl Array {
         }
     }
 
-    /// Takes the latest copy at `place` out, to move it.
-    pub fn take(&mut self, place: Place, unit: Unit) -> Content {
-        let at = (place.0 % self.units_a_block) as usize;
+    /// Takes the latest copy out of `place`, to move it.
+    pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> Content {
+        let at = (place.0 % self.units_per_block) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
         let content = data.and_then(|data| data[at].take());
@@ -163,20 +163,20 @@ impl Array {
     }
 
     /// The bytes at `place`.
-    pub fn content(&self, place: Place) -> Option<&[u8]> {
+    pub fn content(&self, place: PhysicalUnit) -> Option<&[u8]> {
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_ref()?;
-        data[(place.0 % self.units_a_block) as usize].as_deref()
+        data[(place.0 % self.units_per_block) as usize].as_deref()
     }
 
-    /// The units of `block` whose latest copies are in it, in the order of their places.
-    pub fn owners(&self, block: Block) -> impl Iterator<Item = (Place, Unit)> + '_ {
-        let first = block.0 * self.units_a_block;
+    /// The units whose latest copies are in `block`, in the order of their physical units.
+    pub fn owners(&self, block: Block) -> impl Iterator<Item = (PhysicalUnit, LogicalUnit)> + '_ {
+        let first = block.0 * self.units_per_block;
         let owners = self.blocks[block.0 as usize].owners.as_deref().unwrap_or(&[]);
         (first..)
             .zip(owners)
             .filter(|&(_, &owner)| owner != NOBODY)
-            .map(|(place, &owner)| (Place(place), Unit(owner)))
+            .map(|(place, &owner)| (PhysicalUnit(place), LogicalUnit(owner)))
     }
 
     /// Erases `block`.
@@ -192,7 +192,7 @@ impl Array {
         state.data = None;
     }
 
-    /// Fewest and most erases of any block.
+    /// The fewest and the most erases of a block.
     pub fn wear(&self) -> (u32, u32) {
         let erases = self.blocks.iter().map(|block| block.erases);
         erases.fold((u32::MAX, 0), |(least, most), e| (least.min(e), most.max(e)))
@@ -206,30 +206,30 @@ mod tests {
     fn array() -> Array {
         let settings = SsdSettings {
             channels: 1,
-            blocks_a_plane: 4,
-            pages_a_block: 2,
+            blocks_per_plane: 4,
+            pages_per_block: 2,
             page_bytes: 8192,
             ..SsdSettings::default()
         };
         Array::new(&settings)
     }
 
-    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (Unit, Content)> + '_ {
-        of.iter().map(|&unit| (Unit(unit), Some(vec![unit as u8].into_boxed_slice())))
+    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (LogicalUnit, Content)> + '_ {
+        of.iter().map(|&unit| (LogicalUnit(unit), Some(vec![unit as u8].into_boxed_slice())))
     }
 
     #[test]
     fn what_was_programmed_is_there_until_given_up_and_erased() {
         let mut array = array();
         let place = array.program(Block(1), 0, units(&[7, 8]), 5);
-        assert_eq!(place, Place(4));
-        assert_eq!(array.content(Place(5)), Some(&[8_u8][..]));
-        array.give_up(Place(4), Unit(7));
-        assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(Place(5), Unit(8))]);
-        assert_eq!(array.take(Place(5), Unit(8)).as_deref(), Some(&[8_u8][..]));
+        assert_eq!(place, PhysicalUnit(4));
+        assert_eq!(array.content(PhysicalUnit(5)), Some(&[8_u8][..]));
+        array.give_up(PhysicalUnit(4), LogicalUnit(7));
+        assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(PhysicalUnit(5), LogicalUnit(8))]);
+        assert_eq!(array.take(PhysicalUnit(5), LogicalUnit(8)).as_deref(), Some(&[8_u8][..]));
         array.erase(Block(1));
         assert_eq!(
-            (array.erases(Block(1)), array.wear(), array.content(Place(5))),
+            (array.erases(Block(1)), array.wear(), array.content(PhysicalUnit(5))),
             (1, (0, 1), None)
         );
     }

@@ -1,20 +1,20 @@
-//! Flash memory: what it holds ([`mod@array`]) and how long it takes ([`timing`]).
+//! Flash memory: its content ([`mod@array`]) and its times ([`timing`]).
 //!
-//! The two are apart on purpose. What is where changes at once, when the translation layer decides;
-//! the time for it is then spent by operations that queue at their die in the order of those
+//! The two are separate on purpose. The content changes at once, when the translation layer
+//! decides. The time is then spent by operations that queue at their die in the order of these
 //! decisions. So content never depends on timing, and a read sees the latest write before it.
 
 pub(crate) mod array;
 pub(crate) mod timing;
 
-/// A block of the device: dies hold planes hold blocks, numbered through.
+/// The number of a block; the numbers run through the planes of all dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Block(pub u32);
 
-/// A place for one mapped unit: blocks hold pages hold units, numbered through.
+/// A physical place for one mapped unit; the numbers run through the pages of all blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(pub u32);
+pub(crate) struct PhysicalUnit(pub u32);
 
-/// The number of a unit as the host addresses it.
+/// The number of a mapped unit as the host addresses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Unit(pub u32);
+pub(crate) struct LogicalUnit(pub u32);

@@ -1,4 +1,4 @@
-//! How long flash takes: dies that work, channels that carry.
+//! The times of flash: dies work, and channels carry pages.
 //!
 //! ```text
 //!   read      die: sense ─────► channel: page out ─► die is free
@@ -6,21 +6,21 @@
 //!   erase, move by copy-back      die: alone
 //! ```
 //!
-//! A die does its operations in the order in which they come and is held from the first step to the
-//! last; while it senses, programs or erases, the channel serves its other dies (interleaving). With
-//! multi-plane commands, an operation takes those of its kind that follow it in the queue and lie on
-//! other planes with it: they share the die's time and cross the channel one after another. Without
-//! interleaving a die keeps its channel for as long as it works.
+//! A die does its operations in the order of their arrival and is held from the first step of an
+//! operation to the last. While it senses, programs or erases, the channel serves its other dies
+//! (interleaving). With multi-plane commands, an operation is joined by the operations of its kind
+//! that follow it in the queue and are on other planes: they share the die's time and cross the
+//! channel one after another. Without interleaving a die holds its channel for as long as it works.
 
 use std::collections::VecDeque;
 
-use crate::device::{Part, Use};
+use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::Engine;
-use crate::ssd::{Owner, SsdEvent};
+use crate::ssd::event::{FlashEvent, Owner, SsdEvent};
 
-/// What a die is asked.
+/// The kind of an operation of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpKind {
     Read,
@@ -37,31 +37,20 @@ pub(crate) struct Op {
     pub die: u32,
     /// The plane within the die.
     pub plane: u32,
-    /// The page within its block: planes program together where it is the same.
+    /// The page within its block: planes program together only at the same page.
     pub page: u32,
-    /// What crosses the channel.
+    /// The number of bytes that cross the channel.
     pub bytes: u32,
-    /// Who waits for it.
+    /// The owner, which waits for its end.
     pub owner: Owner,
-}
-
-/// A step of flash that ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum FlashEvent {
-    /// A die has sensed.
-    Sensed { die: u32 },
-    /// A channel has carried a page.
-    Carried { channel: u32 },
-    /// A die has programmed or erased.
-    Settled { die: u32 },
 }
 
 #[derive(Debug, Default)]
 struct Die {
     waiting: VecDeque<Op>,
-    /// What it does now, at most one operation a plane.
+    /// The operations in progress, at most one per plane.
     working: Vec<Op>,
-    /// How many of those have crossed the channel.
+    /// The number of those that have crossed the channel.
     carried: usize,
     since: SimTime,
     busy: SimTime,
@@ -70,15 +59,15 @@ struct Die {
 
 #[derive(Debug, Default)]
 struct Channel {
-    /// Dies that want to carry a page.
+    /// The dies that wait to carry a page.
     waiting: VecDeque<u32>,
-    /// The die whose page it carries.
+    /// The die whose page crosses the channel.
     carrying: Option<u32>,
     /// Without interleaving: the die that works.
     held_by: Option<u32>,
     busy: SimTime,
     services: u64,
-    /// Operations given and not ended.
+    /// Operations that have not ended.
     in_flight: u32,
 }
 
@@ -91,7 +80,7 @@ pub(crate) struct Flash {
     program: SimTime,
     erase: SimTime,
     overhead_ns: u64,
-    bytes_a_second: u64,
+    bytes_per_second: u64,
     ways: u32,
     multi_plane: bool,
     interleaving: bool,
@@ -99,10 +88,10 @@ pub(crate) struct Flash {
     pub counts: [u64; 3],
 }
 
-/// Nanoseconds that `bytes` take, rounded to the nearest.
-pub(crate) fn carry_ns(bytes: u64, bytes_a_second: u64) -> u64 {
-    ((u128::from(bytes) * 1_000_000_000 + u128::from(bytes_a_second) / 2)
-        / u128::from(bytes_a_second)) as u64
+/// The time that `bytes` take, rounded to the nearest nanosecond.
+pub(crate) fn carry_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+    ((u128::from(bytes) * 1_000_000_000 + u128::from(bytes_per_second) / 2)
+        / u128::from(bytes_per_second)) as u64
 }
 
 impl Flash {
@@ -118,7 +107,7 @@ impl Flash {
             program: SimTime(settings.program_ns),
             erase: SimTime(settings.erase_ns),
             overhead_ns: settings.channel_overhead_ns,
-            bytes_a_second: settings.channel_bytes_a_second,
+            bytes_per_second: settings.channel_bytes_per_second,
             ways: settings.ways as u32,
             multi_plane: settings.multi_plane == 1,
             interleaving: settings.interleaving == 1,
@@ -131,7 +120,7 @@ impl Flash {
         die % self.channels.len() as u32
     }
 
-    /// Counts an operation that will come to `die`, from when it is decided on.
+    /// Counts an operation that will come to `die`, from the decision on.
     pub fn expect(&mut self, die: u32) {
         let channel = self.channel_of(die);
         self.channels[channel as usize].in_flight += 1;
@@ -148,7 +137,7 @@ impl Flash {
         self.start(op.die, engine);
     }
 
-    /// Starts what waits at `die`, if it can.
+    /// Starts the next operation of `die`, if possible.
     fn start(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
         let channel = self.channel_of(index) as usize;
         let die = &mut self.dies[index as usize];
@@ -203,7 +192,7 @@ impl Flash {
         }
     }
 
-    /// Lets the next page of `die` cross its channel, when that is free.
+    /// Lets the next page of `die` cross its channel, if the channel is free.
     fn carry(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
         let channel = self.channel_of(index);
         let state = &mut self.channels[channel as usize];
@@ -213,14 +202,15 @@ impl Flash {
         }
         let die = &self.dies[index as usize];
         let bytes = u64::from(die.working[die.carried].bytes);
-        let span = SimTime(self.overhead_ns + carry_ns(bytes, self.bytes_a_second));
+        let span = SimTime(self.overhead_ns + carry_ns(bytes, self.bytes_per_second));
         state.carrying = Some(index);
         state.busy.0 += span.0;
         state.services += 1;
         engine.after(span, SsdEvent::Flash(FlashEvent::Carried { channel }));
     }
 
-    /// A step has ended: goes on, and adds the owners of what is done to `done`.
+    /// A step has ended: continues with the next one, and adds the owners of completed operations
+    /// to `done`.
     pub fn event(
         &mut self,
         event: FlashEvent,
@@ -260,7 +250,7 @@ impl Flash {
         }
     }
 
-    /// `die` has nothing more to do for what it worked on.
+    /// `die` has completed its operations.
     fn finish(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
         let channel = self.channel_of(index) as usize;
         let die = &mut self.dies[index as usize];
@@ -280,16 +270,16 @@ impl Flash {
         }
     }
 
-    /// How busy each part was.
+    /// The work of each component.
     pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let channels = (0..).zip(&self.channels).map(|(index, channel)| Use {
-            part: Part::Channel,
+            part: Component::Channel,
             index,
             busy: channel.busy,
             services: channel.services,
         });
         let dies = (0..).zip(&self.dies).map(|(index, die)| Use {
-            part: Part::Die,
+            part: Component::Die,
             index,
             busy: die.busy,
             services: die.services,

@@ -33,7 +33,7 @@ use gather::{Parted, seams_max};
 use work::{Alarm, Feed, Span, Task, Work};
 
 use super::partition::{Partition, SampleKey};
-use super::sampling::{Places, RECORDS_A_PLACE, records_at};
+use super::sampling::{Places, RECORDS_PER_PLACE, records_at};
 use crate::activity::{self, Activity};
 use crate::key::{Order, Place};
 use crate::plan::Sample;
@@ -59,7 +59,7 @@ const LENDS_MAX: u64 = 16;
 /// They take at most this part of the data.
 const LEND_SHARE: u64 = 8;
 /// Places looked at for each bucket.
-const PLACES_A_BUCKET: u64 = 2;
+const PLACES_PER_BUCKET: u64 = 2;
 
 /// How many buckets suit so much data; none where it is not worth it.
 fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
@@ -70,7 +70,7 @@ fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
 
 /// Where keys are looked for to choose so many buckets by.
 fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<Places> {
-    Places::new(inputs, format, sample.record_bytes, PLACES_A_BUCKET * buckets)
+    Places::new(inputs, format, sample.record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
 /// How tags are parted.
@@ -134,7 +134,7 @@ impl<'a> OnePass<'a> {
         };
         records_at(places, inputs, order.format(), |mut bytes| {
             let mut held = 0;
-            for _ in 0..RECORDS_A_PLACE {
+            for _ in 0..RECORDS_PER_PLACE {
                 let Some(len) = order.format().record_len(bytes) else { break };
                 let (record, rest) = bytes.split_at(len);
                 let mut key = Vec::new();

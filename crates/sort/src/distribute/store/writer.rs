@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
-use super::{EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES, Store, WritePolicy, lock};
+use super::{EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES, Store, lock};
 use crate::activity::{self, wait};
 use crate::distribute::bucket::Extent;
 use crate::run::format::HEADER_BYTES;
@@ -96,10 +96,7 @@ impl<'a> Writer<'a> {
             let waited = self.store.filled.wait(state);
             state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         };
-        let most = match plan.policy {
-            WritePolicy::Double => 1,
-            WritePolicy::Demand | WritePolicy::RoundRobin => EXTENT_BYTES_MAX / plan.block_bytes,
-        };
+        let most = if plan.policy.is_double() { 1 } else { EXTENT_BYTES_MAX / plan.block_bytes };
         let n = state.pending[bucket].len().min(most.max(1));
         let blocks: Vec<_> = state.pending[bucket].drain(..n).collect();
         state.pending_blocks -= n;

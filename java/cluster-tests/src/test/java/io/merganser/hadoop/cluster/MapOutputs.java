@@ -16,7 +16,7 @@ final class MapOutputs {
   /** Bytes of records, with the metadata of each, that fit in a buffer of 1 MB. */
   private static final long SPILL_BYTES = (1 << 20) * 8 / 10;
 
-  private static final int SORT_BYTES_A_RECORD = 16;
+  private static final int SORT_BYTES_PER_RECORD = 16;
 
   private MapOutputs() {}
 
@@ -27,7 +27,7 @@ final class MapOutputs {
 
   private static long bytes(Counters map) {
     return value(map, TaskCounter.MAP_OUTPUT_BYTES)
-        + SORT_BYTES_A_RECORD * value(map, TaskCounter.MAP_OUTPUT_RECORDS);
+        + SORT_BYTES_PER_RECORD * value(map, TaskCounter.MAP_OUTPUT_RECORDS);
   }
 
   /** Checks that the task wrote its output once: its spills, and hardly anything else. */

@@ -1,0 +1,25 @@
+//! The result of a simulated run.
+
+use device::results::Results;
+use device::trace::Tally;
+use device::workload::Preconditioned;
+
+use super::model::Model;
+
+/// Everything that is known of a run.
+pub struct MeasuredRun {
+    /// The device.
+    pub model: Model,
+    /// The seed of all random numbers.
+    pub seed: u64,
+    /// The workload, in words.
+    pub load: String,
+    /// How the device was used before the run.
+    pub preconditioned: Option<Preconditioned>,
+    /// For a trace, the counts of its requests and lines.
+    pub tally: Option<Tally>,
+    /// What the device did.
+    pub results: Results,
+    /// The duration of the simulation in real time, in seconds.
+    pub wall_seconds: f64,
+}

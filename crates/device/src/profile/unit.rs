@@ -1,0 +1,77 @@
+//! The unit of a parameter: how its value is written, and how it is parsed.
+
+use std::fmt;
+
+/// The unit of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes; written with K, M, G, T for powers of 1,024.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// A time; written with ns, us, ms or s.
+    Nanoseconds,
+    /// Cycles per second.
+    Hertz,
+    /// Cycles of the processor.
+    Cycles,
+    /// A number.
+    Count,
+    /// Thousandths.
+    Permille,
+    /// `on` or `off`.
+    Switch,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytes/s",
+            Unit::Nanoseconds => "ns",
+            Unit::Hertz => "Hz",
+            Unit::Cycles => "cycles",
+            Unit::Count => "count",
+            Unit::Permille => "permille",
+            Unit::Switch => "on, off",
+            Unit::Choice(words) => return f.write_str(&words.join(", ")),
+        })
+    }
+}
+
+impl Unit {
+    /// `value` as a user writes it.
+    #[must_use]
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Unit::Switch => if value == 0 { "off" } else { "on" }.to_owned(),
+            Unit::Choice(words) => {
+                usize::try_from(value).ok().and_then(|i| words.get(i)).unwrap_or(&"?").to_string()
+            }
+            _ => value.to_string(),
+        }
+    }
+
+    pub(crate) fn parse(self, text: &str) -> Option<u64> {
+        let scaled = |suffixes: &[(&str, u64)]| {
+            let (digits, factor) = suffixes
+                .iter()
+                .find_map(|&(suffix, factor)| text.strip_suffix(suffix).map(|d| (d, factor)))
+                .unwrap_or((text, 1));
+            digits.trim_end().parse::<u64>().ok()?.checked_mul(factor)
+        };
+        match self {
+            Unit::Bytes | Unit::BytesPerSecond => {
+                scaled(&[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)])
+            }
+            Unit::Nanoseconds => {
+                scaled(&[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
+            }
+            Unit::Hertz | Unit::Cycles | Unit::Count | Unit::Permille => scaled(&[]),
+            Unit::Switch => ["off", "on"].iter().position(|&w| w == text).map(|i| i as u64),
+            Unit::Choice(words) => words.iter().position(|&w| w == text).map(|i| i as u64),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Test data: a function of its options and of nothing else.
+//!
+//! A [`Generator`] makes any range of its records without making the records before them. The
+//! command `generate` uses this to let each thread make blocks of its own; an experiment makes the
+//! records that it needs in memory.
+//!
+//! ```
+//! use merganser_generate::{Generator, Gensort, Kind};
+//!
+//! let data = Gensort::new(Kind::Binary, Gensort::RECORD_BYTES, false, 0);
+//! let mut records = Vec::new();
+//! data.records(5..8, &mut records);
+//! assert_eq!(records.len(), 300);
+//! ```
+
+mod csv;
+mod generator;
+mod gensort;
+mod lcg;
+mod lines;
+mod words;
+
+pub use csv::Csv;
+pub use generator::Generator;
+pub use gensort::{Gensort, Kind};
+pub use lines::Lines;

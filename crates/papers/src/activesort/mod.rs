@@ -1,0 +1,9 @@
+//! ActiveSort: merges inside a modelled SSD, in virtual time. The figures are the same on every
+//! machine.
+
+pub mod channels;
+mod data;
+mod host;
+pub mod sort;
+mod swap;
+pub mod throughput;

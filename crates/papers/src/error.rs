@@ -1,0 +1,142 @@
+//! Why an experiment has no result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use device::profile::ProfileError;
+use sort::key::KeyError;
+
+/// Why an experiment has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The caller asked for the end.
+    #[error("cancelled")]
+    Cancelled,
+    /// A file or folder could not be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A storage failed; the text of the error names it.
+    #[error(transparent)]
+    Storage(io::Error),
+    /// The engine failed.
+    #[error(transparent)]
+    Sort(#[from] sort::Error),
+    /// A key that an experiment uses was refused.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A modelled device does not exist, or does not have the parameters that an experiment sets.
+    #[error("{device}: {source}")]
+    Device {
+        /// The profile's name.
+        device: String,
+        /// The reason.
+        source: ProfileError,
+    },
+    /// A modelled device or host did not do what a real one would.
+    #[error("{0}")]
+    Model(String),
+    /// The folder has too little space for a data set and its sort.
+    #[error("{}: sorting {bytes} bytes takes {needed_bytes} bytes of space and {free_bytes} are free", dir.display())]
+    Space {
+        /// Where the data goes.
+        dir: PathBuf,
+        /// Bytes of the data set.
+        bytes: u64,
+        /// Bytes for the data set, its temporary runs and its result.
+        needed_bytes: u64,
+        /// Bytes that the file system has.
+        free_bytes: u64,
+    },
+    /// The machine has too little memory for the data of an experiment in memory.
+    #[error(
+        "comparing sorts of {bytes} bytes takes {needed_bytes} bytes of memory, more than there are"
+    )]
+    Memory {
+        /// Bytes of the data set.
+        bytes: u64,
+        /// Bytes for all its copies.
+        needed_bytes: u64,
+    },
+    /// Even the smallest data set takes longer than the time limit.
+    #[error("even {bytes} bytes take longer than {limit_seconds} seconds")]
+    TimeLimit {
+        /// Bytes of the smallest data set that was tried.
+        bytes: u64,
+        /// The limit.
+        limit_seconds: f64,
+    },
+    /// A command of `merganser` that an experiment ran as a process failed.
+    #[error("merganser {command}: {message}")]
+    Command {
+        /// Its first word.
+        command: String,
+        /// What it printed on stderr.
+        message: String,
+    },
+    /// A sort returned other records than it got.
+    #[error("the sorted records are not those of the data: {found} instead of {expected}")]
+    WrongRecords {
+        /// Number and checksum of the records of the result.
+        found: String,
+        /// Number and checksum of the records of the data.
+        expected: String,
+    },
+    /// The runner of jobs on Hadoop is not where it was looked for.
+    #[error("{} is not there", path.display())]
+    RunnerMissing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The runner of jobs on Hadoop failed.
+    #[error("{}: {status}; run it by itself to see what it says", path.display())]
+    RunnerFailed {
+        /// The runner.
+        path: PathBuf,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// A file is not what the runner of jobs on Hadoop writes.
+    #[error("{}: {reason}", path.display())]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The result of a scenario lacks what the experiment needs.
+    #[error("{scenario}: {reason}")]
+    Scenario {
+        /// The scenario.
+        scenario: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A file with results lacks a scenario that the experiment needs.
+    #[error("{}: no result of {missing}; `run.py {} --json FILE` makes one", path.display(), scenarios.join(" "))]
+    NoScenario {
+        /// The file, or the runner's folder.
+        path: PathBuf,
+        /// The scenario that is missing.
+        missing: String,
+        /// All scenarios that the experiment needs.
+        scenarios: Vec<String>,
+    },
+}
+
+impl Error {
+    /// An error of a file or folder.
+    pub(crate) fn on(path: &Path, source: io::Error) -> Self {
+        Error::File { path: path.to_owned(), source }
+    }
+
+    /// An error of a modelled device's profile.
+    pub(crate) fn device(device: &str) -> impl FnOnce(ProfileError) -> Self {
+        move |source| Error::Device { device: device.to_owned(), source }
+    }
+}

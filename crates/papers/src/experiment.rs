@@ -1,0 +1,140 @@
+//! The list of experiments.
+
+use std::sync::Arc;
+
+use sort::Progress;
+
+use crate::error::Error;
+use crate::lab::{Caller, Lab, Setup};
+use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::report::Report;
+use crate::{activesort, hadoop, ssd, triton};
+
+/// An experiment of a paper.
+pub struct Experiment {
+    /// Its name, as a user types it.
+    pub name: &'static str,
+    /// What it measures, in one line.
+    pub about: &'static str,
+    /// The source of the paper's figures.
+    pub source: &'static str,
+    steps: fn(&Lab<'_>) -> Result<Outcome, Error>,
+}
+
+impl Experiment {
+    /// Runs it on this machine.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] after `progress` asked for the end, and what goes wrong in the
+    /// experiment.
+    pub fn run(
+        &self,
+        setup: &Setup,
+        progress: &dyn Progress,
+        caller: &Arc<dyn Caller>,
+    ) -> Result<Report, Error> {
+        let machine = Machine::here(&setup.dir);
+        let outcome = (self.steps)(&Lab { setup, machine: &machine, progress, caller })?;
+        let Experiment { name, about, source, .. } = *self;
+        Ok(Report { name, about, source, machine, outcome })
+    }
+}
+
+/// All experiments, in the order in which they are listed.
+pub fn list() -> &'static [Experiment] {
+    &EXPERIMENTS
+}
+
+const EXPERIMENTS: [Experiment; 15] = [
+    Experiment {
+        name: "triton-internal-sort",
+        about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
+        source: "TritonSort, Tables 8 and 9",
+        steps: triton::internal_sort::run,
+    },
+    Experiment {
+        name: "triton-disk",
+        about: "1 to 512 files written at once and read again, by four writers, one disk",
+        source: "TritonSort, Tables 10 and 11",
+        steps: triton::many_files::run,
+    },
+    Experiment {
+        name: "triton-efficiency",
+        about: "throughput per node, core, disk and dollar of large sorts, and of a sort here",
+        source: "TritonSort, Tables 12 to 18",
+        steps: triton::efficiency::run,
+    },
+    Experiment {
+        name: "minute-sort",
+        about: "the most data that is sorted in a minute, from file to file",
+        source: "TritonSort, Tables 17 and 18; Sort Benchmark, MinuteSort Indy",
+        steps: triton::minute_sort::run,
+    },
+    Experiment {
+        name: "gray-sort",
+        about: "TB sorted a minute, from file to file",
+        source: "TritonSort, Tables 15 and 16; Sort Benchmark, GraySort Indy",
+        steps: triton::gray_sort::run,
+    },
+    Experiment {
+        name: "ssd-validate",
+        about: "modelled SSDs and disks against published figures and closed forms",
+        source: "ActiveSort 5.2; DiskSim's SSD extension; data sheets; queueing and collection formulas",
+        steps: ssd::validate::run,
+    },
+    Experiment {
+        name: "ssd-buffer",
+        about: "a write buffer of lists a package against LRU, by size and parallelism",
+        source: "McSD/HcDD dissertation, Figures 5.6 to 5.9 and Table 5.2",
+        steps: ssd::buffer::run,
+    },
+    Experiment {
+        name: "activesort-throughput",
+        about: "reading a merge made inside a modelled SSD, against the size of records",
+        source: "ActiveSort, Figure 8 and 3.2.3",
+        steps: activesort::throughput::run,
+    },
+    Experiment {
+        name: "activesort-sort",
+        about: "ActiveSort, merge sort and quicksort of 2 GB on a modelled SSD and host",
+        source: "ActiveSort, Figure 9 and Table 3",
+        steps: activesort::sort::run,
+    },
+    Experiment {
+        name: "activesort-channels",
+        about: "skipping busy channels of a modelled SSD against waiting for them",
+        source: "ActiveSort, 4.1.3",
+        steps: activesort::channels::run,
+    },
+    Experiment {
+        name: "hadoop-elapsed",
+        about: "sorts and a join on Hadoop, stock and with deferred merges: time",
+        source: "ActiveSort, Figure 10",
+        steps: hadoop::elapsed::run,
+    },
+    Experiment {
+        name: "hadoop-io",
+        about: "the same: bytes read from and written to the disk of intermediate data",
+        source: "ActiveSort, Figure 11",
+        steps: hadoop::io::run,
+    },
+    Experiment {
+        name: "hadoop-memory",
+        about: "a sort on Hadoop by the machine's memory",
+        source: "ActiveSort, Figure 15",
+        steps: hadoop::memory::run,
+    },
+    Experiment {
+        name: "hadoop-reducers",
+        about: "TeraSort on Hadoop by the number of reducers, at once and in all",
+        source: "ActiveSort, Figure 16",
+        steps: hadoop::reducers::run,
+    },
+    Experiment {
+        name: "hadoop-nodes",
+        about: "TeraSort on Hadoop by the number of nodes",
+        source: "ActiveSort, Figure 17",
+        steps: hadoop::nodes::run,
+    },
+];

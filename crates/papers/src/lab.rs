@@ -1,0 +1,70 @@
+//! What an experiment works with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sort::Progress;
+
+use crate::error::Error;
+use crate::machine::Machine;
+
+/// How an experiment is run. Each experiment uses the fields that apply to it.
+#[derive(Debug)]
+pub struct Setup {
+    /// Bytes of data, or at most; `None` is the experiment's own default.
+    pub size_bytes: Option<u64>,
+    /// How often to measure; `None` is the experiment's own default.
+    pub rounds: Option<usize>,
+    /// Numbers of files; empty for the experiment's own.
+    pub files: Vec<usize>,
+    /// The time limit of minute-sort.
+    pub limit_seconds: f64,
+    /// The price of the machine, in USD.
+    pub cost_dollars: Option<f64>,
+    /// The folder for data.
+    pub dir: PathBuf,
+    /// The memory of a whole sort.
+    pub memory_bytes: u64,
+    /// Memory for bytes that wait to be written; `None` is the experiment's own default.
+    pub pool_bytes: Option<u64>,
+    /// The threads of a whole sort.
+    pub threads: usize,
+    /// The folder with the runner of jobs on Hadoop.
+    pub bench: PathBuf,
+    /// A file with results of that runner, to be read instead of running it.
+    pub results: Option<PathBuf>,
+    /// The command `merganser`, for experiments that time it as a process of its own.
+    pub program: PathBuf,
+}
+
+/// What an experiment needs of the program that runs it, in addition to [`Progress`].
+pub trait Caller: Send + Sync {
+    /// Blocks until the end is asked for; then [`Progress::cancelled`] is true.
+    fn wait_until_cancelled(&self);
+
+    /// A folder with unfinished data was made. A caller that ends without waiting for the
+    /// experiment removes it.
+    fn folder_made(&self, folder: &Path);
+
+    /// That folder was removed.
+    fn folder_removed(&self, folder: &Path);
+}
+
+/// What an experiment works with.
+pub struct Lab<'a> {
+    /// How it is run.
+    pub setup: &'a Setup,
+    /// Where it runs.
+    pub machine: &'a Machine,
+    /// Gets the progress, and says whether to stop.
+    pub progress: &'a dyn Progress,
+    /// The program that runs it.
+    pub caller: &'a Arc<dyn Caller>,
+}
+
+impl Lab<'_> {
+    /// Returns [`Error::Cancelled`] once the end was asked for.
+    pub fn check_cancelled(&self) -> Result<(), Error> {
+        if self.progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}

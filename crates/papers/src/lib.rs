@@ -1,0 +1,48 @@
+//! The experiments of the papers, repeated: the paper's figure, ours, and the ratio.
+//!
+//! ```text
+//!   list() ──► Experiment ── run(Setup, Progress, Caller) ──► Report ──► text   a table for people
+//!              (one file)      lab    what it works with              ├─► json   for programs
+//!                              outcome  the figures it found          └─► svg    a chart
+//! ```
+//!
+//! Each experiment has one file in the folder of its paper. It has a function `run` that takes a
+//! `Lab` and returns an `Outcome`, and a line in `experiment.rs`. The figures of a paper are
+//! constants in the file of the experiment that repeats them.
+//!
+//! | folder | paper |
+//! |---|---|
+//! | `triton` | TritonSort, and the Sort Benchmark |
+//! | `activesort` | ActiveSort inside a modelled SSD |
+//! | `hadoop` | ActiveSort with Hadoop |
+//! | `ssd` | the device models against published figures |
+//!
+//! The crate does not know the command line. The program that calls it passes the path of the
+//! command `merganser` ([`Setup::program`]) for experiments that time whole processes, and
+//! implements [`Caller`], which says when to stop and which folders are unfinished.
+//!
+//! ```
+//! let names: Vec<&str> = merganser_papers::list().iter().map(|e| e.name).collect();
+//! assert!(names.contains(&"gray-sort"));
+//! ```
+
+mod activesort;
+mod chart;
+mod child;
+mod error;
+mod experiment;
+mod folder;
+mod hadoop;
+mod lab;
+mod machine;
+mod outcome;
+mod report;
+mod ssd;
+mod statistics;
+mod triton;
+
+pub use chart::{Chart, Series};
+pub use error::Error;
+pub use experiment::{Experiment, list};
+pub use lab::{Caller, Setup};
+pub use report::Report;

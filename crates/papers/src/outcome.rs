@@ -1,0 +1,60 @@
+//! The figures of an experiment: the paper's, ours, and the ratio.
+
+use crate::chart::Chart;
+
+/// The result of an experiment.
+pub struct Outcome {
+    /// Tables: the paper's and our own.
+    pub sections: Vec<Section>,
+    /// How the machine or the method differs from the paper's, one sentence per difference.
+    pub differs: Vec<String>,
+    /// The figures as a picture.
+    pub chart: Chart,
+}
+
+/// One table.
+pub struct Section {
+    /// Its subject, the unit, and the table of the paper that it is compared with.
+    pub title: String,
+    /// Its lines.
+    pub rows: Vec<Row>,
+}
+
+/// One line of a table.
+pub struct Row {
+    /// The name of the figure.
+    pub what: String,
+    /// The paper's figure.
+    pub paper: Option<f64>,
+    /// Ours.
+    pub ours: Option<f64>,
+}
+
+impl Section {
+    /// An empty table.
+    pub fn new(title: impl Into<String>) -> Self {
+        Section { title: title.into(), rows: Vec::new() }
+    }
+
+    /// A figure that the paper has too.
+    pub fn both(&mut self, what: impl Into<String>, paper: f64, ours: f64) {
+        self.rows.push(Row { what: what.into(), paper: Some(paper), ours: Some(ours) });
+    }
+
+    /// A figure of the paper alone.
+    pub fn paper(&mut self, what: impl Into<String>, paper: f64) {
+        self.rows.push(Row { what: what.into(), paper: Some(paper), ours: None });
+    }
+
+    /// A figure of ours alone.
+    pub fn ours(&mut self, what: impl Into<String>, ours: f64) {
+        self.rows.push(Row { what: what.into(), paper: None, ours: Some(ours) });
+    }
+}
+
+impl Row {
+    /// Ours over the paper's, if there are both.
+    pub fn ratio(&self) -> Option<f64> {
+        Some(self.ours? / self.paper?)
+    }
+}
