@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage::thread::spawn_or_run;
 use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
@@ -276,13 +277,13 @@ impl View {
         let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper);
         let blocks = plan.memory_bytes(&self.segments);
         let Scratch { input, mut merged, memory } = self.scratch(blocks, out.len() as u64)?;
-        let window = Loading::start(&self.segments, plan, input).finish(&self.segments)?;
+        let window = Loading::start(&self.segments, plan, input)?.finish(&self.segments)?;
         let encloses = window.encloses(range);
         if encloses {
             let skip = (range.start - window.output_offset) as usize;
             let wanted = skip..skip + out.len();
             if merged.len() < wanted.end {
-                merged = Buffer::new(wanted.end.next_multiple_of(4096));
+                merged = Buffer::try_new(wanted.end.next_multiple_of(4096))?;
             }
             window.merge_into(&self.segments, &mut merged[..wanted.end])?;
             out.copy_from_slice(&merged[wanted]);
@@ -306,8 +307,8 @@ impl View {
             Ok(memory) => (memory, roomy),
             Err(_) => (self.reserve(need(blocks), owner)?, blocks),
         };
-        let input = Buffer::new(blocks as usize);
-        Ok(Scratch { input, merged: Buffer::new((blocks + len) as usize), memory })
+        let input = Buffer::try_new(blocks as usize)?;
+        Ok(Scratch { input, merged: Buffer::try_new((blocks + len) as usize)?, memory })
     }
 
     /// Leaves memory for the next random read, since fresh memory costs a page fault every 4 KiB; no
@@ -344,7 +345,8 @@ impl View {
         let plan = WindowPlan::between(&self.segments, lower, upper);
         let need = 3 * plan.memory_bytes(&self.segments);
         let _memory = self.reserve(need, "finding a record of a view")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let window =
+            Loading::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
         let mut merged = vec![0; window.bytes() as usize];
         window.merge_into(&self.segments, &mut merged)?;
         let skip = record.checked_sub(window.first_record(&self.segments));
@@ -369,7 +371,8 @@ impl View {
         let bound = Bound::before_key(key.to_vec());
         let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
         let _memory = self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let window =
+            Loading::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
         Ok(self.preamble_bytes() + window.output_offset)
     }
 
@@ -399,7 +402,7 @@ fn on_all<T: Send, R: Send>(
         let mut others = Vec::new();
         while items.len() > share {
             let last = items.split_off((items.len() - 1) / share * share);
-            others.push(scope.spawn(move || do_share(last)));
+            others.push(spawn_or_run(scope, "open", move || do_share(last)));
         }
         let mut done = do_share(items)?;
         for other in others.into_iter().rev() {
