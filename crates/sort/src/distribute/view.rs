@@ -106,7 +106,7 @@ impl BucketView {
         // What indexes take is known from the ends of the files, and reserved before they are read.
         let lower = |bucket: &view::Bucket| bucket.from.as_ref().map_or(0, |key| key.0.len());
         let bounds: usize = manifest.buckets.iter().map(lower).sum();
-        let most = ends.iter().map(Ends::memory_bytes).sum::<u64>() + bounds as u64;
+        let most = ends.iter().map(Ends::memory_bytes).fold(bounds as u64, u64::saturating_add);
         let mut lists = budget.reserve(most, "the buckets of the view")?;
         let mut indexes = Vec::with_capacity(files.len());
         for (ends, file) in ends.iter().zip(&files) {

@@ -113,7 +113,7 @@ impl View {
         // What indexes take is known from the footers, and reserved before they are read.
         let footers = found.iter().map(ClosedRun::footer);
         drop(budget.reserve(least_memory_bytes(footers.clone()), "reading this view")?);
-        let fence_bytes = footers.map(Footer::memory_bytes).sum();
+        let fence_bytes = footers.map(Footer::memory_bytes).fold(0, u64::saturating_add);
         let fences = budget.reserve(fence_bytes, "the fences of the view")?;
         let runs = on_all(threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
         // Duplicates within the view are there to stay: only what makes a view removes them.
@@ -335,7 +335,8 @@ impl View {
         }
         let preamble = self.preamble_bytes();
         if let Format::Fixed { bytes } = self.order().format() {
-            return Ok(preamble + record * bytes as u64);
+            let at = record.checked_mul(bytes as u64).and_then(|at| at.checked_add(preamble));
+            return at.filter(|at| *at < self.size()).ok_or_else(|| self.contradiction(0));
         }
         if let Some(buckets) = &self.buckets {
             return Ok(preamble + buckets.place_of_record(record)?);
@@ -420,9 +421,11 @@ fn random_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
 
 /// The least memory in which a view of runs with these footers can be read, in bytes.
 pub(crate) fn least_memory_bytes<'a>(runs: impl Iterator<Item = &'a Footer> + Clone) -> u64 {
-    let fences: u64 = runs.clone().map(Footer::memory_bytes).sum();
+    // Each is bounded, but there may be many of them.
+    let fences = runs.clone().map(Footer::memory_bytes).fold(0, u64::saturating_add);
     let least = StreamSize { window_bytes: least_window_bytes(runs.clone()), threads: 1 };
-    fences + random_bytes(runs.clone()) + least.memory_bytes_of(runs)
+    let rest = random_bytes(runs.clone()) + least.memory_bytes_of(runs);
+    fences.saturating_add(rest)
 }
 
 /// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
