@@ -86,7 +86,7 @@ mod pages {
 
     pub(super) fn map(len: usize) -> Option<*mut u8> {
         // SAFETY: the callers ask for one byte or more.
-        let base = unsafe { alloc_zeroed(layout(len)) };
+        let base = unsafe { alloc_zeroed(Layout::from_size_align(len, super::ALIGNMENT).ok()?) };
         (!base.is_null()).then_some(base)
     }
 

@@ -391,11 +391,11 @@ mod tests {
         assert_eq!(sorted, b"fig  2fig  1fig  0pear 1plum 3");
     }
 
-    /// Audit finding F15, in a size that Miri can follow: tags of several buckets, keys that are settled
-    /// deeper, and one walk in place.
+    /// Audit finding F15, in a size that Miri can follow: tags, keys that are settled deeper, and one
+    /// walk in place.
     #[test]
     fn f15_sanitized_numbers_take_the_place_of_tags() {
-        for (count, values, threads) in [(2, 256, 1), (300, 2, 1), (600, 256, 2)] {
+        for (count, values, threads) in [(2, 256, 1), (30, 2, 1), (70, 256, 2)] {
             check(&random(12 * count, 5, values), &order(12, &["1:10"]), threads);
         }
     }

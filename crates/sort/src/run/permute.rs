@@ -52,7 +52,7 @@ const DONE: u32 = u32::MAX;
 const WALKERS: usize = 16;
 /// Records that are worth a thread of their own. Miri, a thousand times slower, shows two threads with
 /// fewer.
-const SHARE_RECORDS: usize = if cfg!(miri) { 1 << 6 } else { 1 << 12 };
+const SHARE_RECORDS: usize = if cfg!(miri) { 1 << 4 } else { 1 << 12 };
 /// The start of a record that is asked for; the processor sees for itself how a long one goes on.
 const PREFETCH_BYTES: usize = 512;
 
@@ -290,9 +290,9 @@ mod tests {
 
     #[test]
     fn sanitized_threads_share_cycles() {
-        for threads in 1..=3 {
-            check(&shuffled(200, threads as u64), 5, threads);
-            check(&(0..200).map(|i| (i + 1) % 200).collect::<Vec<_>>(), 9, threads);
+        for threads in 1..=2 {
+            check(&shuffled(60, threads as u64), 5, threads);
+            check(&(0..60).map(|i| (i + 1) % 60).collect::<Vec<_>>(), 9, threads);
         }
     }
 

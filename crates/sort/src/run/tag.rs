@@ -610,7 +610,7 @@ mod tests {
     /// The scatter of several threads writes through a shared pointer.
     #[test]
     fn sanitized_threads_scatter_tags() {
-        let count = 5000_u64;
+        let count = 300_u64;
         let tags: Vec<Tag> =
             (0..count).map(|i| Tag::new(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i, 0)).collect();
         let mut scattered = tags.clone();
