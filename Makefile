@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -14,6 +14,7 @@ help:
 	@echo 'make test-cluster  the tests of Hadoop clusters that take long, too (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, a short campaign, fuzzing, all tests'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
+	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove what was built and the demo data'
 
@@ -69,6 +70,10 @@ deny:
 
 fuzz:
 	@.ci/fuzz 60
+
+# Half an hour on two cores: apart from `make check`.
+sanitize:
+	@.ci/sanitize
 
 bench-smoke: build
 	@$(CARGO) build --release --locked --workspace --examples

@@ -1,14 +1,42 @@
 //! Any bytes as a manifest, their checksum put right: an error, or a manifest that is written as it
-//! was read and whose order is sound or refused.
+//! was read and whose order is sound or refused. Its order is then that of a run that exists: reading
+//! this view gives bytes or an error, whatever lengths and keys the order speaks of.
 #![no_main]
 
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use sort::Budget;
-use sort::view::{MANIFEST_NAME, Manifest, View};
+use sort::key::OrderSpec;
+use sort::record::Format;
+use sort::run::writer::RunBuilder;
+use sort::run::{Compression, RunWriter};
+use sort::view::{MANIFEST_NAME, Manifest, Segment, View};
+use sort::{Budget, Result};
 use storage::memory::MemoryDirectory;
 use storage::{Directory, StorageExt};
+
+/// Writes a run of lines that are as long as one another; what a manifest says of it.
+fn run(folder: &Arc<dyn Directory>) -> Segment {
+    let order = OrderSpec::new(Format::Lines { delimiter: b'\n' }).compile(None).expect("an order");
+    let memory = Budget::new(1 << 20).reserve(0, "fences").expect("fits");
+    let storage = folder.create("000000.run").expect("new");
+    let writer = RunWriter::new(storage, 4096, Compression::Off, None, memory).expect("begins");
+    let mut builder = RunBuilder::new(writer, order).expect("there is memory");
+    for i in 0..1000 {
+        builder.append(format!("{i:07}\n").as_bytes()).expect("appends");
+    }
+    Segment::of(&builder.finish("{}", false).expect("finishes"))
+}
+
+fn read(view: &View) -> Result<()> {
+    let mut stream = view.stream(0..view.size())?;
+    while stream.next_bytes()?.is_some() {}
+    drop(stream);
+    view.read_random(view.size() / 2, &mut [0; 100])?;
+    view.offset_of_record(view.records() / 2)?;
+    view.offset_of_key(b"0000500")?;
+    view.verify_all(|_| {})
+}
 
 fuzz_target!(|body: &[u8]| {
     let _ = Manifest::decode("manifest", body);
@@ -24,5 +52,12 @@ fuzz_target!(|body: &[u8]| {
         assert!(segments.next().is_none(), "the runs are nowhere");
         let size = usize::try_from(manifest.size_bytes).expect("nothing but a preamble");
         assert_eq!(view.read_vec(0, size).expect("reads"), manifest.preamble);
+    }
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    let segments = vec![run(&folder)];
+    let Manifest { name, order, preamble, .. } = manifest;
+    Manifest::new(name, order, preamble, 0, segments).write(&folder).expect("writes");
+    if let Ok(view) = View::open(&folder, &Budget::new(8 << 20), 1) {
+        let _ = read(&view);
     }
 });

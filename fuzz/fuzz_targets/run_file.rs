@@ -32,7 +32,7 @@ fn good_run(compression: Compression) -> Vec<u8> {
     let storage: Arc<dyn Storage> = MemoryStorage::new("run");
     let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
     let writer = RunWriter::new(Arc::clone(&storage), 4096, compression, None, memory).expect("begins");
-    let mut builder = RunBuilder::new(writer, order);
+    let mut builder = RunBuilder::new(writer, order).expect("there is memory");
     for i in 0..60 {
         let line = format!("{i:04} {}\n", "x".repeat(i * 5));
         builder.append(line.as_bytes()).expect("appends");

@@ -5,11 +5,13 @@
 //!   config    what it means         defaults, conflicts
 //!   command   doing it              one file a subcommand, over the engine
 //!   failure   telling how it ended  one sentence and an exit status
+//!   crash     when it ends itself   panics and refused memory: the same
 //! ```
 
 mod args;
 mod command;
 mod config;
+mod crash;
 mod failure;
 mod generate;
 mod input;
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    crash::install();
     let typed = match args::Typed::try_parse() {
         Ok(typed) => typed,
         Err(refusal) => return refused(&refusal),

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -101,16 +101,20 @@ pub fn install() -> io::Result<Cancel> {
     let cancel = Cancel::default();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let flag = cancel.clone();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
+    storage::thread::spawn("signals", move || {
         for signal in signals.forever() {
             if flag.is_set() {
                 end(signal);
             }
             flag.set(signal);
-            std::thread::spawn(move || {
+            let patience = move || {
                 std::thread::sleep(PATIENCE);
                 end(signal);
-            });
+            };
+            if storage::thread::spawn("patience", patience).is_err() {
+                // Nothing could end it later.
+                end(signal);
+            }
         }
     })?;
     Ok(cancel)
@@ -128,8 +132,23 @@ pub fn forget(unfinished: &Path) {
 
 /// Ends the process without waiting for its work.
 fn end(signal: i32) -> ! {
-    // The lock is kept: nothing is finished any more.
-    let unfinished = UNFINISHED.lock().expect("no holder panics");
+    remove_unfinished();
+    std::process::exit(i32::from(status(signal)))
+}
+
+/// Removes what [`remember`] named, for a process that ends. A holder of the list that does not give
+/// it back, because it is what ends the process, is not waited for.
+pub fn remove_unfinished() {
+    let mut tries = 0;
+    let unfinished = loop {
+        match UNFINISHED.try_lock() {
+            Ok(unfinished) => break unfinished,
+            Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if tries == 200 => return,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+        tries += 1;
+    };
     for path in &*unfinished {
         // Work that goes on may put another file there meanwhile.
         for _ in 0..10 {
@@ -139,7 +158,15 @@ fn end(signal: i32) -> ! {
             }
         }
     }
-    std::process::exit(i32::from(status(signal)))
+    // The lock is kept: nothing is finished any more.
+    std::mem::forget(unfinished);
+}
+
+/// Does `work` while it holds the list.
+#[cfg(test)]
+pub fn with_unfinished(work: impl FnOnce()) {
+    let _held = UNFINISHED.lock().expect("no holder panics");
+    work();
 }
 
 fn status(signal: i32) -> u8 {

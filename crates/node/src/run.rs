@@ -143,14 +143,14 @@ impl Node {
     fn directly(&self, request: HostRequest<'_>) -> io::Result<Buffer> {
         match request {
             HostRequest::Read { offset, len } => {
-                let mut buffer = Buffer::new(len);
+                let mut buffer = Buffer::try_new(len)?;
                 let bytes = self.storage.read_at(offset, &mut buffer)?;
                 let _unread = buffer.split_off(bytes);
                 Ok(buffer)
             }
             HostRequest::Write { offset, bytes } => {
                 self.storage.write_at(offset, bytes)?;
-                Ok(Buffer::new(0))
+                Ok(Buffer::empty())
             }
         }
     }

@@ -137,7 +137,8 @@ impl Budget {
         whole: &'static str,
     ) -> Result<Vec<Reservation>, Error> {
         let mut state = self.shared.lock();
-        let least_bytes = state.used_bytes + parts.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let parts_bytes = parts.iter().map(|(_, bytes)| *bytes);
+        let least_bytes = parts_bytes.fold(state.used_bytes, u64::saturating_add);
         let limit_bytes = self.shared.limit_bytes;
         if least_bytes > limit_bytes {
             return Err(Error::Memory { owner: whole, least_bytes, limit_bytes });
@@ -157,7 +158,7 @@ impl Budget {
     ) -> Result<Reservation, Error> {
         let end = Instant::now() + patience;
         let mut state = self.shared.lock();
-        while state.used_bytes + bytes > self.shared.limit_bytes {
+        while state.used_bytes.saturating_add(bytes) > self.shared.limit_bytes {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -174,11 +175,12 @@ impl Budget {
         bytes: u64,
         owner: &'static str,
     ) -> Result<Reservation, Error> {
-        let wanted = state.used_bytes + bytes;
         let limit_bytes = self.shared.limit_bytes;
-        if wanted > limit_bytes {
-            return Err(Error::Memory { owner, least_bytes: wanted, limit_bytes });
-        }
+        let wanted = state.used_bytes.checked_add(bytes);
+        let Some(wanted) = wanted.filter(|wanted| *wanted <= limit_bytes) else {
+            let least_bytes = wanted.unwrap_or(u64::MAX);
+            return Err(Error::Memory { owner, least_bytes, limit_bytes });
+        };
         state.used_bytes = wanted;
         state.peak_bytes = state.peak_bytes.max(wanted);
         let of_owner = state.owner(owner);

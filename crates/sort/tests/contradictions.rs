@@ -22,7 +22,7 @@ fn run(folder: &Arc<dyn Directory>, name: &str, format: Format, records: &[u8]) 
     let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
     let writer = RunWriter::new(storage, 4096, Compression::Off, None, memory).expect("begins");
     let order = OrderSpec::new(format).compile(None).expect("an order");
-    let mut builder = RunBuilder::new(writer, order);
+    let mut builder = RunBuilder::new(writer, order).expect("there is memory");
     builder.append(records).expect("whole records");
     Segment::of(&builder.finish("{}", true).expect("ends"))
 }

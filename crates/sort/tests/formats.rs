@@ -38,7 +38,7 @@ fn write_run(storage: Arc<dyn Storage>, records: &[Vec<u8>], compression: Compre
     let order = spec.compile(None).expect("compiles");
     let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
     let writer = RunWriter::new(storage, PAGE as u32, compression, None, memory).expect("begins");
-    let mut builder = RunBuilder::new(writer, order);
+    let mut builder = RunBuilder::new(writer, order).expect("there is memory");
     builder.append(&records.concat()).expect("appends");
     builder.finish(&serde_json::to_string(&spec).expect("plain data"), true).expect("finishes")
 }

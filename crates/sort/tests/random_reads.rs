@@ -24,7 +24,8 @@ fn view(runs: &[Vec<String>], compression: Compression) -> View {
         let storage = folder.create(&format!("{i:06}.run")).expect("creates");
         let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
         let writer = RunWriter::new(storage, 4096, compression, None, memory).expect("begins");
-        let mut builder = RunBuilder::new(writer, spec.compile(None).expect("an order"));
+        let mut builder = RunBuilder::new(writer, spec.compile(None).expect("an order"))
+            .expect("there is memory");
         builder.append(lines.concat().as_bytes()).expect("whole lines");
         Segment::of(&builder.finish("{}", true).expect("ends"))
     });

@@ -1,5 +1,6 @@
 //! Page-aligned memory that the kernel can transfer into directly.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -36,8 +37,68 @@ unsafe impl Sync for Mapping {}
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: `base` and `len` are what `mmap` returned and was asked for, unmapped once.
-            unsafe { libc::munmap(self.base.cast(), self.len) };
+            pages::unmap(self.base, self.len);
+        }
+    }
+}
+
+/// Zeroed pages of the system.
+#[cfg(not(miri))]
+mod pages {
+    /// `len` zeroed bytes on a page boundary; `None` when the system refuses them.
+    pub(super) fn map(len: usize) -> Option<*mut u8> {
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        (base != libc::MAP_FAILED).then_some(base.cast())
+    }
+
+    /// Gives back what [`map`] gave, all of it, once.
+    pub(super) fn unmap(base: *mut u8, len: usize) {
+        // SAFETY: `base` and `len` are what `mmap` returned and was asked for, unmapped once.
+        unsafe { libc::munmap(base.cast(), len) };
+    }
+
+    /// Tells the kernel how `len` bytes from `base` on will be used. It may know better.
+    pub(super) fn advise(base: *mut u8, len: usize, advice: i32) {
+        // SAFETY: the callers pass a range of one live mapping, and only advice that leaves its
+        // bytes valid: as they are, or zero in a range that the caller borrows exclusively.
+        unsafe { libc::madvise(base.cast(), len, advice) };
+    }
+}
+
+/// The same from the allocator: Miri, which interprets the program, has no such mappings.
+#[cfg(miri)]
+mod pages {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, super::ALIGNMENT).expect("checked by the caller")
+    }
+
+    pub(super) fn map(len: usize) -> Option<*mut u8> {
+        // SAFETY: the callers ask for one byte or more.
+        let base = unsafe { alloc_zeroed(Layout::from_size_align(len, super::ALIGNMENT).ok()?) };
+        (!base.is_null()).then_some(base)
+    }
+
+    pub(super) fn unmap(base: *mut u8, len: usize) {
+        // SAFETY: `base` came from `map` with the same length, and is given back once.
+        unsafe { dealloc(base, layout(len)) };
+    }
+
+    pub(super) fn advise(base: *mut u8, len: usize, advice: i32) {
+        if advice == libc::MADV_DONTNEED {
+            // SAFETY: the caller borrows these bytes of one live mapping exclusively.
+            unsafe { base.write_bytes(0, len) };
         }
     }
 }
@@ -46,39 +107,50 @@ impl Buffer {
     /// `len` zeroed bytes, aligned to [`ALIGNMENT`]; 4 MiB and more are aligned to and backed by
     /// huge pages where the system gives them. Memory is only committed when touched.
     ///
-    /// # Panics
-    /// When the system has no address space left for it.
-    #[must_use]
-    pub fn new(len: usize) -> Self {
+    /// # Errors
+    /// [`io::ErrorKind::OutOfMemory`] when the system refuses that much address space.
+    pub fn try_new(len: usize) -> io::Result<Self> {
         if len == 0 {
-            let mapping =
-                Arc::new(Mapping { base: std::ptr::without_provenance_mut(ALIGNMENT), len: 0 });
-            return Buffer { mapping, start: 0, len: 0 };
+            return Ok(Buffer::empty());
         }
         const HUGE: usize = 2 << 20;
         let slack = if len >= HUGE_FROM { HUGE } else { 0 };
-        let mapped = len + slack;
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+        // No object is larger than `isize::MAX`, whatever the kernel would map.
+        let mapped = len.checked_add(slack).filter(|mapped| isize::try_from(*mapped).is_ok());
+        let Some((mapped, base)) = mapped.and_then(|mapped| Some((mapped, pages::map(mapped)?)))
+        else {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!(
+                    "the system has no memory for a buffer of {len} bytes; use less, or raise what the process may have (ulimit -v)"
+                ),
+            ));
         };
-        assert!(base != libc::MAP_FAILED, "out of address space for a buffer of {len} bytes");
-        let mapping = Mapping { base: base.cast(), len: mapped };
+        let mapping = Mapping { base, len: mapped };
         let start = if slack > 0 {
-            // SAFETY: the range is the mapping just made; advice changes no content.
-            unsafe { libc::madvise(base, mapped, libc::MADV_HUGEPAGE) };
+            pages::advise(base, mapped, libc::MADV_HUGEPAGE);
             mapping.base.align_offset(HUGE)
         } else {
             0
         };
-        Buffer { mapping: Arc::new(mapping), start, len }
+        Ok(Buffer { mapping: Arc::new(mapping), start, len })
+    }
+
+    /// As [`Buffer::try_new`], where the buffer is small or the caller cannot go on without it.
+    ///
+    /// # Panics
+    /// When the system refuses that much address space.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        Self::try_new(len).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// No bytes, which take no memory.
+    #[must_use]
+    pub fn empty() -> Self {
+        let mapping =
+            Arc::new(Mapping { base: std::ptr::without_provenance_mut(ALIGNMENT), len: 0 });
+        Buffer { mapping, start: 0, len: 0 }
     }
 
     /// Cuts at `at`: `self` keeps the bytes before, the rest is returned.
@@ -121,10 +193,10 @@ impl Buffer {
         let from = (base + range.start).next_multiple_of(ALIGNMENT);
         let to = (base + range.end) / ALIGNMENT * ALIGNMENT;
         if to > from {
+            // Whole pages inside this exclusively borrowed buffer; a private anonymous mapping reads
+            // as zeros after this advice, which is a valid content.
             let at = self[from - base..].as_mut_ptr();
-            // SAFETY: whole pages inside this exclusively borrowed buffer; a private anonymous
-            // mapping reads as zeros after MADV_DONTNEED, which is a valid content.
-            unsafe { libc::madvise(at.cast(), to - from, libc::MADV_DONTNEED) };
+            pages::advise(at, to - from, libc::MADV_DONTNEED);
         }
     }
 
@@ -161,11 +233,10 @@ impl Backing {
         if range.is_empty() {
             return;
         }
-        // SAFETY: the pages begin in this mapping, which is a whole number of them and stays until
-        // `self` drops. Populating pages changes no content, so it does not matter who uses them.
-        unsafe {
-            libc::madvise(self.mapping.base.add(from).cast(), to - from, libc::MADV_POPULATE_WRITE);
-        }
+        // The pages begin in this mapping, which is a whole number of them and stays until `self`
+        // drops. Populating pages changes no content, so it does not matter who uses them.
+        let base = self.mapping.base.wrapping_add(from);
+        pages::advise(base, to - from, libc::MADV_POPULATE_WRITE);
     }
 }
 
@@ -209,6 +280,17 @@ mod tests {
     fn a_large_buffer_is_huge_page_aligned_and_an_empty_one_is_free() {
         assert_eq!(Buffer::new(8 << 20).as_ptr() as usize % (2 << 20), 0);
         assert!(Buffer::new(0).is_empty());
+    }
+
+    #[test]
+    fn f16_more_than_there_is_is_an_error() {
+        for len in [isize::MAX as usize, usize::MAX, 1 << 60] {
+            let error = Buffer::try_new(len).expect_err("no machine has that");
+            assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+            assert!(error.to_string().contains(&len.to_string()), "{error}");
+        }
+        assert_eq!(Buffer::try_new(5).expect("five bytes").len(), 5);
+        assert_eq!(Buffer::try_new(0).expect("none").len(), 0);
     }
 
     #[test]

@@ -14,8 +14,8 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! One thing here is no storage: [`socket`] claims the file of a Unix socket, for the servers of
-//! other crates.
+//! Two things here are no storage: [`socket`] claims the file of a Unix socket, for the servers of
+//! other crates, and [`thread`] starts threads that the system may refuse.
 
 mod buffer;
 mod clock;
@@ -29,6 +29,7 @@ pub mod near;
 mod operation;
 pub mod socket;
 pub mod spread;
+pub mod thread;
 
 pub use buffer::{ALIGNMENT, Backing, Buffer};
 pub use clock::{Clock, RealClock, Work};

@@ -99,6 +99,9 @@ pub trait Storage: Send + Sync {
     fn submit(&self, token: u64, operation: Operation, completions: &Completions);
 }
 
+/// Memory that is asked for without a thought that it may be refused, in bytes.
+const SURE_BYTES: usize = 1 << 20;
+
 /// Blocking helpers on every storage.
 pub trait StorageExt: Storage {
     /// Runs one operation to its end. Returns the buffer it carried (if any) and the count.
@@ -117,7 +120,16 @@ pub trait StorageExt: Storage {
     /// # Errors
     /// `UnexpectedEof` when the storage ends before `offset + len`.
     fn read_vec(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        let mut out = vec![0; len];
+        let mut out = if len <= SURE_BYTES { vec![0; len] } else { Vec::new() };
+        if out.len() < len {
+            // What a file says of its own length may be more than there is memory.
+            out.try_reserve_exact(len).map_err(|_| {
+                let name = self.name();
+                let why = format!("{name}: the system has no memory for {len} bytes of it");
+                io::Error::new(io::ErrorKind::OutOfMemory, why)
+            })?;
+            out.resize(len, 0);
+        }
         let n = self.read_at(offset, &mut out)?;
         if n < len {
             return Err(io::Error::new(
@@ -136,8 +148,8 @@ pub trait StorageExt: Storage {
         let mut done = 0;
         while done < out.len() {
             let want = (out.len() - done).min(1 << 20);
-            let (buffer, n) = self
-                .run(Operation::Read { offset: offset + done as u64, buffer: Buffer::new(want) })?;
+            let buffer = Buffer::try_new(want)?;
+            let (buffer, n) = self.run(Operation::Read { offset: offset + done as u64, buffer })?;
             let buffer = buffer.expect("a read returns its buffer");
             out[done..done + n].copy_from_slice(&buffer[..n]);
             done += n;
@@ -153,7 +165,7 @@ pub trait StorageExt: Storage {
     /// # Errors
     /// The device's own.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut buffer = Buffer::new(bytes.len());
+        let mut buffer = Buffer::try_new(bytes.len())?;
         buffer.copy_from_slice(bytes);
         self.run(Operation::Write { offset, buffer }).map(|_| ())
     }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use export::nbd::{Address, Export, Server, ServerOptions};
+use storage::thread::spawn;
 
 use crate::config::ExportConfig;
 use crate::failure::{Failure, notice};
@@ -31,9 +32,10 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     }
     let stopper = server.stopper();
     let cancel = cancel.clone();
-    std::thread::spawn(move || {
+    spawn("stop", move || {
         cancel.wait();
         stopper.stop();
-    });
+    })
+    .map_err(|error| Failure::named(&error))?;
     Ok(server.run()?)
 }

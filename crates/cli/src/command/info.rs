@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sort::Budget;
 use sort::record::Format;
 use sort::run::Run;
 use storage::file::FileStorage;
@@ -72,7 +73,7 @@ fn run_file(typed: &InfoArgs) -> Result<Facts, Failure> {
 
 fn open_run(path: &Path) -> Result<Run, Failure> {
     let storage = FileStorage::open_path(path, false).map_err(|error| Failure::named(&error))?;
-    Ok(Run::open(storage)?)
+    Ok(Run::open_within(storage, &Budget::new(view_memory_bytes()))?)
 }
 
 fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Facts {

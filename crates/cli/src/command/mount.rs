@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use export::fuse::{ExportedFile, Mount, MountOptions};
+use storage::thread::spawn;
 
 use crate::config::MountConfig;
 use crate::failure::Failure;
@@ -25,11 +26,12 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     })?;
     let unmounter = mount.unmounter();
     let cancel = cancel.clone();
-    std::thread::spawn(move || {
+    spawn("stop", move || {
         cancel.wait();
         if let Err(error) = unmounter.unmount() {
             let _ = writeln!(io::stderr(), "merganser: {error}");
         }
-    });
+    })
+    .map_err(|error| Failure::named(&error))?;
     Ok(mount.run()?)
 }

@@ -1,6 +1,7 @@
 //! `merganser serve`.
 
 use node::shuffle::server::{Server, ServerOptions};
+use storage::thread::spawn;
 
 use crate::config::ServeConfig;
 use crate::failure::{Failure, notice};
@@ -33,10 +34,11 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     notice(&listening);
     let stopper = server.stopper();
     let signalled = cancel.clone();
-    std::thread::spawn(move || {
+    spawn("stop", move || {
         signalled.wait();
         stopper.stop();
-    });
+    })
+    .map_err(|error| Failure::named(&error))?;
     server.run();
     notice("ended, as it was asked to");
     Ok(())

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex};
 
 use merganser_generate::Generator;
 use sort::Progress;
+use storage::thread::spawn_or_run;
 
 /// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small
 /// enough that a block is still in the cache when it is written.
@@ -34,7 +35,7 @@ pub fn write(
     let door = Door::new(out);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| {
+            spawn_or_run(scope, "generate", || {
                 let mut bytes = Vec::new();
                 loop {
                     let block = next.fetch_add(1, Ordering::Relaxed);

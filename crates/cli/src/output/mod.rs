@@ -132,10 +132,12 @@ impl NewFile {
             storage: file.storage(),
             file,
             completions: Completions::new(),
-            buffer: Buffer::new(Self::PIECE_BYTES),
+            buffer: Buffer::try_new(Self::PIECE_BYTES)?,
             filled: 0,
             offset: 0,
-            spare: (1..Self::PIECES).map(|_| Buffer::new(Self::PIECE_BYTES)).collect(),
+            spare: (1..Self::PIECES)
+                .map(|_| Buffer::try_new(Self::PIECE_BYTES))
+                .collect::<io::Result<_>>()?,
             in_flight: 0,
         })
     }
@@ -155,7 +157,7 @@ impl NewFile {
     }
 
     fn publish(mut self) -> io::Result<()> {
-        let mut rest = std::mem::replace(&mut self.buffer, Buffer::new(0));
+        let mut rest = std::mem::replace(&mut self.buffer, Buffer::empty());
         drop(rest.split_off(self.filled));
         if !rest.is_empty() {
             self.submit(rest);

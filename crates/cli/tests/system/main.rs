@@ -10,6 +10,8 @@
 //! - `streams`: standard output that somebody reads, stops to read, or never reads
 //! - `crash`: killed at random moments, again and again
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
+//! - `limits`: refused memory and refused threads, by resource limits
+//! - `hostile`: views with right checksums and wrong numbers
 //! - `memory`: what a sort may take, enforced by a memory control group
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `export`: views served to NBD clients
@@ -27,6 +29,8 @@ mod export;
 mod faults;
 mod formats;
 mod harness;
+mod hostile;
+mod limits;
 mod memory;
 mod mount;
 mod sandbox;

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::SystemTime;
 use std::{fmt, io};
 
 use storage::Storage;
+use storage::thread::spawn;
 
 use super::filesystem::{Entry, Folder};
 use super::mountpoint::{self, Unmounted};
@@ -153,14 +154,13 @@ impl Mount {
             }
             at.enter(Phase::Ended);
         };
-        let named = |name: String| thread::Builder::new().name(name);
         let failed = |source| Error::Serve { path: self.at.path.clone(), source };
         // Dropping the session, as a failed spawn does, unmounts.
-        self.threads.push(named("export".into()).spawn(serve).map_err(failed)?);
+        self.threads.push(spawn("export", serve).map_err(failed)?);
         for worker in 0..workers {
             let reads = Arc::clone(&self.reads);
             let work = move || reads.work();
-            let worker = named(format!("export-{worker}")).spawn(work).map_err(failed)?;
+            let worker = spawn(format!("export-{worker}"), work).map_err(failed)?;
             self.threads.push(worker);
         }
         Ok(())

@@ -10,6 +10,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use storage::Storage;
+use storage::thread::spawn_scoped;
 
 use super::address::{Address, Listener, Stream};
 use super::handshake::{self, Listed};
@@ -168,7 +169,7 @@ impl Server {
     fn start_workers<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> io::Result<()> {
         for worker in 0..self.threads {
             let name = format!("nbd-{worker}");
-            thread::Builder::new().name(name).spawn_scoped(scope, || self.reads.work())?;
+            spawn_scoped(scope, name, || self.reads.work())?;
         }
         Ok(())
     }
@@ -194,8 +195,7 @@ impl Server {
                 stream.shut_down(Shutdown::Both);
                 self.shared.leave(id);
             };
-            let thread = thread::Builder::new().name("nbd-client".into());
-            if thread.spawn_scoped(scope, connection).is_err() {
+            if spawn_scoped(scope, "nbd-client", connection).is_err() {
                 self.shared.leave(id);
             }
         }
@@ -239,8 +239,7 @@ pub fn serve_streams(
         return Ok(());
     };
     let served = thread::scope(|scope| {
-        let worker = thread::Builder::new().name("nbd-0".into());
-        let worker = worker.spawn_scoped(scope, || reads.work())?;
+        let worker = spawn_scoped(scope, "nbd-0", || reads.work())?;
         let room = ReplyRoom::new(REPLY_BYTES_USEFUL);
         let outbox = Outbox::new(room, Arc::new(Presence::new()));
         let served = transmission::serve(&mut input, &mut output, agreed, &reads, &outbox, || {});

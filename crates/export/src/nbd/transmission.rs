@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use storage::thread::spawn_scoped;
+
 use super::REQUEST_BYTES_MAX;
 use super::handshake::Agreed;
 use super::outbox::{Outbox, Ticket};
@@ -43,8 +45,7 @@ pub(super) fn serve(
             outbox.write_to(output);
             hang_up();
         };
-        let writer =
-            thread::Builder::new().name("nbd-writer".into()).spawn_scoped(scope, writer)?;
+        let writer = spawn_scoped(scope, "nbd-writer", writer)?;
         let requests = Requests { agreed, reads, outbox: Arc::clone(outbox) };
         match requests.serve(input) {
             End::Left => outbox.end(),

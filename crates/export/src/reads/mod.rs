@@ -89,7 +89,8 @@ impl<R: Reply> Reads<R> {
 
     /// What one worker does until [`Reads::close`].
     pub(crate) fn work(&self) {
-        let mut buffer = Buffer::new(READ_BYTES_MAX);
+        // Made by the first read that needs it.
+        let mut buffer = Buffer::empty();
         while let Some(batch) = self.next_batch() {
             let content = &self.contents[batch.file];
             let result = read_exactly(content, batch.offset, batch.len, &mut buffer);
@@ -128,7 +129,7 @@ impl<R: Reply> Reads<R> {
         let content = &self.contents[batch.file];
         let alone = batch.requests.len() == 1;
         let mut source = Some(source);
-        let mut buffer = Buffer::new(if alone { 0 } else { batch.len });
+        let mut buffer = Buffer::empty();
         for request in batch.requests {
             let result = match source.take() {
                 Some(source) if alone => Err(source),
@@ -168,9 +169,10 @@ fn answer<R: Reply>(batch: Batch<R>, bytes: &[u8]) {
 /// Fills the first `len` bytes of `buffer`, which is inside the content. A count that is short
 /// there is an error: the kernel would take it for the end of the file and cut it.
 fn read_exactly(content: &Content, offset: u64, len: usize, buffer: &mut Buffer) -> io::Result<()> {
-    let mut target = std::mem::replace(buffer, Buffer::new(0));
+    let mut target = std::mem::replace(buffer, Buffer::empty());
     if target.len() < len {
-        target = Buffer::new(len);
+        drop(target);
+        target = Buffer::try_new(len.max(READ_BYTES_MAX))?;
     }
     let rest = target.split_off(len);
     let storage = &*content.storage;
@@ -182,7 +184,7 @@ fn read_exactly(content: &Content, offset: u64, len: usize, buffer: &mut Buffer)
     }))
     .map_err(|_| io::Error::other("the storage panicked"))?;
     let count = completion.result?;
-    let mut returned = completion.buffer.unwrap_or_else(|| Buffer::new(0));
+    let mut returned = completion.buffer.unwrap_or_else(Buffer::empty);
     returned.unsplit(rest).map_err(|_| io::Error::other("the storage kept the buffer"))?;
     *buffer = returned;
     if count < len {

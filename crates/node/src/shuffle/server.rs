@@ -25,6 +25,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use storage::socket::Socket;
+use storage::thread::refused;
 
 use super::admission::{Admission, Ticket};
 use super::local_dirs::LocalDirs;
@@ -183,7 +184,7 @@ impl Server {
             };
             let thread = thread::Builder::new().name("shuffle".into()).stack_size(STACK_BYTES);
             if let Err(e) = thread.spawn_scoped(scope, connection) {
-                self.events.tell(&format!("client turned away: no thread: {e}"));
+                self.events.tell(&format!("client turned away: {}", refused(&e)));
                 self.shared.leave(id);
             }
         }

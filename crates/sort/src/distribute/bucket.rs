@@ -382,52 +382,55 @@ impl PieceSorter {
             budget: budget.clone(),
             threads,
             memory: None,
-            fixed: (Buffer::new(0), Vec::new()),
+            fixed: (Buffer::empty(), Vec::new()),
         }
     }
 
     /// Tags and keys for `need`, those of the piece before where they will do.
-    fn memory(&mut self, need: PieceMemory) -> &mut SortMemory {
+    fn memory(&mut self, need: PieceMemory) -> Result<&mut SortMemory> {
         let fits = |have: &PieceMemory| {
             let enough = have.tags >= need.tags && have.keys >= need.keys;
             enough && have.tags + have.keys <= 2 * (need.tags + need.keys) + (1 << 20)
         };
         if !self.memory.as_ref().is_some_and(|(have, _)| fits(have)) {
             self.memory = None;
-            let tags = || Buffer::new(need.tags as usize);
-            let keys = Buffer::new(need.keys as usize);
-            self.memory = Some((need, SortMemory::new(tags(), tags(), keys, &self.budget)));
+            let tags = || Buffer::try_new(need.tags as usize);
+            let keys = Buffer::try_new(need.keys as usize)?;
+            self.memory = Some((need, SortMemory::new(tags()?, tags()?, keys, &self.budget)));
         }
-        &mut self.memory.as_mut().expect("just made").1
+        Ok(&mut self.memory.as_mut().expect("just made").1)
     }
 
     /// Sorts the loaded records of `piece` where they lie, or from `pad` on. Returns their bytes and
     /// the buffer.
+    ///
+    /// # Errors
+    /// When the system has no memory for the tags.
     pub(super) fn sort_in_place(
         &mut self,
         set: &BucketSet,
         piece: Piece,
         mut records: Buffer,
         pad: usize,
-    ) -> (usize, Buffer) {
+    ) -> Result<(usize, Buffer)> {
         let bucket = &set.buckets[piece.bucket];
         let (len, threads) = (piece.bytes as usize, self.threads);
-        let tags = self.tags(bucket.records as usize * IN_PLACE_TAG_BYTES);
+        let tags = self.tags(bucket.records as usize * IN_PLACE_TAG_BYTES)?;
         sort_in_place(&mut records[..len], &set.order, tags, threads);
         if pad > 0 {
             records.copy_within(..len, pad);
         }
-        (len, records)
+        Ok((len, records))
     }
 
     /// Tags for records of one length, those of the piece before where they will do.
-    fn tags(&mut self, need: usize) -> &mut Buffer {
+    fn tags(&mut self, need: usize) -> Result<&mut Buffer> {
         let tags = &mut self.fixed.0;
         if tags.len() < need || tags.len() > 4 * need {
-            *tags = Buffer::new(0);
-            *tags = Buffer::new(need.next_multiple_of(4096));
+            *tags = Buffer::empty();
+            *tags = Buffer::try_new(need.next_multiple_of(4096))?;
         }
-        tags
+        Ok(tags)
     }
 
     /// Sorts the loaded `input` of `piece` into `output` from `pad` on. Returns the bytes written
@@ -463,7 +466,7 @@ impl PieceSorter {
             let high = next.map_or(u64::MAX, |next| prefix_at(&next.lower, 0));
             let bounds = (prefix_at(&bucket.lower, 0), high);
             let need = 2 * set.memory(&piece, 1).tags as usize;
-            self.tags(need);
+            self.tags(need)?;
             let (tags, counts) = &mut self.fixed;
             let records = FixedBucket { bytes: &input[..len], record_bytes, key, bounds };
             records.sort(tags, counts, &mut output[pad..pad + len]);
@@ -484,7 +487,7 @@ impl PieceSorter {
             starts.zip(cuts.iter().copied()).map(|(a, b)| a..b).collect();
         let threads = self.threads;
         let need = PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads);
-        let memory = self.memory(need);
+        let memory = self.memory(need)?;
         let chunk = Chunk::of(input, spans);
         let sorted = sort_chunk(&chunk, None, &set.order, set.unique, threads, memory)?;
         if sorted.resume.is_some() || !set.unique && sorted.records() != bucket.records {
@@ -564,7 +567,8 @@ mod tests {
                 let mut again = Buffer::new(records.len());
                 again.copy_from_slice(&records);
                 let mut sorter = PieceSorter::new(&budget, threads);
-                let (len, again) = sorter.sort_in_place(&set, piece, again, pad);
+                let (len, again) =
+                    sorter.sort_in_place(&set, piece, again, pad).expect("there is memory");
                 assert_eq!(len, sorted.0);
                 assert!(again[pad..pad + len] == output[pad..pad + len], "{record_bytes}");
             }

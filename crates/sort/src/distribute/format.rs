@@ -12,7 +12,7 @@
 use storage::{Operation, Storage, StorageExt};
 
 use super::bucket::{Bucket, Extent};
-use crate::run::format::{FOOTER_BYTES, HEADER_BYTES, corrupt, u32_at, u64_at};
+use crate::run::format::{FOOTER_BYTES, HEADER_BYTES, SIZE_BYTES_MAX, corrupt, u32_at, u64_at};
 use crate::{Error, Result};
 
 /// Magic of the header.
@@ -25,6 +25,8 @@ const VERSION: u32 = 1;
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(1 << 20);
 const BUCKET_FIXED_BYTES: usize = 8 + 8 + 8 + 4;
 const EXTENT_BYTES: usize = 8 + 8;
+/// Keys of a bucket take no more, in bytes: what is computed from it then fits 64 bits.
+const KEY_BYTES_MAX: u64 = 1 << 60;
 
 /// What the ends of a bucket file say, checked; its index is not in memory yet.
 pub(super) struct Ends {
@@ -103,6 +105,9 @@ pub(super) fn find(storage: &dyn Storage) -> Result<Ends> {
     let size = storage.size();
     if size < (HEADER_BYTES + FOOTER_BYTES) as u64 {
         return Err(corrupt(file, size, format!("{size} bytes are too few for a bucket file")));
+    }
+    if size > SIZE_BYTES_MAX {
+        return Err(corrupt(file, size, format!("{size} bytes are too many for a bucket file")));
     }
     let header = storage.read_vec(0, HEADER_BYTES)?;
     let crc_at = HEADER_BYTES - 4;
@@ -201,7 +206,7 @@ fn decode_buckets(
         let (listed, after) = after.split_at_checked(blocks.checked_mul(4)?)?;
         // A record has a byte, and a key is not a thousand times longer than its record.
         let counted = (records == 0) == (bytes == 0) && records <= bytes;
-        if sum != bytes || !counted || key_bytes / 1024 > bytes {
+        if sum != bytes || !counted || key_bytes / 1024 > bytes || key_bytes > KEY_BYTES_MAX {
             return None;
         }
         buckets.push(Bucket {

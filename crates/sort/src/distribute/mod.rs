@@ -272,11 +272,11 @@ impl Distributor<'_> {
             limit_bytes,
         };
         let lists = self.budget.reserve(0, "the list of extents")?;
-        let store = Store::new(store_plan, files.to_vec(), lists);
+        let store = Store::new(store_plan, files.to_vec(), lists)?;
         let (empty_to, empty_from) = channel::<Chunk>();
         let (job_to, job_from) = channel::<Job>();
         for _ in 0..plan::CHUNKS {
-            empty_to.send(Chunk::new(plan.chunk_bytes as usize)).expect("not closed");
+            empty_to.send(Chunk::new(plan.chunk_bytes as usize)?).expect("not closed");
         }
         let jobs = Arc::new(Mutex::new(job_from));
         let read = || -> Result<u64> {
@@ -403,7 +403,7 @@ fn spawn<'scope>(
             store.fail(error);
         }
     };
-    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, watched)
+    storage::thread::spawn_scoped(scope, name, watched)
 }
 
 /// Stops everybody when a thread panics.
@@ -436,7 +436,7 @@ const SLICE_BYTES: u64 = 1 << 20;
 impl BucketReader {
     /// Reads the only bucket of `set`.
     fn new(set: Arc<BucketSet>) -> Self {
-        BucketReader { set, at: 0, slice: Buffer::new(0), rest: 0..0 }
+        BucketReader { set, at: 0, slice: Buffer::empty(), rest: 0..0 }
     }
 }
 
@@ -446,9 +446,9 @@ impl Read for BucketReader {
         if self.rest.is_empty() && self.at < bucket.bytes {
             let len = SLICE_BYTES.max(u64::from(bucket.block_bytes)).min(bucket.bytes - self.at);
             let piece = Piece { bucket: 0, from: self.at, bytes: len, output: 0, slice: true };
-            let mut memory = std::mem::replace(&mut self.slice, Buffer::new(0));
+            let mut memory = std::mem::replace(&mut self.slice, Buffer::empty());
             if memory.is_empty() {
-                memory = Buffer::new(len.next_multiple_of(4096) as usize);
+                memory = Buffer::try_new(len.next_multiple_of(4096) as usize)?;
             }
             let loaded = self.set.load(piece, memory).finish();
             self.slice = loaded.map_err(|e| std::io::Error::from(&e))?;

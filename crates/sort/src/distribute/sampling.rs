@@ -131,10 +131,14 @@ pub(super) fn records_at(
             };
             let token = wanted.len() as u64;
             wanted.push((number, from));
-            let operation = Operation::Read {
-                offset: from / 4096 * 4096,
-                buffer: Buffer::new(window as usize),
+            let buffer = match Buffer::try_new(window as usize) {
+                Ok(buffer) => buffer,
+                Err(e) => {
+                    failed = Err(e.into());
+                    continue;
+                }
             };
+            let operation = Operation::Read { offset: from / 4096 * 4096, buffer };
             storages[number].1.submit(token, operation, &completions);
             in_flight += 1;
             continue;

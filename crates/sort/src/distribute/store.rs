@@ -204,9 +204,16 @@ struct State {
 impl Store {
     /// A store that writes to `disks`, which are empty. The pool is reserved by the caller; what the
     /// list of extents takes is added to `lists` as it grows.
-    pub(super) fn new(plan: StorePlan, disks: Vec<Arc<dyn Storage>>, lists: Reservation) -> Self {
+    ///
+    /// # Errors
+    /// When the system has no memory for the pool.
+    pub(super) fn new(
+        plan: StorePlan,
+        disks: Vec<Arc<dyn Storage>>,
+        lists: Reservation,
+    ) -> Result<Self> {
         assert!(plan.blocks > plan.buckets, "a block for each tail and one to write");
-        let mut pool = Buffer::new(plan.blocks * plan.block_bytes);
+        let mut pool = Buffer::try_new(plan.blocks * plan.block_bytes)?;
         let (join_bytes, joins) = plan.joined(disks.len()).unwrap_or_default();
         let of_a_disk = |_| {
             let cut = |_| {
@@ -246,7 +253,7 @@ impl Store {
             sample_every: 1,
             offered: 0,
         };
-        Store {
+        Ok(Store {
             plan,
             shared,
             disks,
@@ -256,7 +263,7 @@ impl Store {
             state: Mutex::new(state),
             freed: Condvar::new(),
             filled: Condvar::new(),
-        }
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

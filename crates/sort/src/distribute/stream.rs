@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
+use storage::thread::spawn;
 use storage::{ALIGNMENT, Buffer, Completions};
 
 use super::bucket::{BucketSet, Loading, Piece, PieceMemory, PieceSorter};
@@ -145,17 +146,17 @@ impl PieceStream {
             changed: Condvar::new(),
             _memory: memory,
         });
-        let workers = (0..options.threads)
-            .map(|_| {
-                let (shared, here) = (Arc::clone(&shared), Activity::here());
-                let work = move || {
-                    let _worker = here.enroll("bucket");
-                    shared.work();
-                };
-                std::thread::Builder::new().name("bucket".to_owned()).spawn(work)
-            })
-            .collect::<std::io::Result<_>>()?;
-        Ok(PieceStream { shared, workers })
+        // Dropping the stream, as a refused thread does, ends the workers there are.
+        let mut stream = PieceStream { shared, workers: Vec::new() };
+        for _ in 0..options.threads {
+            let (shared, here) = (Arc::clone(&stream.shared), Activity::here());
+            let work = move || {
+                let _worker = here.enroll("bucket");
+                shared.work();
+            };
+            stream.workers.push(spawn("bucket", work)?);
+        }
+        Ok(stream)
     }
 
     /// Whether [`PieceStream::next`] would not wait.
@@ -236,7 +237,7 @@ struct Begun<'a> {
     number: usize,
     memory: PieceMemory,
     threads: usize,
-    loading: Loading<'a>,
+    loading: Result<Loading<'a>>,
 }
 
 impl Shared {
@@ -288,7 +289,7 @@ impl Shared {
         }
         drop(state);
         let input = own.unwrap_or_else(|| take(&mut kept.inputs, memory.input as usize));
-        let loading = self.set.load(self.pieces[number], input);
+        let loading = input.map(|input| self.set.load(self.pieces[number], input));
         Some(Begun { number, memory, threads, loading })
     }
 
@@ -303,7 +304,7 @@ impl Shared {
     }
 
     /// A buffer for the sorted piece that `memory` was claimed for.
-    fn output(&self, memory: PieceMemory) -> Buffer {
+    fn output(&self, memory: PieceMemory) -> Result<Buffer> {
         let mut state = self.lock();
         state.untaken -= memory.output;
         take(&mut state.free, memory.output as usize)
@@ -337,13 +338,13 @@ impl Shared {
                 self.begin(true, &mut kept)
             });
             let Some(Begun { number, memory, threads, loading }) = now else { break };
-            let piece = loading.piece;
+            let piece = self.pieces[number];
             ahead_bytes -= piece.bytes.min(ahead_bytes);
-            let loaded = loading.finish();
+            let loaded = loading.and_then(Loading::finish);
             while ahead_bytes < READ_AHEAD_BYTES
                 && let Some(next) = self.begin(false, &mut kept)
             {
-                ahead_bytes += next.loading.piece.bytes;
+                ahead_bytes += self.pieces[next.number].bytes;
                 begun.push_back(next);
             }
             let pad =
@@ -358,10 +359,10 @@ impl Shared {
                 }
                 let sorter = kept.sorter(threads, &self.budget);
                 let (buffer, len) = if memory.in_place {
-                    let (len, buffer) = sorter.sort_in_place(&self.set, piece, input, pad);
+                    let (len, buffer) = sorter.sort_in_place(&self.set, piece, input, pad)?;
                     (buffer, len)
                 } else {
-                    let mut output = self.output(memory);
+                    let mut output = self.output(memory)?;
                     let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
                     kept.inputs.push(input);
                     (output, len)
@@ -391,18 +392,18 @@ impl Shared {
 
 /// The smallest of `free` that has `len` bytes, of equal ones the last, with no memory beyond them;
 /// or a new one.
-fn take(free: &mut Vec<Buffer>, len: usize) -> Buffer {
+fn take(free: &mut Vec<Buffer>, len: usize) -> Result<Buffer> {
     let fits = (0..free.len()).rev().filter(|i| free[*i].len() >= len);
     match fits.min_by_key(|i| free[*i].len()) {
         Some(i) => {
             let mut buffer = free.remove(i);
             let end = buffer.len();
             buffer.release(len..end);
-            buffer
+            Ok(buffer)
         }
         None => {
             free.pop();
-            Buffer::new(len)
+            Ok(Buffer::try_new(len)?)
         }
     }
 }

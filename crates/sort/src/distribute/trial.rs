@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use storage::thread::spawn_scoped;
 use storage::{Buffer, Storage, StorageExt};
 
 use super::bucket::{Bucket, BucketSet};
@@ -73,14 +74,16 @@ impl StoreTrial {
         let plan = self.plan(disks.len())?;
         let block_bytes = plan.block_bytes;
         let lists = Budget::new(LISTS_BYTES).reserve(0, "the list of extents")?;
-        let store = Store::new(plan, disks.to_vec(), lists);
+        let store = Store::new(plan, disks.to_vec(), lists)?;
         let started = Instant::now();
         std::thread::scope(|scope| {
-            for disk in 0..disks.len() {
+            let started = (0..disks.len()).try_for_each(|disk| {
                 let store = &store;
-                scope.spawn(move || store.write(disk).map_err(|error| store.fail(error)));
-            }
-            if let Err(error) = self.append(&store, progress) {
+                let write = move || store.write(disk).map_err(|error| store.fail(error));
+                spawn_scoped(scope, "write", write).map(|_| ())
+            });
+            let started = started.map_err(Error::from);
+            if let Err(error) = started.and_then(|()| self.append(&store, progress)) {
                 store.fail(error);
             }
             store.close();
@@ -179,8 +182,8 @@ fn read(
     };
     let pieces = set.pieces();
     let most = pieces.iter().map(|piece| piece.bytes as usize).max().unwrap_or(0);
-    let memory = || Buffer::new(most.next_multiple_of(4096));
-    let (mut spare, mut loading) = (vec![memory(), memory()], None);
+    let memory = || Buffer::try_new(most.next_multiple_of(4096));
+    let (mut spare, mut loading) = (vec![memory()?, memory()?], None);
     let mut bytes = 0;
     for piece in pieces.into_iter().map(Some).chain([None]) {
         if progress.cancelled() {

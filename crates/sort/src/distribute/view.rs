@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use storage::thread::spawn;
 use storage::{Buffer, Directory, Storage};
 
 use super::bucket::{BucketSet, Piece, PieceSorter, slice_bytes};
@@ -105,7 +106,7 @@ impl BucketView {
         // What indexes take is known from the ends of the files, and reserved before they are read.
         let lower = |bucket: &view::Bucket| bucket.from.as_ref().map_or(0, |key| key.0.len());
         let bounds: usize = manifest.buckets.iter().map(lower).sum();
-        let most = ends.iter().map(Ends::memory_bytes).sum::<u64>() + bounds as u64;
+        let most = ends.iter().map(Ends::memory_bytes).fold(bounds as u64, u64::saturating_add);
         let mut lists = budget.reserve(most, "the buckets of the view")?;
         let mut indexes = Vec::with_capacity(files.len());
         for (ends, file) in ends.iter().zip(&files) {
@@ -290,12 +291,10 @@ impl BucketView {
             // Who wants the piece sorts it again and gets the error.
             shared.put(number, sorted.ok());
         };
-        match std::thread::Builder::new().name("ahead".to_owned()).spawn(work) {
+        match spawn("ahead", work) {
             Ok(thread) => ahead.push(thread),
-            Err(error) => {
-                self.shared.put(number, None);
-                return Err(error.into());
-            }
+            // Sorted when it is asked for, then.
+            Err(_) => self.shared.put(number, None),
         }
         Ok(())
     }
@@ -336,7 +335,7 @@ impl BucketView {
         let most = shared.pieces.iter().map(|piece| piece.bytes.next_multiple_of(4096)).max();
         let most = most.unwrap_or(0);
         let _memory = shared.reserve(most, "checking a view")?;
-        let mut memory = Buffer::new(most as usize);
+        let mut memory = Buffer::try_new(most as usize)?;
         for piece in &shared.pieces {
             memory = shared.set.load(*piece, memory).finish()?;
             progress(piece.bytes);
@@ -447,11 +446,13 @@ impl Shared {
         let mut memory = self.reserve(need.total(), owner)?;
         let mut sorter = PieceSorter::new(&self.budget, threads);
         let (len, buffer) = if need.in_place {
-            let loaded = self.set.load(piece, Buffer::new(need.output as usize)).finish()?;
-            sorter.sort_in_place(&self.set, piece, loaded, 0)
+            let memory = Buffer::try_new(need.output as usize)?;
+            let loaded = self.set.load(piece, memory).finish()?;
+            sorter.sort_in_place(&self.set, piece, loaded, 0)?
         } else {
-            let loaded = self.set.load(piece, Buffer::new(need.input as usize)).finish()?;
-            let mut buffer = Buffer::new(need.output as usize);
+            let memory = Buffer::try_new(need.input as usize)?;
+            let mut buffer = Buffer::try_new(need.output as usize)?;
+            let loaded = self.set.load(piece, memory).finish()?;
             let (len, _) = sorter.sort(&self.set, piece, loaded, &mut buffer, 0)?;
             (len, buffer)
         };

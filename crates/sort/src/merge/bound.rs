@@ -1,6 +1,7 @@
 //! A place in the total order of all records: by key, then by run, then by position in the run.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::run::Run;
 
@@ -18,6 +19,21 @@ impl Bound {
     /// The place before every record whose full key is at least `key`.
     pub(crate) fn before_key(key: Vec<u8>) -> Self {
         Bound { key, tie: None }
+    }
+
+    /// Whether its tie, if it has one, is at a fence of one of `runs` and its key that fence's, as of
+    /// every bound that a plan makes. A bound that was read from a file may say anything.
+    pub(crate) fn fits(&self, runs: &[Arc<Run>]) -> bool {
+        self.tie.is_none_or(|(run, position)| {
+            runs.get(run).is_some_and(|run| {
+                let fence = run.fence_floor(position);
+                fence.is_some_and(|fence| {
+                    let (key, cut) = run.fence_key(fence);
+                    let own = if cut { self.key.starts_with(key) } else { self.key == key };
+                    own && run.fence_position(fence) == position
+                })
+            })
+        })
     }
 
     /// Whether the record of run `run` at `position` with full key `key` is on the left.

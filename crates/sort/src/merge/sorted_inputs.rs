@@ -94,7 +94,7 @@ pub fn merge_sorted(
     for input in inputs {
         let name = input.name().to_owned();
         let reader = ChunkReader::new(vec![input], order.format, bytes as usize);
-        let chunk = Chunk::new(bytes as usize);
+        let chunk = Chunk::new(bytes as usize)?;
         let mut source = Source { reader, chunk, span: 0, used: 0 };
         source.refill(progress)?;
         if let Some(row) = source.reader.header() {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
+use storage::thread::spawn;
 use storage::{ALIGNMENT, Buffer, Work};
 
 use super::bound::Bound;
@@ -95,9 +96,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(window_bytes: u64) -> Self {
-        let memory = (0..2).map(|_| Buffer::new(window_bytes as usize)).collect();
-        Worker { window_bytes, loading: None, memory }
+    fn new(window_bytes: u64) -> Result<Self> {
+        let memory = (0..2).map(|_| Buffer::try_new(window_bytes as usize));
+        let memory = memory.collect::<std::io::Result<_>>()?;
+        Ok(Worker { window_bytes, loading: None, memory })
     }
 }
 
@@ -155,19 +157,24 @@ impl Stream {
         });
         let modelled =
             shared.segments.runs.first().is_some_and(|run| run.storage().clock().is_modelled());
-        let own = (threads == 1 && modelled).then(|| Box::new(Worker::new(window_bytes)));
-        let workers = (0..if own.is_some() { 0 } else { threads })
-            .map(|_| {
-                let shared = Arc::clone(&shared);
-                let here = Activity::here();
-                let work = move || {
-                    let _worker = here.enroll("merge");
-                    shared.work(window_bytes);
-                };
-                std::thread::Builder::new().name("merge".to_owned()).spawn(work)
-            })
-            .collect::<std::io::Result<_>>()?;
-        Ok(Stream { shared, workers, own, current: None, _memory: memory })
+        let own = match threads == 1 && modelled {
+            true => Some(Box::new(Worker::new(window_bytes)?)),
+            false => None,
+        };
+        // Dropping the stream, as a refused thread or buffer does, ends the workers there are.
+        let mut stream =
+            Stream { shared, workers: Vec::new(), own, current: None, _memory: memory };
+        for _ in 0..if stream.own.is_some() { 0 } else { threads } {
+            let shared = Arc::clone(&stream.shared);
+            let here = Activity::here();
+            let mut worker = Worker::new(window_bytes)?;
+            let work = move || {
+                let _worker = here.enroll("merge");
+                shared.work(&mut worker);
+            };
+            stream.workers.push(spawn("merge", work)?);
+        }
+        Ok(stream)
     }
 
     /// The next merged window, whole; give its buffer back with [`Stream::recycle`].
@@ -253,10 +260,9 @@ impl Shared {
         Some((number, plan))
     }
 
-    fn work(&self, window_bytes: u64) {
+    fn work(&self, worker: &mut Worker) {
         let _alarm = Alarm(self);
-        let mut worker = Worker::new(window_bytes);
-        while self.turn(&mut worker) {}
+        while self.turn(worker) {}
     }
 
     /// Merges the window whose reads are under way, having asked for the next one's; false when that
@@ -265,7 +271,7 @@ impl Shared {
         // Ask for the next window's blocks before merging the one at hand.
         let next = self.plan(&mut self.lock());
         let next = next.map(|(number, plan)| {
-            let loading = plan.map(|plan| {
+            let loading = plan.and_then(|plan| {
                 let memory = worker.memory.pop().expect("two a worker");
                 Loading::start(&self.segments, plan, memory)
             });
@@ -279,7 +285,7 @@ impl Shared {
             .and_then(|window| self.merge(number, window, worker));
         let failed = merged.is_err();
         if failed {
-            worker.memory.push(Buffer::new(0));
+            worker.memory.push(Buffer::empty());
         }
         let mut state = self.lock();
         if failed {
@@ -305,7 +311,7 @@ impl Shared {
             Some(buffer) if buffer.len() >= pad + bytes => buffer,
             _ => {
                 let most = bytes.max(worker.window_bytes as usize) + pad;
-                Buffer::new(most.next_multiple_of(ALIGNMENT))
+                Buffer::try_new(most.next_multiple_of(ALIGNMENT))?
             }
         };
         let count = window.merge_into(&self.segments, &mut buffer[pad..pad + bytes])?;

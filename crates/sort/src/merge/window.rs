@@ -154,7 +154,10 @@ fn piece_reads(run: &Run, blocks: Range<u64>) -> Vec<PieceRead> {
 
 impl Loading {
     /// Asks for all blocks of `plan`, into `memory`, which is replaced when it is too short.
-    pub(crate) fn start(segments: &Segments, plan: WindowPlan, mut memory: Buffer) -> Self {
+    ///
+    /// # Errors
+    /// When the system has no memory for a longer one.
+    pub(crate) fn start(segments: &Segments, plan: WindowPlan, mut memory: Buffer) -> Result<Self> {
         let completions = Completions::new();
         let reads: Vec<Vec<PieceRead>> = segments
             .runs
@@ -164,7 +167,7 @@ impl Loading {
             .collect();
         let need = reads.iter().flatten().map(PieceRead::len).sum();
         if memory.len() < need {
-            memory = Buffer::new(need);
+            memory = Buffer::try_new(need)?;
         }
         let mut in_flight = 0;
         for ((number, run), reads) in segments.runs.iter().enumerate().zip(&reads) {
@@ -177,7 +180,7 @@ impl Loading {
             }
         }
         let arrived = reads.iter().map(|reads| reads.iter().map(|_| None).collect()).collect();
-        Loading { plan, memory, reads, arrived, completions, in_flight, error: None }
+        Ok(Loading { plan, memory, reads, arrived, completions, in_flight, error: None })
     }
 
     /// Waits for all reads, checks every block, and finds the exact ends.

@@ -348,6 +348,13 @@ fn copy(
         Some(r) => (Some(Bound { key: r.key.clone(), tie: r.tie }), r.written),
         None => (None, 0),
     };
+    let damaged = |text: &str| {
+        let text = format!("its resume point {offset} {text}");
+        corrupt(partial.name(), offset, text)
+    };
+    if lower.as_ref().is_some_and(|lower| !lower.fits(view.runs())) {
+        return Err(damaged("ties with no record of the view"));
+    }
     if partial.size() < offset {
         let text = format!("{offset} bytes were synced but only {} are there", partial.size());
         return Err(corrupt(partial.name(), partial.size(), text));
@@ -401,6 +408,9 @@ fn copy(
         if progress.cancelled() {
             return Err(Error::Cancelled);
         }
+        if base + merged.output_offset != sink.offset() {
+            return Err(damaged("is not where the records go on that its key names"));
+        }
         if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
             sink.flush()?;
             let (written, key, tie) = (sink.offset(), bound.key.clone(), bound.tie);
@@ -415,6 +425,9 @@ fn copy(
         sink.push_window(merged, &mut stream)?;
     }
     released.finish(&segments.runs)?;
+    if resume.is_some() && sink.offset() != total {
+        return Err(damaged("does not lead to the end of the view"));
+    }
     assert_eq!(sink.offset(), total, "a view's size is exact");
     sink.finish()?;
     partial.sync()?;

@@ -130,8 +130,11 @@ impl FileSink {
             bytes = &bytes[n..];
             if whole > 0 {
                 self.allocate(at + whole as u64)?;
-                let mut buffer =
-                    if self.flying.len() < WRITES { Buffer::new(1 << 20) } else { self.reap()?.0 };
+                let mut buffer = if self.flying.len() < WRITES {
+                    Buffer::try_new(1 << 20)?
+                } else {
+                    self.reap()?.0
+                };
                 buffer[..whole].copy_from_slice(&self.tail[..whole]);
                 self.tail.drain(..whole);
                 self.submit(at, buffer, whole, 0);

@@ -99,6 +99,24 @@ fn naive_row(bytes: &[u8]) -> Option<usize> {
     None
 }
 
+#[test]
+fn sanitized_bytes_outside_quotes() {
+    let rows = b"a,\"b,c\"\n\"d\"\"e,\",f\n".repeat(7);
+    for from in 0..20 {
+        let bytes = &rows[from..];
+        for quoted in [false, true] {
+            let mut inside = quoted;
+            let expected: Vec<usize> = (0..bytes.len())
+                .filter(|at| {
+                    inside ^= bytes[*at] == b'"';
+                    bytes[*at] == b',' && !inside
+                })
+                .collect();
+            assert_eq!(Outside::new(b',', bytes, quoted).collect::<Vec<_>>(), expected);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn bytes_outside_quotes_are_found(

@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use storage::Buffer;
+use storage::thread::spawn_or_run;
 
 use super::format::PIECE_BYTES;
 use super::input::Chunk;
@@ -70,7 +71,7 @@ impl SortMemory {
         let need = (ENTRY_HEAD_BYTES + key.len()).next_multiple_of(4096);
         self.grown = None;
         self.grown = Some(self.budget.reserve(need as u64, "the key of one record")?);
-        self.keys = Buffer::new(need);
+        self.keys = Buffer::try_new(need)?;
         Ok(())
     }
 }
@@ -385,7 +386,7 @@ fn extract<F: Framing>(
         let (team, _left) = (Team::here(), leave());
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| {
+                spawn_or_run(scope, "sort", || {
                     let _member = team.join();
                     work();
                 });
@@ -536,7 +537,7 @@ impl Sorted<'_> {
         let team = Team::here();
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(|| {
+                spawn_or_run(scope, "sort", || {
                     let _member = team.join();
                     work();
                 });
@@ -615,7 +616,7 @@ impl Gather for Sorted<'_> {
             std::thread::scope(|scope| {
                 for behind in others {
                     let work = &work;
-                    scope.spawn(move || {
+                    spawn_or_run(scope, "gather", move || {
                         let _member = team.join();
                         work(behind);
                     });

@@ -34,6 +34,11 @@ pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// The least and the greatest block size.
 pub(crate) const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(PIECE_BYTES as u32);
 
+/// No run, bucket file or view is larger, in bytes. What readers compute from sizes and counts, such as
+/// the memory for tags of all records, then fits 64 bits, whatever a sparse file with right checksums
+/// says of itself.
+pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 56;
+
 /// Bytes of an index entry without its key.
 pub(crate) const ENTRY_FIXED_BYTES: usize = 8 + 4 + 4 + 8 + 4 + 4;
 /// Bytes of the longest index entry.

@@ -87,9 +87,12 @@ impl Chunk {
     }
 
     /// An empty chunk that reads `read_bytes` at a time.
-    pub(crate) fn new(read_bytes: usize) -> Self {
-        let buffer = Buffer::new(headroom(read_bytes) + read_bytes + SLACK_BYTES);
-        Chunk { buffer, base: 0, spans: Vec::new(), taken: Vec::new() }
+    ///
+    /// # Errors
+    /// When the system has no memory for it.
+    pub(crate) fn new(read_bytes: usize) -> Result<Self> {
+        let buffer = Buffer::try_new(headroom(read_bytes) + read_bytes + SLACK_BYTES)?;
+        Ok(Chunk { buffer, base: 0, spans: Vec::new(), taken: Vec::new() })
     }
 
     /// Memory that holds whole records in `spans` already.
@@ -125,7 +128,7 @@ impl Chunk {
             }
         }
         if let Some(mut whole) = whole {
-            let rest = std::mem::replace(&mut self.buffer, Buffer::new(0));
+            let rest = std::mem::replace(&mut self.buffer, Buffer::empty());
             whole.unsplit(rest).expect("the rest follows what was handed out");
             self.buffer = whole;
             self.base = 0;
@@ -185,7 +188,7 @@ impl Drop for Keeping {
         let lost = || std::io::Error::other("nobody is left to copy what was read");
         self.completions.post(Completion {
             token: self.token,
-            buffer: Some(std::mem::replace(&mut self.place, Buffer::new(0))),
+            buffer: Some(std::mem::replace(&mut self.place, Buffer::empty())),
             result: if self.filled { Ok(self.bytes) } else { Err(lost()) },
         });
     }

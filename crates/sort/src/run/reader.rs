@@ -7,7 +7,7 @@ use storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_BYTES_MAX, ENTRY_FIXED_BYTES, FOOTER_BYTES,
-    Footer, HEADER_BYTES, NO_START, PIECE_BYTES, corrupt, unpack,
+    Footer, HEADER_BYTES, NO_START, PIECE_BYTES, SIZE_BYTES_MAX, corrupt, unpack,
 };
 use super::writer::FENCES;
 use crate::budget::Reservation;
@@ -216,6 +216,9 @@ impl ClosedRun {
         if size < least {
             return Err(corrupt(&file, size, format!("{size} bytes are too few for a run")));
         }
+        if size > SIZE_BYTES_MAX {
+            return Err(corrupt(&file, size, format!("{size} bytes are too many for a run")));
+        }
         let header = storage.read_vec(0, HEADER_BYTES)?;
         let block_bytes = format::decode_header(&file, header[..].try_into().expect("a page"))?;
         let at = size - FOOTER_BYTES as u64;
@@ -223,6 +226,8 @@ impl ClosedRun {
         let footer = format::decode_footer(&file, at, bytes[..].try_into().expect("footer"))?;
         let fits = footer.index_offset.checked_add(footer.index_bytes) == Some(at)
             && footer.index_offset >= HEADER_BYTES as u64
+            && footer.data_bytes <= SIZE_BYTES_MAX
+            && footer.records <= footer.data_bytes
             && BLOCK_BYTES.contains(&footer.block_bytes)
             && footer.block_bytes.is_power_of_two()
             && footer.block_bytes == block_bytes
@@ -295,6 +300,15 @@ impl Run {
     /// [`crate::Error::Corrupt`] with file, offset, found and expected; the storage's own.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Self> {
         ClosedRun::find(storage)?.open()
+    }
+
+    /// As [`Run::open`], but what the run holds is reserved from `budget`, before its index is read
+    /// and for as long as it is open.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] too.
+    pub fn open_within(storage: Arc<dyn Storage>, budget: &Budget) -> Result<Self> {
+        ClosedRun::find(storage)?.open_within(budget)
     }
 
     /// A run with this index, which is held within `memory` when that is given.

@@ -113,6 +113,15 @@ mod tests {
     }
 
     #[test]
+    fn sanitized_lengths() {
+        for len in [1, 2, 3, 17, 70] {
+            let spread = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            check(&(0..len).map(spread).collect::<Vec<_>>());
+            check(&(0..len).map(|i| spread(i) >> 60).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn every_input_of_up_to_six_tags() {
         for len in 0..=6u32 {
             for number in 0..4u64.pow(len) {

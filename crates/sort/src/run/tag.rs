@@ -24,6 +24,8 @@
 use std::cmp::Ordering;
 use std::sync::Mutex;
 
+use storage::thread::spawn_or_run;
+
 use super::short_sort::sort_short;
 use super::word::{Alphabet, Equal};
 use crate::activity::{Team, leave};
@@ -134,7 +136,7 @@ pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
     let (team, _left) = (Team::here(), leave());
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| {
+            spawn_or_run(scope, "sort", || {
                 let _member = team.join();
                 loop {
                     // The lock goes before the work begins.
@@ -217,7 +219,7 @@ fn scatter_parallel(tags: &[Tag], out: &mut [Tag], shift: u32, threads: usize) -
         let workers: Vec<_> = parts
             .iter()
             .map(|part| {
-                scope.spawn(move || {
+                spawn_or_run(scope, "sort", move || {
                     let _member = team.join();
                     let mut counts = vec![0usize; DIGITS];
                     for tag in *part {
@@ -243,7 +245,7 @@ fn scatter_parallel(tags: &[Tag], out: &mut [Tag], shift: u32, threads: usize) -
     std::thread::scope(|scope| {
         for (part, mut at) in parts.into_iter().zip(counts) {
             let target = &target;
-            scope.spawn(move || {
+            spawn_or_run(scope, "sort", move || {
                 let _member = team.join();
                 for tag in part {
                     let place = &mut at[digit(*tag, shift)];
@@ -603,6 +605,24 @@ mod tests {
         let keys = ["pear", "fig", "apple", "fig", "applesauce with cinnamon", ""];
         let keys = keys.iter().map(|k| k.as_bytes().to_vec()).collect();
         check(&Words::new(keys, None, false, 0), 1);
+    }
+
+    /// The scatter of several threads writes through a shared pointer.
+    #[test]
+    fn sanitized_threads_scatter_tags() {
+        let count = 300_u64;
+        let tags: Vec<Tag> =
+            (0..count).map(|i| Tag::new(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i, 0)).collect();
+        let mut scattered = tags.clone();
+        let shift = digit_shift(&tags).expect("they differ");
+        let bounds = scatter_parallel(&tags, &mut scattered, shift, 3);
+        let digits = scattered.iter().map(|tag| digit(*tag, shift));
+        assert!(digits.is_sorted() && bounds.len() == DIGITS + 1);
+        assert_eq!(*bounds.last().expect("an end"), tags.len());
+        scattered.sort();
+        let mut expected = tags;
+        expected.sort();
+        assert_eq!(scattered, expected);
     }
 
     #[test]

@@ -516,11 +516,14 @@ pub struct RunBuilder {
 
 impl RunBuilder {
     /// Records come in the order of `order`.
-    #[must_use]
-    pub fn new(writer: RunWriter, order: Order) -> Self {
-        let buffers = (0..4).map(|_| Buffer::new(PIECE_BYTES)).collect();
+    ///
+    /// # Errors
+    /// When the system has no memory for the buffers.
+    pub fn new(writer: RunWriter, order: Order) -> Result<Self> {
+        let buffers =
+            (0..4).map(|_| Buffer::try_new(PIECE_BYTES)).collect::<std::io::Result<_>>()?;
         let behind = WriteBehind::new(Arc::clone(writer.storage()), buffers);
-        RunBuilder { writer, behind, piece: None, number: 0, records: 0, order }
+        Ok(RunBuilder { writer, behind, piece: None, number: 0, records: 0, order })
     }
 
     /// Appends whole records that lie end to end.

@@ -248,7 +248,8 @@ fn probe(disk: &dyn Storage) -> Result<(f64, f64)> {
     const STEP: u64 = 1 << 20;
     let clock = disk.clock();
     let completions = Completions::new();
-    let mut buffers: Vec<Buffer> = (0..8).map(|_| Buffer::new(STEP as usize)).collect();
+    let mut buffers: Vec<Buffer> =
+        (0..8).map(|_| Buffer::try_new(STEP as usize)).collect::<std::io::Result<_>>()?;
     let mut pass = |write: bool| -> Result<f64> {
         let (started, mut in_flight, mut failed) = (clock.now_ns(), 0, Ok(()));
         for offset in (0..PROBE_BYTES).step_by(STEP as usize).map(Some).chain([None; 8]) {

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 
+use storage::thread::spawn_scoped;
 use storage::{Buffer, Clock, Operation, RealClock, Storage, StorageExt, Work};
 
 use super::{SortOutput, Sorter, run_name};
@@ -59,9 +60,9 @@ impl Sorter<'_> {
         ];
         let _reserved = budget.reserve_parts(&parts, "sorting")?;
         let mut memory = SortMemory::new(
-            Buffer::new(plan.tag_bytes as usize),
-            Buffer::new(plan.tag_bytes as usize),
-            Buffer::new(plan.key_bytes as usize),
+            Buffer::try_new(plan.tag_bytes as usize)?,
+            Buffer::try_new(plan.tag_bytes as usize)?,
+            Buffer::try_new(plan.key_bytes as usize)?,
             budget,
         );
         let inputs = std::mem::take(&mut self.inputs);
@@ -83,7 +84,7 @@ impl Sorter<'_> {
         let (empty_to, empty_from) = channel::<Chunk>();
         let (full_to, full_from) = sync_channel::<Result<(Chunk, bool, Vec<u8>)>>(1);
         for _ in 0..plan.chunks {
-            empty_to.send(Chunk::new(plan.chunk_bytes as usize)).expect("not closed");
+            empty_to.send(Chunk::new(plan.chunk_bytes as usize)?).expect("not closed");
         }
         // The first chunk, where it was read already.
         let mut ahead = None;
@@ -128,8 +129,7 @@ impl Sorter<'_> {
                         }
                     }
                 };
-                let builder = std::thread::Builder::new().name("read".to_owned());
-                builder.spawn_scoped(scope, reading)?;
+                spawn_scoped(scope, "read", reading)?;
             }
             let mut behinds: Vec<WriteBehind> = Vec::new();
             let mut unfinished = None;
@@ -327,7 +327,8 @@ impl Sorter<'_> {
     ) -> Result<()> {
         if behinds.is_empty() {
             for _ in 0..self.options.threads {
-                let buffers = (0..self.plan.pieces).map(|_| Buffer::new(PIECE_BYTES)).collect();
+                let buffers = (0..self.plan.pieces).map(|_| Buffer::try_new(PIECE_BYTES));
+                let buffers = buffers.collect::<std::io::Result<_>>()?;
                 behinds.push(WriteBehind::new(Arc::clone(storage), buffers));
             }
         }

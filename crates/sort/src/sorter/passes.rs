@@ -63,7 +63,7 @@ impl Sorter<'_> {
                 };
                 made += 1;
                 let writer = RunWriter::new(storage, block_bytes, self.compression, None, memory)?;
-                let mut builder = RunBuilder::new(writer, (*self.order).clone());
+                let mut builder = RunBuilder::new(writer, (*self.order).clone())?;
                 let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
                 let mut released = Released::new(&group);
                 while let Some(window) = stream.next_window()? {

@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::sync::mpsc;
 
+use storage::thread::spawn_scoped;
+
 use super::{Limits, Summary, Verifier};
 use crate::key::OrderSpec;
 use crate::record::Format;
@@ -44,7 +46,7 @@ pub fn stream(
         for _ in 0..PIECES {
             empty.send(Vec::with_capacity(PIECE_BYTES)).expect("room for all");
         }
-        scope.spawn(move || {
+        let reading = move || {
             // Ends with the input, or when the checker has stopped and closed a channel.
             while let Ok(mut piece) = spent.recv() {
                 let read = fill(reader, &mut piece, progress);
@@ -54,7 +56,8 @@ pub fn stream(
                     break;
                 }
             }
-        });
+        };
+        spawn_scoped(scope, "read", reading)?;
         for piece in pieces {
             let piece = piece.map_err(|error| failure(name, &error))?;
             verifier.feed(&piece)?;

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use storage::{Directory, DirectoryExt, Storage, StorageExt};
 
 use crate::key::OrderSpec;
+use crate::record::Format;
 use crate::run::Run;
-use crate::run::format::{Footer, corrupt};
+use crate::run::format::{Footer, SIZE_BYTES_MAX, corrupt};
 use crate::run::reader::ClosedRun;
 use crate::sealed::{seal, unseal};
 use crate::{Error, Result};
@@ -195,7 +196,17 @@ impl Manifest {
         let sum = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.bytes));
         let records = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.records));
         let size = sum.and_then(|sum| sum.checked_add(manifest.preamble.len() as u64));
+        // A record has at least a byte. In buckets records of a fixed length change places, so there
+        // each has that length; a merge notices by itself when one has not.
+        let counted = |s: &Segment| match manifest.order.format {
+            Format::Fixed { bytes } if manifest.is_of_buckets() => {
+                s.records.checked_mul(bytes as u64) == Some(s.bytes)
+            }
+            _ => s.records <= s.bytes,
+        };
         if size != Some(manifest.size_bytes)
+            || manifest.size_bytes > SIZE_BYTES_MAX
+            || !segments.clone().all(counted)
             || records != Some(manifest.records)
             || !manifest.is_of_buckets() && manifest.buckets.len() != 1
             || manifest.buckets.iter().any(|b| b.from.is_some() != manifest.is_of_buckets())

@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage::thread::spawn_or_run;
 use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
@@ -111,7 +112,7 @@ impl View {
         // What indexes take is known from the footers, and reserved before they are read.
         let footers = found.iter().map(ClosedRun::footer);
         drop(budget.reserve(least_memory_bytes(footers.clone()), "reading this view")?);
-        let fence_bytes = footers.map(Footer::memory_bytes).sum();
+        let fence_bytes = footers.map(Footer::memory_bytes).fold(0, u64::saturating_add);
         let fences = budget.reserve(fence_bytes, "the fences of the view")?;
         let runs = on_all(threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
         // Duplicates within the view are there to stay: only what makes a view removes them.
@@ -275,13 +276,13 @@ impl View {
         let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper);
         let blocks = plan.memory_bytes(&self.segments);
         let Scratch { input, mut merged, memory } = self.scratch(blocks, out.len() as u64)?;
-        let window = Loading::start(&self.segments, plan, input).finish(&self.segments)?;
+        let window = Loading::start(&self.segments, plan, input)?.finish(&self.segments)?;
         let encloses = window.encloses(range);
         if encloses {
             let skip = (range.start - window.output_offset) as usize;
             let wanted = skip..skip + out.len();
             if merged.len() < wanted.end {
-                merged = Buffer::new(wanted.end.next_multiple_of(4096));
+                merged = Buffer::try_new(wanted.end.next_multiple_of(4096))?;
             }
             window.merge_into(&self.segments, &mut merged[..wanted.end])?;
             out.copy_from_slice(&merged[wanted]);
@@ -305,8 +306,8 @@ impl View {
             Ok(memory) => (memory, roomy),
             Err(_) => (self.reserve(need(blocks), owner)?, blocks),
         };
-        let input = Buffer::new(blocks as usize);
-        Ok(Scratch { input, merged: Buffer::new((blocks + len) as usize), memory })
+        let input = Buffer::try_new(blocks as usize)?;
+        Ok(Scratch { input, merged: Buffer::try_new((blocks + len) as usize)?, memory })
     }
 
     /// Leaves memory for the next random read, since fresh memory costs a page fault every 4 KiB; no
@@ -333,7 +334,8 @@ impl View {
         }
         let preamble = self.preamble_bytes();
         if let Format::Fixed { bytes } = self.order().format() {
-            return Ok(preamble + record * bytes as u64);
+            let at = record.checked_mul(bytes as u64).and_then(|at| at.checked_add(preamble));
+            return at.filter(|at| *at < self.size()).ok_or_else(|| self.contradiction(0));
         }
         if let Some(buckets) = &self.buckets {
             return Ok(preamble + buckets.place_of_record(record)?);
@@ -343,7 +345,8 @@ impl View {
         let plan = WindowPlan::between(&self.segments, lower, upper);
         let need = 3 * plan.memory_bytes(&self.segments);
         let _memory = self.reserve(need, "finding a record of a view")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let window =
+            Loading::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
         let mut merged = vec![0; window.bytes() as usize];
         window.merge_into(&self.segments, &mut merged)?;
         let skip = record.checked_sub(window.first_record(&self.segments));
@@ -368,7 +371,8 @@ impl View {
         let bound = Bound::before_key(key.to_vec());
         let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
         let _memory = self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let window =
+            Loading::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
         Ok(self.preamble_bytes() + window.output_offset)
     }
 
@@ -398,7 +402,7 @@ fn on_all<T: Send, R: Send>(
         let mut others = Vec::new();
         while items.len() > share {
             let last = items.split_off((items.len() - 1) / share * share);
-            others.push(scope.spawn(move || do_share(last)));
+            others.push(spawn_or_run(scope, "open", move || do_share(last)));
         }
         let mut done = do_share(items)?;
         for other in others.into_iter().rev() {
@@ -416,9 +420,11 @@ fn random_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
 
 /// The least memory in which a view of runs with these footers can be read, in bytes.
 pub(crate) fn least_memory_bytes<'a>(runs: impl Iterator<Item = &'a Footer> + Clone) -> u64 {
-    let fences: u64 = runs.clone().map(Footer::memory_bytes).sum();
+    // Each is bounded, but there may be many of them.
+    let fences = runs.clone().map(Footer::memory_bytes).fold(0, u64::saturating_add);
     let least = StreamSize { window_bytes: least_window_bytes(runs.clone()), threads: 1 };
-    fences + random_bytes(runs.clone()) + least.memory_bytes_of(runs)
+    let rest = random_bytes(runs.clone()) + least.memory_bytes_of(runs);
+    fences.saturating_add(rest)
 }
 
 /// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 
 use super::flight::{Call, Flight};
+use crate::thread::refused;
 
 /// More threads than this no longer make a disk faster.
 const THREADS_MAX: u32 = 16;
@@ -34,7 +35,12 @@ impl Pool {
         for _ in 0..queue_depth.clamp(1, THREADS_MAX) {
             let shared = Arc::clone(&pool.shared);
             let builder = thread::Builder::new().name("storage".to_owned()).stack_size(128 << 10);
-            pool.threads.push(builder.spawn(move || work(&shared))?);
+            match builder.spawn(move || work(&shared)) {
+                Ok(thread) => pool.threads.push(thread),
+                // Fewer are slower, and do.
+                Err(_) if !pool.threads.is_empty() => break,
+                Err(error) => return Err(refused(&error)),
+            }
         }
         Ok(pool)
     }

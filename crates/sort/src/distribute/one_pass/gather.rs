@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use storage::Buffer;
+use storage::thread::spawn_or_run;
 
 use super::chains::Bucket;
 use crate::activity::Team;
@@ -70,6 +71,7 @@ impl Gather for PartedChunk<'_> {
         place: &PlacePiece<'_>,
     ) -> Result<()> {
         let PartedChunk { parted, view, pool, scratch } = self;
+        let seams = (0..seams_max(behinds.len())).map(|_| Buffer::try_new(PIECE_BYTES));
         let gathering = Gathering {
             parted,
             view: *view,
@@ -79,7 +81,7 @@ impl Gather for PartedChunk<'_> {
             next: AtomicUsize::new(0),
             seams: Mutex::new(Seams {
                 parked: HashMap::new(),
-                spare: (0..seams_max(behinds.len())).map(|_| Buffer::new(PIECE_BYTES)).collect(),
+                spare: seams.collect::<std::io::Result<_>>()?,
             }),
             place,
         };
@@ -91,7 +93,7 @@ impl Gather for PartedChunk<'_> {
         let team = &Team::here();
         std::thread::scope(|scope| {
             let start = |(behind, area)| {
-                scope.spawn(move || {
+                spawn_or_run(scope, "gather", move || {
                     let _member = team.join();
                     gathering.work(behind, area)
                 })
@@ -236,7 +238,8 @@ impl Gathering<'_> {
         let Some((other, there)) = parked.get_mut(&number) else {
             parked.insert(number, (piece, part.len()));
             // As many buffers as before.
-            behind.put_back(spare.pop().unwrap_or_else(|| Buffer::new(PIECE_BYTES)));
+            let buffer = spare.pop().map_or_else(|| Buffer::try_new(PIECE_BYTES), Ok)?;
+            behind.put_back(buffer);
             return Ok(());
         };
         *there += part.len();

@@ -28,6 +28,8 @@ mod work;
 
 use std::sync::atomic::Ordering;
 
+use storage::thread::spawn_scoped;
+
 use chains::{BLOCK_TAGS, Bucket, Chain, Open, Room};
 use gather::{Parted, seams_max};
 use work::{Alarm, Feed, Span, Task, Work};
@@ -197,7 +199,7 @@ impl<'a> OnePass<'a> {
         let sorted_at_once = scratch.len() / self.threads / 2;
         let room = Room::new(pool, &mut keys[..]);
         let (backing, reads) = chunk.backing(read_bytes);
-        let work = Work::new(backing, reads, self.lends);
+        let work = Work::new(backing, reads, self.lends)?;
         let here = Activity::here();
         let (filled, workers) = std::thread::scope(|scope| {
             let start = |_| {
@@ -206,7 +208,7 @@ impl<'a> OnePass<'a> {
                     let _worker = here.enroll("part");
                     one.part(work, room)
                 };
-                std::thread::Builder::new().name("part".to_owned()).spawn_scoped(scope, body)
+                spawn_scoped(scope, "part", body)
             };
             let workers = (0..self.threads).map(start).collect::<std::io::Result<Vec<_>>>();
             let _reading = activity::enter("read");

@@ -42,7 +42,7 @@ fn sorted(
     let one = OnePass::with_buckets(&inputs, order, sample, buckets, threads);
     let one = one.expect("reads")?;
     let read_bytes = (total as usize + 8192 * (inputs.len() + 1)).next_multiple_of(4096);
-    let mut chunk = Chunk::new(read_bytes.max(65536));
+    let mut chunk = Chunk::new(read_bytes.max(65536)).expect("there is memory");
     let mut reader = ChunkReader::new(inputs, order.format(), read_bytes.max(65536));
     let room = || Buffer::new(tags * size_of::<Tag>());
     let keys = Buffer::new((64 << 10) * threads + 40 * tags);
@@ -126,9 +126,9 @@ fn what_does_not_suit_leaves_the_chunk_whole() {
 
 #[test]
 fn a_worker_that_panics_ends_the_reading() {
-    let mut chunk = Chunk::new(8 << 20);
+    let mut chunk = Chunk::new(8 << 20).expect("there is memory");
     let (backing, reads) = chunk.backing(8 << 20);
-    let work = Work::new(backing, reads, 2);
+    let work = Work::new(backing, reads, 2).expect("there is memory");
     let worker = std::panic::AssertUnwindSafe(|| {
         let _alarm = Alarm(&work);
         panic!("in a test");

@@ -14,6 +14,7 @@
 //! do the rest.
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -70,8 +71,11 @@ struct Queue {
 
 impl Work {
     /// For a chunk whose memory is `backing`, of which `reads` is read into, with so many buffers to lend.
-    pub(super) fn new(backing: Backing, reads: Range<usize>, lends: usize) -> Self {
-        let mut rest = Buffer::new(lends * READ_BYTES);
+    ///
+    /// # Errors
+    /// When the system has no memory for them.
+    pub(super) fn new(backing: Backing, reads: Range<usize>, lends: usize) -> io::Result<Self> {
+        let mut rest = Buffer::try_new(lends * READ_BYTES)?;
         let mut cut = || {
             let after = rest.split_off(READ_BYTES);
             std::mem::replace(&mut rest, after)
@@ -79,7 +83,8 @@ impl Work {
         let free = (0..lends).map(|_| cut()).collect();
         let steps = reads.end.div_ceil(STEP_BYTES);
         let queue = Queue { free, next_step: reads.start / STEP_BYTES, ..Queue::default() };
-        Work { backing, reads, steps, lends, queue: Mutex::new(queue), changed: Condvar::new() }
+        let (queue, changed) = (Mutex::new(queue), Condvar::new());
+        Ok(Work { backing, reads, steps, lends, queue, changed })
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -1,0 +1,307 @@
+//! What can't be handled where it happens: a panic, and memory that the system refuses to the
+//! allocator. Either, on whatever thread, ends the process at once:
+//!
+//! ```text
+//!   panic ────────► hook ────┐
+//!                            ├─► the first thread only: one line on stderr ─► unfinished folders
+//!   allocation ───► null ────┘                                                removed ─► exit 2
+//! ```
+//!
+//! The process ends here, without unwinding. Unwinding would have to wait for other threads, which
+//! may wait for this one; and the usual message takes a lock, reads debug information and needs the
+//! memory that there is none of (audit finding F16). Temporary files have no names, so they end with
+//! the process; a partial copy of a view has a name and stays, for the same command to continue.
+//!
+//! Large buffers do not come this way: [`storage::Buffer::try_new`] and [`storage::thread`] give
+//! errors, which end a command as any other error does.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::{self, Write as _};
+use std::panic::PanicHookInfo;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::time::Duration;
+
+use crate::signals;
+
+/// Exit status of every error.
+const STATUS: i32 = 2;
+
+/// How long another thread may take to remove what is unfinished.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Memory that is kept for the removal, in bytes: walking a folder allocates names.
+const RESERVE: Layout = match Layout::from_size_align(1 << 20, 16) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a power of two"),
+};
+
+static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+
+/// The thread that ends the process, 0 before.
+static ENDING: AtomicI32 = AtomicI32::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// Has every panic end the process, and keeps memory for that.
+pub fn install() {
+    // SAFETY: the layout has a size.
+    let kept = unsafe { System.alloc(RESERVE) };
+    KEPT.store(kept, Ordering::Release);
+    std::panic::set_hook(Box::new(|panic| panicked(panic)));
+}
+
+/// The system's allocator, whose refusal ends the process in the way of this module. Safe Rust has
+/// no other place to say it: the standard library's own handler aborts.
+struct Allocator;
+
+// SAFETY: every call is handed on to the system's allocator as it is, and so is its answer, unless
+// that is a refusal, after which nothing returns.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: what the caller promises.
+        granted(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: what the caller promises.
+        unsafe { System.dealloc(memory, layout) };
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: what the caller promises.
+        granted(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: what the caller promises.
+        granted(unsafe { System.realloc(memory, layout, size) }, size)
+    }
+}
+
+#[inline]
+fn granted(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() {
+        no_memory(size);
+    }
+    memory
+}
+
+#[cold]
+#[inline(never)]
+fn no_memory(size: usize) -> ! {
+    end(format_args!("the system has no memory for {size} bytes more; {LESS}"))
+}
+
+/// What to do where memory or threads are short.
+const LESS: &str = "use less, or raise what the process may have (ulimit -v, ulimit -u)";
+
+fn panicked(panic: &PanicHookInfo<'_>) -> ! {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    // The standard library and dependencies panic where the system refuses them what they need.
+    if message.starts_with("the system has no memory") {
+        end(format_args!("{message}"));
+    }
+    for (error, what) in [(libc::ENOMEM, "memory"), (libc::EAGAIN, "thread")] {
+        let named = |text: &str| Line::of(format_args!("{text} {error}")).is_in(message);
+        if named("os error") || named("code:") {
+            end(format_args!("the system has no {what} left for this process; {LESS}"));
+        }
+    }
+    let (file, line) = panic.location().map_or(("?", 0), |at| (at.file(), at.line()));
+    end(format_args!("internal error at {file}:{line}: {message}; please report it"))
+}
+
+/// Says why, removes what is unfinished, and ends the process. Nothing in it waits for a lock that a
+/// thread of this process may hold.
+fn end(why: fmt::Arguments<'_>) -> ! {
+    // SAFETY: takes nothing.
+    let this = unsafe { libc::gettid() };
+    match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => {
+            Line::of(format_args!("merganser: {why}")).write();
+            let kept = KEPT.swap(ptr::null_mut(), Ordering::AcqRel);
+            if !kept.is_null() {
+                // SAFETY: from this allocator, with this layout, and nobody else has it.
+                unsafe { System.dealloc(kept, RESERVE) };
+            }
+            signals::remove_unfinished();
+        }
+        // The removal itself could not go on.
+        Err(ending) if ending == this => {}
+        // Another thread has said why.
+        Err(_) => std::thread::sleep(PATIENCE),
+    }
+    // SAFETY: ends the process; exit handlers, which may wait for other threads, are left out.
+    unsafe { libc::_exit(STATUS) }
+}
+
+/// One line of text that takes no memory of the heap.
+struct Line {
+    bytes: [u8; 1024],
+    len: usize,
+}
+
+impl Line {
+    /// As much of it as has room.
+    fn of(text: fmt::Arguments<'_>) -> Self {
+        let mut line = Line { bytes: [0; 1024], len: 0 };
+        let _ = line.write_fmt(text);
+        line
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        let number_ends = |at: usize| !text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+        let text = text.as_bytes().windows(self.len).enumerate();
+        text.into_iter()
+            .any(|(at, part)| *part == self.bytes[..self.len] && number_ends(at + self.len))
+    }
+
+    /// Writes it to stderr, with an end, at once.
+    fn write(mut self) {
+        self.bytes[self.len] = b'\n';
+        // SAFETY: the bytes are there. When even stderr is closed, the status still tells.
+        unsafe { libc::write(libc::STDERR_FILENO, self.bytes.as_ptr().cast(), self.len + 1) };
+    }
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            // The last place is for the line's end.
+            if self.len == self.bytes.len() - 1 {
+                return Err(fmt::Error);
+            }
+            self.bytes[self.len] = if byte.is_ascii_control() { b' ' } else { byte };
+            self.len += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Output};
+    use std::sync::Mutex;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Runs one of the ignored tests below in a process of its own.
+    fn run(test: &str, folder: &std::path::Path) -> (Output, Duration) {
+        let started = Instant::now();
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", &format!("crash::tests::{test}"), "--ignored", "--nocapture"]);
+        let output = command.env("CRASH_FOLDER", folder).output().expect("it runs");
+        (output, started.elapsed())
+    }
+
+    fn crash(test: &str) -> String {
+        let dir = tempfile::tempdir().expect("a folder");
+        let unfinished = dir.path().join(".view.unfinished");
+        std::fs::create_dir_all(unfinished.join("inner")).expect("made");
+        std::fs::write(unfinished.join("inner/run"), [7; 1000]).expect("written");
+        let (output, took) = run(test, &unfinished);
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(STATUS), "{test}: {said}");
+        assert!(took < Duration::from_secs(5), "{test}: {took:?}");
+        assert!(!unfinished.exists(), "{test}: left behind");
+        let told: Vec<_> = said.lines().collect();
+        let [one] = told[..] else { panic!("{test}: one line, not {said:?}") };
+        assert!(!one.contains("panicked"), "{one}");
+        one.to_owned()
+    }
+
+    fn prepare() {
+        let folder = std::env::var_os("CRASH_FOLDER").expect("run by another test");
+        signals::remember(folder.as_ref());
+        install();
+    }
+
+    #[test]
+    fn f16_a_panic_of_any_thread_ends_the_process() {
+        let said = crash("panics_while_others_wait_for_it");
+        assert!(said.starts_with("merganser: internal error at "), "{said}");
+        assert!(said.contains("crash.rs:"), "{said}");
+        assert!(said.ends_with(": two lines; please report it"), "{said}");
+    }
+
+    #[test]
+    fn f16_refused_memory_is_told_whoever_asked() {
+        let said = crash("allocates_more_than_there_is");
+        assert!(said.starts_with("merganser: the system has no memory for 1152921504606846976"));
+        let said = crash("panics_for_a_buffer");
+        assert!(said.starts_with("merganser: the system has no memory for a buffer of "), "{said}");
+        let said = crash("panics_for_a_thread");
+        assert!(said.starts_with("merganser: the system has no thread left"), "{said}");
+    }
+
+    #[test]
+    fn f16_a_thread_that_holds_the_list_of_folders_hangs_nobody() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (output, took) = run("panics_with_the_list_locked", dir.path());
+        assert_eq!(output.status.code(), Some(STATUS));
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn panics_while_others_wait_for_it() {
+        prepare();
+        let lock = Mutex::new(());
+        let held = lock.lock().expect("free");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                // They panic together, and the main thread would wait for them for ever.
+                scope.spawn(|| -> () { panic!("two\nlines") });
+            }
+            scope.spawn(|| drop(lock.lock()));
+            std::thread::sleep(Duration::from_secs(60));
+            drop(held);
+        });
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn allocates_more_than_there_is() {
+        prepare();
+        drop(Vec::<u8>::with_capacity(1 << 60));
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn panics_for_a_buffer() {
+        prepare();
+        drop(storage::Buffer::new(1 << 60));
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn panics_for_a_thread() {
+        prepare();
+        let refused = std::io::Error::from_raw_os_error(libc::EAGAIN);
+        panic!("failed to spawn thread: {refused:?}");
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn panics_with_the_list_locked() {
+        prepare();
+        signals::with_unfinished(|| panic!("holds it"));
+    }
+
+    #[test]
+    fn lines_are_cut_and_hold_no_controls() {
+        let line = Line::of(format_args!("a\x1b[2Jb\n{}", "x".repeat(5000)));
+        assert_eq!(line.len, 1023);
+        assert!(line.bytes.starts_with(b"a [2Jb x"));
+        let found = |number, text| Line::of(format_args!("code: {number}")).is_in(text);
+        assert!(found(12, "Os { code: 12, kind }") && found(12, "code: 12"));
+        assert!(!found(12, "code: 122") && !found(12, "code"));
+    }
+}

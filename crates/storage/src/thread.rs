@@ -1,0 +1,107 @@
+//! Threads, which the system may refuse.
+//!
+//! A user has a limit on threads, and each takes address space. Where work needs a thread of its own,
+//! a refusal is an error that says so ([`spawn`], [`spawn_scoped`]). Where threads only share out work
+//! that the caller could do alone, it does: [`spawn_or_run`].
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+/// Starts a thread called `name`.
+///
+/// # Errors
+/// When the system refuses one, in words that say so.
+pub fn spawn<T: Send + 'static>(
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.into()).spawn(work).map_err(|error| refused(&error))
+}
+
+/// Starts a thread of `scope` called `name`.
+///
+/// # Errors
+/// When the system refuses one, in words that say so.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|error| refused(&error))
+}
+
+/// What the system's refusal of a thread means to a user.
+#[must_use]
+pub fn refused(error: &io::Error) -> io::Error {
+    let reason = error.to_string();
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    io::Error::other(format!(
+        "the system has no thread left for this process ({reason}); use fewer, or raise what it may have (ulimit -u, ulimit -v)"
+    ))
+}
+
+/// Work that a thread does, or that the caller has done itself.
+#[derive(Debug)]
+pub enum Helper<'scope, T> {
+    /// A thread is at it.
+    Thread(ScopedJoinHandle<'scope, T>),
+    /// The system refused a thread, and this is what came of the work.
+    Done(T),
+}
+
+impl<T> Helper<'_, T> {
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// What the thread panicked with.
+    pub fn join(self) -> thread::Result<T> {
+        match self {
+            Helper::Thread(thread) => thread.join(),
+            Helper::Done(result) => Ok(result),
+        }
+    }
+}
+
+/// Has a thread of `scope` called `name` do `work`, or does it at once where the system refuses one.
+/// The work must not wait for what the caller does later.
+pub fn spawn_or_run<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Helper<'scope, T> {
+    // A refused thread drops what it was to do, so it only gets a share in it.
+    let work = Arc::new(Mutex::new(Some(work)));
+    let take = |work: &Mutex<Option<_>>| {
+        work.lock().unwrap_or_else(PoisonError::into_inner).take().expect("taken once")
+    };
+    let theirs = Arc::clone(&work);
+    match spawn_scoped(scope, name, move || take(&theirs)()) {
+        Ok(thread) => Helper::Thread(thread),
+        Err(_) => Helper::Done(take(&work)()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_do_their_work_once() {
+        let sum: u32 = thread::scope(|scope| {
+            let helpers: Vec<_> =
+                (0..4).map(|i| spawn_or_run(scope, "helper", move || i)).collect();
+            helpers.into_iter().map(|helper| helper.join().expect("no panic")).sum()
+        });
+        assert_eq!(sum, 6);
+        assert_eq!(Helper::Done(3).join().expect("done"), 3);
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_missing() {
+        let error = refused(&io::Error::from_raw_os_error(libc::EAGAIN));
+        assert!(error.to_string().starts_with("the system has no thread left"), "{error}");
+        assert!(!error.to_string().contains("os error"), "{error}");
+        assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+}
