@@ -43,6 +43,7 @@
 //! kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
 //! cannot be reserved.
 
+pub mod descriptors;
 mod directory;
 mod flight;
 mod output;
