@@ -219,9 +219,7 @@ impl ClosableDirectory {
 
     fn closable(&self, storage: Arc<dyn Storage>, name: &str, writable: bool) -> Arc<dyn Storage> {
         let (folder, name) = (Arc::clone(&self.inner), name.to_owned());
-        let closable =
-            Closable::new(Arc::clone(&storage), &self.set, move || folder.open(&name, writable));
-        Arc::new(closable)
+        Arc::new(Closable::new(storage, &self.set, move || folder.open(&name, writable)))
     }
 }
 

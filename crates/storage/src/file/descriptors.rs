@@ -1,8 +1,7 @@
 //! How many files a process may have open, and how many more it can open.
 
+use std::error::Error;
 use std::io;
-
-use super::flight::FileError;
 
 /// Lets this process open as many files as the system allows it: the soft limit becomes the hard
 /// one. Where the system refuses, the limit stays.
@@ -36,9 +35,18 @@ pub fn left() -> u64 {
     limit.rlim_cur.saturating_sub(open)
 }
 
-/// Whether `error` says that no more files can be opened, by this process or by the whole system.
+/// Whether `error` says, or was caused by one that says, that no more files can be opened, by this
+/// process or by the whole system.
 pub(crate) fn are_used_up(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>());
-    let cause = inner.map_or(error, |inner| &inner.cause);
-    matches!(cause.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+        return true;
+    }
+    let mut cause: Option<&(dyn Error + 'static)> = error.get_ref().map(|inner| inner as _);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return are_used_up(error);
+        }
+        cause = error.source();
+    }
+    false
 }
