@@ -56,5 +56,81 @@ pub enum Error {
     Cancelled,
 }
 
+/// A failed read of an input, with the input's name. The cause stays its source, so that a caller
+/// finds an error of its own reader in it.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {cause}")]
+pub struct InputError {
+    /// What to call the input.
+    pub name: String,
+    /// What its reader failed with.
+    #[source]
+    pub cause: io::Error,
+}
+
+impl Error {
+    /// A failed read of the input `name`.
+    pub(crate) fn reading(name: &str, cause: io::Error) -> Self {
+        let kind = cause.kind();
+        Error::Io(io::Error::new(kind, InputError { name: name.to_owned(), cause }))
+    }
+}
+
+/// `text` as one word of a shell's command, so that a command in a message can be pasted whatever
+/// names are in it. Nothing in it speaks to a terminal.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
+    // It is no option.
+    let lead = if text.starts_with('-') { "./" } else { "" };
+    if !text.is_empty() && text.chars().all(plain) {
+        return format!("{lead}{text}");
+    }
+    if !text.chars().any(char::is_control) {
+        return format!("'{lead}{}'", text.replace('\'', "'\\''"));
+    }
+    let mut word = format!("$'{lead}");
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => word.extend(['\\', c]),
+            // Three digits, so that what follows is no part of it.
+            c if c.is_control() => {
+                let mut bytes = [0; 4];
+                let bytes = c.encode_utf8(&mut bytes).bytes();
+                bytes.for_each(|byte| word.push_str(&format!("\\{byte:03o}")));
+            }
+            c => word.push(c),
+        }
+    }
+    word.push('\'');
+    word
+}
+
 /// The engine's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SAFETY finding F28.
+    #[test]
+    fn f28_a_name_in_a_command_is_one_word() {
+        for (name, word) in [
+            ("/tmp/x.view", "/tmp/x.view"),
+            ("-o", "./-o"),
+            ("", "''"),
+            ("a b;c", "'a b;c'"),
+            ("it's", r"'it'\''s'"),
+            ("a\x1b[2J\n'", r"$'a\033[2J\012\''"),
+            ("\u{9b}1", r"$'\302\2331'"),
+        ] {
+            assert_eq!(shell_word(name), word);
+            let mut shell = std::process::Command::new("bash");
+            let printed = shell.args(["-c", &format!("printf %s {word}")]).output();
+            if let Ok(printed) = printed {
+                let lead = if name.starts_with('-') { "./" } else { "" };
+                assert_eq!(printed.stdout, format!("{lead}{name}").as_bytes());
+            }
+        }
+    }
+}

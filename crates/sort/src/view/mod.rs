@@ -26,6 +26,7 @@ use select::{Enclosure, Unit, enclose, enclose_nearly};
 
 use crate::budget::Reservation;
 use crate::distribute::{BucketStream, BucketView};
+use crate::error::shell_word;
 use crate::key::Order;
 use crate::merge::bound::Bound;
 use crate::merge::stream::{Stream, StreamSize, windows_held};
@@ -36,6 +37,8 @@ use crate::run::format::{Footer, corrupt};
 use crate::run::reader::ClosedRun;
 use crate::{Budget, Error, Result};
 
+/// No path that the system takes is longer, in bytes.
+const NAME_BYTES_MAX: usize = 4096;
 /// The largest window, in bytes, of few runs: larger ones leave the caches before they are merged.
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 /// What one random read merges at a time, in bytes of output.
@@ -76,11 +79,20 @@ impl View {
     /// when there is no whole view, the storage's own.
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
         if let Some(output) = crate::output::consumed_into(folder)? {
-            return Err(Error::Unsupported(format!(
-                "{}: this view is being consumed into {output}; finish with 'merganser materialize {} -o {output} --consume'",
-                folder.name(),
-                folder.name()
-            )));
+            let view = folder.name();
+            // What the marker says may be anything: only a name that is whole goes into a command.
+            let text = match output.len() <= NAME_BYTES_MAX {
+                true => format!(
+                    "{view}: this view is being consumed into {output}; finish with: merganser materialize {} -o {} --consume",
+                    shell_word(view),
+                    shell_word(&output)
+                ),
+                false => format!(
+                    "{view}: this view is being consumed into {}..., which is no name of a file; repair its marker",
+                    &output[..output.floor_char_boundary(100)]
+                ),
+            };
+            return Err(Error::Unsupported(text));
         }
         Self::open_consumed(folder, budget, threads, false)
     }
