@@ -1,13 +1,12 @@
 //! `merganser mount`.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use export::fuse::{ExportedFile, Mount, MountOptions};
 
 use crate::config::MountConfig;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
 
 /// Shows a view as a file until somebody unmounts it, or a signal says so.
@@ -18,9 +17,7 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mount = Mount::new(MountOptions {
         allow_other: config.allow_other,
         threads: config.threads,
-        on_error: Some(Box::new(|error| {
-            let _ = writeln!(io::stderr(), "merganser: {error}");
-        })),
+        on_error: Some(Box::new(|error| notice(&error.to_string()))),
         ..MountOptions::new(config.mountpoint, vec![file])
     })?;
     let unmounter = mount.unmounter();
@@ -28,7 +25,7 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     std::thread::spawn(move || {
         cancel.wait();
         if let Err(error) = unmounter.unmount() {
-            let _ = writeln!(io::stderr(), "merganser: {error}");
+            notice(&error.to_string());
         }
     });
     Ok(mount.run()?)

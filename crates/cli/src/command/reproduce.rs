@@ -1,13 +1,13 @@
 //! `merganser reproduce`.
 
 use std::fs;
-use std::io::{self, Write};
 
 use crate::config::ReproduceConfig;
 use crate::failure::Failure;
 use crate::progress;
 use crate::reproduce::{EXPERIMENTS, Lab, Machine};
 use crate::signals::Cancel;
+use crate::standard;
 
 /// Runs an experiment, or lists them.
 pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -37,5 +37,5 @@ pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+    standard::print(text)
 }

@@ -3,6 +3,8 @@
 
 mod stream;
 
+pub use stream::closed_pipe;
+
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -13,8 +15,9 @@ use std::sync::Arc;
 use storage::file::{self, FileOptions, FileStorage};
 use storage::{Buffer, Completions, Operation, Storage};
 
-use crate::failure::Failure;
-use crate::signals::{CANCELLED, Cancel};
+use crate::failure::{Failure, Stopped};
+use crate::shown;
+use crate::signals::Cancel;
 use stream::Stream;
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
@@ -43,16 +46,13 @@ impl Output {
             kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
         });
         if special {
-            let stream = Stream::open(path, cancel).map_err(|error| match error.kind() {
-                CANCELLED => Failure::Cancelled,
-                _ => Failure::on(path, &error),
-            })?;
+            let stream = Stream::open(path, cancel).map_err(|error| Failure::on(path, &error))?;
             return Ok(Output(Target::Special(stream, path.to_owned())));
         }
         if path.is_dir() {
             return Err(Failure::Error(format!(
                 "{}: is a directory; -o takes a file",
-                path.display()
+                shown::name(path)
             )));
         }
         let file = NewFile::create(path).map_err(|e| Failure::named(&e))?;
@@ -84,12 +84,13 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let named = |name: &dyn fmt::Display, error: io::Error| match error.kind() {
             io::ErrorKind::Interrupted => error,
+            _ if Stopped::of(&error).is_some() => error,
             kind => io::Error::new(kind, format!("{name}: {error}")),
         };
         match &mut self.0 {
             Target::Stdout(stream) => stream.write(bytes).map_err(|e| named(&"standard output", e)),
             Target::Special(stream, path) => {
-                stream.write(bytes).map_err(|e| named(&path.display(), e))
+                stream.write(bytes).map_err(|e| named(&shown::name(path), e))
             }
             Target::New(file) => file.write(bytes),
         }

@@ -16,13 +16,12 @@ mod run;
 mod sort;
 mod table;
 
-use std::io::{self, Write};
-
 pub use model::Model;
 
 use crate::config::SimulateConfig;
 use crate::failure::Failure;
 use crate::signals::Cancel;
+use crate::standard;
 
 /// Lists, plays, sorts or records.
 pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -36,5 +35,5 @@ pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+    standard::print(text)
 }

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
-use crate::signals::{CANCELLED, Cancel};
+use crate::signals::Cancel;
 
 /// Bytes of one copy in or out.
 const PIECE: usize = 1 << 20;
@@ -95,7 +95,6 @@ fn copy_in(
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == CANCELLED => return Err(Failure::Cancelled),
                 Err(error) => return Err(Failure::on_input(input, &error)),
             }
         }
