@@ -245,7 +245,7 @@ fn has_size(file: &File, metadata: &fs::Metadata) -> io::Result<bool> {
     if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(!MADE_UP.contains(&i64::from(found.f_type)))
+    Ok(!MADE_UP.contains(&found.f_type))
 }
 
 /// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a

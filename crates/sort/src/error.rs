@@ -1,5 +1,6 @@
 //! Everything that can go wrong in the engine.
 
+use std::fmt::Write as _;
 use std::io;
 
 /// The engine's errors. The texts are whole sentences for the user.
@@ -96,7 +97,9 @@ pub(crate) fn shell_word(text: &str) -> String {
             c if c.is_control() => {
                 let mut bytes = [0; 4];
                 let bytes = c.encode_utf8(&mut bytes).bytes();
-                bytes.for_each(|byte| word.push_str(&format!("\\{byte:03o}")));
+                bytes.for_each(|byte| {
+                    let _ = write!(word, "\\{byte:03o}");
+                });
             }
             c => word.push(c),
         }

@@ -111,7 +111,7 @@ pub fn merge_sorted(
     let least = memory_bytes(BUFFER_BYTES.start, 1) - OUT_BYTES as u64;
     let by_memory = with.budget.free_bytes().saturating_sub(OUT_BYTES as u64) / least;
     let most = usize::try_from(by_memory).unwrap_or(usize::MAX);
-    let most = most.min(with.inputs_max).min(INPUTS_MAX).max(2);
+    let most = most.min(with.inputs_max).clamp(2, INPUTS_MAX);
     progress.phase("merging", total);
     let mut merger = Merger { with, header: None, order: None, written: 0 };
     let mut parts: Vec<Part> = inputs.into_iter().map(Part::Input).collect();
@@ -220,8 +220,12 @@ impl Merger<'_> {
                 Part::Merged(storage) => (Input::Storage(storage), without_header(format)),
             };
             let name = input.name().to_owned();
-            let reader = ChunkReader::new(vec![input], format, bytes as usize);
-            let chunk = Chunk::new(bytes as usize);
+            // A short input needs a short buffer: to map and clear a large one takes longer than
+            // to merge what it holds.
+            let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
+            let bytes = bytes.min(whole) as usize;
+            let reader = ChunkReader::new(vec![input], format, bytes);
+            let chunk = Chunk::new(bytes);
             let mut source = Source { reader, chunk, span: 0, used: 0 };
             source.refill(progress)?;
             if let Some(row) = source.reader.header() {
