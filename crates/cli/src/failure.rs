@@ -1,10 +1,60 @@
 //! Why a command did not do what was asked, and what the shell is told.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::input::Input;
-use crate::signals::CANCELLED;
+use crate::shown;
+
+/// Why a read or a write ended although nothing failed. It is the inner error of an [`io::Error`]:
+/// a kind of error would not do, since files can fail with each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// The end was asked for.
+    Cancelled,
+    /// The reader of the output went away.
+    ClosedPipe,
+}
+
+impl Stopped {
+    /// Whether `error` is, or was caused by, one of these.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        let mut cause: Option<&(dyn Error + 'static)> = error.get_ref().map(|inner| inner as _);
+        while let Some(error) = cause {
+            if let Some(stopped) = error.downcast_ref::<Self>() {
+                return Some(*stopped);
+            }
+            cause = match error.downcast_ref::<io::Error>() {
+                // Its own source would be that of its inner error.
+                Some(error) => error.get_ref().map(|inner| inner as _),
+                None => error.source(),
+            };
+        }
+        None
+    }
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stopped::Cancelled => "cancelled",
+            Stopped::ClosedPipe => "closed by its reader",
+        })
+    }
+}
+
+impl Error for Stopped {}
+
+impl From<Stopped> for io::Error {
+    fn from(stopped: Stopped) -> Self {
+        io::Error::other(stopped)
+    }
+}
+
+/// The longest path, in bytes.
+const NAME_BYTES_MAX: usize = 4096;
 
 /// The end of a command that is not plain success.
 #[derive(Debug)]
@@ -22,33 +72,47 @@ pub enum Failure {
 impl Failure {
     /// An error on `path`, as the system tells it.
     pub fn on(path: &Path, error: &io::Error) -> Self {
-        Failure::Error(format!("{}: {}", path.display(), plain(error)))
+        Self::of(error, || format!("{}: {}", shown::name(path), plain(error)))
     }
 
     /// An error on an input.
     pub fn on_input(input: &Input, error: &io::Error) -> Self {
-        Failure::Error(format!("{input}: {}", plain(error)))
+        Self::of(error, || format!("{input}: {}", plain(error)))
     }
 
-    /// An error whose own text names the file. A closed pipe can only be a reader that went away:
-    /// nothing is read through one that breaks.
+    /// An error whose own text names the file.
     pub fn named(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            io::ErrorKind::Interrupted | CANCELLED => Failure::Cancelled,
-            _ => Failure::Error(plain(error)),
-        }
+        Self::of(error, || plain(error))
     }
 
-    /// An error on standard output; a closed pipe is none.
+    /// An error on standard output.
     pub fn on_stdout(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Failure::Error(format!("standard output: {}", plain(error))),
+        Self::of(error, || format!("standard output: {}", plain(error)))
+    }
+
+    fn of(error: &io::Error, sentence: impl Fn() -> String) -> Self {
+        match Stopped::of(error) {
+            Some(Stopped::Cancelled) => Failure::Cancelled,
+            Some(Stopped::ClosedPipe) => Failure::ClosedPipe,
+            None => Failure::Error(sentence()),
         }
     }
 
-    /// The sentence for stderr, if any.
+    /// Says why on stderr, if there is anything to say.
+    pub fn tell(&self) {
+        match self {
+            // The tabs of a record are its own.
+            Failure::Disorder(sentence) => {
+                if let Some(sentence) = sentence {
+                    tell(sentence, &['\t']);
+                }
+            }
+            Failure::Error(sentence) => tell(sentence, &[]),
+            Failure::ClosedPipe | Failure::Cancelled => {}
+        }
+    }
+
+    /// What is said, as it is before it is shown.
     pub fn sentence(&self) -> Option<&str> {
         match self {
             Failure::Disorder(sentence) => sentence.as_deref(),
@@ -69,20 +133,14 @@ impl Failure {
 
 /// Tells something that is no failure, on stderr.
 pub fn notice(sentence: &str) {
-    let line = sentence.replace('\n', "\\n");
-    // Nobody may be listening.
-    let _ = writeln!(io::stderr(), "merganser: {line}");
+    tell(sentence, &[]);
 }
 
-/// A word as a shell takes it: quoted where it must be.
-pub fn quoted(word: &std::ffi::OsStr) -> String {
-    let text = word.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+/// The way of every sentence to stderr: one line, whatever names and damaged bytes are in it.
+fn tell(sentence: &str, kept: &[char]) {
+    let line = format!("merganser: {}\n", shown::escaped(sentence, kept));
+    // Nobody may be listening; the exit status still tells.
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 impl From<String> for Failure {
@@ -108,9 +166,28 @@ impl From<sort::Error> for Failure {
         match error {
             sort::Error::Io(error) => Failure::named(&error),
             sort::Error::Cancelled => Failure::Cancelled,
+            sort::Error::BeingConsumed { view, output } => {
+                let output = shown::name(Path::new(&output));
+                Failure::Error(being_consumed(&view, &output))
+            }
             error => Failure::Error(plain_text(error.to_string())),
         }
     }
+}
+
+/// What the marker of a view says may be anything: only a name that is whole goes into a command.
+fn being_consumed(view: &str, output: &str) -> String {
+    if output.len() < NAME_BYTES_MAX {
+        return format!(
+            "{view}: this view is being consumed into {output}; finish with: merganser materialize {} -o {} --consume",
+            shown::shell_word(view),
+            shown::shell_word(output)
+        );
+    }
+    let front = &output[..output.floor_char_boundary(100)];
+    format!(
+        "{view}: this view is being consumed into {front}..., which is no name of a file; repair its marker"
+    )
 }
 
 fn plain(error: &io::Error) -> String {
@@ -125,4 +202,38 @@ fn plain_text(mut text: String) -> String {
         text.replace_range(at..=at + len, "");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SAFETY finding F9: errors of files are errors, whatever their kind.
+    #[test]
+    fn f9_only_what_was_stopped_is_quiet() {
+        for errno in [libc::EPIPE, libc::ECONNABORTED, libc::EINTR, libc::ECONNRESET] {
+            let error = io::Error::from_raw_os_error(errno);
+            for failure in [
+                Failure::named(&error),
+                Failure::on(Path::new("file"), &error),
+                Failure::on_stdout(&error),
+                Failure::from(sort::Error::Io(io::Error::from_raw_os_error(errno))),
+                Failure::from(sort::Error::Io(io::Error::from(error.kind()))),
+            ] {
+                assert_eq!(failure.status(), 2);
+                assert!(failure.sentence().is_some_and(|said| !said.is_empty()), "{failure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn f9_what_was_stopped_is_found_behind_names() {
+        for (stopped, status) in [(Stopped::Cancelled, 2), (Stopped::ClosedPipe, 0)] {
+            let inner = sort::error::InputError { name: "in".to_owned(), cause: stopped.into() };
+            let error = io::Error::new(io::ErrorKind::BrokenPipe, inner);
+            assert_eq!(Stopped::of(&error), Some(stopped));
+            let failure = Failure::from(sort::Error::Io(error));
+            assert_eq!((failure.status(), failure.sentence()), (status, None));
+        }
+    }
 }

@@ -1,15 +1,42 @@
 //! Where records come from: files, pipes, standard input.
+//!
+//! ```text
+//!   regular file ──► its size ──► a storage of that size, open while it is in use
+//!   size 0 or made up (/proc, /sys), pipe, device ──► a stream, opened at its first read
+//! ```
+//!
+//! The size at the start counts: bytes that are appended later are left out, and an input that gets
+//! shorter is an error.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use storage::file::{FileOptions, FileStorage};
+use sort::error::InputError;
+use storage::Storage;
+use storage::closable::{Closable, OpenSet};
+use storage::file::{Direct, FileOptions, FileStorage, descriptors};
 
 use crate::failure::Failure;
+use crate::shown;
 use crate::signals::Cancel;
+use crate::standard;
+
+/// Inputs that are open at once, of many; most have two descriptors.
+const OPEN_MAX: u64 = 64;
+/// The share of the descriptors that are left which open inputs of a sort may take: runs and the
+/// output need others.
+const OPEN_SHARE: u64 = 8;
+/// Descriptors that a merge of sorted inputs needs besides those of its inputs, generously.
+const OTHER_DESCRIPTORS: u64 = 16;
+/// Smaller files are read through the page cache: direct I/O would cost a second descriptor and save
+/// nothing.
+const DIRECT_BYTES_MIN: u64 = 64 << 10;
 
 /// An input, as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +45,34 @@ pub enum Input {
     Stdin,
     /// A file, a device or a named pipe.
     File(PathBuf),
+}
+
+/// Which inputs are open, of many.
+pub struct OpenInputs {
+    set: Arc<OpenSet>,
+    most: usize,
+}
+
+impl OpenInputs {
+    /// For a sort, which reads one input after the other.
+    pub fn of_sort() -> Self {
+        Self::at_most((descriptors::left() / OPEN_SHARE / 2).min(OPEN_MAX))
+    }
+
+    /// For a merge, which reads many inputs by turns.
+    pub fn of_merge() -> Self {
+        Self::at_most(descriptors::left().saturating_sub(OTHER_DESCRIPTORS) / 2)
+    }
+
+    fn at_most(most: u64) -> Self {
+        let most = usize::try_from(most).unwrap_or(usize::MAX).max(2);
+        OpenInputs { set: OpenSet::new(most), most }
+    }
+
+    /// How many can be open at once.
+    pub fn most(&self) -> usize {
+        self.most
+    }
 }
 
 impl Input {
@@ -32,7 +87,7 @@ impl Input {
     /// When it can't be read.
     pub fn open(&self, cancel: &Cancel) -> Result<Reader, Failure> {
         let opened = match self {
-            Input::Stdin => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+            Input::Stdin => standard::input(),
             Input::File(path) => File::open(path).and_then(refuse_folder),
         };
         opened
@@ -40,31 +95,81 @@ impl Input {
             .map_err(|error| Failure::on_input(self, &error))
     }
 
-    /// Opens it for the engine: as a storage where it has a size, as a stream where not. It can be
-    /// written to (to give its space back) if `consume`.
+    /// Makes it ready for the engine: a storage where it has a size, a stream where not. Whether it
+    /// is there and may be read is known on return, though it may be closed again until it is used.
     ///
     /// # Errors
     /// When it can't be read.
     pub fn open_for_sort(
         &self,
-        consume: bool,
+        open: &OpenInputs,
         cancel: &Cancel,
     ) -> Result<sort::run::Input, Failure> {
-        let reader = self.open(cancel)?;
-        let storage = match self {
-            // A file that something else has read a part of is a stream of the rest.
-            _ if !reader.whole => {
-                return Ok(sort::run::Input::Stream {
-                    name: self.to_string(),
-                    reader: Box::new(reader),
-                });
-            }
-            Input::File(path) => FileStorage::open_path(path, consume),
-            Input::Stdin => {
-                FileStorage::from_file(reader.file, self.to_string(), false, FileOptions::default())
-            }
+        let made = match self {
+            Input::Stdin => self.standard_for_sort(cancel),
+            Input::File(path) => self.file_for_sort(path, open, cancel),
         };
-        Ok(sort::run::Input::Storage(storage.map_err(|error| Failure::named(&error))?))
+        made.map_err(|error| Failure::on_input(self, &error))
+    }
+
+    fn standard_for_sort(&self, cancel: &Cancel) -> io::Result<sort::run::Input> {
+        let reader = Reader::new(standard::input()?, cancel.clone())?;
+        // A file that something else has read a part of is a stream of the rest.
+        if !reader.whole {
+            return Ok(self.stream(Box::new(reader)));
+        }
+        let storage =
+            FileStorage::from_file(reader.file, self.to_string(), false, FileOptions::default());
+        Ok(sort::run::Input::Storage(Arc::new(Closable::pinned(storage?).of_this_size())))
+    }
+
+    fn file_for_sort(
+        &self,
+        path: &Path,
+        open: &OpenInputs,
+        cancel: &Cancel,
+    ) -> io::Result<sort::run::Input> {
+        let late = || {
+            let reader = LateReader { path: path.to_owned(), open: None, cancel: cancel.clone() };
+            self.stream(Box::new(reader))
+        };
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            // To open a pipe would wait for its writer, who may have others to write before.
+            may_be_read(path)?;
+            return Ok(late());
+        }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !has_size(&file, &metadata)? {
+            return Ok(late());
+        }
+        let storage = regular(file, &metadata, self.to_string())?;
+        let known = (metadata.dev(), metadata.ino());
+        let (path, name) = (path.to_owned(), self.to_string());
+        let again = move || -> io::Result<Arc<dyn Storage>> {
+            let failed = |cause: io::Error| {
+                io::Error::new(cause.kind(), InputError { name: name.clone(), cause })
+            };
+            let mut how = File::options();
+            how.read(true).custom_flags(libc::O_NONBLOCK);
+            let file = how.open(&path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            if (metadata.dev(), metadata.ino()) != known {
+                let why = "another file has taken its name since the sort began; leave it alone while it is sorted";
+                return Err(failed(io::Error::other(why)));
+            }
+            Ok(regular(file, &metadata, name.clone())?)
+        };
+        let closable = Closable::new(storage, &open.set, again);
+        Ok(sort::run::Input::Storage(Arc::new(closable.of_this_size())))
+    }
+
+    fn stream(&self, reader: Box<dyn Read + Send>) -> sort::run::Input {
+        sort::run::Input::Stream { name: self.to_string(), reader }
     }
 }
 
@@ -72,20 +177,70 @@ impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Input::Stdin => f.write_str("standard input"),
-            Input::File(path) => path.display().fmt(f),
+            Input::File(path) => f.write_str(&shown::name(path)),
         }
     }
+}
+
+fn regular(file: File, metadata: &fs::Metadata, name: String) -> io::Result<Arc<FileStorage>> {
+    let direct = if metadata.len() < DIRECT_BYTES_MIN { Direct::Never } else { Direct::Auto };
+    FileStorage::from_file(file, name, false, FileOptions { direct, ..FileOptions::default() })
 }
 
 fn refuse_folder(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
+/// Looks whether `path` may be read without opening it.
+fn may_be_read(path: &Path) -> io::Result<()> {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a NUL-terminated string that outlives the call.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::R_OK, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether the size of a regular file is that of its content. The kernel's own files say 0, or a
+/// page, and have what they have when they are read; so have files of some FUSE file systems.
+fn has_size(file: &File, metadata: &fs::Metadata) -> io::Result<bool> {
+    /// File systems whose files are made up as they are read.
+    const MADE_UP: [i64; 10] = [
+        0x9fa0,      // proc
+        0x6265_6572, // sysfs
+        0x6462_6720, // debugfs
+        0x7472_6163, // tracefs
+        0x7363_6673, // securityfs
+        0x6265_6570, // configfs
+        0x0027_e0eb, // cgroup
+        0x6367_7270, // cgroup2
+        0xde5e_81e4, // efivarfs
+        0xcafe_4a11, // bpf
+    ];
+    if metadata.len() == 0 {
+        // Not a file of this size: it has a byte.
+        return Ok(match file.read_at(&mut [0], 0) {
+            Ok(read) => read == 0,
+            Err(_) => false,
+        });
+    }
+    // SAFETY: all zeros are a valid value of this structure of numbers.
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes the one structure, which lives during it.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(!MADE_UP.contains(&found.f_type))
+}
+
 /// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a
 /// pipe.
 pub struct Reader {
     file: File,
+    /// What it had when it was opened, from where it was then; none where that is not known.
     size: Option<u64>,
+    /// How much of it was read.
+    read: u64,
     whole: bool,
     cancel: Cancel,
 }
@@ -93,15 +248,15 @@ pub struct Reader {
 impl Reader {
     fn new(mut file: File, cancel: Cancel) -> io::Result<Self> {
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Ok(Reader { file, size: None, whole: false, cancel });
+        if !metadata.is_file() || !has_size(&file, &metadata)? {
+            return Ok(Reader { file, size: None, read: 0, whole: false, cancel });
         }
         let position = file.stream_position()?;
         let size = Some(metadata.len().saturating_sub(position));
-        Ok(Reader { file, size, whole: position == 0, cancel })
+        Ok(Reader { file, size, read: 0, whole: position == 0, cancel })
     }
 
-    /// How many bytes are left, if that is known.
+    /// How many bytes it has, from where it is read, if that is known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
@@ -109,9 +264,44 @@ impl Reader {
 
 impl Read for Reader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.size.is_none() {
+        let Some(size) = self.size else {
             self.cancel.wait_for(&self.file, libc::POLLIN)?;
+            return self.file.read(out);
+        };
+        let left = usize::try_from(size - self.read).unwrap_or(usize::MAX);
+        let want = out.len().min(left);
+        let n = self.file.read(&mut out[..want])?;
+        if n == 0 && want > 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!(
+                    "the file ends after {} bytes but had {size} when it was opened; leave it alone while it is read",
+                    self.read
+                ),
+            ));
         }
-        self.file.read(out)
+        self.read += n as u64;
+        Ok(n)
+    }
+}
+
+/// An input that is opened at its first read: many may be named, and the writer of a pipe may write
+/// others before.
+struct LateReader {
+    path: PathBuf,
+    open: Option<Reader>,
+    cancel: Cancel,
+}
+
+impl Read for LateReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let reader = match &mut self.open {
+            Some(reader) => reader,
+            none => {
+                let file = File::open(&self.path).and_then(refuse_folder)?;
+                none.insert(Reader::new(file, self.cancel.clone())?)
+            }
+        };
+        reader.read(out)
     }
 }

@@ -17,10 +17,12 @@ mod generate;
 mod input;
 mod output;
 mod progress;
+mod shown;
 mod signals;
+mod standard;
 mod unfinished;
 
-use std::io::{self, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Ok(typed) => typed,
         Err(refusal) => return refused(&refusal),
     };
+    storage::file::descriptors::raise_limit();
     let cancel = match signals::install() {
         Ok(cancel) => cancel,
         Err(error) => return ended(&failure::Failure::Error(format!("signals: {error}"))),
@@ -44,20 +47,22 @@ fn main() -> ExitCode {
 
 /// Says why it ended, and with which status.
 fn ended(failure: &failure::Failure) -> ExitCode {
-    if let Some(sentence) = failure.sentence() {
-        // One line, whatever names and damaged bytes are in it.
-        let line = sentence.replace('\n', "\\n");
-        // When even stderr is closed, the status still tells.
-        let _ = writeln!(io::stderr(), "merganser: {line}");
-    }
+    failure.tell();
     ExitCode::from(failure.status())
 }
 
 /// Prints help, or one sentence about arguments that can't be parsed.
 fn refused(refusal: &clap::Error) -> ExitCode {
     if !refusal.use_stderr() {
-        let _ = refusal.print();
-        return ExitCode::SUCCESS;
+        // Not styled: clap knows a terminal when it prints itself, and only then.
+        if std::io::stdout().is_terminal() {
+            let _ = refusal.print();
+            return ExitCode::SUCCESS;
+        }
+        return match standard::print(refusal.render().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => ended(&failure),
+        };
     }
     let sentence = match refusal.kind() {
         clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

@@ -12,6 +12,8 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::failure::Stopped;
+
 /// How long work in progress may take to notice: after it, or at a second signal, the process just
 /// ends. What waits where nothing looks at the flag never notices: for a disk that does not answer,
 /// for somebody to write to a named pipe that is an input, for room for a few printed lines.
@@ -19,10 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often who waits for a file to become ready looks whether it is still wanted, in milliseconds.
 const LOOK_MS: libc::c_int = 100;
-
-/// The kind of error with which a cancelled read or write ends. Files and pipes have no other use
-/// for it.
-pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Unfinished folders, to be removed even when the process just ends.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -60,18 +58,18 @@ impl Cancel {
         self.0.signal.load(Ordering::Relaxed) != 0
     }
 
-    /// Fails with [`CANCELLED`] once the end was asked for.
+    /// Fails with [`Stopped::Cancelled`] once the end was asked for.
     ///
     /// # Errors
     /// That one.
     pub fn check(&self) -> io::Result<()> {
-        if self.is_set() { Err(CANCELLED.into()) } else { Ok(()) }
+        if self.is_set() { Err(Stopped::Cancelled.into()) } else { Ok(()) }
     }
 
     /// Waits until `file` is ready for `events` (of `poll`), or has failed.
     ///
     /// # Errors
-    /// [`CANCELLED`] once the end is asked for.
+    /// [`Stopped::Cancelled`] once the end is asked for.
     pub fn wait_for(&self, file: &impl AsRawFd, events: libc::c_short) -> io::Result<()> {
         let mut wanted = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
         loop {

@@ -120,5 +120,25 @@ pub enum Error {
     Cancelled,
 }
 
+/// A failed read of an input, with the input's name. The cause stays its source, so that a caller
+/// finds an error of its own reader in it.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {cause}")]
+pub struct InputError {
+    /// What to call the input.
+    pub name: String,
+    /// What its reader failed with.
+    #[source]
+    pub cause: io::Error,
+}
+
+impl Error {
+    /// A failed read of the input `name`.
+    pub(crate) fn reading(name: &str, cause: io::Error) -> Self {
+        let kind = cause.kind();
+        Error::Io(io::Error::new(kind, InputError { name: name.to_owned(), cause }))
+    }
+}
+
 /// The engine's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -545,6 +545,64 @@ fn an_input_that_shrinks_meanwhile_is_named() {
     }
 }
 
+/// A storage that is cut right behind what was read of it, at its `nth` read.
+struct CutWhileRead {
+    storage: Arc<MemoryStorage>,
+    reads_left: std::sync::atomic::AtomicU64,
+}
+
+impl Storage for CutWhileRead {
+    fn name(&self) -> &str {
+        self.storage.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.storage.size()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.storage.clock()
+    }
+
+    fn submit(&self, token: u64, operation: storage::Operation, completions: &Completions) {
+        use std::sync::atomic::Ordering::SeqCst;
+        let end = match &operation {
+            storage::Operation::Read { offset, buffer } => offset + buffer.len() as u64,
+            _ => u64::MAX,
+        };
+        self.storage.submit(token, operation, completions);
+        if self.reads_left.fetch_sub(1, SeqCst) == 1 && end < self.storage.size() {
+            self.storage.run(storage::Operation::SetSize { size: end }).expect("cut");
+        }
+    }
+}
+
+/// SAFETY finding F27: also between two chunks, where the size was asked for again.
+#[test]
+fn f27_an_input_that_is_cut_between_two_reads_is_named() {
+    let mut cuts = 0;
+    for nth in 2..30 {
+        let storage = MemoryStorage::from_bytes("people", &fixed_records(1, 12_000_000));
+        let cut = CutWhileRead { storage: storage.clone(), reads_left: nth.into() };
+        let sorted = within(&nth, LIMIT, || {
+            sort_bytes(OrderSpec::new(FIXED), Input::Storage(Arc::new(cut)), MEMORY_BYTES)
+                .map(|_| ())
+        });
+        if storage.size() == 12_000_000 {
+            continue;
+        }
+        cuts += 1;
+        match sorted {
+            Err(Error::Input { file, offset, detail }) => {
+                assert_eq!((file.as_str(), offset), ("people", storage.size()), "{detail}");
+                assert!(detail.contains("12000000"), "{detail}");
+            }
+            other => panic!("cut at read {nth}, to {}: {other:?}", storage.size()),
+        }
+    }
+    assert!(cuts > 8, "{cuts}");
+}
+
 /// Lines, one of which is `longest` bytes long.
 fn lines_with(longest: usize, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(3);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sort::key::OrderSpec;
+use sort::merge::{Merging, merge_sorted};
 use sort::record::Format;
 use sort::run::{Compression, Input};
 use sort::view::View;
@@ -341,14 +342,85 @@ fn sorted_inputs_are_merged_without_being_sorted_again() {
             (0..5).map(|seed| model(&spec, &[lines(seed, 40_000, 5 + seed * 30, 3)])).collect();
         let mut merged = Vec::new();
         let budget = Budget::new(16 << 20);
-        let records =
-            sort::merge::merge_sorted(as_inputs(&parts), &spec, &budget, &Silent, |bytes| {
-                merged.extend_from_slice(bytes);
-                Ok(true)
-            });
+        let with = Merging {
+            order: &spec,
+            budget: &budget,
+            temp: &[],
+            temp_limit_bytes: None,
+            inputs_max: usize::MAX,
+        };
+        let records = merge_sorted(as_inputs(&parts), &with, &Silent, |bytes| {
+            merged.extend_from_slice(bytes);
+            Ok(true)
+        });
         let expected = model(&spec, &parts);
         assert_eq!(records.expect("merges"), records_in(&expected));
         assert!(merged == expected);
+    }
+}
+
+/// SAFETY finding F18: whatever number of inputs may be open, equal keys keep input order.
+#[test]
+fn f18_more_sorted_inputs_than_may_be_open_are_merged_in_passes() {
+    let csv = Format::Csv { separator: b',', header: true };
+    let by_first =
+        |format| OrderSpec { keys: vec!["1".to_owned()], stable: true, ..OrderSpec::new(format) };
+    let table = |number: u64, rows: Vec<u8>| {
+        let mut out = Vec::new();
+        for (row, line) in rows.split_inclusive(|b| *b == b'\n').enumerate() {
+            // The number and the row tell equal keys apart.
+            let key = char::from(line[0].max(b'a'));
+            out.extend_from_slice(format!("{key},{number},{row}\n").as_bytes());
+        }
+        out
+    };
+    for count in [2u64, 3, 4, 5, 16, 17, 64, 65, 100] {
+        let parts: Vec<Vec<u8>> = (0..count)
+            .map(|number| {
+                let mut rows = table(number, lines(number, 300 * (number % 4) as usize, 3, 5));
+                let mut sorted: Vec<&[u8]> = rows.split_inclusive(|b| *b == b'\n').collect();
+                sorted.sort_by_key(|row| row[0]);
+                rows = sorted.concat();
+                rows
+            })
+            .collect();
+        let mut all: Vec<&[u8]> =
+            parts.iter().flat_map(|p| p.split_inclusive(|b| *b == b'\n')).collect();
+        all.sort_by_key(|row| row[0]);
+        let expected = all.concat();
+        for (spec, header) in [
+            (OrderSpec { separator: Some(b','), ..by_first(LINES) }, &b""[..]),
+            (by_first(csv), b"key,number,row\n"),
+        ] {
+            let spec = match spec.format {
+                Format::Lines { .. } => OrderSpec { keys: vec!["1,1".to_owned()], ..spec },
+                _ => spec,
+            };
+            // Of csv, what has no row is empty: it has no header row either.
+            let with_header = |part: &Vec<u8>| match part.is_empty() {
+                true => Vec::new(),
+                false => [header, part].concat(),
+            };
+            let inputs: Vec<Vec<u8>> = parts.iter().map(with_header).collect();
+            for inputs_max in [2, 3, 16] {
+                let (mut merged, budget) = (Vec::new(), Budget::new(16 << 20));
+                let with = Merging {
+                    order: &spec,
+                    budget: &budget,
+                    temp: &[MemoryDirectory::new() as Arc<dyn Directory>],
+                    temp_limit_bytes: None,
+                    inputs_max,
+                };
+                let records = merge_sorted(as_inputs(&inputs), &with, &Silent, |bytes| {
+                    merged.extend_from_slice(bytes);
+                    Ok(true)
+                });
+                let what = format!("{count} inputs, {inputs_max} at once");
+                records.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(merged == [header, &expected].concat(), "{what}");
+                assert_eq!(budget.free_bytes(), budget.limit_bytes(), "{what}");
+            }
+        }
     }
 }
 

@@ -56,4 +56,10 @@ pub trait Directory: Send + Sync {
     /// # Errors
     /// The device's own.
     fn sync(&self) -> io::Result<()>;
+
+    /// How many more storages can be open at once, as far as is known now: a process may have only
+    /// some files open.
+    fn storages_left(&self) -> u64 {
+        u64::MAX
+    }
 }

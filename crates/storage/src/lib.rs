@@ -19,6 +19,7 @@
 
 mod buffer;
 mod clock;
+pub mod closable;
 mod completion;
 mod directory;
 mod directory_ext;
@@ -27,6 +28,7 @@ pub mod memory;
 pub mod metered;
 pub mod near;
 mod operation;
+pub mod region;
 pub mod socket;
 pub mod spread;
 pub mod thread;

@@ -130,6 +130,10 @@ impl Directory for MeteredDirectory {
     fn sync(&self) -> io::Result<()> {
         self.inner.sync()
     }
+
+    fn storages_left(&self) -> u64 {
+        self.inner.storages_left()
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod generate;
 mod mount;
 mod order;
 mod range;
+mod recover;
 mod report;
 mod reproduce;
 mod serve;
@@ -25,6 +26,7 @@ pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
+pub use recover::RecoverArgs;
 pub use report::ReportArgs;
 pub use reproduce::ReproduceArgs;
 pub use serve::ServeArgs;
@@ -71,6 +73,7 @@ pub enum Command {
     Materialize(MaterializeArgs),
     Info(InfoArgs),
     Verify(VerifyArgs),
+    Recover(RecoverArgs),
     Generate(GenerateArgs),
     Serve(ServeArgs),
     Advise(AdviseArgs),

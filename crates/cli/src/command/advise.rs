@@ -12,13 +12,12 @@
 //! fetch as paid: they look at the same records once. So the model does not know which of the two
 //! merges is faster, or which of them waits for a free core.
 
-use std::io::{self, Write};
-
 use node::shuffle::calibration::{Calibration, MergeCost, calibrate};
 use serde_json::json;
 
 use crate::args::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};
 use crate::failure::Failure;
+use crate::standard;
 
 /// Record sizes that are measured, in bytes.
 const RECORD_BYTES: [usize; 6] = [32, 100, 512, 2048, 8192, 32_768];
@@ -39,8 +38,7 @@ pub fn run(typed: &AdviseArgs) -> Result<(), Failure> {
     let found = calibrate(dir, &RECORD_BYTES, &FAN_INS).map_err(|e| e.to_string())?;
     let advice = Advice::from(&found);
     let text = if *json { advice.json(&found) } else { advice.text(&found) };
-    let mut out = io::stdout();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|e| Failure::on_stdout(&e))
+    standard::print(text)
 }
 
 /// The thresholds, `None` where deferring never pays.

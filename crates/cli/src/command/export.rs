@@ -1,6 +1,5 @@
 //! `merganser export`.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use export::nbd::{Address, Export, Server, ServerOptions};
@@ -9,6 +8,7 @@ use storage::thread::spawn;
 use crate::config::ExportConfig;
 use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
+use crate::standard;
 
 /// Serves views until a signal ends it.
 pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -25,10 +25,7 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
         ..ServerOptions::new(config.address, exports)
     })?;
     if port_is_chosen {
-        let mut out = io::stdout();
-        writeln!(out, "{}", server.address())
-            .and_then(|()| out.flush())
-            .map_err(|e| Failure::on_stdout(&e))?;
+        standard::print(format!("{}\n", server.address()))?;
     }
     let stopper = server.stopper();
     let cancel = cancel.clone();

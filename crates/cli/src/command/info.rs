@@ -1,7 +1,6 @@
 //! `merganser info`.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -13,12 +12,14 @@ use storage::file::FileStorage;
 use crate::args::InfoArgs;
 use crate::config::view_memory_bytes;
 use crate::failure::Failure;
+use crate::shown;
+use crate::standard;
 
 /// Tells what a view or a run holds.
 pub fn run(typed: &InfoArgs) -> Result<(), Failure> {
     let facts = if typed.path.is_dir() { view(typed)? } else { run_file(typed)? };
     let text = if typed.json { format!("{:#}\n", Value::Object(facts)) } else { table(&facts) };
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+    standard::print(text)
 }
 
 type Facts = serde_json::Map<String, Value>;
@@ -93,7 +94,8 @@ fn format_name(format: Format) -> String {
 
 fn table(facts: &Facts) -> String {
     facts.iter().fold(String::new(), |mut text, (name, value)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        let value =
+            value.as_str().map_or_else(|| value.to_string(), |text| shown::escaped(text, &[]));
         writeln!(text, "{name:<14}{value}").expect("a string takes all");
         text
     })

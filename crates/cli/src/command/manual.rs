@@ -1,17 +1,16 @@
 //! `merganser completions` and `merganser man`: the help text in other forms.
 
-use std::io::{self, Write};
-
 use clap::CommandFactory;
 
 use crate::args::{CompletionsArgs, ManArgs, Typed};
 use crate::failure::Failure;
+use crate::standard;
 
 /// Prints a shell's completion script.
 pub fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(typed.shell, &mut Typed::command(), "merganser", &mut script);
-    print(&script)
+    standard::print(&script)
 }
 
 /// Prints the manual page, or writes one a command.
@@ -25,11 +24,7 @@ pub fn pages(typed: &ManArgs) -> Result<(), Failure> {
             clap_mangen::Man::new(Typed::command())
                 .render(&mut page)
                 .map_err(|e| Failure::on_stdout(&e))?;
-            print(&page)
+            standard::print(&page)
         }
     }
-}
-
-fn print(bytes: &[u8]) -> Result<(), Failure> {
-    io::stdout().write_all(bytes).map_err(|e| Failure::on_stdout(&e))
 }

@@ -19,6 +19,7 @@ use crate::config::MaterializeConfig;
 use crate::failure::{self, Failure};
 use crate::output::Output;
 use crate::progress;
+use crate::shown;
 use crate::signals::Cancel;
 use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
 
@@ -107,7 +108,7 @@ fn to_file(
                 "every record is in {} and {}: repeat the command to continue, or see 'merganser recover {}'",
                 config.view.display(),
                 work.path().display(),
-                failure::quoted(config.output.as_os_str())
+                shown::shell_word(&shown::name(&config.output))
             ));
         }
     })?;

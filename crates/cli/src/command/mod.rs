@@ -9,6 +9,7 @@ mod info;
 mod manual;
 mod materialize;
 mod mount;
+mod recover;
 mod report;
 mod reproduce;
 mod serve;
@@ -41,6 +42,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Materialize(typed) => materialize::run(&typed.try_into()?, cancel),
         Command::Info(typed) => info::run(&typed),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
+        Command::Recover(typed) => recover::run(&typed),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),

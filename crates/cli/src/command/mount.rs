@@ -1,6 +1,5 @@
 //! `merganser mount`.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +7,7 @@ use export::fuse::{ExportedFile, Mount, MountOptions};
 use storage::thread::spawn;
 
 use crate::config::MountConfig;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
 
 /// Shows a view as a file until somebody unmounts it, or a signal says so.
@@ -19,9 +18,7 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mount = Mount::new(MountOptions {
         allow_other: config.allow_other,
         threads: config.threads,
-        on_error: Some(Box::new(|error| {
-            let _ = writeln!(io::stderr(), "merganser: {error}");
-        })),
+        on_error: Some(Box::new(|error| notice(&error.to_string()))),
         ..MountOptions::new(config.mountpoint, vec![file])
     })?;
     let unmounter = mount.unmounter();
@@ -29,7 +26,7 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     spawn("stop", move || {
         cancel.wait();
         if let Err(error) = unmounter.unmount() {
-            let _ = writeln!(io::stderr(), "merganser: {error}");
+            notice(&error.to_string());
         }
     })
     .map_err(|error| Failure::named(&error))?;

@@ -1,7 +1,6 @@
 //! `merganser reproduce`.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use crate::config::ReproduceConfig;
 use crate::failure::Failure;
 use crate::progress;
 use crate::signals::{self, Cancel};
+use crate::standard;
 
 /// Runs an experiment, or lists them.
 pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -75,5 +75,5 @@ fn sentence(error: Error) -> Failure {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))
+    standard::print(text)
 }

@@ -10,7 +10,6 @@ use crate::signals::Cancel;
 /// Merges for whoever asks until a signal ends it.
 pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let ServeConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } = config;
-    raise_open_files();
     for dir in local_dirs.iter().filter(|dir| !dir.is_dir()) {
         notice(&format!(
             "{}: no such folder yet; its spills can be read once it is",
@@ -42,17 +41,4 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     server.run();
     notice("ended, as it was asked to");
     Ok(())
-}
-
-/// Lets this process open as many files as the system allows it: every merge has all of its spills
-/// open.
-fn raise_open_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: one structure, which lives during both calls. Where they fail, the limit stays.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
 }

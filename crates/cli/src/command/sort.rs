@@ -1,11 +1,12 @@
 //! `merganser sort`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sort::activity::{Activity, State, wait};
+use sort::merge::{Merging, merge_sorted};
 use sort::run::Compression;
 use sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
 use storage::file::FileDirectory;
@@ -15,10 +16,11 @@ use super::{consume, open_folder, report, verify};
 use crate::args::CompressionName;
 use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, OpenInputs};
 use crate::output::Output;
 use crate::progress;
 use crate::signals::Cancel;
+use crate::standard;
 use crate::unfinished::UnfinishedView;
 
 /// Checks or sorts.
@@ -42,8 +44,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     let temp = temp.collect::<Result<Vec<_>, _>>()?;
     if sorting.explain {
         let text = explain(config, sorting, &temp, cancel)?.to_string();
-        let written = io::stdout().write_all(text.as_bytes());
-        return written.map_err(|error| Failure::on_stdout(&error));
+        return standard::print(text);
     }
     let plan = prediction(config, sorting, &temp, cancel);
     let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting))?;
@@ -74,7 +75,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
             })
         });
     }
-    let inputs = open_inputs(config, cancel)?;
+    let inputs = open_inputs(config, &OpenInputs::of_sort(), cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
     let run = |output: SortOutput<'_>| sort::sort(inputs, output, &options, &phases);
@@ -151,11 +152,15 @@ fn size_of(inputs: &[Input]) -> Option<u64> {
     inputs.iter().map(size).sum()
 }
 
-/// All inputs, for the engine.
-fn open_inputs(config: &SortConfig, cancel: &Cancel) -> Result<Vec<sort::run::Input>, Failure> {
+/// All inputs, for the engine, as many of them open as `open` allows.
+fn open_inputs(
+    config: &SortConfig,
+    open: &OpenInputs,
+    cancel: &Cancel,
+) -> Result<Vec<sort::run::Input>, Failure> {
     let activity = Activity::here();
     let open = |input: &Input| {
-        Ok(match input.open_for_sort(false, cancel)? {
+        Ok(match input.open_for_sort(open, cancel)? {
             sort::run::Input::Storage(storage) => {
                 sort::run::Input::Storage(activity.storage(storage))
             }
@@ -180,7 +185,8 @@ fn explain(
     } else {
         false
     };
-    Ok(::sort::explain(open_inputs(config, cancel)?, to_view, &options)?)
+    let inputs = open_inputs(config, &OpenInputs::of_sort(), cancel)?;
+    Ok(::sort::explain(inputs, to_view, &options)?)
 }
 
 /// What a report compares the run with; nothing where nobody reports, or where nothing can be
@@ -203,7 +209,8 @@ fn merge(
     options: &SortOptions,
     cancel: &Cancel,
 ) -> Result<u64, Failure> {
-    let inputs = open_inputs(config, cancel)?;
+    let open = OpenInputs::of_merge();
+    let inputs = open_inputs(config, &open, cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let path = match &sorting.destination {
         Destination::File(path) => Some(&**path),
@@ -211,17 +218,18 @@ fn merge(
     };
     let mut output = Output::open(path, cancel)?;
     let mut top = Top { left: sorting.top, format: options.order.format };
-    let records = ::sort::merge::merge_sorted(
-        inputs,
-        &options.order,
-        &options.budget,
-        &*progress,
-        |bytes| {
-            let (wanted, more) = top.take(bytes);
-            output.write_all(wanted)?;
-            Ok(more)
-        },
-    )?;
+    let with = Merging {
+        order: &options.order,
+        budget: &options.budget,
+        temp: &options.temp,
+        temp_limit_bytes: options.temp_limit_bytes,
+        inputs_max: open.most(),
+    };
+    let records = merge_sorted(inputs, &with, &*progress, |bytes| {
+        let (wanted, more) = top.take(bytes);
+        output.write_all(wanted)?;
+        Ok(more)
+    })?;
     output.finish()?;
     Ok(sorting.top.map_or(records, |top| records.min(top)))
 }

@@ -1,6 +1,5 @@
 //! `merganser verify`, and `sort -c`.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::json;
@@ -13,7 +12,9 @@ use crate::config::{Subject, VerifyConfig};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::progress;
+use crate::shown;
 use crate::signals::Cancel;
+use crate::standard;
 
 /// Checks, and prints what was found.
 pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -22,10 +23,10 @@ pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
             let limits = limits(config.memory_bytes, false);
             (input.to_string(), stream(input, order, limits, config.quiet, cancel)?)
         }
-        Subject::View(path) => (path.display().to_string(), view(path, config, cancel)?),
+        Subject::View(path) => (shown::name(path), view(path, config, cancel)?),
     };
     let text = if config.json { json(&found) } else { table(&found) };
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::on_stdout(&error))?;
+    standard::print(text)?;
     match &found.first_disorder {
         None => Ok(()),
         Some(Disorder { record, offset, .. }) => {
@@ -56,7 +57,7 @@ pub fn check(
     let sentence = diagnose.then(|| {
         let name = match input {
             Input::Stdin => "-".to_owned(),
-            Input::File(path) => path.display().to_string(),
+            Input::File(path) => shown::name(path),
         };
         let header = matches!(order.format, Format::Csv { header: true, .. });
         let line = disorder.record + 1 + u64::from(header);
@@ -83,7 +84,7 @@ fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, 
     let view = super::open_view(path, config.memory_bytes, config.threads)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     progress.phase("verifying", Some(view.size()));
-    let name = path.display().to_string();
+    let name = shown::name(path);
     let mut verifier = Verifier::new(&name, view.order(), limits(config.memory_bytes, false));
     let mut stream = view.stream(0..view.size())?;
     while let Some(bytes) = stream.next_bytes()? {

@@ -81,9 +81,11 @@ mod tests {
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
-            Command::Info(_) | Command::Advise(_) | Command::Completions(_) | Command::Man(_) => {
-                None
-            }
+            Command::Info(_)
+            | Command::Recover(_)
+            | Command::Advise(_)
+            | Command::Completions(_)
+            | Command::Man(_) => None,
         };
         refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()
     }

@@ -1,13 +1,15 @@
 //! FORMAT and KEY: what the records are and how they are ordered.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read};
 
-use sort::key::{OrderSpec, parse_separator, salt_from};
+use sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
 use sort::record::Format;
 
 use crate::args::{FormatName, OrderArgs, SortWord};
 use crate::failure::Failure;
+use crate::shown;
 
 /// The order of these options.
 ///
@@ -113,11 +115,30 @@ fn letters(typed: &OrderArgs) -> String {
 /// What decides the permutation of -R: a file, or chance. Orders without it have none, so that they
 /// stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
-    if let Some(path) = &typed.random_source {
-        return Ok(salt_from(&fs::read(path).map_err(|e| Failure::on(path, &e))?));
-    }
     let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(['R', 'r']));
-    Ok(if random { RandomState::new().hash_one("salt") } else { 0 })
+    let Some(path) = &typed.random_source else {
+        return Ok(if random { RandomState::new().hash_one("salt") } else { 0 });
+    };
+    let failed = |error: io::Error| Failure::on(path, &error);
+    // Without -R it decides nothing, but a name that is wrong is told.
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if !spec.options.contains('R') && !spec.keys.iter().any(|key| key.contains('R')) {
+        return Ok(0);
+    }
+    if metadata.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    // As many bytes as GNU sort takes: a source may be endless.
+    let mut source = [0; SALT_SOURCE_BYTES];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut source));
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Failure::Error(format!(
+            "--random-source {}: ends early; at least {SALT_SOURCE_BYTES} bytes are needed",
+            shown::name(path)
+        )),
+        _ => failed(error),
+    })?;
+    Ok(salt_from(&source))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use super::{ReportConfig, memory_bytes, order, threads};
 use crate::args::{CheckHow, CompressionName, SortArgs, StrategyName};
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::standard;
 
 /// Inputs, their order, and what to do with them.
 #[derive(Debug, PartialEq)]
@@ -144,7 +145,7 @@ fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
     let names = match Input::named(list) {
         Input::Stdin => {
             let mut names = Vec::new();
-            io::stdin().read_to_end(&mut names).map(|_| names)
+            standard::input().and_then(|mut list| list.read_to_end(&mut names)).map(|_| names)
         }
         Input::File(path) => fs::read(path),
     };

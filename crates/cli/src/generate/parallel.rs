@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
+use crate::failure::Stopped;
 use merganser_generate::Generator;
 use sort::Progress;
 use storage::thread::spawn_or_run;
@@ -19,7 +20,7 @@ const BLOCK_BYTES: u64 = 1 << 20;
 /// The bytes do not depend on `threads`.
 ///
 /// # Errors
-/// The first error of `out`; `Interrupted` when `progress` is cancelled.
+/// The first error of `out`; [`Stopped::Cancelled`] when `progress` is cancelled.
 pub fn write(
     generator: &dyn Generator,
     numbers: Range<u64>,
@@ -47,7 +48,7 @@ pub fn write(
                     bytes.clear();
                     generator.records(start..end, &mut bytes);
                     if progress.cancelled() {
-                        door.close(io::ErrorKind::Interrupted.into());
+                        door.close(Stopped::Cancelled.into());
                     }
                     door.pass(block, &bytes);
                     progress.advance(bytes.len() as u64);
@@ -197,6 +198,6 @@ mod tests {
         let cancel = Cancel::default();
         cancel.set(libc::SIGINT);
         let error = write(&Lines::new(0), 0..u64::MAX, 2, &mut Vec::new(), &Silent(cancel));
-        assert_eq!(error.expect_err("cancelled").kind(), io::ErrorKind::Interrupted);
+        assert_eq!(Stopped::of(&error.expect_err("cancelled")), Some(Stopped::Cancelled));
     }
 }

@@ -3,6 +3,8 @@
 
 mod stream;
 
+pub use stream::closed_pipe;
+
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,8 +13,9 @@ use std::sync::Arc;
 use storage::file::{self, FileOptions, FileStorage, OutputKind, ResolvedOutput};
 use storage::{Buffer, Completions, Operation, Storage};
 
-use crate::failure::Failure;
-use crate::signals::{CANCELLED, Cancel};
+use crate::failure::{Failure, Stopped};
+use crate::shown;
+use crate::signals::Cancel;
 use stream::Stream;
 
 /// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
@@ -41,14 +44,11 @@ impl Output {
             OutputKind::Fifo | OutputKind::Device => {
                 // The file that was resolved, even if another one bears its name now.
                 let stream = Stream::open(&resolved.reopen_path(), cancel);
-                let stream = stream.map_err(|error| match error.kind() {
-                    CANCELLED => Failure::Cancelled,
-                    _ => Failure::on(path, &error),
-                })?;
+                let stream = stream.map_err(|error| Failure::on(path, &error))?;
                 Ok(Output(Target::Special(stream, path.to_owned())))
             }
             OutputKind::Folder => {
-                Err(format!("{}: is a directory; -o takes a file", path.display()).into())
+                Err(format!("{}: is a directory; -o takes a file", shown::name(path)).into())
             }
             OutputKind::Absent | OutputKind::Regular | OutputKind::Socket => {
                 let file = NewFile::create(resolved, path).map_err(|e| Failure::named(&e))?;
@@ -91,12 +91,13 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let named = |name: &dyn fmt::Display, error: io::Error| match error.kind() {
             io::ErrorKind::Interrupted => error,
+            _ if Stopped::of(&error).is_some() => error,
             kind => io::Error::new(kind, format!("{name}: {error}")),
         };
         match &mut self.0 {
             Target::Stdout(stream) => stream.write(bytes).map_err(|e| named(&"standard output", e)),
             Target::Special(stream, path) => {
-                stream.write(bytes).map_err(|e| named(&path.display(), e))
+                stream.write(bytes).map_err(|e| named(&shown::name(path), e))
             }
             Target::New(file) => file.write(bytes),
         }

@@ -8,12 +8,14 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::failure::Stopped;
 use crate::signals::Cancel;
+use crate::standard;
 
 /// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
 /// other.
@@ -23,6 +25,8 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// An output whose writes fail once nobody wants them any more.
 pub struct Stream {
+    /// Why there is no file, where there is none: an error only once something is to be written.
+    closed: Option<i32>,
     file: File,
     /// A write of more may wait for room although there is some.
     write_bytes_max: usize,
@@ -33,9 +37,15 @@ impl Stream {
     /// Standard output, until `cancel`.
     ///
     /// # Errors
-    /// When it is closed.
+    /// The system's own. One that is closed is an error when it is written to, as it is to others.
     pub fn stdout(cancel: &Cancel) -> io::Result<Self> {
-        Self::shared(File::from(io::stdout().as_fd().try_clone_to_owned()?), cancel)
+        match standard::output() {
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
+                let nothing = OpenOptions::new().write(true).open("/dev/null")?;
+                Ok(Stream { closed: Some(libc::EBADF), ..Self::new(nothing, usize::MAX, cancel) })
+            }
+            file => Self::shared(file?, cancel),
+        }
     }
 
     /// The device or named pipe at `path`, until `cancel`. Waits for somebody to open the other end
@@ -77,18 +87,22 @@ impl Stream {
         // Anything but a pipe, and a refusal, is left as it is.
         // SAFETY: a call on an open descriptor that touches no memory.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
-        Stream { file, write_bytes_max, cancel: cancel.clone() }
+        Stream { closed: None, file, write_bytes_max, cancel: cancel.clone() }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(errno) = self.closed.filter(|_| !bytes.is_empty()) {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
         let bytes = &bytes[..bytes.len().min(self.write_bytes_max)];
         loop {
             self.cancel.wait_for(&self.file, libc::POLLOUT)?;
             match self.file.write(bytes) {
                 // Another writer took the room.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(closed_pipe(&self.file, error)),
                 done => return done,
             }
         }
@@ -96,6 +110,19 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// `error` of a write to `file`; [`Stopped::ClosedPipe`] when it says that the reader of a pipe or a
+/// socket went away. A file system can end a write with the same number, and that is an error.
+pub fn closed_pipe(file: &File, error: io::Error) -> io::Error {
+    let gone = error.raw_os_error() == Some(libc::EPIPE);
+    let kind = file.metadata().map(|metadata| metadata.file_type());
+    match kind {
+        Ok(kind) if gone && !kind.is_file() && !kind.is_block_device() => {
+            Stopped::ClosedPipe.into()
+        }
+        _ => error,
     }
 }
 

@@ -12,6 +12,7 @@ const COMMANDS: [&str; 14] = [
     "materialize",
     "info",
     "verify",
+    "recover",
     "generate",
     "serve",
     "advise",

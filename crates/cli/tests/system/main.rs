@@ -7,6 +7,8 @@
 //! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
 //! - `disks`: temporary files on two file systems, one of which runs full or vanishes; needs root
+//! - `inputs`: what inputs can be and do: made-up files, too many of them, closed descriptors, failures
+//!   that look like a closed pipe, hostile names
 //! - `streams`: standard output that somebody reads, stops to read, or never reads
 //! - `crash`: killed at random moments, again and again
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
@@ -30,6 +32,7 @@ mod faults;
 mod formats;
 mod harness;
 mod hostile;
+mod inputs;
 mod limits;
 mod memory;
 mod mount;

@@ -220,6 +220,10 @@ impl Directory for RecordingDirectory {
     fn sync(&self) -> io::Result<()> {
         self.inner.sync()
     }
+
+    fn storages_left(&self) -> u64 {
+        self.inner.storages_left()
+    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(crate) mod writable;
 use std::cmp::Ordering;
 
 pub use column::column_of;
-pub use random::salt_from;
+pub use random::{SALT_SOURCE_BYTES, salt_from};
 pub use spec::{KeyError, OrderSpec, parse_separator};
 pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 

@@ -8,9 +8,13 @@
 
 use super::text;
 
-/// The salt that the bytes of a `--random-source` stand for.
+/// How many bytes of a `--random-source` decide. GNU sort reads as many: the source may be a device
+/// that never ends.
+pub const SALT_SOURCE_BYTES: usize = 16;
+
+/// The salt that the first bytes of a `--random-source` stand for.
 #[must_use]
-pub fn salt_from(source: &[u8]) -> u64 {
+pub fn salt_from(source: &[u8; SALT_SOURCE_BYTES]) -> u64 {
     hash(0, source)
 }
 

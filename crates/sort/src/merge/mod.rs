@@ -31,5 +31,5 @@ mod width;
 pub(crate) mod window;
 
 pub use kernel::MergeCount;
-pub use sorted_inputs::merge_sorted;
+pub use sorted_inputs::{Merging, merge_sorted};
 pub use stream::Stream;

@@ -7,13 +7,28 @@
 //! ```
 //!
 //! One thread merges: without fences nobody knows where the next window begins.
+//!
+//! More inputs than memory or descriptors allow are merged in passes: neighbours first, into a
+//! temporary file, so that equal keys keep input order.
+//!
+//! ```text
+//!   inputs 0 1 2 3 4 5 6 7 8     at most 4 at once
+//!          └──┬──┘ └──┬──┘ │
+//!             a       b    8  ─► output
+//! ```
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use storage::region::Regions;
+use storage::{Directory, Operation, Storage, StorageExt};
 
 use super::kernel::{Segment, merge};
 use crate::access::with_access;
+use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
-use crate::record::{Framing, with_framing};
+use crate::output::ignore_unsupported;
+use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
 use crate::run::input::{Chunk, ChunkReader};
 use crate::{Budget, Error, Progress, Result};
@@ -66,58 +81,210 @@ impl Source {
     }
 }
 
-/// Merges `inputs`, each sorted by `order` already, and hands the bytes to `take` in order; it
-/// returns whether it wants more. Returns the number of records handed over.
+/// What inputs that are sorted already are merged with.
+pub struct Merging<'a> {
+    /// Format and order of the records; whether duplicates are removed.
+    pub order: &'a OrderSpec,
+    /// All memory that grows with data.
+    pub budget: &'a Budget,
+    /// Where records go that are merged in several passes; the first folder is used.
+    pub temp: &'a [Arc<dyn Directory>],
+    /// How much they may take there.
+    pub temp_limit_bytes: Option<u64>,
+    /// How many inputs may be open at once, at least 2.
+    pub inputs_max: usize,
+}
+
+/// Merges `inputs`, each sorted by the order of `with` already, and hands the bytes to `take` in
+/// order; it returns whether it wants more. Returns the number of records handed over.
 ///
 /// # Errors
-/// Bad input, too many inputs for the memory, or what `take` fails with.
+/// Bad input, too little memory, a full disk where there are several passes, or what `take` fails
+/// with.
 pub fn merge_sorted(
     inputs: Vec<Input>,
-    order: &OrderSpec,
-    budget: &Budget,
+    with: &Merging<'_>,
     progress: &dyn Progress,
     mut take: impl FnMut(&[u8]) -> Result<bool>,
 ) -> Result<u64> {
-    let count = inputs.len().max(1) as u64;
     let total = inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+    let least = memory_bytes(BUFFER_BYTES.start, 1) - OUT_BYTES as u64;
+    let by_memory = with.budget.free_bytes().saturating_sub(OUT_BYTES as u64) / least;
+    let most = usize::try_from(by_memory).unwrap_or(usize::MAX);
+    let most = most.min(with.inputs_max).clamp(2, INPUTS_MAX);
     progress.phase("merging", total);
-    // A round writes at most one span of every input.
-    let one = |bytes: u64| Chunk::memory_bytes(bytes as usize) as u64 + bytes.min(OUT_BYTES as u64);
-    let memory = |bytes: u64| one(bytes) * count + OUT_BYTES as u64;
-    let mut bytes = BUFFER_BYTES.end;
-    while bytes > BUFFER_BYTES.start && memory(bytes) > budget.free_bytes() {
-        bytes /= 2;
-    }
-    let _reserved = budget.reserve(memory(bytes), "merging this many inputs")?;
-    let mut sources = Vec::new();
-    let mut header: Option<Vec<u8>> = None;
-    for input in inputs {
-        let name = input.name().to_owned();
-        let reader = ChunkReader::new(vec![input], order.format, bytes as usize);
-        let chunk = Chunk::new(bytes as usize)?;
-        let mut source = Source { reader, chunk, span: 0, used: 0 };
-        source.refill(progress)?;
-        if let Some(row) = source.reader.header() {
-            let same = header.as_ref().is_none_or(|h| h.trim_ascii_end() == row.trim_ascii_end());
-            if !same {
-                return Err(Error::Input {
-                    file: name,
-                    offset: 0,
-                    detail: "its header row is not that of the first input".to_owned(),
-                });
+    let mut merger = Merger { with, header: None, order: None, written: 0 };
+    let mut parts: Vec<Part> = inputs.into_iter().map(Part::Input).collect();
+    if parts.len() > most && !with.temp.is_empty() {
+        let temp = Regions::new(with.temp[0].create_unnamed()?);
+        while parts.len() > most {
+            // Each group of `most` becomes one: no more groups than are needed.
+            let groups = (parts.len() - most).div_ceil(most - 1);
+            let mut rest = parts.into_iter();
+            let mut fewer = Vec::new();
+            for _ in 0..groups {
+                let group: Vec<Part> = rest.by_ref().take(most).collect();
+                fewer.push(merger.merge_group(group, &temp, progress)?);
             }
-            header.get_or_insert_with(|| row.to_vec());
+            fewer.extend(rest);
+            parts = fewer;
         }
-        sources.push(source);
+        progress.phase("merging", parts.iter().map(Part::size).sum());
     }
-    let compiled =
-        order.compile(header.as_deref()).map_err(|e| Error::Unsupported(e.to_string()))?;
-    if let Some(row) = &header
+    let mut sources = merger.open(parts, progress)?;
+    let order = merger.order()?;
+    if let Some(row) = &merger.header
         && !take(row)?
     {
         return Ok(0);
     }
-    merge_sources(&mut sources, &compiled, order.unique, progress, &mut take)
+    merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut take)
+}
+
+/// More inputs than this are merged in passes, whatever memory and descriptors allow: each has two
+/// mappings of memory, of which the system allows a process 65,530.
+const INPUTS_MAX: usize = 16_384;
+
+/// Memory of a merge of `count` inputs that reads `bytes` of each at a time. A round writes at most
+/// one span of every input.
+fn memory_bytes(bytes: u64, count: u64) -> u64 {
+    let one = Chunk::memory_bytes(bytes as usize) as u64 + bytes.min(OUT_BYTES as u64);
+    one * count + OUT_BYTES as u64
+}
+
+/// The format of records whose header row was taken off.
+fn without_header(format: Format) -> Format {
+    match format {
+        Format::Csv { separator, .. } => Format::Csv { separator, header: false },
+        other => other,
+    }
+}
+
+/// What is merged.
+enum Part {
+    Input(Input),
+    /// Inputs that were merged before, without a header row.
+    Merged(Arc<dyn Storage>),
+}
+
+impl Part {
+    fn size(&self) -> Option<u64> {
+        match self {
+            Part::Input(input) => input.size(),
+            Part::Merged(storage) => Some(storage.size()),
+        }
+    }
+}
+
+/// Parts being merged, and the memory of their buffers.
+struct Sources {
+    sources: Vec<Source>,
+    _memory: Reservation,
+}
+
+struct Merger<'a> {
+    with: &'a Merging<'a>,
+    /// The header row, once an input that has one was opened.
+    header: Option<Vec<u8>>,
+    order: Option<Arc<Order>>,
+    /// Bytes in the temporary file.
+    written: u64,
+}
+
+impl Merger<'_> {
+    /// The order; only inputs that are all empty have no header row where there should be one.
+    fn order(&mut self) -> Result<Arc<Order>> {
+        if let Some(order) = &self.order {
+            return Ok(Arc::clone(order));
+        }
+        let compiled = self.with.order.compile(self.header.as_deref());
+        let order = Arc::new(compiled.map_err(|e| Error::Unsupported(e.to_string()))?);
+        self.order = Some(Arc::clone(&order));
+        Ok(order)
+    }
+
+    /// Opens each of `parts` and reads its front.
+    fn open(&mut self, parts: Vec<Part>, progress: &dyn Progress) -> Result<Sources> {
+        let budget = self.with.budget;
+        let count = parts.len().max(1) as u64;
+        let mut bytes = BUFFER_BYTES.end;
+        while bytes > BUFFER_BYTES.start && memory_bytes(bytes, count) > budget.free_bytes() {
+            bytes /= 2;
+        }
+        let memory = budget.reserve(memory_bytes(bytes, count), "merging this many inputs")?;
+        let mut sources = Vec::new();
+        for part in parts {
+            let format = self.with.order.format;
+            let (input, format) = match part {
+                Part::Input(input) => (input, format),
+                Part::Merged(storage) => (Input::Storage(storage), without_header(format)),
+            };
+            let name = input.name().to_owned();
+            // A short input needs a short buffer: to map and clear a large one takes longer than
+            // to merge what it holds.
+            let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
+            let bytes = bytes.min(whole) as usize;
+            let reader = ChunkReader::new(vec![input], format, bytes);
+            let chunk = Chunk::new(bytes);
+            let mut source = Source { reader, chunk: chunk?, span: 0, used: 0 };
+            source.refill(progress)?;
+            if let Some(row) = source.reader.header() {
+                let first = self.header.get_or_insert_with(|| row.to_vec());
+                if first.trim_ascii_end() != row.trim_ascii_end() {
+                    return Err(Error::Input {
+                        file: name,
+                        offset: 0,
+                        detail: "its header row is not that of the first input".to_owned(),
+                    });
+                }
+            }
+            sources.push(source);
+        }
+        Ok(Sources { sources, _memory: memory })
+    }
+
+    /// Merges `group` into the next region of `temp`.
+    fn merge_group(
+        &mut self,
+        group: Vec<Part>,
+        temp: &Regions,
+        progress: &dyn Progress,
+    ) -> Result<Part> {
+        let merged: Arc<dyn Storage> = temp.next();
+        let earlier: Vec<Arc<dyn Storage>> = group
+            .iter()
+            .filter_map(|part| match part {
+                Part::Merged(storage) => Some(Arc::clone(storage)),
+                Part::Input(_) => None,
+            })
+            .collect();
+        let mut sources = self.open(group, progress)?;
+        let format = self.with.order.format;
+        if self.header.is_none() && without_header(format) != format {
+            // Not even a header row: all of them are empty, and the order is not known yet.
+            return Ok(Part::Merged(merged));
+        }
+        let order = self.order()?;
+        let (limit, before) = (self.with.temp_limit_bytes, self.written);
+        let mut end = 0;
+        let mut write = |bytes: &[u8]| {
+            if let Some(limit_bytes) = limit.filter(|l| before + end + bytes.len() as u64 > *l) {
+                return Err(Error::TempLimit { limit_bytes });
+            }
+            merged.write_at(end, bytes)?;
+            end += bytes.len() as u64;
+            Ok(true)
+        };
+        let unique = self.with.order.unique;
+        merge_sources(&mut sources.sources, &order, unique, progress, &mut write)?;
+        self.written += end;
+        // What was merged before and is merged again is not needed any more.
+        for storage in earlier {
+            let discard = Operation::Discard { offset: 0, len: storage.size() };
+            ignore_unsupported(storage.run(discard).map(|(_, n)| n))?;
+        }
+        Ok(Part::Merged(merged))
+    }
 }
 
 fn merge_sources(

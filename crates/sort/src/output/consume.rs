@@ -159,7 +159,7 @@ impl Resume {
 /// The storage's own.
 pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<Text>> {
     let Some(file) = folder.open_if_exists(CONSUMED_NAME)? else { return Ok(None) };
-    let mut bytes = file.read_vec(0, file.size().min(65536) as usize)?;
+    let mut bytes = file.read_vec(0, file.size().min(4096) as usize)?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }

@@ -105,10 +105,7 @@ pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, O
                         Ok(0) => break,
                         Ok(more) => n += more,
                         Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                        Err(e) => {
-                            let text = format!("{name}: {e}");
-                            return Err(Error::Io(std::io::Error::new(e.kind(), text)));
-                        }
+                        Err(e) => return Err(Error::reading(name, e)),
                     }
                 }
                 bytes.truncate(n);

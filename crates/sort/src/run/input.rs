@@ -212,8 +212,9 @@ pub(crate) struct ChunkReader {
     inputs: VecDeque<Input>,
     /// Where to begin in each input, for a sort that goes on.
     starts: VecDeque<u64>,
-    /// Of the input at the front: how far it is read, how many of the next bytes were sorted
-    /// before, and whether a header is still to come.
+    /// Of the input at the front: its size when it was begun, how far it is read, how many of the
+    /// next bytes were sorted before, and whether a header is still to come.
+    size: u64,
     offset: u64,
     skip: usize,
     header_due: bool,
@@ -249,6 +250,7 @@ impl ChunkReader {
             read_bytes,
             inputs: inputs.into(),
             starts: starts.iter().copied().collect(),
+            size: 0,
             offset: 0,
             skip: 0,
             header_due: false,
@@ -261,6 +263,8 @@ impl ChunkReader {
 
     fn begin_input(&mut self) {
         let start = self.starts.pop_front().unwrap_or(0);
+        // Asked once: a file that is cut between two chunks has not ended there.
+        self.size = self.inputs.front().and_then(Input::size).unwrap_or(0);
         self.skip = (start % 4096) as usize;
         self.offset = start - self.skip as u64;
         self.header_due = start == 0 && has_header(self.format);
@@ -363,7 +367,7 @@ impl ChunkReader {
         follower: &mut Option<&mut dyn Follower>,
         progress: &dyn Progress,
     ) -> Result<bool> {
-        let size = storage.size();
+        let size = self.size;
         let completions = Completions::new();
         let clock = storage.clock();
         let mut rest = chunk.buffer.split_off(fill.end - chunk.base);
@@ -471,9 +475,7 @@ impl ChunkReader {
             let n = match read {
                 Ok(n) => n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(e) => {
-                    return Err(Error::Io(std::io::Error::new(e.kind(), format!("{name}: {e}"))));
-                }
+                Err(e) => return Err(Error::reading(name, e)),
             };
             fill.end += n;
             unframed += n;

@@ -51,7 +51,8 @@ pub(super) fn look_ahead(
     // Twice: what ends is copied to where its size is known.
     let mut memory = options.budget.reserve(2 * most, "the front of a stream")?;
     let mut front = Vec::with_capacity(most as usize);
-    reader.by_ref().take(most).read_to_end(&mut front)?;
+    let read = reader.by_ref().take(most).read_to_end(&mut front);
+    read.map_err(|error| Error::reading(&name, error))?;
     if (front.len() as u64) < most {
         let stored = MemoryStorage::from_bytes(&name, &front);
         memory.shrink_to(front.len() as u64);
@@ -102,7 +103,7 @@ impl Sorter<'_> {
         started: Instant,
         progress: &dyn Progress,
     ) -> Result<SortReport> {
-        let options = self.options;
+        let (options, temp_files) = (self.options, &self.temp_files);
         let view = match &output {
             SortOutput::View { folder, .. } => Some(Arc::clone(folder)),
             _ => None,
@@ -111,8 +112,7 @@ impl Sorter<'_> {
             if let Some(folder) = &view {
                 return Ok(vec![folder.create(&bucket_file_name(number))?]);
             }
-            let storages = options.temp.iter().map(|disk| disk.create_unnamed());
-            storages.collect::<std::io::Result<Vec<_>>>().map_err(Error::Io)
+            temp_files.create().map_err(Error::Io)
         };
         let distributor = Distributor {
             order: Arc::clone(&self.order),

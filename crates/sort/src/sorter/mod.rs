@@ -11,12 +11,13 @@
 //!   journal  how far a consuming sort is
 //!   form     chunks become runs                    consume     inputs given back on the way
 //!   passes   runs become fewer                     explain     what would be done, at what cost
-//!   result   runs become the result
+//!   result   runs become the result                files       where runs go, with few open files
 //! ```
 
 mod consume;
 mod distribute;
 mod explain;
+mod files;
 mod form;
 pub mod journal;
 mod options;
@@ -40,6 +41,7 @@ use crate::{Budget, Error, Progress, Result};
 
 pub use consume::{Consumed, Stamp, sort_consuming};
 pub use explain::{Estimate, Explanation, explain};
+use files::{TempFiles, ViewFolder};
 use form::Formed;
 pub use options::{CompressionChoice, SortOptions, SortOutput, SortReport, Strategy};
 
@@ -81,6 +83,9 @@ struct Sorter<'a> {
     sample: Sample,
     compression: Compression,
     runs: Vec<Arc<Run>>,
+    temp_files: TempFiles,
+    /// Runs that a view may have.
+    view_runs_max: usize,
     /// The journal of a sort that consumes its inputs.
     journal: Option<consume::Keeper<'a>>,
     report: SortReport,
@@ -162,6 +167,8 @@ impl<'a> Sorter<'a> {
             sample,
             compression,
             runs: Vec::new(),
+            temp_files: TempFiles::new(&options.temp),
+            view_runs_max: usize::MAX,
             journal: None,
             report,
         })
@@ -173,6 +180,10 @@ impl<'a> Sorter<'a> {
         started: Instant,
         progress: &dyn Progress,
     ) -> Result<SortReport> {
+        if let SortOutput::View { folder, .. } = &mut output {
+            let view = ViewFolder::new(Arc::clone(folder));
+            (*folder, self.view_runs_max) = (view.folder, view.runs_max);
+        }
         let _front = distribute::look_ahead(self, &output)?;
         if let Some(uniform) = distribute::wanted(self, &output)? {
             return self.distribute(uniform, output, started, progress);
@@ -211,8 +222,7 @@ impl<'a> Sorter<'a> {
         {
             return Err(Error::TempLimit { limit_bytes });
         }
-        let disks = self.options.temp.iter().map(|disk| disk.create_unnamed());
-        let mut disks = disks.collect::<std::io::Result<Vec<_>>>()?;
+        let mut disks = self.temp_files.create()?;
         Ok(match disks.len() {
             1 => disks.remove(0),
             // All of them for each run: there is only one that is written, or is merged most.

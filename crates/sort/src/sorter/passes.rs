@@ -1,4 +1,5 @@
-//! More runs than memory merges at once: neighbours are merged into longer runs first.
+//! More runs than memory merges at once, or than a view may have open: neighbours are merged into
+//! longer runs first.
 
 use std::sync::Arc;
 
@@ -30,10 +31,12 @@ impl Sorter<'_> {
         let room = || merge_room(&budget);
         let mut made = self.runs.iter().map(|run| run_number(run) + 1).max().unwrap_or(0);
         // A view must open again in the memory that made it.
+        let runs_max = if view.is_some() { self.view_runs_max } else { usize::MAX };
         let fits = |segments: &Segments| match view {
             Some(_) => {
                 let held: u64 = segments.runs.iter().map(|run| run.reserved_bytes()).sum();
-                least_memory_bytes(segments.footers()) <= budget.free_bytes() + held
+                segments.runs.len() <= runs_max
+                    && least_memory_bytes(segments.footers()) <= budget.free_bytes() + held
             }
             None => stream_size(segments, &budget, room(), 1).is_ok(),
         };
@@ -41,7 +44,8 @@ impl Sorter<'_> {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
             let block_bytes = self.runs.iter().map(|run| run.block_bytes()).max();
             let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
-            let fan_in = (room() / least) as usize;
+            // Of the open runs of a view, one is the run that is being written.
+            let fan_in = ((room() / least) as usize).min(runs_max - 1);
             if fan_in < 2 {
                 return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
             }

@@ -59,7 +59,7 @@ pub fn stream(
         };
         spawn_scoped(scope, "read", reading)?;
         for piece in pieces {
-            let piece = piece.map_err(|error| failure(name, &error))?;
+            let piece = piece.map_err(|error| failure(name, error))?;
             verifier.feed(&piece)?;
             progress.advance(piece.len() as u64);
             if verifier.stopped() {
@@ -83,7 +83,7 @@ fn read_header(
 ) -> Result<Vec<u8>> {
     let (mut beginning, mut piece) = (Vec::new(), Vec::new());
     loop {
-        fill(reader, &mut piece, progress).map_err(|error| failure(name, &error))?;
+        fill(reader, &mut piece, progress).map_err(|error| failure(name, error))?;
         beginning.extend_from_slice(&piece);
         let too_long = beginning.len() > limits.record_bytes_max;
         if piece.len() < PIECE_BYTES || too_long || format.record_len(&beginning).is_some() {
@@ -116,9 +116,9 @@ fn fill(
 }
 
 /// Interruptions that the reader meets are retried, so one that arrives here is a cancellation.
-fn failure(name: &str, error: &io::Error) -> Error {
+fn failure(name: &str, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::Interrupted => Error::Cancelled,
-        kind => Error::Io(io::Error::new(kind, format!("{name}: {error}"))),
+        _ => Error::reading(name, error),
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::descriptors;
 use super::flight::FileError;
 use super::kind::FileKind;
 use super::own::{self, CAREFUL};
@@ -250,6 +251,11 @@ impl Directory for FileDirectory {
 
     fn sync(&self) -> io::Result<()> {
         self.handle.sync_all().map_err(|e| FileError::wrap(&self.name, "sync", e))
+    }
+
+    fn storages_left(&self) -> u64 {
+        // One descriptor through the page cache and one past it.
+        descriptors::left() / 2
     }
 }
 

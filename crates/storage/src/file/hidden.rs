@@ -46,6 +46,19 @@ pub fn unpublished_names(name: &OsStr) -> impl Iterator<Item = OsString> + use<>
     })
 }
 
+/// The name of the output, if `hidden` is one of its hidden names. Of a long name only the start is
+/// known.
+#[must_use]
+pub fn unpublished_name_of(hidden: &OsStr) -> Option<OsString> {
+    let bytes = hidden.as_bytes();
+    let whole = match bytes {
+        [whole @ .., b'.', b'1'..=b'7'] => whole,
+        whole => whole,
+    };
+    let name = whole.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
+    (!name.is_empty()).then(|| OsStr::from_bytes(name).to_owned())
+}
+
 /// FNV-1a: names that differ only behind their start get hidden names that differ, too.
 fn fnv(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

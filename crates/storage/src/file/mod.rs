@@ -45,6 +45,7 @@
 
 mod at;
 mod attributes;
+pub mod descriptors;
 mod directory;
 mod flight;
 mod hidden;
@@ -63,7 +64,7 @@ use std::sync::{Arc, Mutex, Weak};
 pub use attributes::{Attributes, new_file_mode, publish_file, publish_folder};
 pub use directory::FileDirectory;
 pub use flight::FileError;
-pub use hidden::unpublished_names;
+pub use hidden::{unpublished_name_of, unpublished_names};
 pub use kind::FileKind;
 pub use output::Output;
 pub use resolve::{OutputKind, ResolvedOutput, resolve_output};

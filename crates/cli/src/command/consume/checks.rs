@@ -3,7 +3,6 @@
 
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -189,9 +188,4 @@ fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> 
             error => Err(error),
         },
     }
-}
-
-/// Bytes of a text that is a path.
-pub fn path_of(text: &Text) -> &Path {
-    Path::new(std::ffi::OsStr::from_bytes(&text.0))
 }

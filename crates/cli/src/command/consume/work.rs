@@ -12,11 +12,13 @@ use sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
 use storage::file::{FileDirectory, FileOptions, FileStorage};
 use storage::{Directory, Storage};
 
-use super::checks::{self, Inputs, check, has_data, has_hole, open_input, path_of};
+use super::checks::{self, Inputs, check, has_data, has_hole, open_input};
 use super::protocol::{Begun, Found, Refusal, Steps};
 use crate::command::materialize::{Copy, Goal};
+use crate::command::recover::command_line;
 use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
+use crate::shown;
 use crate::unfinished::{Attributes, Target, WorkFolder, claim, claimed_path, is_at, note_of};
 
 /// Holes begin and end at borders of blocks; none are larger.
@@ -112,7 +114,7 @@ impl<'a> Work<'a> {
         let where_else = if journal.phase == Phase::Sorting { "the inputs and " } else { "" };
         Some(format!(
             "every record is in {where_else}{folder}: repeat the command to continue, or see 'merganser recover {}'",
-            failure::quoted(self.target.shown().as_os_str())
+            shown::shell_word(&shown::name(self.target.shown()))
         ))
     }
 
@@ -398,11 +400,4 @@ impl Steps for Work<'_> {
             ),
         })
     }
-}
-
-/// A command as it was typed, with the folder where it was.
-pub fn command_line(note: &CommandNote) -> String {
-    let words: Vec<String> =
-        note.words.iter().map(|word| failure::quoted(word.as_os_str())).collect();
-    format!("cd {} && {}", failure::quoted(path_of(&note.folder).as_os_str()), words.join(" "))
 }

@@ -15,13 +15,12 @@ mod page;
 mod record;
 mod run;
 mod sort;
-mod stdout;
 mod table;
 
 use crate::config::SimulateConfig;
 use crate::failure::Failure;
 use crate::signals::Cancel;
-use stdout::print;
+use crate::standard::print;
 
 /// Lists, plays, sorts or records.
 pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {

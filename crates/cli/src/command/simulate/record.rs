@@ -11,11 +11,11 @@ use storage::{Directory, RealClock, Storage};
 
 use super::super::open_folder;
 use crate::config::{Reading, RecordOf, SimulateRecord};
-use crate::failure::Failure;
-use crate::input::Input;
+use crate::failure::{Failure, Stopped};
+use crate::input::{Input, OpenInputs};
 use crate::output::Output;
 use crate::progress;
-use crate::signals::{CANCELLED, Cancel};
+use crate::signals::Cancel;
 
 /// Writes a trace of something else.
 pub fn run(config: &SimulateRecord, cancel: &Cancel) -> Result<(), Failure> {
@@ -47,7 +47,7 @@ fn convert(
                 Err(error) => return Ok(Err(error)),
             }
             if cancel.is_set() {
-                return Ok(Err(io::Error::from(CANCELLED).into()));
+                return Ok(Err(io::Error::from(Stopped::Cancelled).into()));
             }
         }
         writer.finish()?;
@@ -71,9 +71,10 @@ fn sorted(
 ) -> Result<(), Failure> {
     let mut output = Output::open(path, cancel)?;
     let recorder = Recorder::new(Arc::new(RealClock::new()));
+    let open = OpenInputs::of_sort();
     let opened: Result<Vec<_>, Failure> = inputs
         .iter()
-        .map(|input| match input.open_for_sort(false, cancel)? {
+        .map(|input| match input.open_for_sort(&open, cancel)? {
             sort::run::Input::Storage(storage) => {
                 Ok(sort::run::Input::Storage(recorder.storage(storage)))
             }

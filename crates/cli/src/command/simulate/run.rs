@@ -14,12 +14,12 @@ use device::workload::{
 
 use super::measured::MeasuredRun;
 use super::model::Model;
-use super::stdout::print;
 use super::{data, page, table};
 use crate::config::{Load, Reading, ReportForm, SimulateRun};
-use crate::failure::Failure;
+use crate::failure::{Failure, Stopped};
 use crate::input::Input;
-use crate::signals::{CANCELLED, Cancel};
+use crate::signals::Cancel;
+use crate::standard::print;
 
 /// Plays the requests and prints the results.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
@@ -134,12 +134,14 @@ fn flag(error: &WorkloadError) -> String {
 }
 
 fn wanted(request: Request, cancel: &Cancel) -> Result<Request, TraceError> {
-    if cancel.is_set() { Err(io::Error::from(CANCELLED).into()) } else { Ok(request) }
+    if cancel.is_set() { Err(io::Error::from(Stopped::Cancelled).into()) } else { Ok(request) }
 }
 
 fn failure(error: PlayError) -> Failure {
     match error {
-        PlayError::Trace(TraceError::Io(error)) if error.kind() == CANCELLED => Failure::Cancelled,
+        PlayError::Trace(TraceError::Io(error)) if Stopped::of(&error).is_some() => {
+            Failure::named(&error)
+        }
         error => error.to_string().into(),
     }
 }

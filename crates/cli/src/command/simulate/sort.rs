@@ -19,14 +19,14 @@ use storage::{Clock, Directory, Storage, StorageExt};
 
 use super::super::report::page::text;
 use super::model::Model;
-use super::stdout::print;
 use super::{data, table};
 use crate::config::SimulateSort;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
-use crate::signals::{CANCELLED, Cancel};
+use crate::signals::Cancel;
+use crate::standard::print;
 
 /// Bytes of one copy in or out.
 const PIECE: usize = 1 << 20;
@@ -96,7 +96,6 @@ fn copy_in(
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == CANCELLED => return Err(Failure::Cancelled),
                 Err(error) => return Err(Failure::on_input(input, &error)),
             }
         }
