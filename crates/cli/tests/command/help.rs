@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "sort",
     "cat",
     "mount",
