@@ -25,7 +25,7 @@ use crate::standard::print;
 /// Lists, plays, sorts or records.
 pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     match config {
-        SimulateConfig::ListDevices => print(&list::devices()),
+        SimulateConfig::ListDevices => print(list::devices()),
         SimulateConfig::ListParameters(name) => print(&list::parameters(name)?),
         SimulateConfig::Run(config) => run::run(config, cancel),
         SimulateConfig::Sort(config) => sort::run(config, cancel),
