@@ -1,4 +1,4 @@
-"""CRC32C, and the two ways in which merganser's small files carry it."""
+"""CRC32C, and how merganser's small files carry it."""
 
 import json
 
@@ -23,23 +23,12 @@ def crc32c(content):
     return crc ^ 0xFFFFFFFF
 
 
-def manifest_of(value):
-    """A manifest file: JSON, a newline, and a line with the checksum."""
+def sealed(value):
+    """A manifest, a journal or a resume point: JSON, a newline, and a line with the checksum."""
     text = json.dumps(value, indent=2).encode() + b"\n"
     return text + b"crc32c %08x\n" % crc32c(text)
 
 
-def read_manifest(content):
-    """The JSON of a manifest file."""
-    return json.loads(content[: content.rindex(b"crc32c ")])
-
-
-def sealed(value):
-    """A journal or a resume file: JSON and the four bytes of its checksum."""
-    text = json.dumps(value, separators=(",", ":")).encode()
-    return text + crc32c(text).to_bytes(4, "little")
-
-
 def read_sealed(content):
-    """The JSON of a journal or a resume file."""
-    return json.loads(content[:-4])
+    """The JSON of such a file."""
+    return json.loads(content[: content.rindex(b"crc32c ")])

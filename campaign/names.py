@@ -7,7 +7,10 @@ MANIFEST = "manifest"
 JOURNAL = "sort-journal"
 MARKER = "consumed-into"
 
-NOTICES = re.compile(r"^merganser: .*(left by a killed sort, removed|left by .* removed)$")
+NOTICES = re.compile(
+    r"^merganser: (every record is in .*|.*left by .* removed|.*nothing is left to do"
+    r"|.*stays, since it holds files that are no part of the view)$"
+)
 """Lines on stderr that are allowed in addition to the one sentence of a failure."""
 
 
@@ -18,12 +21,12 @@ def unfinished(result):
 
 def partial(result):
     """An output that is being copied out of a view."""
-    return f".{result}.merganser-partial"
+    return f"{unfinished(result)}/partial"
 
 
 def resume(result):
     """How far that copy is."""
-    return f".{result}.merganser-resume"
+    return f"{unfinished(result)}/resume"
 
 
 def is_run(name):
@@ -33,7 +36,7 @@ def is_run(name):
 
 def is_small(name):
     """Whether a helper file is text with a checksum, and not records."""
-    return name in (MANIFEST, JOURNAL, MARKER) or name.endswith(".merganser-resume")
+    return name in (MANIFEST, JOURNAL, MARKER, "resume")
 
 
 def files_of_view(manifest):

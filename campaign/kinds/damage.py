@@ -197,9 +197,9 @@ def check_read(trial, stage, reader, ended):
 def hostile_view(trial, stage):
     """Changes the manifest's JSON and makes its checksum right."""
     path = trial.folder / "v" / names.MANIFEST
-    value = checksum.read_manifest(path.read_bytes())
+    value = checksum.read_sealed(path.read_bytes())
     changed = mutate(trial, value)
-    path.write_bytes(checksum.manifest_of(changed))
+    path.write_bytes(checksum.sealed(changed))
     trial.disturbed += 1
     ended = [read(trial, stage, reader) for reader in trial.chance.sample(READERS, 2)]
     return REFUSED if any(one.code for one in ended) else SURVIVED
@@ -333,14 +333,13 @@ def hostile_work(trial, stage):
         return settle.same(stage)
     path = trial.chance.choice(found)
     content = path.read_bytes()
-    is_manifest = path.name == names.MANIFEST
     try:
-        value = (checksum.read_manifest if is_manifest else checksum.read_sealed)(content)
+        value = checksum.read_sealed(content)
     except ValueError:
         return settle.same(stage)
     trial.say(f"# hostile {path.relative_to(trial.folder)}")
     changed = mutate(trial, value)
-    path.write_bytes((checksum.manifest_of if is_manifest else checksum.sealed)(changed))
+    path.write_bytes(checksum.sealed(changed))
     trial.disturbed += 1
     # A program that writes right checksums there is the owner's; only the end of the command is judged.
     ended = trial.run(stage.words())

@@ -240,15 +240,17 @@ def retried(stage, folder):
 def stale_resume(stage):
     """A resume point of another copy."""
     path = stage.folder / names.resume(stage.result)
+    path.parent.mkdir(mode=0o700)
     path.write_bytes(b"junk")
-    return retried(stage, path)
+    return retried(stage, path.parent)
 
 
 def stale_partial(stage):
     """Part of another copy."""
     path = stage.folder / names.partial(stage.result)
+    path.parent.mkdir(mode=0o700)
     path.write_bytes(b"junk")
-    return retried(stage, path)
+    return retried(stage, path.parent)
 
 
 def missing(stage):

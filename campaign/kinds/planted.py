@@ -158,6 +158,9 @@ def plant(stage, what):
     shared, name = stage.shared, stage.name
     unfinished, partial, resume = (shared / of(name) for of in (names.unfinished, names.partial, names.resume))
     evil = stage.source(3)
+    if what.startswith(("partial", "resume")):
+        unfinished.mkdir()
+        unfinished.chmod(0o777)
     if what == "output-link":
         (shared / name).symlink_to("../victim")
     elif what == "output-fifo":
@@ -171,7 +174,7 @@ def plant(stage, what):
         partial.write_bytes(evil[1])
         partial.chmod(0o666)
     elif what == "partial-link":
-        partial.symlink_to("../victim")
+        partial.symlink_to("../../victim")
     elif what == "partial-fifo":
         os.mkfifo(partial, 0o666)
         partial.chmod(0o666)
@@ -193,7 +196,10 @@ def plant(stage, what):
             partial.chmod(0o666)
         manifest = checksum.crc32c(view.read_bytes()) if view.exists() else 1
         complete = bool(content) and stage.trial.chance.random() < 0.7
-        point = {"view": manifest, "written": len(content), "key": [], "tie": None, "complete": complete}
+        head = {"format": "merganser-resume", "version": 1, "view_crc": manifest, "consume": False}
+        paths = {"view": str(stage.folder / "v"), "output": str(shared / name)}
+        point = {"written": len(content), "total": len(content), "key": [], "tie": None, "complete": complete}
+        point = head | paths | point
         resume.write_bytes(checksum.sealed(point))
 
 

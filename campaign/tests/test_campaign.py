@@ -135,7 +135,7 @@ class Parts(unittest.TestCase):
 
     def test_checksums(self):
         self.assertEqual(checksum.crc32c(b"123456789"), 0xE3069283)
-        self.assertEqual(checksum.read_manifest(checksum.manifest_of({"a": [1]})), {"a": [1]})
+        self.assertEqual(checksum.read_sealed(checksum.sealed({"a": [1]})), {"a": [1]})
         self.assertEqual(checksum.read_sealed(checksum.sealed({"a": [1]})), {"a": [1]})
 
     def test_the_same_seed_gives_the_same_lines_and_other_numbers_other_ones(self):

@@ -98,6 +98,18 @@ impl Failure {
         }
     }
 
+    /// The same with something to know besides, which is told alone where the end was asked for.
+    pub fn and(self, also: Option<String>) -> Self {
+        match (self, also) {
+            (Failure::Error(sentence), Some(also)) => Failure::Error(format!("{sentence}; {also}")),
+            (Failure::Cancelled, Some(also)) => {
+                notice(&also);
+                Failure::Cancelled
+            }
+            (failure, _) => failure,
+        }
+    }
+
     /// Says why on stderr, if there is anything to say.
     pub fn tell(&self) {
         match self {

@@ -79,7 +79,7 @@ fn to_file(
     let work = WorkFolder::open(&target)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
-    let goal = Goal { target: &target, replaces, attributes };
+    let goal = Goal { target: &target, replaces, attributes, before: &|_| Ok(()) };
     let view_path = match fs::canonicalize(&config.view) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound && config.consume => {
@@ -100,24 +100,25 @@ fn to_file(
         memory_bytes: config.memory_bytes,
         threads: config.threads,
     };
-    let copied = copy.run(progress).inspect_err(|_| {
-        let files = work.directory().map(|files| files as Arc<dyn Directory>);
-        let left = files.ok().and_then(|files| Resume::read(&files).ok().flatten());
-        if left.is_some() {
-            failure::notice(&format!(
-                "every record is in {} and {}: repeat the command to continue, or see 'merganser recover {}'",
-                config.view.display(),
-                work.path().display(),
-                shown::shell_word(&shown::name(&config.output))
-            ));
-        }
-    })?;
+    let copied = copy.run(progress).map_err(|failure| failure.and(what_is_left(config, &work)))?;
     if config.consume {
         remove_folder(&config.view)?;
         let files: Arc<dyn Directory> = work.directory()?;
         sort::output::forget(&files)?;
     }
     Ok(copied)
+}
+
+/// Where the records are after a failure, if they are not in the view alone.
+fn what_is_left(config: &MaterializeConfig, work: &WorkFolder) -> Option<String> {
+    let files: Arc<dyn Directory> = work.directory().ok()?;
+    Resume::read(&files).ok()??;
+    Some(format!(
+        "every record is in {} and {}: repeat the command to continue, or see 'merganser recover {}'",
+        shown::name(&config.view),
+        shown::name(work.path()),
+        shown::shell_word(&shown::name(&config.output))
+    ))
 }
 
 /// The view is gone: either an earlier command consumed it to its end, or there never was one.
@@ -217,11 +218,14 @@ pub struct Goal<'a> {
     pub replaces: Option<FileNote>,
     /// Its mode and owner.
     pub attributes: Attributes,
+    /// Called with the complete file before it gets its name.
+    pub before: &'a dyn Fn(&Path) -> io::Result<()>,
 }
 
 impl Goal<'_> {
     /// Gives the complete file its name.
     fn publish(&self, partial: &Path) -> io::Result<()> {
+        (self.before)(partial)?;
         publish(partial, self.target, self.replaces.as_ref(), self.attributes)
     }
 }

@@ -197,10 +197,18 @@ impl Keeper<'_> {
             }
         }
         self.journal.write(&self.folder)?;
+        self.give_back_all(given)
+    }
+
+    /// Gives bytes back, and remembers how the inputs look then: a change by another program shows.
+    fn give_back_all(&mut self, given: Vec<(usize, u64)>) -> Result<()> {
+        if given.is_empty() {
+            return Ok(());
+        }
         for (index, from) in given {
             self.give_back(index, from)?;
         }
-        Ok(())
+        self.journal.write(&self.folder)
     }
 
     /// An input that was written to has records that no run has.
@@ -219,13 +227,11 @@ impl Keeper<'_> {
 
     /// Gives back what an interrupted sort had taken and not given back yet.
     fn give_back_the_rest(&mut self) -> Result<()> {
-        for index in 0..self.journal.inputs.len() {
-            let input = &self.journal.inputs[index];
-            if input.given_back < input.taken && self.inputs.storages[index].is_some() {
-                self.give_back(index, input.given_back)?;
-            }
-        }
-        Ok(())
+        let inputs = self.journal.inputs.iter().zip(self.inputs.storages).enumerate();
+        let rest = inputs
+            .filter(|(_, (input, storage))| input.given_back < input.taken && storage.is_some());
+        let rest = rest.map(|(index, (input, _))| (index, input.given_back)).collect();
+        self.give_back_all(rest)
     }
 
     /// Gives the bytes of an input back from `from` to what is taken.

@@ -122,6 +122,9 @@ pub struct Journal {
     pub order: OrderSpec,
     /// The inputs, in order.
     pub inputs: Vec<Taken>,
+    /// The file that is the result, from the moment before it gets its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<FileNote>,
     pub(super) header: Text,
     /// The runs so far, in tie order.
     pub runs: Vec<Segment>,
@@ -140,6 +143,7 @@ impl Journal {
             command,
             order,
             inputs,
+            result: None,
             header: Text(Vec::new()),
             runs: Vec::new(),
             block_bytes: 0,

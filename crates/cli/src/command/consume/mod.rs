@@ -17,7 +17,7 @@ use sort::activity::Activity;
 use sort::{SortOptions, SortReport};
 
 use crate::config::{Destination, SortConfig, Sorting};
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::progress;
 use crate::signals::Cancel;
 use work::Work;
@@ -47,10 +47,6 @@ pub fn run(
         return Ok(SortReport::default());
     };
     let ended = protocol::run(&mut work);
-    if ended.is_err()
-        && let Some(left) = work.what_is_left()
-    {
-        failure::notice(&left);
-    }
-    ended.map(|()| work.report())
+    ended.map_err(|failure| failure.and(work.what_is_left()))?;
+    Ok(work.report())
 }

@@ -80,7 +80,7 @@ pub trait Steps {
     /// journal.
     fn look(&self, input: usize) -> Result<Found, Self::Error>;
 
-    /// Whether another file than the journal's bears the name of an input.
+    /// Whether a file bears the name of an input that is not the result.
     fn has_stranger(&self, input: usize) -> Result<bool, Self::Error>;
 
     /// Whether the result takes the name of this input.
@@ -139,22 +139,30 @@ pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
         }
         steps.removed()?;
     }
-    let mut stranger = None;
-    for input in 0..steps.inputs() {
-        // Where the result takes an input's name, `deliver` finds a stranger there.
-        if stranger.is_none() && !steps.is_output(input) && steps.has_stranger(input)? {
-            stranger = Some(input);
-        }
-    }
+    // Where the result takes an input's name, `deliver` finds a stranger there, and what is there
+    // afterwards is the result or came later.
+    let mut stranger = first_stranger(steps, false)?;
     if phase < Phase::Delivered {
         steps.deliver()?;
         steps.delivered()?;
+    }
+    if stranger.is_none() {
+        stranger = first_stranger(steps, true)?;
     }
     steps.end()?;
     match stranger {
         Some(input) => Err(steps.refuse(Refusal::NotRead(input))),
         None => Ok(()),
     }
+}
+
+fn first_stranger<S: Steps>(steps: &S, outputs: bool) -> Result<Option<usize>, S::Error> {
+    for input in (0..steps.inputs()).filter(|input| steps.is_output(*input) == outputs) {
+        if steps.has_stranger(input)? {
+            return Ok(Some(input));
+        }
+    }
+    Ok(None)
 }
 
 fn look_at_all<S: Steps>(steps: &S) -> Result<Vec<Found>, S::Error> {

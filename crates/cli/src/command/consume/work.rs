@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sort::activity::Activity;
 use sort::journal::{CommandNote, Journal, Phase, Taken, Text};
@@ -181,6 +181,13 @@ impl<'a> Work<'a> {
     }
 
     fn deliver_file(&mut self) -> Result<(), Failure> {
+        let files = Arc::clone(&self.files);
+        let journal = Mutex::new(self.journal().clone());
+        let before = |partial: &Path| {
+            let mut journal = journal.lock().expect("no holder panics");
+            journal.result = Some(note_of(&partial.symlink_metadata()?));
+            journal.write(&files).map_err(io::Error::other)
+        };
         let note = &self.journal().command;
         let attributes = Attributes { mode: note.mode, owner: note.owner };
         let folder = self.folder.as_ref().expect("a file is made in the folder");
@@ -188,12 +195,18 @@ impl<'a> Work<'a> {
             view: Arc::clone(&self.files),
             view_path: folder.path().to_owned(),
             work: folder,
-            goal: Goal { target: &self.target, replaces: note.replaces, attributes },
+            goal: Goal {
+                target: &self.target,
+                replaces: note.replaces,
+                attributes,
+                before: &before,
+            },
             consume: true,
             memory_bytes: self.config.memory_bytes,
             threads: self.config.threads,
         };
         copy.run(self.progress)?;
+        self.journal = Some(journal.into_inner().expect("no holder panics"));
         Ok(())
     }
 }
@@ -219,9 +232,9 @@ fn is_taken(input: &Taken) -> bool {
     input.taken == input.file.size
 }
 
-/// Whether somebody wrote to an input since the journal was written. What the sort itself did after
-/// that was to make a hole of what it had taken; where that was begun, the time of the last change
-/// tells nothing, and the holes do.
+/// Whether somebody wrote to an input since the journal was written. The journal is written before
+/// and after the sort makes a hole of what it has taken. In between, the time of the last change
+/// tells nothing, and the hole does.
 fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
     let now = note_of(&file.metadata()?);
     if now.size != known.file.size {
@@ -234,9 +247,7 @@ fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
     if has_data(file, 0, floor(known.given_back))? {
         return Ok(true);
     }
-    let begun = known.given_back > 0 && known.given_back == known.taken
-        || has_hole(file, floor(known.given_back), known.taken)?;
-    Ok(!begun)
+    Ok(!has_hole(file, floor(known.given_back), known.taken)?)
 }
 
 impl Steps for Work<'_> {
@@ -279,7 +290,14 @@ impl Steps for Work<'_> {
     }
 
     fn has_stranger(&self, input: usize) -> Result<bool, Failure> {
-        Ok(self.inputs.paths[input].symlink_metadata().is_ok())
+        let path = &self.inputs.paths[input];
+        let is_result = match &self.journal().result {
+            Some(result) => {
+                is_at(path, result).map_err(|e| Failure::on(&self.inputs.shown[input], &e))?
+            }
+            None => false,
+        };
+        Ok(!is_result && path.symlink_metadata().is_ok())
     }
 
     fn is_output(&self, input: usize) -> bool {
