@@ -9,7 +9,7 @@ MARKER = "consumed-into"
 
 NOTICES = re.compile(
     r"^merganser: (every record is in .*|.*left by .* removed|.*nothing is left to do"
-    r"|.*stays, since it holds files that are no part of the view)$"
+    r"|.*stays, since it holds files that are no part of the view|.*reading [0-9]+ bytes at offset [0-9]+ failed: .*)$"
 )
 """Lines on stderr that are allowed in addition to the one sentence of a failure."""
 

@@ -68,6 +68,7 @@ class Damage:
         self.trial, self.path, self.chance = trial, path, trial.chance
         self.way = self.chance.choice(ways)
         self.before = path.read_bytes() if path.is_file() else None
+        self.changed_ns = path.stat().st_mtime_ns if path.is_file() else None
         self.flips = []
         getattr(self, self.way)()
         trial.disturbed += 1
@@ -84,9 +85,15 @@ class Damage:
                         if byte:
                             file.seek(at)
                             file.write(bytes([byte[0] ^ mask]))
+                self.restore_time()
             return
         settle.remove(self.path)
         self.path.write_bytes(self.before)
+        self.restore_time()
+
+    def restore_time(self):
+        """As a user does who copies a file back with its times."""
+        os.utime(self.path, ns=(self.changed_ns, self.changed_ns))
 
     def flip(self):
         size = len(self.before)

@@ -1,7 +1,7 @@
 //! The hidden name of an input while its bytes are given back.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub fn claimed_name(name: &OsStr) -> Option<OsString> {
 /// file at `path` is not `known`; the system's own.
 pub fn claim(path: &Path, known: &FileNote) -> io::Result<()> {
     let hidden = claimed_path(path);
-    if is_at(&hidden, known)? {
+    if is_claimed(&hidden, known)? {
         return Ok(());
     }
     if !is_at(path, known)? {
@@ -58,7 +58,7 @@ pub fn claim(path: &Path, known: &FileNote) -> io::Result<()> {
 /// `AlreadyExists` when another file has taken it; the system's own.
 pub fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
     let hidden = claimed_path(path);
-    if !is_at(&hidden, known)? {
+    if !is_claimed(&hidden, known)? {
         return Ok(());
     }
     rename_to_free(&hidden, path)?;
@@ -75,6 +75,21 @@ pub fn is_at(path: &Path, known: &FileNote) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether the file at the hidden name is `known`, or a copy of it that was put there.
+fn is_claimed(hidden: &Path, known: &FileNote) -> io::Result<bool> {
+    match hidden.symlink_metadata() {
+        Ok(found) if is_restored(&found, known) => Ok(true),
+        _ => is_at(hidden, known),
+    }
+}
+
+/// Whether a file at a hidden name, which no other program uses, has the size and the time of the
+/// last change of `known`: somebody restored it from a copy.
+pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
+    let now = note_of(found);
+    found.is_file() && (now.size, now.modified_unix_ns) == (known.size, known.modified_unix_ns)
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

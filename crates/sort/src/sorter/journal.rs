@@ -98,10 +98,6 @@ pub struct CommandNote {
     pub output: Text,
     /// Whether the result is a view instead of a file.
     pub view: bool,
-    /// The file that the result replaces, as it was before the sort began. Nothing else is
-    /// replaced. Absent, too, where the result replaces an input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<FileNote>,
     /// Permission bits that the result gets.
     pub mode: u32,
     /// User and group that the result gets, where this user may set them.
@@ -303,7 +299,6 @@ mod tests {
             folder: Text::from(OsStr::new("/data")),
             output: Text::from(OsStr::new("/data/out")),
             view: false,
-            replaces: None,
             mode: 0o640,
             owner: Some((1000, 100)),
         };

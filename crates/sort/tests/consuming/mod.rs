@@ -24,7 +24,6 @@ pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Jour
         folder: text("/"),
         output: text("/x"),
         view: true,
-        replaces: None,
         mode: 0o600,
         owner: None,
     };

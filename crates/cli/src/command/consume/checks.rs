@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use sort::journal::{FileNote, Taken, Text};
+use sort::journal::{Taken, Text};
 
 use crate::config::{Destination, SortConfig, Sorting};
 use crate::failure::Failure;
@@ -57,14 +57,12 @@ fn place_of(path: &Path) -> Result<PathBuf, Failure> {
     Ok(fs::canonicalize(folder).map_err(on_path)?.join(name))
 }
 
-/// The inputs, checked, for a journal; the result's attributes, and what it replaces.
+/// The inputs, checked, for a journal, and the result's attributes.
 pub struct Checked {
     /// One for each input.
     pub inputs: Vec<Taken>,
     /// What the result gets.
     pub attributes: Attributes,
-    /// The file that the result replaces and that is no input.
-    pub replaces: Option<FileNote>,
 }
 
 /// Checks inputs and result.
@@ -84,9 +82,6 @@ pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Chec
         }
         _ => target.check_file()?,
     };
-    let is_input = |old: &Metadata| {
-        found.iter().any(|input| (input.dev(), input.ino()) == (old.dev(), old.ino()))
-    };
     let attributes = match &old {
         Some(old) => old.attributes,
         None => Attributes::of_sources(&found),
@@ -97,11 +92,7 @@ pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Chec
         taken: 0,
         given_back: 0,
     };
-    Ok(Checked {
-        inputs: inputs.paths.iter().zip(&found).map(taken).collect(),
-        attributes,
-        replaces: old.filter(|old| !is_input(&old.found)).map(|old| note_of(&old.found)),
-    })
+    Ok(Checked { inputs: inputs.paths.iter().zip(&found).map(taken).collect(), attributes })
 }
 
 fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {

@@ -44,8 +44,6 @@ struct Journal {
     content: Vec<Record>,
     /// How many of them are in runs.
     taken: usize,
-    /// The file that the result replaces.
-    replaces: Option<u8>,
     /// The file that is the result.
     result: Option<u8>,
 }
@@ -246,15 +244,12 @@ impl Steps for Run {
         if self.disk.hidden.contains_key(command.input) {
             return Err(Ended::Claimed);
         }
-        let replaces = self.disk.files.get(command.output).map(|file| file.id);
-        let replaces = replaces.filter(|_| command.input != command.output);
         let phase = PhaseNote::Sorting;
         self.change(|disk, work| {
             // What was there is read as it is now.
             let file = disk.files.get_mut(command.input).expect("just seen");
             file.appended = false;
-            work.journal =
-                Some(Journal { command, phase, input, content, taken: 0, replaces, result: None });
+            work.journal = Some(Journal { command, phase, input, content, taken: 0, result: None });
         })
     }
 
@@ -304,10 +299,9 @@ impl Steps for Run {
             self.change(|_, work| work.runs.clear())?;
         }
         if self.work().partial.is_some() {
-            let (output, replaces) = (self.command.output, self.journal().replaces);
-            match self.disk.files.get(output) {
-                Some(file) if Some(file.id) != replaces => return Err(Ended::NameTaken),
-                _ => {}
+            let output = self.command.output;
+            if self.is_output(0) && self.disk.files.contains_key(output) {
+                return Err(Ended::NameTaken);
             }
             let replaced = self.disk.files.get(output).map(|old| old.records.clone());
             self.change(|disk, work| {

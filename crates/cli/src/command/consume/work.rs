@@ -1,25 +1,27 @@
 //! The steps of the protocol, done to real files.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use sort::activity::Activity;
-use sort::journal::{CommandNote, Journal, Phase, Taken, Text};
+use sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
 use sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
 use storage::file::{FileDirectory, FileOptions, FileStorage};
 use storage::{Directory, Storage};
 
-use super::checks::{self, Inputs, check, has_data, has_hole, open_input};
+use super::checks::{Inputs, check, has_data, has_hole, open_input};
 use super::protocol::{Begun, Found, Refusal, Steps};
 use crate::command::materialize::{Copy, Goal};
 use crate::command::recover::command_line;
 use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
-use crate::unfinished::{Attributes, Target, WorkFolder, claim, claimed_path, is_at, note_of};
+use crate::unfinished::{
+    Attributes, Target, WorkFolder, claim, claimed_path, is_at, is_restored, note_of,
+};
 
 /// Holes begin and end at borders of blocks; none are larger.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -35,6 +37,9 @@ pub struct Work<'a> {
     progress: &'a dyn Progress,
     inputs: Inputs,
     target: Target,
+    /// The file that the result replaces: what bore its name when this command started. Where the
+    /// result takes an input's name, nothing that is there later is replaced.
+    replaces: Option<FileNote>,
     /// Gone once the folder has become the view.
     folder: Option<WorkFolder>,
     /// The files in the folder, or in the view that it became.
@@ -71,6 +76,7 @@ impl<'a> Work<'a> {
                     progress,
                     inputs,
                     target,
+                    replaces: None,
                     folder: None,
                     files,
                     journal: Some(journal),
@@ -82,6 +88,8 @@ impl<'a> Work<'a> {
             let shown = target.shown().display();
             return Err(format!("{shown}: exists; remove it or give --view another name").into());
         }
+        let onto_input = inputs.paths.contains(&target.path());
+        let replaces = target.found()?.filter(|_| !onto_input).as_ref().map(note_of);
         let folder = WorkFolder::open(&target)?;
         let files = Activity::here().directory(folder.directory()?);
         let journal = Journal::read(&files)?;
@@ -95,6 +103,7 @@ impl<'a> Work<'a> {
             progress,
             inputs,
             target,
+            replaces,
             folder: Some(folder),
             files,
             journal,
@@ -127,14 +136,13 @@ impl<'a> Work<'a> {
     }
 
     /// The command's own words, for whoever finds the journal.
-    fn note(&self, attributes: Attributes, found: &checks::Checked) -> CommandNote {
+    fn note(&self, attributes: Attributes) -> CommandNote {
         let here = std::env::current_dir().unwrap_or_default();
         CommandNote {
             words: std::env::args_os().map(Text::from).collect(),
             folder: Text::from(here.as_os_str()),
             output: Text::from(self.target.path().as_os_str()),
             view: self.is_view(),
-            replaces: found.replaces,
             mode: attributes.mode,
             owner: attributes.owner,
         }
@@ -143,23 +151,23 @@ impl<'a> Work<'a> {
     /// Opens the input for a sort that continues, once it is seen to be the journal's file.
     fn open_untaken(&self, index: usize) -> Result<Opened, Failure> {
         let (known, shown) = (&self.journal().inputs[index], &self.inputs.shown[index]);
-        let path = self.place_of(index).map_err(|error| Failure::on(shown, &error))?;
+        let path = self.place_of(index);
         let file = match open_input(&path, true) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_taken(known) => {
                 return Ok((None, None));
             }
-            Err(error) => return Err(Failure::on(shown, &error)),
+            Err(error) => return Err(Failure::on(&path, &error)),
         };
-        let on_input = |error: io::Error| Failure::on(shown, &error);
+        let on_input = |error: io::Error| Failure::on(&path, &error);
         let found = file.metadata().map_err(on_input)?;
-        if !found.is_file() || !known.file.is_same_file(&note_of(&found)) {
+        if !self.is_input(index, &path, &found) {
             if is_taken(known) {
                 return Ok((None, None));
             }
-            let shown = shown.display();
+            let path = path.display();
             return Err(format!(
-                "{shown}: is not the file that the interrupted sort was reading; move it away and put that one back"
+                "{path}: is not the file that the interrupted sort was reading; move it away and put that one back"
             )
             .into());
         }
@@ -173,11 +181,19 @@ impl<'a> Work<'a> {
         Ok((Some(Activity::here().storage(storage)), Some(handle)))
     }
 
-    /// Where an input is: at its hidden name, if the journal's file bears that, else at its own.
-    fn place_of(&self, index: usize) -> io::Result<PathBuf> {
+    /// Where an input is: at its hidden name, if something bears that, else at its own.
+    fn place_of(&self, index: usize) -> PathBuf {
         let path = &self.inputs.paths[index];
         let hidden = claimed_path(path);
-        Ok(if is_at(&hidden, &self.journal().inputs[index].file)? { hidden } else { path.clone() })
+        if hidden.symlink_metadata().is_ok() { hidden } else { path.clone() }
+    }
+
+    /// Whether a file that was found at `path` is an input.
+    fn is_input(&self, index: usize, path: &Path, found: &Metadata) -> bool {
+        let known = &self.journal().inputs[index].file;
+        let hidden = path != self.inputs.paths[index];
+        found.is_file()
+            && (known.is_same_file(&note_of(found)) || hidden && is_restored(found, known))
     }
 
     fn deliver_file(&mut self) -> Result<(), Failure> {
@@ -197,7 +213,7 @@ impl<'a> Work<'a> {
             work: folder,
             goal: Goal {
                 target: &self.target,
-                replaces: note.replaces,
+                replaces: self.replaces,
                 attributes,
                 before: &before,
             },
@@ -213,7 +229,9 @@ impl<'a> Work<'a> {
 
 /// Whether an earlier command ended but for the removal of its empty folder.
 fn is_done(inputs: &Inputs, target: &Target, folder: &WorkFolder) -> Result<bool, Failure> {
-    let missing = inputs.paths.iter().all(|path| path.symlink_metadata().is_err());
+    let missing = inputs.paths.iter().all(|path| {
+        path.symlink_metadata().is_err() && claimed_path(path).symlink_metadata().is_err()
+    });
     if !missing || target.found()?.is_none() || folder.has_leftovers()? {
         return Ok(false);
     }
@@ -275,7 +293,7 @@ impl Steps for Work<'_> {
     fn look(&self, input: usize) -> Result<Found, Failure> {
         let known = &self.journal().inputs[input];
         let on_input = |error: io::Error| Failure::on(&self.inputs.shown[input], &error);
-        let place = self.place_of(input).map_err(on_input)?;
+        let place = self.place_of(input);
         let file = match open_input(&place, false) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
@@ -283,7 +301,7 @@ impl Steps for Work<'_> {
             Err(_) => return Ok(Found::Stranger),
         };
         let found = file.metadata().map_err(on_input)?;
-        if !found.is_file() || !known.file.is_same_file(&note_of(&found)) {
+        if !self.is_input(input, &place, &found) {
             return Ok(Found::Stranger);
         }
         Ok(if is_written(&file, known).map_err(on_input)? { Found::Written } else { Found::Input })
@@ -305,10 +323,11 @@ impl Steps for Work<'_> {
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
-        let found = check(&self.inputs, &self.target, self.sorting)?;
+        // Inputs of a sort that had only begun get their names back before they are looked at.
         let folder = self.folder.as_ref().expect("nothing has become a view yet");
         folder.clear()?;
-        let note = self.note(found.attributes, &found);
+        let found = check(&self.inputs, &self.target, self.sorting)?;
+        let note = self.note(found.attributes);
         let journal = Journal::new(note, self.options.order.clone(), found.inputs);
         journal.write(&self.files)?;
         self.journal = Some(journal);
@@ -406,10 +425,14 @@ impl Steps for Work<'_> {
             ),
             Refusal::Written(input) => {
                 let known = &self.journal().inputs[input];
+                let (place, taken) = (self.place_of(input), known.taken);
+                let place = shown::shell_word(&shown::name(&place));
+                let seconds = known.file.modified_unix_ns.div_euclid(1_000_000_000);
+                let rest = known.file.modified_unix_ns.rem_euclid(1_000_000_000);
                 format!(
-                    "{}: was changed after it was read; its first {} bytes are sorted and safe: save what was written since, remove the file, and repeat the command",
+                    "{}: another program changed this input, now {place}, after its first {taken} of {} bytes were sorted: save what it wrote, make the file what it was, then: touch -d @{seconds}.{rest:09} {place}; or remove it if those are all bytes",
                     shown(input),
-                    known.taken
+                    known.file.size
                 )
             }
             Refusal::NotRead(input) => format!(
