@@ -19,7 +19,9 @@ use crate::command::recover::command_line;
 use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
-use crate::unfinished::{Attributes, Target, WorkFolder, claim, claimed_path, is_at, note_of};
+use crate::unfinished::{
+    Attributes, Target, WorkFolder, claim, claimed_path, is_at, note_of, unclaim_all,
+};
 
 /// Holes begin and end at borders of blocks; none are larger.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -173,6 +175,21 @@ impl<'a> Work<'a> {
         Ok((Some(Activity::here().storage(storage)), Some(handle)))
     }
 
+    /// Whether an input is not the file that the journal knows, or was written to since.
+    fn has_new_input(&self) -> Result<bool, Failure> {
+        for (index, shown) in self.inputs.shown.iter().enumerate() {
+            let known = self.journal().inputs[index].file;
+            let on_input = |error: io::Error| Failure::on(shown, &error);
+            match self.place_of(index).and_then(|path| path.symlink_metadata()) {
+                Ok(found) if note_of(&found) == known => {}
+                Ok(_) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+                Err(error) => return Err(on_input(error)),
+            }
+        }
+        Ok(false)
+    }
+
     /// Where an input is: at its hidden name, if the journal's file bears that, else at its own.
     fn place_of(&self, index: usize) -> io::Result<PathBuf> {
         let path = &self.inputs.paths[index];
@@ -250,8 +267,8 @@ impl Steps for Work<'_> {
             && journal.order == self.options.order
             && journal.inputs.len() == self.inputs.paths.len()
             && journal.inputs.iter().zip(self.inputs.texts()).all(|(a, b)| a.path == b);
-        if !same && journal.is_untouched() {
-            // It had only begun: its inputs are whole.
+        if journal.is_untouched() && (!same || self.has_new_input()?) {
+            // It had only begun: the inputs are whole, and are read as they are now.
             return Ok(Begun::Nothing);
         }
         Ok(if same { Begun::Ours(journal.phase) } else { Begun::Other })
@@ -287,8 +304,11 @@ impl Steps for Work<'_> {
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
-        let found = check(&self.inputs, &self.target, self.sorting)?;
         let folder = self.folder.as_ref().expect("nothing has become a view yet");
+        if let Some(journal) = &self.journal {
+            unclaim_all(journal)?;
+        }
+        let found = check(&self.inputs, &self.target, self.sorting)?;
         folder.clear()?;
         let note = self.note(found.attributes, &found);
         let journal = Journal::new(note, self.options.order.clone(), found.inputs);
