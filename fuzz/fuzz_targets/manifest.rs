@@ -13,7 +13,7 @@ use sort::run::{Compression, RunWriter};
 use sort::view::{MANIFEST_NAME, Manifest, Segment, View};
 use sort::{Budget, Result};
 use storage::memory::MemoryDirectory;
-use storage::{Directory, StorageExt};
+use storage::{Directory, Storage, StorageExt};
 
 /// Writes a run of lines that are as long as one another; what a manifest says of it.
 fn run(folder: &Arc<dyn Directory>) -> Segment {

@@ -6,10 +6,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sort::journal::FileNote;
+use sort::journal::{FileNote, Journal};
 
 use super::note_of;
 use super::publish::rename_to_free;
+use crate::failure::Failure;
 
 const SUFFIX: &str = ".merganser-consumed";
 
@@ -56,13 +57,25 @@ pub fn claim(path: &Path, known: &FileNote) -> io::Result<()> {
 ///
 /// # Errors
 /// `AlreadyExists` when another file has taken it; the system's own.
-pub fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
+fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
     let hidden = claimed_path(path);
     if !is_claimed(&hidden, known)? {
         return Ok(());
     }
     rename_to_free(&hidden, path)?;
     sync_parent(path)
+}
+
+/// Gives the inputs of a sort that had only begun their own names back.
+///
+/// # Errors
+/// As [`unclaim`].
+pub fn unclaim_all(journal: &Journal) -> Result<(), Failure> {
+    for input in &journal.inputs {
+        let path = Path::new(input.path.as_os_str());
+        unclaim(path, &input.file).map_err(|error| Failure::on(path, &error))?;
+    }
+    Ok(())
 }
 
 /// Whether the file at `path` is `known`.

@@ -12,7 +12,7 @@ use sort::journal::Journal;
 use storage::Directory;
 use storage::file::{FileDirectory, own};
 
-use super::{Attributes, Target, unclaim};
+use super::{Attributes, Target, unclaim_all};
 use crate::failure::{self, Failure};
 use crate::signals;
 
@@ -62,10 +62,12 @@ impl WorkFolder {
                 Err(error) => return Err(Failure::on(target.shown(), &error)),
             };
             if let Some(lock) = lock(&path, target)? {
+                // Dropped for an error, it goes if it is empty.
+                let folder = WorkFolder { path, lock, found, gone: false };
                 // Its name must survive a power cut before anything depends on what is in it.
                 let parent = File::open(target.folder()).and_then(|parent| parent.sync_all());
                 parent.map_err(|error| Failure::on(target.folder(), &error))?;
-                return Ok(WorkFolder { path, lock, found, gone: false });
+                return Ok(folder);
             }
         }
     }
@@ -150,9 +152,8 @@ impl WorkFolder {
     /// The system's own.
     pub fn discard(&self) -> Result<(), Failure> {
         let folder: Arc<dyn Directory> = self.directory()?;
-        for input in Journal::read(&folder)?.into_iter().flat_map(|journal| journal.inputs) {
-            let path = Path::new(input.path.as_os_str());
-            unclaim(path, &input.file).map_err(|error| Failure::on(path, &error))?;
+        if let Some(journal) = Journal::read(&folder)? {
+            unclaim_all(&journal)?;
         }
         for name in self.names()?.iter().filter(|name| is_ours(name)) {
             folder.remove(name).map_err(|error| Failure::named(&error))?;

@@ -6,13 +6,14 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::harness::{
     Chance, Folder, asked, binary, fails, gnu_sort, merganser, merganser_itself, names,
     one_sentence, output_with, prints, small_memory, sorted_lines, stderr, view_of,
 };
+use crate::preload::library;
 use crate::sandbox::refuse_rings;
 
 /// Makes reads or writes of files whose path has a given part fail.
@@ -59,26 +60,12 @@ ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at) {
 }
 "#;
 
-/// Compiles [`SHIM`]; nothing, and a line, where there is no compiler.
-fn shim(folder: &Folder) -> Option<PathBuf> {
-    let (source, library) = (folder.write("shim.c", SHIM.as_bytes()), folder.at("shim.so"));
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
-    match cc.output() {
-        Ok(output) if output.status.success() => Some(library),
-        other => {
-            eprintln!("skipped: no C compiler: {other:?}");
-            None
-        }
-    }
-}
-
 /// SAFETY finding F9: a file that fails with EPIPE or ECONNABORTED, as files over a connection can,
 /// is neither a closed pipe nor a cancellation.
 #[test]
 fn f9_no_error_of_a_file_is_a_closed_pipe() {
     let folder = Folder::new();
-    let Some(shim) = shim(&folder) else { return };
+    let Some(shim) = library(&folder, SHIM) else { return };
     let memory = small_memory();
     let content = Chance::new().lines(memory as usize * 2);
     for name in ["in.d", "temp.d", "out.d", "views.d"] {

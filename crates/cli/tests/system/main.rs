@@ -11,6 +11,8 @@
 //!   that look like a closed pipe, hostile names
 //! - `streams`: standard output that somebody reads, stops to read, or never reads
 //! - `crash`: killed at random moments, again and again
+//! - `consume`: inputs and views that are consumed: killed at every step, changed meanwhile, refused in
+//!   time, in little space
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
 //! - `limits`: refused memory and refused threads, by resource limits
 //! - `hostile`: views with right checksums and wrong numbers
@@ -24,6 +26,7 @@
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are told")]
 
 mod buckets;
+mod consume;
 mod crash;
 mod differential;
 mod disks;
@@ -36,6 +39,7 @@ mod inputs;
 mod limits;
 mod memory;
 mod mount;
+mod preload;
 mod sandbox;
 mod streams;
 mod view;

@@ -398,7 +398,9 @@ fn copy(
     let segments = view.segments();
     let size = view.stream_size();
     let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
-    let mut released = Released::every(&segments.runs, step);
+    // What all runs together keep back is a part of the whole, however many there are.
+    let kept_back = total / CHECKPOINT_SHARE / segments.runs.len().max(1) as u64;
+    let mut released = Released::every(&segments.runs, kept_back);
     let mut checkpoint = offset + step;
     while let Some(merged) = stream.next_window()? {
         if merged.pad as u64 != sink.offset() % ALIGNMENT as u64 {
@@ -463,4 +465,64 @@ fn remove_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
     folder.remove_if_exists(&format!("{CONSUMED_NAME}.new"))?;
     folder.remove_if_exists(CONSUMED_NAME)?;
     Ok(folder.sync()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    fn resume() -> Resume {
+        Resume {
+            format: FORMAT_NAME.to_owned(),
+            version: VERSION,
+            view_crc: 0x89ab_cdef,
+            view: Text::from(OsStr::new("/data/big.view")),
+            output: Text(b"/data/out\xff".to_vec()),
+            consume: true,
+            written: 64,
+            total: 100,
+            key: b"key\0\xff".to_vec(),
+            tie: Some((2, 17)),
+            complete: false,
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let text = String::from_utf8(resume().encode()).expect("text");
+        let golden = include_str!("golden/resume");
+        assert_eq!(text, golden, "docs/formats.md and the version must follow");
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let resume = resume();
+        assert_eq!(Resume::decode("x", &resume.encode()).expect("whole"), resume);
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let bytes = resume().encode();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x20;
+            let read = Resume::decode("x", &damaged);
+            assert!(matches!(read, Err(Error::Corrupt { .. })), "byte {at}");
+            assert!(Resume::decode("x", &bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_resume_point_that_wrote_more_than_there_is_is_damaged() {
+        let wrong = Resume { written: 101, ..resume() };
+        assert!(matches!(Resume::decode("x", &wrong.encode()), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn another_version_is_not_read() {
+        let wrong = Resume { version: VERSION + 1, ..resume() };
+        assert!(matches!(Resume::decode("x", &wrong.encode()), Err(Error::Unsupported(_))));
+    }
 }

@@ -7,6 +7,10 @@
 //! of a command before one of its changes. From every state that can be reached, every command is
 //! run to its end and to every crash, and the world outside acts: a new file appears under a free
 //! name, something is appended to an input, a result is taken away.
+//!
+//! Not in the model: a sort that has taken nothing begins again when its inputs are others now. The
+//! model refuses there, since there would be too many states. The system test
+//! `f2_a_new_file_before_anything_was_taken_is_the_input` has that case.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 

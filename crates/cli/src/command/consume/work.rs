@@ -20,7 +20,7 @@ use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
-    Attributes, Target, WorkFolder, claim, claimed_path, is_at, is_restored, note_of,
+    Attributes, Target, WorkFolder, claim, claimed_path, is_at, is_restored, note_of, unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; none are larger.
@@ -88,8 +88,7 @@ impl<'a> Work<'a> {
             let shown = target.shown().display();
             return Err(format!("{shown}: exists; remove it or give --view another name").into());
         }
-        let onto_input = inputs.paths.contains(&target.path());
-        let replaces = target.found()?.filter(|_| !onto_input).as_ref().map(note_of);
+        let replaces = replaced(&inputs, &target)?;
         let folder = WorkFolder::open(&target)?;
         let files = Activity::here().directory(folder.directory()?);
         let journal = Journal::read(&files)?;
@@ -181,6 +180,21 @@ impl<'a> Work<'a> {
         Ok((Some(Activity::here().storage(storage)), Some(handle)))
     }
 
+    /// Whether an input is not the file that the journal knows, or was written to since.
+    fn has_new_input(&self) -> Result<bool, Failure> {
+        for (index, shown) in self.inputs.shown.iter().enumerate() {
+            let known = self.journal().inputs[index].file;
+            let on_input = |error: io::Error| Failure::on(shown, &error);
+            match self.place_of(index).symlink_metadata() {
+                Ok(found) if note_of(&found) == known => {}
+                Ok(_) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+                Err(error) => return Err(on_input(error)),
+            }
+        }
+        Ok(false)
+    }
+
     /// Where an input is: at its hidden name, if something bears that, else at its own.
     fn place_of(&self, index: usize) -> PathBuf {
         let path = &self.inputs.paths[index];
@@ -225,6 +239,12 @@ impl<'a> Work<'a> {
         self.journal = Some(journal.into_inner().expect("no holder panics"));
         Ok(())
     }
+}
+
+/// What the result replaces: what bears its name now, unless it takes an input's name.
+fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, Failure> {
+    let onto_input = inputs.paths.contains(&target.path());
+    Ok(target.found()?.filter(|_| !onto_input).as_ref().map(note_of))
 }
 
 /// Whether an earlier command ended but for the removal of its empty folder.
@@ -279,8 +299,8 @@ impl Steps for Work<'_> {
             && journal.order == self.options.order
             && journal.inputs.len() == self.inputs.paths.len()
             && journal.inputs.iter().zip(self.inputs.texts()).all(|(a, b)| a.path == b);
-        if !same && journal.is_untouched() {
-            // It had only begun: its inputs are whole.
+        if journal.is_untouched() && (!same || self.has_new_input()?) {
+            // It had only begun: the inputs are whole, and are read as they are now.
             return Ok(Begun::Nothing);
         }
         Ok(if same { Begun::Ours(journal.phase) } else { Begun::Other })
@@ -325,8 +345,12 @@ impl Steps for Work<'_> {
     fn begin(&mut self) -> Result<(), Failure> {
         // Inputs of a sort that had only begun get their names back before they are looked at.
         let folder = self.folder.as_ref().expect("nothing has become a view yet");
-        folder.clear()?;
+        if let Some(journal) = &self.journal {
+            unclaim_all(journal)?;
+        }
         let found = check(&self.inputs, &self.target, self.sorting)?;
+        folder.clear()?;
+        self.replaces = replaced(&self.inputs, &self.target)?;
         let note = self.note(found.attributes);
         let journal = Journal::new(note, self.options.order.clone(), found.inputs);
         journal.write(&self.files)?;

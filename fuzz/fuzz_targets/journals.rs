@@ -1,0 +1,30 @@
+//! Any bytes as the journal of a sort and as the resume point of a copy, as they are and with their
+//! checksum put right: an error, or a content that is written as it was read.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sort::journal::Journal;
+use sort::output::Resume;
+
+fn decode(bytes: &[u8]) {
+    if let Ok(journal) = Journal::decode("sort-journal", bytes) {
+        let taken = |input: &sort::journal::Taken| {
+            input.given_back <= input.taken && input.taken <= input.file.size
+        };
+        assert!(journal.inputs.iter().all(taken));
+        let again = Journal::decode("sort-journal", &journal.encode()).expect("what was written");
+        assert_eq!(again, journal);
+    }
+    if let Ok(resume) = Resume::decode("resume", bytes) {
+        assert!(resume.written <= resume.total);
+        let again = Resume::decode("resume", &resume.encode()).expect("what was written");
+        assert_eq!(again, resume);
+    }
+}
+
+fuzz_target!(|body: &[u8]| {
+    decode(body);
+    let mut bytes = body.to_vec();
+    bytes.extend_from_slice(format!("crc32c {:08x}\n", crc32c::crc32c(body)).as_bytes());
+    decode(&bytes);
+});
