@@ -44,6 +44,7 @@ pub mod key;
 pub mod merge;
 pub mod output;
 pub mod plan;
+mod portion;
 pub mod progress;
 pub mod record;
 pub mod run;

@@ -305,7 +305,7 @@ fn a_view_of_buckets_reads_like_the_file() {
     let case = Case::new(OrderSpec::new(LINES));
     let input = random_lines(1, 12 << 20);
     let (view, _) = case.to_view(&input);
-    assert!(view.buckets().is_some_and(|buckets| buckets > 4));
+    assert!(view.buckets() > 4);
     check_view(&view, &model(&case.order, &input), 1);
 }
 

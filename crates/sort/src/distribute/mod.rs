@@ -15,18 +15,16 @@
 //! that has only one key needs no sort and streams as it is.
 
 mod batch;
-mod bucket;
+pub(crate) mod bucket;
 mod fixed;
-mod format;
+pub(crate) mod format;
 pub(crate) mod one_pass;
-mod out;
 mod partition;
 mod plan;
 mod sampling;
 mod store;
-mod stream;
+pub(crate) mod stream;
 pub mod trial;
-mod view;
 
 use std::io::Read;
 use std::ops::Range;
@@ -38,12 +36,10 @@ use storage::{Buffer, Completions, Storage};
 
 use batch::Batch;
 use bucket::{Bucket, BucketSet, Piece, slice_bytes};
-pub(crate) use out::{Giving, Steps};
 use partition::{Partition, SampleKey};
 pub(crate) use plan::DistributePlan;
 use store::{Received, Store, StorePlan, WritePolicy};
-use stream::least_memory_bytes;
-pub(crate) use view::{BucketStream, BucketView};
+use stream::{PieceStream, StreamOptions, least_memory_bytes};
 
 use crate::access::with_access;
 use crate::activity::{self, Activity, State, wait};
@@ -53,7 +49,6 @@ use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
 use crate::run::input::{Chunk, ChunkReader};
-use crate::view::Segment;
 use crate::{Budget, Error, Progress, Result};
 
 /// A bucket that did not get smaller so many times is given up.
@@ -84,6 +79,16 @@ pub(crate) struct Distributed {
     /// Buckets that were too large.
     pub(crate) parted_again: u64,
     _lists: Vec<Reservation>,
+}
+
+/// A bucket in a file that is whole.
+pub(crate) struct Sealed<'a> {
+    pub(crate) bucket: &'a Bucket,
+    /// Number of its file, and its own number there.
+    pub(crate) file: usize,
+    pub(crate) number: u32,
+    /// Checksum of the file's index.
+    pub(crate) index_crc: u32,
 }
 
 /// What one pass over some records gave.
@@ -417,7 +422,7 @@ impl Drop for Alarm<'_> {
 }
 
 /// What of a budget sorted buckets may take; the rest is for keys that turn out long.
-fn stream_room(budget: &Budget) -> u64 {
+pub(crate) fn stream_room(budget: &Budget) -> u64 {
     budget.free_bytes() / 10 * 9
 }
 
@@ -472,17 +477,41 @@ impl Distributed {
         self.set.buckets.len()
     }
 
-    /// Ends the files, of which the first is `names[0]`, durably, and says what a manifest has to.
-    /// Files without a bucket are not named.
+    /// The order of the records.
+    pub(crate) fn order(&self) -> &Order {
+        &self.set.order
+    }
+
+    /// Whether duplicates are removed while buckets are sorted.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.set.unique
+    }
+
+    /// All records in order. Space on the disks is given back behind the stream.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with the least that works.
+    pub(crate) fn portions(
+        &self,
+        align: Option<u64>,
+        budget: &Budget,
+        threads: usize,
+    ) -> Result<PieceStream> {
+        let options = StreamOptions { threads, align, discard: true };
+        let (set, pieces) = (Arc::clone(&self.set), self.set.pieces());
+        PieceStream::new(set, pieces, stream_room(budget), options, budget)
+    }
+
+    /// Ends the files durably, and says where each bucket is. Files without a bucket are not ended.
     ///
     /// # Errors
     /// The storage's own.
-    pub(crate) fn seal(&self, spec: &str, names: &[String]) -> Result<Vec<crate::view::Bucket>> {
+    pub(crate) fn seal(&self, spec: &str) -> Result<Vec<Sealed<'_>>> {
         let mut listed = vec![(0, 0); self.set.buckets.len()];
         for (file, storage) in self.set.files.iter().enumerate() {
-            let lies_here = |bucket: &Bucket| bucket.extents[0].file as usize == file;
+            let is_here = |bucket: &Bucket| bucket.extents[0].file as usize == file;
             let here: Vec<usize> =
-                (0..listed.len()).filter(|i| lies_here(&self.set.buckets[*i])).collect();
+                (0..listed.len()).filter(|i| is_here(&self.set.buckets[*i])).collect();
             let buckets: Vec<&Bucket> = here.iter().map(|i| &self.set.buckets[*i]).collect();
             let Some(first) = buckets.first() else { continue };
             let crc = format::seal(&**storage, spec, first.block_bytes, &buckets)?;
@@ -490,20 +519,14 @@ impl Distributed {
                 listed[i] = (number as u32, crc);
             }
         }
-        let listed = self.set.buckets.iter().zip(listed);
-        Ok(listed
-            .map(|(bucket, (number, index_crc))| crate::view::Bucket {
-                segments: vec![Segment {
-                    run: names[bucket.extents[0].file as usize].clone(),
-                    bytes: bucket.bytes,
-                    records: bucket.records,
-                    index_crc,
-                    bucket: Some(number),
-                }],
-                from: Some(crate::view::KeyBytes(bucket.lower.clone())),
-                one_key: bucket.one_key,
-            })
-            .collect())
+        let sealed = self.set.buckets.iter().zip(listed);
+        let sealed = sealed.map(|(bucket, (number, index_crc))| Sealed {
+            bucket,
+            file: bucket.extents[0].file as usize,
+            number,
+            index_crc,
+        });
+        Ok(sealed.collect())
     }
 
     /// Bytes of all records.

@@ -17,6 +17,7 @@ use storage::{ALIGNMENT, Buffer, Completions};
 use super::bucket::{BucketSet, Loading, Piece, PieceMemory, PieceSorter};
 use crate::activity::{self, Activity, wait};
 use crate::budget::Reservation;
+use crate::portion::{Portion, Portions, Start, Ticket};
 use crate::{Budget, Error, Result};
 
 /// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
@@ -28,41 +29,18 @@ const READ_AHEAD_BYTES: u64 = 8 << 20;
 /// Space is given back in about so many steps.
 const DISCARDS: u64 = 24;
 
-/// A piece in order.
-pub(super) struct SortedPiece {
-    /// Its bytes: `len` from `pad` on.
-    pub(super) buffer: Buffer,
-    pub(super) pad: usize,
-    pub(super) len: usize,
-    /// Where in the output it begins, were no duplicates removed.
-    pub(super) output: u64,
-    /// Memory that its buffer has claimed.
-    claimed: u64,
-}
-
-impl SortedPiece {
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.pad..self.pad + self.len]
-    }
-
-    /// The buffer, and what gives it back: see [`PieceStream::recycle`].
-    pub(super) fn into_parts(self) -> (Buffer, u64) {
-        (self.buffer, self.claimed)
-    }
-}
-
 /// How a stream works.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct StreamOptions {
-    pub(super) threads: usize,
+pub(crate) struct StreamOptions {
+    pub(crate) threads: usize,
     /// Each piece lies in its buffer as it will in a file in which that many bytes come before.
-    pub(super) align: Option<u64>,
+    pub(crate) align: Option<u64>,
     /// Whether to give back the space of buckets once they are read.
-    pub(super) discard: bool,
+    pub(crate) discard: bool,
 }
 
 /// An ordered stream of sorted pieces.
-pub(super) struct PieceStream {
+pub(crate) struct PieceStream {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -88,7 +66,7 @@ struct State {
     untaken: u64,
     /// The last one to come back is the first to go: a cache may still hold it.
     free: Vec<Buffer>,
-    sorted: BTreeMap<usize, Result<SortedPiece>>,
+    sorted: BTreeMap<usize, Result<Portion>>,
     /// Buckets whose space is to be given back, and their bytes.
     read: (Vec<usize>, u64),
     stop: bool,
@@ -96,17 +74,46 @@ struct State {
 }
 
 /// The least memory in which all of `pieces` can be streamed, one at a time, in bytes.
-pub(super) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
+pub(crate) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
     pieces.iter().map(|piece| set.least_memory(piece).total()).max().unwrap_or(0)
 }
 
 /// The most memory that a stream of `pieces` puts to use, in bytes.
-pub(super) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: usize) -> u64 {
+pub(crate) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: usize) -> u64 {
     let of = |piece: &Piece| set.memory(piece, threads);
     let total = pieces.iter().map(|p| of(p).total()).max().unwrap_or(0);
     let output = pieces.iter().map(|p| of(p).output).max().unwrap_or(0);
     let ahead = 1 + READ_AHEAD_BYTES.div_ceil(output.max(1));
     (1 + ahead) * threads as u64 * total + PIECES_AHEAD * output
+}
+
+/// The least memory of a stream whose reader keeps `held` portions while it waits for the next one, in
+/// bytes.
+pub(crate) fn holding_memory_bytes(
+    set: &BucketSet,
+    pieces: &[Piece],
+    threads: usize,
+    held: u64,
+) -> u64 {
+    let total =
+        |piece: &Piece| set.memory(piece, 1).total().max(set.memory(piece, threads).total());
+    let most = pieces.iter().map(|piece| (total(piece), set.memory(piece, 1).output));
+    let (total, output) = most.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+    total + held * output
+}
+
+/// Memory of a stream that reads ahead for a reader that may stop at any time, in bytes: each thread
+/// sorts a piece and reads the next one.
+pub(crate) fn read_ahead_memory_bytes(
+    set: &BucketSet,
+    pieces: &[Piece],
+    threads: usize,
+    held: u64,
+) -> u64 {
+    let one = |piece: &Piece| set.memory(piece, 1);
+    let total = pieces.iter().map(|piece| one(piece).total()).max().unwrap_or(0);
+    let output = pieces.iter().map(|piece| one(piece).output).max().unwrap_or(0);
+    2 * threads as u64 * total + (PIECES_AHEAD + held) * output
 }
 
 /// The length of most pieces' buffers: the longest piece of those up to twice the median. Buffers of
@@ -124,7 +131,7 @@ impl PieceStream {
     ///
     /// # Errors
     /// [`Error::Memory`] with the least that works.
-    pub(super) fn new(
+    pub(crate) fn new(
         set: Arc<BucketSet>,
         pieces: Vec<Piece>,
         room: u64,
@@ -157,16 +164,11 @@ impl PieceStream {
             .collect::<std::io::Result<_>>()?;
         Ok(PieceStream { shared, workers })
     }
+}
 
-    /// Whether [`PieceStream::next`] would not wait.
-    pub(super) fn is_ready(&self) -> bool {
-        let state = self.shared.lock();
-        let number = state.next_out;
-        number == self.shared.pieces.len() || state.sorted.contains_key(&number) || state.stop
-    }
-
-    /// The next piece; give its buffer back with [`PieceStream::recycle`].
-    pub(super) fn next(&mut self) -> Result<Option<SortedPiece>> {
+impl Portions for PieceStream {
+    /// The next sorted piece.
+    fn next(&mut self) -> Result<Option<Portion>> {
         let mut state = self.shared.lock();
         loop {
             assert!(!state.broken, "a sorting thread panicked");
@@ -189,12 +191,24 @@ impl PieceStream {
         }
     }
 
-    /// Takes back the buffer of a piece that claimed `claimed` bytes.
-    pub(super) fn recycle(&self, buffer: Buffer, claimed: u64) {
+    fn recycle(&mut self, buffer: Buffer, ticket: Ticket) {
         let mut state = self.shared.lock();
         state.free.push(buffer);
-        state.used -= claimed;
+        state.used -= ticket.claimed;
         self.shared.changed.notify_all();
+    }
+
+    /// Whether [`Portions::next`] would wait: the next piece may be waiting for memory.
+    fn wants_buffers(&self) -> bool {
+        let state = self.shared.lock();
+        let number = state.next_out;
+        let ready =
+            number == self.shared.pieces.len() || state.sorted.contains_key(&number) || state.stop;
+        !ready
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.shared.lock().next_out == self.shared.pieces.len()
     }
 }
 
@@ -366,7 +380,9 @@ impl Shared {
                     kept.inputs.push(input);
                     (output, len)
                 };
-                Ok(SortedPiece { buffer, pad, len, output: piece.output, claimed: memory.output })
+                let ticket = Ticket { claimed: memory.output, link: 0 };
+                let (output_offset, start) = (piece.output, Start::Here);
+                Ok(Portion { buffer, pad, len, output_offset, ticket, start })
             });
             let failed = sorted.is_err();
             let mut state = self.lock();

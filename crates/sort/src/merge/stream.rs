@@ -19,9 +19,10 @@ use super::plan::Planner;
 use super::window::{Loading, Segments, Window, WindowPlan};
 use crate::activity::{self, Activity, wait};
 use crate::budget::Reservation;
+use crate::portion::{Portion, Portions, Start, Ticket};
 use crate::run::Compression;
 use crate::run::format::Footer;
-use crate::{Budget, Error, Result};
+use crate::{Budget, Result};
 
 /// Merged windows that wait for the reader, beyond one a worker.
 const SLOTS_AHEAD: u64 = 1;
@@ -32,26 +33,6 @@ const SLOTS_AHEAD: u64 = 1;
 pub(crate) fn windows_held(threads: usize) -> u64 {
     let threads = threads as u64;
     3 * threads + SLOTS_AHEAD + 1 + 2
-}
-
-/// A merged window.
-pub(crate) struct Merged {
-    /// Its bytes: `len` from `pad` on.
-    pub(crate) buffer: Buffer,
-    pub(crate) pad: usize,
-    pub(crate) len: usize,
-    /// Where it began: a stream from here on gives this window again.
-    pub(crate) lower: Option<Bound>,
-    /// Where in the output it begins.
-    pub(crate) output_offset: u64,
-    /// For each run, the position before which neither it nor any later window reads.
-    pub(crate) needed: Vec<u64>,
-}
-
-impl Merged {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.pad..self.pad + self.len]
-    }
 }
 
 /// How large a stream's windows are, and how many threads merge them.
@@ -82,7 +63,6 @@ pub struct Stream {
     workers: Vec<JoinHandle<()>>,
     /// The one worker, where the reader itself merges.
     own: Option<Box<Worker>>,
-    current: Option<Merged>,
     _memory: Reservation,
 }
 
@@ -115,7 +95,7 @@ struct State {
     next_plan: u64,
     next_out: u64,
     planned_all: bool,
-    merged: BTreeMap<u64, Result<Merged>>,
+    merged: BTreeMap<u64, Result<Portion>>,
     free: Vec<Buffer>,
     stop: bool,
     /// A worker panicked: its window never comes.
@@ -167,11 +147,13 @@ impl Stream {
                 std::thread::Builder::new().name("merge".to_owned()).spawn(work)
             })
             .collect::<std::io::Result<_>>()?;
-        Ok(Stream { shared, workers, own, current: None, _memory: memory })
+        Ok(Stream { shared, workers, own, _memory: memory })
     }
+}
 
-    /// The next merged window, whole; give its buffer back with [`Stream::recycle`].
-    pub(crate) fn next_window(&mut self) -> Result<Option<Merged>> {
+impl Portions for Stream {
+    /// The next merged window, whole.
+    fn next(&mut self) -> Result<Option<Portion>> {
         let mut state = self.shared.lock();
         loop {
             assert!(!state.broken, "a merging thread panicked");
@@ -195,23 +177,18 @@ impl Stream {
         }
     }
 
-    /// Takes a buffer back.
-    pub(crate) fn recycle(&mut self, buffer: Buffer) {
+    fn recycle(&mut self, buffer: Buffer, _ticket: Ticket) {
         self.shared.lock().free.push(buffer);
     }
 
-    /// Goes to the next merged window: its place in the output and its length; `None` at the end.
-    pub(crate) fn advance(&mut self) -> Result<Option<(u64, usize)>> {
-        if let Some(merged) = self.current.take() {
-            self.recycle(merged.buffer);
-        }
-        self.current = self.next_window()?;
-        Ok(self.current.as_ref().map(|merged| (merged.output_offset, merged.len)))
+    /// Windows are merged into fresh memory when there is no buffer.
+    fn wants_buffers(&self) -> bool {
+        false
     }
 
-    /// The bytes of the window gone to.
-    pub(crate) fn current(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], Merged::bytes)
+    fn is_at_end(&self) -> bool {
+        let state = self.shared.lock();
+        state.planned_all && state.next_out >= state.next_plan
     }
 }
 
@@ -291,7 +268,7 @@ impl Shared {
     }
 
     /// Merges window `number` once the reader is near enough.
-    fn merge(&self, number: u64, window: Window, worker: &mut Worker) -> Result<Merged> {
+    fn merge(&self, number: u64, window: Window, worker: &mut Worker) -> Result<Portion> {
         let bytes = window.bytes() as usize;
         let mut state = self.lock();
         while number >= state.next_out + self.ahead && !state.stop {
@@ -315,13 +292,13 @@ impl Shared {
             clock.charge(Work::Records(count.records));
             clock.charge(Work::CopiedBytes(count.bytes));
         }
-        let merged = Merged {
+        let merged = Portion {
             buffer,
             pad,
             len: count.bytes as usize,
-            lower: window.lower.clone(),
             output_offset: window.output_offset,
-            needed: window.needed.clone(),
+            ticket: Ticket::default(),
+            start: Start::Merge { bound: window.lower.clone(), needed: window.needed.clone() },
         };
         worker.memory.push(window.into_memory());
         Ok(merged)
@@ -338,18 +315,5 @@ impl Drop for Alarm<'_> {
             state.unwrap_or_else(std::sync::PoisonError::into_inner).broken = true;
             self.0.changed.notify_all();
         }
-    }
-}
-
-impl From<&Error> for std::io::Error {
-    /// For the layers below, which know only I/O errors: the text stays.
-    fn from(error: &Error) -> Self {
-        let kind = match error {
-            Error::Io(e) => e.kind(),
-            Error::Corrupt { .. } => std::io::ErrorKind::InvalidData,
-            Error::Memory { .. } => std::io::ErrorKind::OutOfMemory,
-            _ => std::io::ErrorKind::Other,
-        };
-        std::io::Error::new(kind, error.to_string())
     }
 }

@@ -13,15 +13,13 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use storage::{ALIGNMENT, Directory, Storage, StorageExt};
+use storage::{Directory, Storage, StorageExt};
 
-use super::file::{FileSink, Released};
+use super::copy_view::{Steps, copy_view};
 use crate::activity::{State, wait};
-use crate::distribute::{Giving, Steps};
 use crate::merge::bound::Bound;
-use crate::merge::stream::Stream;
 use crate::run::format::corrupt;
-use crate::view::{MANIFEST_NAME, View};
+use crate::view::{MANIFEST_NAME, ResumePoint, View};
 use crate::{Budget, Error, Progress, Result};
 
 const CONSUMED_NAME: &str = "consumed-into";
@@ -209,84 +207,20 @@ fn copy(
 ) -> Result<()> {
     let total = view.size();
     let resume_name = &resume_name(what.name);
-    let preamble = &view.manifest().preamble;
-    let base = preamble.len() as u64;
-    let resume = resume.filter(|r| r.written > 0);
-    let (lower, offset) = match resume {
-        Some(r) => (Some(Bound { key: r.key.clone(), tie: r.tie }), r.written),
-        None => (None, 0),
-    };
-    if partial.size() < offset {
-        let text = format!("{offset} bytes were synced but only {} are there", partial.size());
-        return Err(corrupt(partial.name(), partial.size(), text));
-    }
-    let page = offset % ALIGNMENT as u64;
-    let before = partial.read_vec(offset - page, page as usize)?;
-    let mut sink = FileSink::new(Arc::clone(partial), offset, before, Some(total));
-    if resume.is_none() {
-        sink.push_bytes(preamble)?;
-    }
-    progress.advance(offset);
+    let from = resume.filter(|r| r.written > 0).map(|r| ResumePoint {
+        written: r.written,
+        bound: Some(Bound { key: r.key.clone(), tie: r.tie }).filter(|b| *b != Bound::start()),
+    });
     let step = what.checkpoint_bytes.unwrap_or(CHECKPOINT_BYTES.max(total / 64)).max(1);
-    if let Some(buckets) = view.bucket_view() {
-        let from = sink.offset().checked_sub(base).filter(|from| buckets.is_boundary(*from));
-        let Some(from) = from else {
-            let text = format!("its resume point {offset} is no place between two buckets");
-            return Err(corrupt(partial.name(), offset, text));
-        };
-        let (mut kept_from, mut giving) = (from, Giving::new());
-        let reached = &mut |written: u64| {
-            let point =
-                Resume { view: view_id, written, key: Vec::new(), tie: None, complete: false };
-            remember(what.output, resume_name, partial, &point)?;
-            if what.consume {
-                *given_back = true;
-                buckets.release(kept_from..written - base, &mut giving)?;
-                kept_from = written - base;
-            }
-            Ok(())
-        };
-        if from < total - base {
-            let stream = buckets.stream(from..total - base, Some(base))?;
-            stream.write(sink, Steps { bytes: step, reached }, progress)?;
-        } else {
-            sink.finish()?;
-        }
-        giving.finish(buckets)?;
-        partial.sync()?;
-        return write_complete(what.output, resume_name, view_id, total);
-    }
-    let segments = view.segments();
-    let size = view.stream_size();
-    let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
-    let mut released = Released::every(&segments.runs, step);
-    let mut checkpoint = offset + step;
-    while let Some(merged) = stream.next_window()? {
-        if progress.cancelled() {
-            return Err(Error::Cancelled);
-        }
-        if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
-            sink.flush()?;
-            let at = Resume {
-                view: view_id,
-                written: sink.offset(),
-                key: bound.key.clone(),
-                tie: bound.tie,
-                complete: false,
-            };
-            remember(what.output, resume_name, partial, &at)?;
-            if what.consume {
-                *given_back = true;
-                released.release(&segments.runs, &merged.needed)?;
-            }
-            checkpoint = sink.offset() + step;
-        }
-        progress.advance(merged.len as u64);
-        sink.push_window(merged, &mut stream)?;
-    }
-    released.finish(&segments.runs)?;
-    assert_eq!(sink.offset(), total, "a view's size is exact");
-    sink.finish()?;
+    let reached = &mut |point: &ResumePoint| {
+        let Bound { key, tie } = point.bound.clone().unwrap_or_else(Bound::start);
+        let at = Resume { view: view_id, written: point.written, key, tie, complete: false };
+        remember(what.output, resume_name, partial, &at)?;
+        *given_back |= what.consume;
+        Ok(())
+    };
+    let steps = Steps { bytes: step, reached, give_back: what.consume };
+    copy_view(view, partial, from, steps, progress)?;
     partial.sync()?;
     write_complete(what.output, resume_name, view_id, total)
 }

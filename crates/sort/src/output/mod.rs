@@ -2,9 +2,12 @@
 //! to anything that takes bytes.
 
 mod consume;
+mod copy;
+mod copy_view;
 mod file;
 mod ordered;
 
 pub use consume::{Materialize, consumed_into, materialize, resume_name};
-pub(crate) use file::{FileSink, Released, ignore_unsupported};
+pub(crate) use copy::{Follow, Out, copy};
+pub(crate) use file::FileSink;
 pub(crate) use ordered::{Top, Turn};

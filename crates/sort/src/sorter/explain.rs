@@ -14,10 +14,10 @@ use super::distribute::refusal;
 use super::{SortOptions, Sorter, Strategy, merge_room};
 use crate::distribute::DistributePlan;
 use crate::distribute::one_pass::OnePass;
+use crate::merge::sizes::read_again;
 use crate::plan::sample_bytes;
 use crate::record::Format;
 use crate::run::Input;
-use crate::view::read_again;
 use crate::{Error, Result};
 
 /// Processor time of one pass, in nanoseconds.

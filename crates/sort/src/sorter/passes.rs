@@ -7,13 +7,15 @@ use storage::{Directory, DirectoryExt};
 use super::{Sorter, merge_room, run_name};
 use crate::activity;
 use crate::budget::Reservation;
+use crate::merge::sizes::{least_memory_bytes, stream_size};
 use crate::merge::stream::{Stream, StreamSize, windows_held};
 use crate::merge::window::Segments;
-use crate::output::Released;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
+use crate::portion::{Portions, Start};
+use crate::run::release::Released;
 use crate::run::writer::{FENCES, IndexMemory, RunBuilder};
 use crate::run::{Compression, Run, RunWriter};
-use crate::view::{Segment, least_memory_bytes, stream_size};
+use crate::view::Segment;
 use crate::{Error, Progress, Result};
 
 impl Sorter<'_> {
@@ -63,17 +65,17 @@ impl Sorter<'_> {
                 let mut builder = RunBuilder::new(writer, (*self.order).clone());
                 let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
                 let mut released = Released::new(&group);
-                while let Some(window) = stream.next_window()? {
+                while let Some(window) = stream.next()? {
                     if progress.cancelled() {
                         return Err(Error::Cancelled);
                     }
                     builder.append(window.bytes())?;
                     progress.advance(window.len as u64);
                     // What a journal names must stay until it names what replaces it.
-                    if self.journal.is_none() {
-                        released.release(&group, &window.needed)?;
+                    if let (None, Start::Merge { needed, .. }) = (&self.journal, &window.start) {
+                        released.release(&group, needed)?;
                     }
-                    stream.recycle(window.buffer);
+                    stream.recycle(window.buffer, window.ticket);
                 }
                 released.finish(&group)?;
                 let run = builder.finish(&self.spec, view.is_some())?;
