@@ -43,6 +43,7 @@ pub mod error;
 pub mod key;
 pub mod merge;
 pub mod output;
+pub mod pipeline;
 pub mod plan;
 mod portion;
 pub mod progress;

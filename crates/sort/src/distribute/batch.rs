@@ -8,7 +8,7 @@
 //! cores at once; what is then appended in turn are a few stretches, not thousands of records.
 
 use super::partition::{Partition, SampleKey};
-use super::store::{Part, Turn};
+use super::store::{Appender, Part};
 use crate::Result;
 use crate::access::KeyAccess;
 use crate::key::Order;
@@ -114,7 +114,7 @@ impl Batch {
     }
 
     /// Appends what was grouped from the front of `bytes`.
-    pub(super) fn append(&mut self, turn: &mut Turn<'_>, bytes: &[u8]) -> Result<()> {
+    pub(super) fn append(&mut self, turn: &mut Appender<'_>, bytes: &[u8]) -> Result<()> {
         for (bucket, key) in self.sample.drain(..) {
             turn.sample(bucket, key);
         }

@@ -223,11 +223,11 @@ impl BucketSet {
     }
 
     /// Starts all reads of `piece` into `memory`, which is at least as long.
-    pub(crate) fn load(&self, piece: Piece, memory: Buffer) -> Loading<'_> {
+    pub(crate) fn load(self: &Arc<Self>, piece: Piece, memory: Buffer) -> LoadingPiece {
         let bucket = &self.buckets[piece.bucket];
         let wanted = piece.from..piece.from + piece.bytes;
-        let mut loading = Loading {
-            set: self,
+        let mut loading = LoadingPiece {
+            set: Arc::clone(self),
             piece,
             memory: Some(memory),
             reads: Vec::new(),
@@ -263,8 +263,8 @@ impl BucketSet {
 }
 
 /// A piece whose reads are under way.
-pub(crate) struct Loading<'a> {
-    set: &'a BucketSet,
+pub(crate) struct LoadingPiece {
+    set: Arc<BucketSet>,
     pub(crate) piece: Piece,
     /// What no read has taken.
     memory: Option<Buffer>,
@@ -275,7 +275,7 @@ pub(crate) struct Loading<'a> {
     completions: Completions,
 }
 
-impl Loading<'_> {
+impl LoadingPiece {
     fn submit(&mut self, file: u32, offset: u64, len: usize) {
         let mut buffer = self.memory.take().expect("there until the end");
         self.memory = Some(buffer.split_off(len.next_multiple_of(4096)));
@@ -355,7 +355,7 @@ impl Loading<'_> {
     }
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LoadingPiece {
     fn drop(&mut self) {
         // Buffers in flight belong to the kernel until they come back.
         while self.in_flight > 0 {

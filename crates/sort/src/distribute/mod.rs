@@ -30,7 +30,6 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{Scope, ScopedJoinHandle};
 
 use storage::{Buffer, Completions, Storage};
 
@@ -42,9 +41,10 @@ use store::{Received, Store, StorePlan, WritePolicy};
 use stream::{PieceStream, StreamOptions, least_memory_bytes};
 
 use crate::access::with_access;
-use crate::activity::{self, Activity, State, wait};
+use crate::activity::{self, State, wait};
 use crate::budget::Reservation;
 use crate::key::Order;
+use crate::pipeline::{Crew, Stops};
 use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
@@ -317,15 +317,16 @@ impl Distributor<'_> {
         };
         let input_bytes = std::thread::scope(|scope| {
             let (store, known) = (&store, &known);
+            let crew = Crew::new(scope, store);
             let started = || -> Result<_> {
                 let mut workers = Vec::new();
                 for disk in 0..files.len() {
-                    spawn(scope, store, "write", move || store.write(disk))?;
+                    crew.spawn("write", move || store.write(disk))?;
                 }
                 for _ in 0..self.threads {
                     let (jobs, empty_to) = (Arc::clone(&jobs), empty_to.clone());
                     let work = move || self.part(&jobs, &empty_to, known, &plan, buckets, store);
-                    workers.push(spawn(scope, store, "part", work)?);
+                    workers.push(crew.spawn("part", work)?);
                 }
                 Ok(workers)
             };
@@ -388,35 +389,6 @@ impl Distributor<'_> {
                 // The reader may have read its last chunk already.
                 let _ = empty_to.send(chunk);
             }
-        }
-    }
-}
-
-/// Starts a thread whose failure stops all that work on `store`.
-fn spawn<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    store: &'scope Store,
-    name: &'static str,
-    work: impl FnOnce() -> Result<()> + Send + 'scope,
-) -> std::io::Result<ScopedJoinHandle<'scope, ()>> {
-    let here = Activity::here();
-    let watched = move || {
-        let _worker = here.enroll(name);
-        let _alarm = Alarm(store);
-        if let Err(error) = work() {
-            store.fail(error);
-        }
-    };
-    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, watched)
-}
-
-/// Stops everybody when a thread panics.
-struct Alarm<'a>(&'a Store);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Error::Cancelled);
         }
     }
 }

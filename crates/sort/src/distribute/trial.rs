@@ -17,6 +17,7 @@ use storage::{Buffer, Storage, StorageExt};
 use super::bucket::{Bucket, BucketSet};
 use super::store::{Part, Received, Store, StorePlan};
 use crate::key::OrderSpec;
+use crate::pipeline::Stops;
 use crate::record::Format;
 use crate::{Budget, Error, Progress, Result};
 
@@ -169,14 +170,14 @@ fn read(
         extents: received.extents,
         crcs: received.crcs,
     });
-    let set = BucketSet {
+    let set = Arc::new(BucketSet {
         files: disks.to_vec(),
         buckets: buckets.collect(),
         order: Arc::new(order),
         unique: false,
         record_bytes_max: 0,
         slice_bytes: SLICE_BYTES,
-    };
+    });
     let pieces = set.pieces();
     let most = pieces.iter().map(|piece| piece.bytes as usize).max().unwrap_or(0);
     let memory = || Buffer::new(most.next_multiple_of(4096));

@@ -34,4 +34,3 @@ pub(crate) mod window;
 
 pub use kernel::MergeCount;
 pub use sorted_inputs::merge_sorted;
-pub use stream::Stream;

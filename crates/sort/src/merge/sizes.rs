@@ -2,6 +2,7 @@
 
 use super::stream::{StreamSize, windows_held};
 use super::window::Segments;
+use crate::pipeline::Workers;
 use crate::run::format::Footer;
 use crate::{Budget, Error, Result};
 
@@ -19,33 +20,33 @@ pub(crate) fn random_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
 /// The least memory in which a view of runs with these footers can be read, in bytes.
 pub(crate) fn least_memory_bytes<'a>(runs: impl Iterator<Item = &'a Footer> + Clone) -> u64 {
     let fences: u64 = runs.clone().map(Footer::memory_bytes).sum();
-    let least = StreamSize { window_bytes: least_window_bytes(runs.clone()), threads: 1 };
+    let least =
+        StreamSize { window_bytes: least_window_bytes(runs.clone()), workers: Workers::new(1) };
     fences + random_bytes(runs.clone()) + least.memory_bytes_of(runs)
 }
 
-/// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
+/// The window size for merging `segments` in `room` bytes of a budget with up to so many `workers`.
 pub(crate) fn stream_size(
     segments: &Segments,
     budget: &Budget,
     room: u64,
-    threads: usize,
+    mut workers: Workers,
 ) -> Result<StreamSize> {
     let least = least_window_bytes(segments.footers());
     let biggest = segments.data_bytes().next_multiple_of(4096) + least;
-    let mut threads = threads.max(1);
     loop {
-        let one = StreamSize { window_bytes: 1, threads };
+        let one = StreamSize { window_bytes: 1, workers };
         let share = room / one.memory_bytes(segments);
-        if share >= least || threads == 1 {
+        if share >= least || workers.count() == 1 {
             let window_bytes = share
                 .saturating_sub(4096)
                 .min(window_bytes_max(segments.footers().map(shared_bytes).sum()))
                 .min(biggest)
                 .max(least);
-            let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
+            let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), workers };
             if share < least {
                 let others = budget.limit_bytes() - budget.free_bytes();
-                let one = StreamSize { window_bytes: least, threads: 1 };
+                let one = StreamSize { window_bytes: least, workers };
                 return Err(Error::Memory {
                     owner: "merging this many runs",
                     // Who merges runs keeps a tenth of its memory back.
@@ -55,7 +56,7 @@ pub(crate) fn stream_size(
             }
             return Ok(size);
         }
-        threads -= 1;
+        workers = Workers::new(workers.count() - 1);
     }
 }
 

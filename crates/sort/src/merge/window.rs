@@ -116,7 +116,7 @@ impl WindowPlan {
 }
 
 /// A window whose reads are under way.
-pub(crate) struct Loading {
+pub(crate) struct LoadingWindow {
     plan: WindowPlan,
     memory: Buffer,
     /// Of each run, its reads, and the pieces of `memory` that have come back with their count.
@@ -152,7 +152,7 @@ fn piece_reads(run: &Run, blocks: Range<u64>) -> Vec<PieceRead> {
     reads
 }
 
-impl Loading {
+impl LoadingWindow {
     /// Asks for all blocks of `plan`, into `memory`, which is replaced when it is too short.
     pub(crate) fn start(segments: &Segments, plan: WindowPlan, mut memory: Buffer) -> Self {
         let completions = Completions::new();
@@ -177,7 +177,7 @@ impl Loading {
             }
         }
         let arrived = reads.iter().map(|reads| reads.iter().map(|_| None).collect()).collect();
-        Loading { plan, memory, reads, arrived, completions, in_flight, error: None }
+        LoadingWindow { plan, memory, reads, arrived, completions, in_flight, error: None }
     }
 
     /// Waits for all reads, checks every block, and finds the exact ends.

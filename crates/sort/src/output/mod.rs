@@ -10,4 +10,4 @@ mod ordered;
 pub use consume::{Materialize, consumed_into, materialize, resume_name};
 pub(crate) use copy::{Follow, Out, copy};
 pub(crate) use file::FileSink;
-pub(crate) use ordered::{Top, Turn};
+pub(crate) use ordered::{InTurn, Top};

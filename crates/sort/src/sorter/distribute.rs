@@ -65,7 +65,7 @@ pub(super) fn look_ahead(
             1,
             sorter.sample,
             sorter.order.direct().is_none(),
-            options.threads,
+            sorter.workers.count(),
         );
         // Where that does not do, the plan for a stream does.
         sorter.plan = plan.unwrap_or(sorter.plan);
@@ -118,7 +118,7 @@ impl Sorter<'_> {
         let distributor = Distributor {
             order: Arc::clone(&self.order),
             budget: options.budget.clone(),
-            threads: options.threads,
+            threads: self.workers.count(),
             sample: self.sample,
             uniform,
             limit_bytes: options.temp_limit_bytes.filter(|_| view.is_none()),
@@ -132,7 +132,7 @@ impl Sorter<'_> {
         report.run_bytes = done.written_bytes;
         report.buckets = done.buckets() as u64;
         report.buckets_parted_again = done.parted_again;
-        let (budget, threads) = (&options.budget, options.threads);
+        let (budget, threads) = (&options.budget, self.workers.count());
         (report.output_bytes, report.records) = match output {
             SortOutput::Storage(storage) => {
                 let base = done.header.len() as u64;

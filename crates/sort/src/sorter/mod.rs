@@ -29,6 +29,7 @@ use storage::spread::Spread;
 
 use crate::key::Order;
 use crate::merge::window::Segments;
+use crate::pipeline::Workers;
 use crate::plan::{RunPlan, Sample, sample};
 use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
@@ -71,6 +72,7 @@ pub fn sort(
 
 struct Sorter<'a> {
     options: &'a SortOptions,
+    workers: Workers,
     order: Arc<Order>,
     spec: String,
     inputs: Vec<Input>,
@@ -87,9 +89,7 @@ struct Sorter<'a> {
 impl<'a> Sorter<'a> {
     fn prepare(inputs: Vec<Input>, options: &'a SortOptions, to_view: bool) -> Result<Self> {
         let mut sorter = Self::prepare_from(inputs, options, &[], true)?;
-        let modelled = options.temp.first().is_some_and(|disk| disk.clock().is_modelled());
-        // In modelled time one thread is one thread, which nothing overlaps with.
-        let overlaps = !(to_view || modelled && options.threads == 1);
+        let overlaps = !(to_view || sorter.workers.are_own());
         if let (true, Some(total), Format::Fixed { bytes }) =
             (overlaps, sorter.total_bytes, options.order.format)
         {
@@ -116,6 +116,7 @@ impl<'a> Sorter<'a> {
             .compile(header.as_deref())
             .map_err(|e| Error::Unsupported(e.to_string()))?;
         let total_bytes = total_bytes(&inputs);
+        let workers = Workers::new(options.threads);
         let (free_bytes, limit_bytes) = (options.budget.free_bytes(), options.budget.limit_bytes());
         let sample = Sample::of(&order, &sampled);
         let plan = RunPlan::new(
@@ -124,7 +125,7 @@ impl<'a> Sorter<'a> {
             inputs.len() as u64,
             sample,
             order.direct().is_none(),
-            options.threads,
+            workers.count(),
         )
         .map_err(|e| match e {
             Error::Memory { owner, least_bytes, .. } => {
@@ -149,6 +150,7 @@ impl<'a> Sorter<'a> {
         let spec = serde_json::to_string(&options.order).expect("plain data");
         Ok(Sorter {
             options,
+            workers,
             order: Arc::new(order),
             spec,
             inputs,

@@ -10,6 +10,7 @@ use crate::budget::Reservation;
 use crate::merge::sizes::{least_memory_bytes, stream_size};
 use crate::merge::stream::{Stream, StreamSize, windows_held};
 use crate::merge::window::Segments;
+use crate::pipeline::Workers;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
 use crate::portion::{Portions, Start};
 use crate::run::release::Released;
@@ -34,7 +35,7 @@ impl Sorter<'_> {
                 let held: u64 = segments.runs.iter().map(|run| run.reserved_bytes()).sum();
                 least_memory_bytes(segments.footers()) <= budget.free_bytes() + held
             }
-            None => stream_size(segments, &budget, room(), 1).is_ok(),
+            None => stream_size(segments, &budget, room(), Workers::new(1)).is_ok(),
         };
         while self.runs.len() > 1 && !fits(&self.segments()) {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
@@ -42,7 +43,7 @@ impl Sorter<'_> {
             let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
             let fan_in = (room() / least) as usize;
             if fan_in < 2 {
-                return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
+                return stream_size(&self.segments(), &budget, room(), Workers::new(1)).map(|_| ());
             }
             self.report.extra_passes += 1;
             let bytes = self.segments().data_bytes();
@@ -118,8 +119,7 @@ impl Sorter<'_> {
                 block_bytes *= 2;
             }
             let sized = budget.reserve(expected(block_bytes).most(), FENCES).and_then(|memory| {
-                let threads = self.options.threads;
-                let size = stream_size(&segments, budget, merge_room(budget), threads)?;
+                let size = stream_size(&segments, budget, merge_room(budget), self.workers)?;
                 Ok((memory, size))
             });
             match sized {

@@ -72,7 +72,7 @@ impl Sorter<'_> {
         progress.phase("merging", Some(header.len() as u64 + segments.data_bytes()));
         out.push_bytes(header)?;
         let budget = &self.options.budget;
-        let size = stream_size(&segments, budget, merge_room(budget), self.options.threads)?;
+        let size = stream_size(&segments, budget, merge_room(budget), self.workers)?;
         let mut stream = Stream::new(segments.clone(), None, None, align, size, budget)?;
         let mut behind = Behind { runs: &segments.runs, released: Released::new(&segments.runs) };
         let all = segments.runs.iter().map(|run| run.records()).sum();

@@ -50,6 +50,7 @@ pub use stream::ViewStream;
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::merge::bound::Bound;
+use crate::pipeline::Workers;
 use crate::record::Format;
 use crate::run::format::corrupt;
 use crate::{Budget, Error, Result};
@@ -81,7 +82,8 @@ pub(crate) struct ResumePoint {
 
 impl View {
     /// Opens the view in `folder`: reads its manifest and the index of every run, checked, once what
-    /// they take is reserved.
+    /// they take is reserved. Readers have `threads` threads; with 0 a merge has none but the reader's
+    /// own, and nothing overlaps with it, as a modelled clock wants it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]
@@ -111,12 +113,13 @@ impl View {
             corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail)
         })?;
         let order = Arc::new(order);
-        let opened = open::open(folder, &manifest, &order, writable, (budget, threads))?;
+        let workers = Workers::new(threads);
+        let opened = open::open(folder, &manifest, &order, writable, (budget, workers))?;
         let Opened { sections, streams, indexes } = opened;
         let reach = sections.iter().map(|section| section.making.portion_bytes()).max();
         let memory = ReadMemory {
             budget: budget.clone(),
-            threads,
+            threads: workers.count(),
             readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
             kept: Kept::default(),
             spare: Mutex::new(None),

@@ -21,6 +21,7 @@ use crate::distribute::stream::least_memory_bytes as least_sort_bytes;
 use crate::key::Order;
 use crate::merge::sizes::{least_memory_bytes, random_bytes, stream_size};
 use crate::merge::window::Segments;
+use crate::pipeline::Workers;
 use crate::run::format::{Footer, corrupt};
 use crate::run::reader::ClosedRun;
 use crate::{Budget, Error, Result};
@@ -48,8 +49,9 @@ pub(super) fn open(
     manifest: &Manifest,
     order: &Arc<Order>,
     writable: bool,
-    (budget, threads): (&Budget, usize),
+    (budget, workers): (&Budget, Workers),
 ) -> Result<Opened> {
+    let threads = workers.count();
     let rising = manifest.buckets.windows(2).all(|two| lower(&two[0]) < lower(&two[1]));
     if !rising {
         let detail = "its buckets are not in the order of their keys".to_owned();
@@ -126,7 +128,7 @@ pub(super) fn open(
         let making: Box<dyn Making> = match ready {
             Ready::Sorted(_, segments) => {
                 let room = budget.free_bytes().saturating_sub(random_bytes(segments.footers()));
-                let size = stream_size(&segments, budget, room, threads)?;
+                let size = stream_size(&segments, budget, room, workers)?;
                 streams = streams.min((room / size.memory_bytes(&segments).max(1)) as usize);
                 let preamble = manifest.preamble.len() as u64;
                 let (view, view_offset) = (folder.name().to_owned(), preamble + start.bytes);

@@ -16,7 +16,7 @@ use super::select::{Enclosure, Unit, enclose, enclose_nearly};
 use crate::merge::bound::Bound;
 use crate::merge::sizes::{RANDOM_BYTES, random_bytes};
 use crate::merge::stream::{Stream, StreamSize};
-use crate::merge::window::{Loading, Segments, WindowPlan};
+use crate::merge::window::{LoadingWindow, Segments, WindowPlan};
 use crate::portion::{Portions, Start};
 use crate::record::{Framing, with_framing};
 use crate::run::format::corrupt;
@@ -60,7 +60,7 @@ impl SortedBucket {
         let blocks = plan.memory_bytes(&self.segments);
         let scratch = self.scratch(memory, blocks, out.len() as u64)?;
         let Scratch { input, mut merged, memory: reserved } = scratch;
-        let window = Loading::start(&self.segments, plan, input).finish(&self.segments)?;
+        let window = LoadingWindow::start(&self.segments, plan, input).finish(&self.segments)?;
         let encloses = window.encloses(range);
         if encloses {
             let skip = (range.start - window.output_offset) as usize;
@@ -172,7 +172,8 @@ impl Making for SortedBucket {
         let plan = WindowPlan::between(&self.segments, lower, upper);
         let need = 3 * plan.memory_bytes(&self.segments);
         let _memory = memory.reserve(need, "finding a record of a view")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let window =
+            LoadingWindow::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         let mut merged = vec![0; window.bytes() as usize];
         window.merge_into(&self.segments, &mut merged)?;
         let skip = record.checked_sub(window.first_record(&self.segments));
@@ -190,7 +191,8 @@ impl Making for SortedBucket {
         let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
         let need = plan.memory_bytes(&self.segments);
         let _memory = memory.reserve(need, "finding a key of a view")?;
-        let window = Loading::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
+        let window =
+            LoadingWindow::start(&self.segments, plan, Buffer::new(0)).finish(&self.segments)?;
         Ok(window.output_offset)
     }
 
