@@ -20,12 +20,12 @@ use storage::{Buffer, Completions, Operation, Storage};
 use super::fixed::{FixedBucket, TAG_BYTES as FIXED_TAG_BYTES};
 use crate::activity::{State, wait};
 use crate::key::{DirectKey, Order};
+use crate::prefix::prefix_at;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::buffer_sort::{RECORDS_MAX, TAG_BYTES as IN_PLACE_TAG_BYTES, sort_in_place};
 use crate::run::form::{Gather, SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
 use crate::run::input::{Chunk, SPAN_BYTES};
-use crate::run::tag::prefix_at;
 use crate::{Budget, Error, Result};
 
 /// Bytes of one read.

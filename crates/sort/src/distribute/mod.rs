@@ -49,7 +49,7 @@ use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
 use crate::run::input::{Chunk, ChunkReader};
-use crate::{Budget, Error, Progress, Result};
+use crate::{Budget, Error, Progress, Result, shares};
 
 /// A bucket that did not get smaller so many times is given up.
 const STUCK_MAX: u32 = 8;
@@ -99,6 +99,15 @@ struct Pass {
     plan: DistributePlan,
     header: Vec<u8>,
     input_bytes: u64,
+}
+
+/// The reader's ends of the channels between it and the workers.
+struct Chunks<'a> {
+    empty: Receiver<Chunk>,
+    jobs: Sender<Job>,
+    /// Set with the first chunk at the latest.
+    known: &'a OnceLock<Partition>,
+    plan: &'a DistributePlan,
 }
 
 /// A span of a chunk, to be parted and appended in turn.
@@ -283,38 +292,7 @@ impl Distributor<'_> {
             empty_to.send(Chunk::new(plan.chunk_bytes as usize)).expect("not closed");
         }
         let jobs = Arc::new(Mutex::new(job_from));
-        let read = || -> Result<u64> {
-            let (mut turn, mut input_bytes) = (0, 0);
-            let mut spare = None;
-            // Workers hang up when they fail, and say why themselves.
-            let empty = || {
-                let _waiting = wait(State::Memory);
-                empty_from.recv().ok()
-            };
-            while let Some(mut chunk) = spare.take().or_else(empty) {
-                reader.fill(&mut chunk, self.progress)?;
-                input_bytes += chunk.data_bytes() as u64;
-                known.get_or_init(|| {
-                    let mut sample = sampling::of_chunk(&chunk, &self.order, plan.buckets);
-                    Partition::choose(&mut sample, plan.buckets as usize)
-                });
-                let chunk = Arc::new(chunk);
-                for span in 0..chunk.spans.len() {
-                    let job = Job { chunk: Arc::clone(&chunk), span, turn };
-                    turn += 1;
-                    if job_to.send(job).is_err() {
-                        return Ok(input_bytes);
-                    }
-                }
-                // Whoever lets go of it last has it.
-                spare = Arc::into_inner(chunk);
-                if reader.finished() {
-                    break;
-                }
-            }
-            drop(job_to);
-            Ok(input_bytes)
-        };
+        let chunks = Chunks { empty: empty_from, jobs: job_to, known: &known, plan: &plan };
         let input_bytes = std::thread::scope(|scope| {
             let (store, known) = (&store, &known);
             let crew = Crew::new(scope, store);
@@ -335,7 +313,7 @@ impl Distributor<'_> {
             drop((empty_to, jobs));
             let read = {
                 let _worker = activity::enter("read");
-                read().map_err(|error| store.fail(error))
+                self.read(&mut reader, chunks).map_err(|error| store.fail(error))
             };
             for worker in workers {
                 // A worker that panicked has stopped the others, and the scope goes on with it.
@@ -348,6 +326,40 @@ impl Distributor<'_> {
         let (received, lists) = store.finish()?;
         let partition = known.into_inner().expect("set with the first chunk");
         Ok(Pass { received, lists, partition, plan, header, input_bytes })
+    }
+
+    /// Reads chunk after chunk, and hands out their spans as jobs. Returns the bytes read.
+    fn read(&self, reader: &mut ChunkReader, chunks: Chunks<'_>) -> Result<u64> {
+        let Chunks { empty, jobs, known, plan } = chunks;
+        let (mut turn, mut input_bytes) = (0, 0);
+        let mut spare = None;
+        // Workers hang up when they fail, and say why themselves.
+        let next = || {
+            let _waiting = wait(State::Memory);
+            empty.recv().ok()
+        };
+        while let Some(mut chunk) = spare.take().or_else(next) {
+            reader.fill(&mut chunk, self.progress)?;
+            input_bytes += chunk.data_bytes() as u64;
+            known.get_or_init(|| {
+                let mut sample = sampling::of_chunk(&chunk, &self.order, plan.buckets);
+                Partition::choose(&mut sample, plan.buckets as usize)
+            });
+            let chunk = Arc::new(chunk);
+            for span in 0..chunk.spans.len() {
+                let job = Job { chunk: Arc::clone(&chunk), span, turn };
+                turn += 1;
+                if jobs.send(job).is_err() {
+                    return Ok(input_bytes);
+                }
+            }
+            // The last one that lets go of it has it.
+            spare = Arc::into_inner(chunk);
+            if reader.finished() {
+                break;
+            }
+        }
+        Ok(input_bytes)
     }
 
     /// Parts jobs until there are no more.
@@ -393,9 +405,9 @@ impl Distributor<'_> {
     }
 }
 
-/// What of a budget sorted buckets may take; the rest is for keys that turn out long.
+/// What of a budget sorted buckets may take.
 pub(crate) fn stream_room(budget: &Budget) -> u64 {
-    budget.free_bytes() / 10 * 9
+    shares::of_stream(budget.free_bytes())
 }
 
 /// A bucket's records, in input order, as a stream.

@@ -121,7 +121,7 @@ pub(super) struct Received {
 
 /// Counts of one bucket's part of a batch.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct Appended {
     pub(super) bytes: u32,
     pub(super) records: u32,
     pub(super) key_bytes: u32,
@@ -136,7 +136,7 @@ pub(super) struct Store {
     joined: Vec<Mutex<Vec<Buffer>>>,
     tails: Turns<Tails>,
     failed: FirstError,
-    state: Mutex<State>,
+    pool: Mutex<Pool>,
     /// A block came free, or everything failed.
     freed: Condvar,
     /// Blocks are pending, the last batch was appended, or everything failed.
@@ -163,7 +163,7 @@ struct Tail {
     sample: Vec<SampleKey>,
 }
 
-struct State {
+struct Pool {
     free: Vec<Buffer>,
     pending: Vec<VecDeque<(Buffer, usize)>>,
     pending_blocks: usize,
@@ -202,7 +202,7 @@ impl Store {
         free.push(pool);
         let (buckets, shared) = (plan.buckets, free.len());
         assert!(shared > buckets, "joining takes a small share");
-        let state = State {
+        let state = Pool {
             free,
             pending: (0..buckets).map(|_| VecDeque::new()).collect(),
             pending_blocks: 0,
@@ -230,14 +230,14 @@ impl Store {
             joined,
             tails: Turns::new(tails),
             failed: FirstError::default(),
-            state: Mutex::new(state),
+            pool: Mutex::new(state),
             freed: Condvar::new(),
             filled: Condvar::new(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        lock(&self.pool)
     }
 
     /// Waits for turn number `number`; each number is taken once.
@@ -252,7 +252,7 @@ impl Store {
     /// Everything was appended: hands what is left in the tails to the writers.
     pub(super) fn close(&self) {
         self.tails.with(|tails| {
-            let mut state = self.state();
+            let mut state = self.pool();
             for (bucket, tail) in tails.tails.iter_mut().enumerate() {
                 if let Some(block) = tail.block.take() {
                     state.pending[bucket].push_back((block, tail.filled));
@@ -270,7 +270,7 @@ impl Store {
     /// What failed first ([`Stops::fail`]).
     pub(super) fn finish(self) -> Result<(Vec<Received>, Reservation)> {
         self.failed.into_result()?;
-        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.pool.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         assert!(state.closed && state.pending_blocks == 0, "writers end when all is written");
         let tails = self.tails.into_inner();
         let lists = state.extents.into_iter().zip(state.crcs);
@@ -310,7 +310,7 @@ impl Stops for Store {
     /// Not while holding an [`Appender`].
     fn fail(&self, error: Error) {
         self.failed.note(error);
-        self.state().stopped = true;
+        self.pool().stopped = true;
         self.freed.notify_all();
         self.filled.notify_all();
         self.tails.stop();
@@ -322,7 +322,7 @@ impl Appender<'_> {
     ///
     /// # Errors
     /// [`Error::Cancelled`] when something failed meanwhile.
-    pub(super) fn append(&mut self, bucket: usize, mut bytes: &[u8], part: Part) -> Result<()> {
+    pub(super) fn append(&mut self, bucket: usize, mut bytes: &[u8], part: Appended) -> Result<()> {
         let block_bytes = self.store.plan.block_bytes;
         let tail = &mut self.tails.tails[bucket];
         tail.bytes += bytes.len() as u64;
@@ -383,7 +383,7 @@ impl Appender<'_> {
 impl Store {
     /// Hands a full block over and takes an empty one.
     fn exchange(&self, bucket: usize, full: Option<Buffer>, len: usize) -> Result<Buffer> {
-        let mut state = self.state();
+        let mut state = self.pool();
         if let Some(block) = full {
             state.pending[bucket].push_back((block, len));
             state.pending_blocks += 1;
@@ -413,7 +413,7 @@ impl Store {
 impl Store {
     /// Blocks of the pool that were written, or copied to be.
     fn give_back(&self, blocks: Vec<Buffer>) {
-        let mut state = self.state();
+        let mut state = self.pool();
         let whole = |block: &Buffer| block.len() == self.plan.block_bytes;
         state.free.extend(blocks.into_iter().filter(whole));
         drop(state);
@@ -422,7 +422,7 @@ impl Store {
     }
 }
 
-impl State {
+impl Pool {
     /// The bucket to write next, of `shared` blocks in all.
     fn choose(&mut self, plan: &StorePlan, shared: usize) -> Option<usize> {
         if self.pending_blocks == 0 {

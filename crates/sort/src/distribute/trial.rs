@@ -15,7 +15,7 @@ use std::time::Instant;
 use storage::{Buffer, Storage, StorageExt};
 
 use super::bucket::{Bucket, BucketSet};
-use super::store::{Part, Received, Store, StorePlan};
+use super::store::{Appended, Received, Store, StorePlan};
 use crate::key::OrderSpec;
 use crate::pipeline::Stops;
 use crate::record::Format;
@@ -136,7 +136,7 @@ impl StoreTrial {
             random ^= random >> 7;
             random ^= random << 17;
             let bucket = (random >> 11) as usize % self.buckets;
-            turn.append(bucket, &part, Part::default())?;
+            turn.append(bucket, &part, Appended::default())?;
             since += part.len() as u64;
             if since >= STEP_BYTES {
                 if progress.cancelled() {

@@ -4,7 +4,7 @@ use super::stream::{StreamSize, windows_held};
 use super::window::Segments;
 use crate::pipeline::Workers;
 use crate::run::format::Footer;
-use crate::{Budget, Error, Result};
+use crate::{Budget, Error, Result, shares};
 
 /// The largest window, in bytes, of few runs: larger ones leave the caches before they are merged.
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
@@ -49,8 +49,7 @@ pub(crate) fn stream_size(
                 let one = StreamSize { window_bytes: least, workers };
                 return Err(Error::Memory {
                     owner: "merging this many runs",
-                    // Who merges runs keeps a tenth of its memory back.
-                    least_bytes: others + one.memory_bytes(segments) / 9 * 10 + 100,
+                    least_bytes: others + shares::for_stream(one.memory_bytes(segments)),
                     limit_bytes: budget.limit_bytes(),
                 });
             }

@@ -35,7 +35,7 @@ use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
 use crate::run::input::Input;
 use crate::run::{Compression, Run};
-use crate::{Budget, Error, Progress, Result};
+use crate::{Budget, Error, Progress, Result, shares};
 
 pub use consume::{end_consuming, is_interrupted_sort, sort_consuming};
 pub use explain::{Estimate, Explanation, explain};
@@ -239,9 +239,9 @@ fn total_bytes(inputs: &[Input]) -> Option<u64> {
     inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?))
 }
 
-/// What of the budget a merge may take; the rest is for blocks that windows grow by.
+/// What of the budget a merge may take.
 fn merge_room(budget: &Budget) -> u64 {
-    budget.free_bytes() / 10 * 9
+    shares::of_stream(budget.free_bytes())
 }
 
 fn run_name(number: usize) -> String {

@@ -21,9 +21,9 @@ use crate::portion::{Portions, Start};
 /// unsorted ones as follow one another.
 pub(crate) struct Section {
     /// Where it begins in the view, in bytes (the preamble not counted) and records.
-    pub(super) start: Place,
+    pub(super) start: Measure,
     /// Its bytes and records.
-    pub(super) size: Place,
+    pub(super) size: Measure,
     /// No full key in it is below.
     pub(super) lower: Vec<u8>,
     pub(super) making: Box<dyn Making>,
@@ -36,9 +36,9 @@ impl Section {
     }
 }
 
-/// A place in a view, or a length.
+/// What comes before a place of a view, or what a part of it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct Measure {
     pub(super) bytes: u64,
     pub(super) records: u64,
 }

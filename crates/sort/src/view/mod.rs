@@ -23,6 +23,9 @@
 //!   sorted    the one: sorted segments, merged       give_back  space behind a copy
 //!   unsorted  the other: unsorted ones, sorted       select     from a place to bounds near it
 //! ```
+//!
+//! Opening asks `output` whether a view is being consumed, and `output` copies views: the marker is one
+//! of the files that a copy writes, and only the code that writes it knows it.
 
 mod give_back;
 mod making;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use storage::{Directory, Storage};
 
-use super::making::{Making, Place, Section};
+use super::making::{Making, Measure, Section};
 use super::manifest::{Bucket, MANIFEST_NAME, Manifest};
 use super::sorted::SortedBucket;
 use super::unsorted::UnsortedBuckets;
@@ -24,7 +24,7 @@ use crate::merge::window::Segments;
 use crate::pipeline::Workers;
 use crate::run::format::{Footer, corrupt};
 use crate::run::reader::ClosedRun;
-use crate::{Budget, Error, Result};
+use crate::{Budget, Error, Result, shares};
 
 /// The sections of a view, and what they hold.
 pub(super) struct Opened {
@@ -113,7 +113,7 @@ pub(super) fn open(
     indexes.push(lists);
 
     let mut sections = Vec::with_capacity(opened.len());
-    let (mut start, mut streams) = (Place::default(), usize::MAX);
+    let (mut start, mut streams) = (Measure::default(), usize::MAX);
     for ready in opened {
         let number = sections.len();
         let (first, buckets) = match &ready {
@@ -121,7 +121,7 @@ pub(super) fn open(
             Ready::Unsorted(buckets, ..) => (&buckets[0], *buckets),
         };
         let segments = || buckets.iter().flat_map(|bucket| &bucket.segments);
-        let size = Place {
+        let size = Measure {
             bytes: segments().map(|segment| segment.bytes).sum(),
             records: segments().map(|segment| segment.records).sum(),
         };
@@ -135,7 +135,7 @@ pub(super) fn open(
                 Box::new(SortedBucket { segments, size, view, view_offset })
             }
             Ready::Unsorted(_, set, pieces) => {
-                let least = least_sort_bytes(&set, &pieces) / 9 * 10 + 100;
+                let least = shares::for_stream(least_sort_bytes(&set, &pieces));
                 drop(budget.reserve(least, "sorting the largest bucket of this view")?);
                 Box::new(UnsortedBuckets::new(number, set, pieces, budget, threads))
             }

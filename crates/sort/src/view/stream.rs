@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use storage::Buffer;
 
-use super::making::{Origin, Place, Purpose, Section};
+use super::making::{Measure, Origin, Purpose, Section};
 use super::memory::ReadMemory;
 use super::{ResumePoint, View};
 use crate::merge::bound::Bound;
@@ -185,9 +185,9 @@ impl View {
     }
 
     /// All bytes and records, the preamble not counted.
-    pub(super) fn whole(&self) -> Place {
+    pub(super) fn whole(&self) -> Measure {
         let bytes = self.manifest.size_bytes - self.preamble_bytes();
-        Place { bytes, records: self.manifest.records }
+        Measure { bytes, records: self.manifest.records }
     }
 }
 

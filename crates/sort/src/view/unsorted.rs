@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use storage::{Buffer, Completions, Operation, Storage};
 
-use super::making::{Making, Origin, Place, Purpose, Space};
+use super::making::{Making, Measure, Origin, Purpose, Space};
 use super::memory::{KeptPiece, ReadMemory};
 use super::readers::HELD;
 use crate::distribute::bucket::{Bucket, BucketSet, Piece, PieceMemory, PieceSorter};
@@ -25,7 +25,7 @@ use crate::merge::bound::Bound;
 use crate::portion::{Portions, Start};
 use crate::record::{Framing, with_framing};
 use crate::run::release::ignore_unsupported;
-use crate::{Budget, Error, Result};
+use crate::{Budget, Error, Result, shares};
 
 /// Neighbouring buckets of unsorted segments.
 pub(super) struct UnsortedBuckets {
@@ -34,7 +34,7 @@ pub(super) struct UnsortedBuckets {
     set: Arc<BucketSet>,
     pieces: Vec<Piece>,
     /// What comes before each bucket, and the whole.
-    starts: Vec<Place>,
+    starts: Vec<Measure>,
     /// What a read at random takes at most.
     random_bytes: u64,
 }
@@ -48,10 +48,10 @@ impl UnsortedBuckets {
         budget: &Budget,
         threads: usize,
     ) -> Self {
-        let mut starts = vec![Place::default()];
+        let mut starts = vec![Measure::default()];
         for bucket in &set.buckets {
-            let Place { bytes, records } = *starts.last().expect("never empty");
-            starts.push(Place { bytes: bytes + bucket.bytes, records: records + bucket.records });
+            let Measure { bytes, records } = *starts.last().expect("never empty");
+            starts.push(Measure { bytes: bytes + bucket.bytes, records: records + bucket.records });
         }
         let most = pieces.iter().map(|piece| alone(&set, piece, budget, threads).1.total()).max();
         let random_bytes = most.unwrap_or(0);
@@ -59,7 +59,7 @@ impl UnsortedBuckets {
     }
 
     /// All of them together.
-    pub(super) fn size(&self) -> Place {
+    pub(super) fn size(&self) -> Measure {
         *self.starts.last().expect("never empty")
     }
 
@@ -198,7 +198,7 @@ impl Making for UnsortedBuckets {
         let wanted = read_ahead_memory_bytes(set, &pieces, threads, HELD as u64)
             .min(useful_memory_bytes(set, &pieces, threads));
         let least = holding_memory_bytes(set, &pieces, threads, HELD as u64);
-        memory.make_room(wanted.max(least) / 9 * 10 + self.random_bytes);
+        memory.make_room(shares::for_stream(wanted.max(least)) + self.random_bytes);
         let room = stream_room(budget).min(budget.free_bytes().saturating_sub(self.random_bytes));
         if room < least {
             let limit_bytes = budget.limit_bytes();
