@@ -13,7 +13,7 @@ const STREAM_PARTS: (u64, u64) = (9, 10);
 /// for the samples that buckets keep of themselves, which grow with the data.
 const DISTRIBUTE_PARTS: (u64, u64) = (15, 16);
 
-/// What rounding takes, at most, where a part of a part is taken.
+/// Bytes that rounding takes at most where a part of a part is taken.
 const ROUNDING_BYTES: u64 = 100;
 
 /// What a merge, or sorted buckets, may take of `free_bytes`.

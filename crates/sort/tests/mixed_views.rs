@@ -18,7 +18,7 @@ use testkit::Random;
 
 const MEMORY_BYTES: u64 = 6 << 20;
 
-/// A view of which `is_sorted` says which buckets hold sorted runs, and what it reads like.
+/// A view with buckets of both kinds, and the bytes that it reads like.
 struct Mixed {
     folder: Arc<dyn Directory>,
     expected: Vec<u8>,
@@ -251,7 +251,7 @@ fn copied(mixed: &Mixed, consume: bool) -> (u32, u64) {
             threads: 2,
             checkpoint_bytes: Some(300_000),
         };
-        // What was copied before counts again.
+        // Bytes that were copied before count again.
         let until = u64::from(interrupted + 1) * 1_100_000;
         match materialize(&what, &Until(AtomicU64::new(0), until)) {
             Ok(bytes) => {

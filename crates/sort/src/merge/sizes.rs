@@ -25,7 +25,7 @@ pub(crate) fn least_memory_bytes<'a>(runs: impl Iterator<Item = &'a Footer> + Cl
     fences + random_bytes(runs.clone()) + least.memory_bytes_of(runs)
 }
 
-/// The window size for merging `segments` in `room` bytes of a budget with up to so many `workers`.
+/// The window size for merging `segments` in `room` bytes of a budget with at most these `workers`.
 pub(crate) fn stream_size(
     segments: &Segments,
     budget: &Budget,
@@ -59,7 +59,7 @@ pub(crate) fn stream_size(
     }
 }
 
-/// The largest window where two neighbours both read so many bytes: those must stay a small part.
+/// The largest window where two neighbours both read `shared_bytes`, which must stay a small part.
 fn window_bytes_max(shared_bytes: u64) -> u64 {
     WINDOW_BYTES_MAX.max(32 * shared_bytes)
 }
@@ -69,7 +69,7 @@ fn shared_bytes(run: &Footer) -> u64 {
     u64::from(run.block_bytes).max(run.data_bytes / run.records.max(1))
 }
 
-/// The part of the data that merging so many runs in `room` bytes reads a second time, for a merge
+/// The part of the data that merging this many runs in `room` bytes reads a second time, for a merge
 /// that is yet to come: what neighbouring windows share, and all of it when that takes another pass.
 pub(crate) fn read_again(
     (runs, block_bytes, record_bytes): (u64, u64, u64),

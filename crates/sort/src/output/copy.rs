@@ -92,7 +92,7 @@ impl Out<'_> {
     }
 }
 
-/// What a caller does while a copy is under way.
+/// A caller that watches a copy.
 pub(crate) trait Follow {
     /// `next` is made and goes out next.
     ///
@@ -120,7 +120,7 @@ pub(crate) fn copy(
     progress: &dyn Progress,
 ) -> Result<u64> {
     loop {
-        // What is being written may be what the next portion waits for.
+        // The next portion may wait for a buffer that is being written.
         while portions.wants_buffers() && out.return_one(portions)? {}
         let Some(portion) = portions.next()? else { break };
         if progress.cancelled() {

@@ -47,7 +47,7 @@ impl FirstError {
     }
 }
 
-/// Threads within a scope, all of which stop when one of them fails or panics.
+/// Threads within a scope. All stop when one of them fails or panics.
 pub struct Crew<'scope, 'env, S: ?Sized> {
     scope: &'scope Scope<'scope, 'env>,
     on: &'scope S,

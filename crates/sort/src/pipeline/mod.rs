@@ -34,7 +34,8 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// `threads` threads beside the caller's; 0: the caller's own alone, with which nothing overlaps.
+    /// `threads` threads in addition to the caller's. With 0 the caller's thread is alone, and nothing
+    /// overlaps.
     pub(crate) fn new(threads: usize) -> Self {
         Workers { count: threads.max(1), own: threads == 0 }
     }

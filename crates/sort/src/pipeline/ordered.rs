@@ -30,7 +30,7 @@ use crate::{Error, Result};
 pub(crate) trait Stage: Send + Sync + 'static {
     /// Where items come from, and what else workers and reader share under the lock.
     type Source: Send;
-    /// What was claimed of the source.
+    /// One claim on the source.
     type Item;
     /// An item whose reads are under way.
     type Begun: Send;
@@ -41,7 +41,7 @@ pub(crate) trait Stage: Send + Sync + 'static {
     /// What the reader gets.
     type Made: Send;
 
-    /// What workers are called.
+    /// Name of the workers.
     const ROLE: &'static str;
     /// Items that a worker has begun beyond the one that it makes, by [`Stage::weight`]: it begins more
     /// while it has less.
@@ -120,7 +120,7 @@ struct Ledger<S: Stage> {
     panicked: bool,
 }
 
-/// What a worker has.
+/// The state of a worker.
 struct Bench<S: Stage> {
     kept: S::Kept,
     /// In order.
@@ -292,7 +292,7 @@ impl<S: Stage> Line<S> {
         while bench.weight < S::AHEAD && self.begin(bench, false) {}
     }
 
-    /// Makes one item; false when there is none for this worker any more.
+    /// Makes one item; false when this worker gets no more.
     fn work(&self, bench: &mut Bench<S>, patient: bool) -> bool {
         if bench.begun.is_empty() && !self.begin(bench, patient) {
             return false;

@@ -21,7 +21,7 @@ pub(crate) struct Released {
 /// Larger steps than this give nothing: punching a hole waits for the reads of its run that are in
 /// flight, but not long.
 const RELEASE_BYTES: u64 = 4 << 20;
-/// Runs are given back in at least so many steps.
+/// Runs are given back in at least this many steps.
 const STEPS: u64 = 16;
 
 impl Released {

@@ -33,9 +33,9 @@ pub(super) struct UnsortedBuckets {
     section: usize,
     set: Arc<BucketSet>,
     pieces: Vec<Piece>,
-    /// What comes before each bucket, and the whole.
+    /// Bytes and records before each bucket, and of all.
     starts: Vec<Measure>,
-    /// What a read at random takes at most.
+    /// Memory that a read at random takes at most.
     random_bytes: u64,
 }
 
@@ -187,7 +187,7 @@ impl Making for UnsortedBuckets {
         if purpose == Purpose::Whole {
             return start(stream_room(budget)).or_else(|error| match error {
                 Error::Memory { .. } => {
-                    // What is kept for reads at random goes first, then what is read ahead.
+                    // Pieces kept for reads at random go first, then streams that read ahead.
                     memory.make_room(u64::MAX);
                     memory.readers.give_up();
                     start(stream_room(budget))
