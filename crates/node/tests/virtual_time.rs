@@ -32,7 +32,8 @@ fn sorted(sample: &Sample, costs: HostCosts) -> (u64, u64) {
             ..OrderSpec::new(Format::Fixed { bytes: 100 })
         },
         budget: Budget::new(6 << 20),
-        threads: 1,
+        // One thread, which decides alone when modelled time moves.
+        threads: 0,
         temp: vec![Arc::clone(&directory)],
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(sort::run::Compression::Off),

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let at = |share: f64| latencies_us[((latencies_us.len() - 1) as f64 * share) as usize];
     let report = serde_json::json!({
         "view_bytes": view.size(),
-        "runs": view.runs().len(),
+        "runs": view.storages().len(),
         "reads": reads,
         "read_bytes": size,
         "open_ms": open_ms,

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use crate::key::{DirectKey, Order};
-use crate::run::tag::prefix_at;
+use crate::prefix::prefix_at;
 
 /// Reads and compares keys without knowing which kind they are.
 pub(crate) trait KeyAccess: Copy + Send + Sync {

@@ -142,3 +142,16 @@ impl Error {
 
 /// The engine's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<&Error> for io::Error {
+    /// For the layers below, which know only I/O errors: the text stays.
+    fn from(error: &Error) -> Self {
+        let kind = match error {
+            Error::Io(e) => e.kind(),
+            Error::Corrupt { .. } => io::ErrorKind::InvalidData,
+            Error::Memory { .. } => io::ErrorKind::OutOfMemory,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error.to_string())
+    }
+}

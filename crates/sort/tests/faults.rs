@@ -193,7 +193,7 @@ fn to_view_in_passes(world: &World) -> sort::Result<()> {
     in_passes(world, SortOutput::View { folder, name: "x".to_owned() })?;
     // What was merged before the view was made is gone.
     let view = View::open(&world.folder, &Budget::new(PASSES_MEMORY_BYTES), 1)?;
-    assert_eq!(world.folder.list()?.len(), view.runs().len() + 1);
+    assert_eq!(world.folder.list()?.len(), view.storages().len() + 1);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use sort::key::OrderSpec;
 use sort::record::Format;
 use sort::run::writer::RunBuilder;
 use sort::run::{Compression, Input, Run, RunWriter};
-use sort::view::{MANIFEST_NAME, Manifest, Segment, View};
+use sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
 use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
 use storage::memory::{MemoryDirectory, MemoryStorage};
 use storage::{Directory, Operation, Storage, StorageExt};
@@ -173,6 +173,36 @@ fn a_bucket_file_is_these_bytes() {
     let manifest = Manifest::read(&folder).expect("reads");
     let text = serde_json::to_string_pretty(&manifest.buckets).expect("plain data");
     check_golden("buckets.txt", &format!("{text}\n"));
+}
+
+#[test]
+fn a_manifest_of_buckets_of_both_kinds_is_these_bytes() {
+    let segment = |run: &str, bytes, bucket| Segment {
+        run: run.to_owned(),
+        bytes,
+        records: bytes / 10,
+        index_crc: 0x0123_4567,
+        bucket,
+    };
+    let bucket = |from: &[u8], segments, one_key| Bucket {
+        segments,
+        from: Some(KeyBytes(from.to_vec())),
+        one_key,
+    };
+    let buckets = vec![
+        bucket(
+            b"",
+            vec![segment("000000.run", 500, None), segment("000001.run", 300, None)],
+            false,
+        ),
+        bucket(b"k", vec![segment("000000.buckets", 900, Some(0))], false),
+        bucket(b"x", vec![segment("000000.buckets", 100, Some(2))], true),
+    ];
+    let (name, order) = ("sorted".to_owned(), OrderSpec::new(LINES));
+    let manifest = Manifest::of_buckets(name, order, b"head\n".to_vec(), 7, buckets);
+    let bytes = manifest.encode();
+    check_golden("mixed.manifest.txt", &String::from_utf8_lossy(&bytes));
+    assert_eq!(Manifest::decode("manifest", &bytes).expect("reads"), manifest);
 }
 
 #[test]
@@ -578,11 +608,11 @@ fn later_versions_are_refused_by_name() {
     let manifest = folder.open(MANIFEST_NAME, true).expect("opens");
     let text = String::from_utf8(bytes_of(&manifest)).expect("text");
     let body = text.rsplit_once("crc32c").expect("a checksum").0;
-    let body = body.replacen("\"version\": 1", "\"version\": 3", 1);
+    let body = body.replacen("\"version\": 1", "\"version\": 4", 1);
     let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
     manifest.write_at(0, sealed.as_bytes()).expect("writes");
-    let Err(Error::Unsupported(refusal)) = read_all(&folder) else { panic!("version 3 was read") };
-    assert!(refusal.contains("version 3"), "{refusal}");
+    let Err(Error::Unsupported(refusal)) = read_all(&folder) else { panic!("version 4 was read") };
+    assert!(refusal.contains("version 4"), "{refusal}");
 
     let run = folder.open("000000.run", true).expect("opens");
     let mut header = run.read_vec(0, PAGE).expect("reads");

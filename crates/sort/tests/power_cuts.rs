@@ -353,7 +353,7 @@ fn extra_passes_lose_nothing_of_inputs_that_are_given_back() {
         assert!(read_view(&folder).expect("reads") == expected, "{what}: wrong bytes");
         let view = View::open(&folder, &Budget::new(MEMORY_BYTES), 1).expect("opens");
         let names = folder.list().expect("lists");
-        assert_eq!(names.len(), view.runs().len() + 1, "{what}: leftovers: {names:?}");
+        assert_eq!(names.len(), view.storages().len() + 1, "{what}: leftovers: {names:?}");
     }
     assert!(went_on > 20, "{went_on} sorts went on");
 }

@@ -39,7 +39,7 @@ fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
         ("records", json!(manifest.records)),
         ("bytes", json!(manifest.size_bytes)),
         ("runs", json!(view.storages().len())),
-        ("buckets", json!(view.buckets().unwrap_or(1))),
+        ("buckets", json!(view.buckets())),
         ("run_bytes", json!(run_bytes)),
         ("made_unix_ns", json!(manifest.made_unix_ns)),
         ("verified", json!(typed.verify)),

@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::failure::Stopped;
 use merganser_generate::Generator;
-use sort::Progress;
-use storage::thread::spawn_or_run;
+use sort::pipeline::{Crew, FirstError, Stops, Turns};
+use sort::{Error, Progress};
 
 /// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small
 /// enough that a block is still in the cache when it is written.
@@ -33,92 +32,54 @@ pub fn write(
     let records_per_block = (BLOCK_BYTES / generator.record_bytes_mean()).max(1);
     let blocks = (numbers.end - numbers.start).div_ceil(records_per_block);
     let next = AtomicU64::new(0);
-    let door = Door::new(out);
+    let outlet = Outlet { turns: Turns::new((out, 0)), failed: FirstError::default() };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            spawn_or_run(scope, "generate", || {
-                let mut bytes = Vec::new();
-                loop {
-                    let block = next.fetch_add(1, Ordering::Relaxed);
-                    if block >= blocks || door.is_closed() {
-                        return;
-                    }
-                    let start = numbers.start + block * records_per_block;
-                    let end = numbers.end.min(start + records_per_block);
-                    bytes.clear();
-                    generator.records(start..end, &mut bytes);
-                    if progress.cancelled() {
-                        door.close(Stopped::Cancelled.into());
-                    }
-                    door.pass(block, &bytes);
-                    progress.advance(bytes.len() as u64);
+        let crew = Crew::new(scope, &outlet);
+        let work = || {
+            let mut bytes = Vec::new();
+            loop {
+                let block = next.fetch_add(1, Ordering::Relaxed);
+                if block >= blocks || outlet.failed.is_set() {
+                    return Ok(());
                 }
-            });
+                let start = numbers.start + block * records_per_block;
+                let end = numbers.end.min(start + records_per_block);
+                bytes.clear();
+                generator.records(start..end, &mut bytes);
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let mut turn = outlet.turns.wait(block).ok_or(Error::Cancelled)?;
+                if let Err(error) = turn.0.write_all(&bytes) {
+                    turn.stop();
+                    return Err(error.into());
+                }
+                turn.1 += bytes.len() as u64;
+                drop(turn);
+                progress.advance(bytes.len() as u64);
+            }
+        };
+        for _ in 0..threads {
+            crew.spawn_or_run("generate", work);
         }
     });
-    door.finish().map(|bytes| bytes + header.len() as u64)
+    match outlet.failed.into_result() {
+        Ok(()) => Ok(outlet.turns.into_inner().1 + header.len() as u64),
+        Err(Error::Io(error)) => Err(error),
+        Err(_) => Err(Stopped::Cancelled.into()),
+    }
 }
 
-/// Lets blocks through in the order of their numbers, until a write fails.
-struct Door<'a> {
-    state: Mutex<DoorState<'a>>,
-    moved: Condvar,
-    closed: AtomicBool,
+/// What the blocks go to, and how many bytes it has got.
+struct Outlet<'a> {
+    turns: Turns<(&'a mut (dyn Write + Send), u64)>,
+    failed: FirstError,
 }
 
-struct DoorState<'a> {
-    out: &'a mut (dyn Write + Send),
-    turn: u64,
-    bytes: u64,
-    error: Option<io::Error>,
-}
-
-impl<'a> Door<'a> {
-    fn new(out: &'a mut (dyn Write + Send)) -> Self {
-        Door {
-            state: Mutex::new(DoorState { out, turn: 0, bytes: 0, error: None }),
-            moved: Condvar::new(),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn pass(&self, block: u64, bytes: &[u8]) {
-        let mut state = self.state.lock().expect("no writer panics");
-        while state.turn != block && state.error.is_none() {
-            state = self.moved.wait(state).expect("no writer panics");
-        }
-        if state.error.is_none() {
-            match state.out.write_all(bytes) {
-                Ok(()) => {
-                    state.turn += 1;
-                    state.bytes += bytes.len() as u64;
-                    self.moved.notify_all();
-                }
-                Err(error) => {
-                    drop(state);
-                    self.close(error);
-                }
-            }
-        }
-    }
-
-    /// Closes for good; the first reason stays.
-    fn close(&self, reason: io::Error) {
-        self.closed.store(true, Ordering::Relaxed);
-        self.state.lock().expect("no writer panics").error.get_or_insert(reason);
-        self.moved.notify_all();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    fn finish(self) -> io::Result<u64> {
-        let state = self.state.into_inner().expect("no writer panics");
-        match state.error {
-            Some(error) => Err(error),
-            None => Ok(state.bytes),
-        }
+impl Stops for Outlet<'_> {
+    fn fail(&self, error: Error) {
+        self.failed.note(error);
+        self.turns.stop();
     }
 }
 

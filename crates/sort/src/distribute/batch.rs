@@ -8,7 +8,7 @@
 //! cores at once; what is then appended in turn are a few stretches, not thousands of records.
 
 use super::partition::{Partition, SampleKey};
-use super::store::{Part, Turn};
+use super::store::{Appended, Appender};
 use crate::Result;
 use crate::access::KeyAccess;
 use crate::key::Order;
@@ -24,7 +24,7 @@ pub(super) struct Batch {
     /// Bucket and length of each record.
     records: Vec<(u32, u32)>,
     records_max: usize,
-    parts: Vec<Part>,
+    parts: Vec<Appended>,
     /// Where in `grouped` the next record of each bucket goes.
     cursors: Vec<usize>,
     sample: Vec<(usize, SampleKey)>,
@@ -40,7 +40,7 @@ impl Batch {
             grouped: vec![0; bytes],
             records: Vec::with_capacity(bytes / 8),
             records_max: bytes / 8,
-            parts: vec![Part::default(); buckets],
+            parts: vec![Appended::default(); buckets],
             cursors: vec![0; buckets],
             sample: Vec::new(),
             until_sample: SAMPLE_STEP_BYTES / 2,
@@ -59,7 +59,7 @@ impl Batch {
         bytes: &[u8],
     ) -> usize {
         self.records.clear();
-        self.parts.fill(Part::default());
+        self.parts.fill(Appended::default());
         self.long = false;
         let mut kept = A::Kept::default();
         let mut full = Vec::new();
@@ -114,7 +114,7 @@ impl Batch {
     }
 
     /// Appends what was grouped from the front of `bytes`.
-    pub(super) fn append(&mut self, turn: &mut Turn<'_>, bytes: &[u8]) -> Result<()> {
+    pub(super) fn append(&mut self, turn: &mut Appender<'_>, bytes: &[u8]) -> Result<()> {
         for (bucket, key) in self.sample.drain(..) {
             turn.sample(bucket, key);
         }

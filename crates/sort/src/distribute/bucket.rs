@@ -20,12 +20,12 @@ use storage::{Buffer, Completions, Operation, Storage};
 use super::fixed::{FixedBucket, TAG_BYTES as FIXED_TAG_BYTES};
 use crate::activity::{State, wait};
 use crate::key::{DirectKey, Order};
+use crate::prefix::prefix_at;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::buffer_sort::{RECORDS_MAX, TAG_BYTES as IN_PLACE_TAG_BYTES, sort_in_place};
 use crate::run::form::{Gather, SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
 use crate::run::input::{Chunk, SPAN_BYTES};
-use crate::run::tag::prefix_at;
 use crate::{Budget, Error, Result};
 
 /// Bytes of one read.
@@ -39,89 +39,89 @@ const KEY_SLACK_BYTES: u64 = 64 << 10;
 
 /// A stretch of a bucket that lies at one place of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     /// Number of the file.
-    pub(super) file: u32,
+    pub(crate) file: u32,
     /// Where in the file it begins; a multiple of 4096.
-    pub(super) physical: u64,
+    pub(crate) physical: u64,
     /// Whole blocks, but for the last extent of a bucket.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Records whose keys lie between two splitters, in input order.
 #[derive(Debug, Clone)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// No full key in it is below.
-    pub(super) lower: Vec<u8>,
+    pub(crate) lower: Vec<u8>,
     /// Whether all of its keys are `lower`.
-    pub(super) one_key: bool,
-    pub(super) bytes: u64,
-    pub(super) records: u64,
+    pub(crate) one_key: bool,
+    pub(crate) bytes: u64,
+    pub(crate) records: u64,
     /// Bytes that encoded keys take while sorting, with their heads; 0 for direct keys.
-    pub(super) key_bytes: u64,
+    pub(crate) key_bytes: u64,
     /// Of its files.
-    pub(super) block_bytes: u32,
+    pub(crate) block_bytes: u32,
     /// In order of the records.
-    pub(super) extents: Vec<Extent>,
+    pub(crate) extents: Vec<Extent>,
     /// Of each block, in order.
-    pub(super) crcs: Vec<u32>,
+    pub(crate) crcs: Vec<u32>,
 }
 
 impl Bucket {
     /// Bytes of memory that the description holds.
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let extents = self.extents.len() * size_of::<Extent>();
         (size_of::<Self>() + self.lower.len() + extents + self.crcs.len() * 4) as u64
     }
 }
 
 /// Buckets in order, and the files that they lie in.
-pub(super) struct BucketSet {
-    pub(super) files: Vec<Arc<dyn Storage>>,
-    pub(super) buckets: Vec<Bucket>,
-    pub(super) order: Arc<Order>,
-    pub(super) unique: bool,
+pub(crate) struct BucketSet {
+    pub(crate) files: Vec<Arc<dyn Storage>>,
+    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) order: Arc<Order>,
+    pub(crate) unique: bool,
     /// No record is longer: how much of a bucket of one key is looked at for its first.
-    pub(super) record_bytes_max: u64,
+    pub(crate) record_bytes_max: u64,
     /// In what slices a bucket of one key is handed out, about.
-    pub(super) slice_bytes: u64,
+    pub(crate) slice_bytes: u64,
 }
 
 /// The slices of buckets of one key that suit a budget, in bytes.
-pub(super) fn slice_bytes(budget: &Budget) -> u64 {
+pub(crate) fn slice_bytes(budget: &Budget) -> u64 {
     (budget.limit_bytes() / 32).clamp(4096, SLICE_BYTES_MAX)
 }
 
 /// What is sorted and handed out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) bucket: usize,
+pub(crate) struct Piece {
+    pub(crate) bucket: usize,
     /// Where in the bucket it begins.
-    pub(super) from: u64,
-    pub(super) bytes: u64,
+    pub(crate) from: u64,
+    pub(crate) bytes: u64,
     /// Where in the output its bucket's piece begins, were no duplicates removed.
-    pub(super) output: u64,
+    pub(crate) output: u64,
     /// Whether it is a slice of a bucket of one key.
-    pub(super) slice: bool,
+    pub(crate) slice: bool,
 }
 
 /// Memory that a piece takes from its first read to its last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PieceMemory {
+pub(crate) struct PieceMemory {
     /// Records as they were read.
-    pub(super) input: u64,
+    pub(crate) input: u64,
     /// One of the two arrays of tags.
-    pub(super) tags: u64,
+    pub(crate) tags: u64,
     /// Encoded keys.
-    pub(super) keys: u64,
+    pub(crate) keys: u64,
     /// Records in order; as they were read, too, if they are sorted there.
-    pub(super) output: u64,
-    pub(super) in_place: bool,
+    pub(crate) output: u64,
+    pub(crate) in_place: bool,
 }
 
 impl PieceMemory {
     /// Of a bucket of `bytes` bytes.
-    pub(super) fn of(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
+    pub(crate) fn of(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
         let spans = bytes / SPAN_BYTES as u64 + threads as u64 + 2;
         let tags = (records + spans * SLAB_TAGS as u64) * TAG_BYTES as u64;
         // A stretch of keys ends where the next one does not fit: less than that one is lost.
@@ -141,14 +141,14 @@ impl PieceMemory {
         PieceMemory { input: 0, tags, in_place: true, ..Self::of(bytes, 0, 0, 1) }
     }
 
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.input + 2 * self.tags + self.keys + self.output
     }
 }
 
 impl BucketSet {
     /// All pieces, in output order.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
         let mut pieces = Vec::with_capacity(self.buckets.len());
         let mut output = 0;
         for (number, bucket) in self.buckets.iter().enumerate() {
@@ -175,7 +175,7 @@ impl BucketSet {
     }
 
     /// Memory for `piece`, sorted by `threads` threads.
-    pub(super) fn memory(&self, piece: &Piece, threads: usize) -> PieceMemory {
+    pub(crate) fn memory(&self, piece: &Piece, threads: usize) -> PieceMemory {
         let bucket = &self.buckets[piece.bucket];
         if piece.slice {
             let mut memory = PieceMemory::of(piece.bytes, 0, 0, threads);
@@ -197,7 +197,7 @@ impl BucketSet {
     }
 
     /// Memory for `piece` where it can be sorted where it lies, by any number of threads.
-    pub(super) fn memory_in_place(&self, piece: &Piece) -> Option<PieceMemory> {
+    pub(crate) fn memory_in_place(&self, piece: &Piece) -> Option<PieceMemory> {
         let bucket = &self.buckets[piece.bucket];
         let can =
             !piece.slice && bucket.records <= RECORDS_MAX as u64 && self.fixed(bucket).is_some();
@@ -205,7 +205,7 @@ impl BucketSet {
     }
 
     /// The least memory for `piece`.
-    pub(super) fn least_memory(&self, piece: &Piece) -> PieceMemory {
+    pub(crate) fn least_memory(&self, piece: &Piece) -> PieceMemory {
         self.memory_in_place(piece).unwrap_or_else(|| self.memory(piece, 1))
     }
 
@@ -223,11 +223,11 @@ impl BucketSet {
     }
 
     /// Starts all reads of `piece` into `memory`, which is at least as long.
-    pub(super) fn load(&self, piece: Piece, memory: Buffer) -> Loading<'_> {
+    pub(crate) fn load(self: &Arc<Self>, piece: Piece, memory: Buffer) -> LoadingPiece {
         let bucket = &self.buckets[piece.bucket];
         let wanted = piece.from..piece.from + piece.bytes;
-        let mut loading = Loading {
-            set: self,
+        let mut loading = LoadingPiece {
+            set: Arc::clone(self),
             piece,
             memory: Some(memory),
             reads: Vec::new(),
@@ -252,7 +252,7 @@ impl BucketSet {
 
     /// Gives back the space of `bucket`, which will not be read again. What a file system cannot
     /// give back costs space alone.
-    pub(super) fn discard(&self, bucket: usize, completions: &Completions) -> usize {
+    pub(crate) fn discard(&self, bucket: usize, completions: &Completions) -> usize {
         for extent in &self.buckets[bucket].extents {
             let len = extent.bytes.next_multiple_of(4096);
             let operation = Operation::Discard { offset: extent.physical, len };
@@ -263,9 +263,9 @@ impl BucketSet {
 }
 
 /// A piece whose reads are under way.
-pub(super) struct Loading<'a> {
-    set: &'a BucketSet,
-    pub(super) piece: Piece,
+pub(crate) struct LoadingPiece {
+    set: Arc<BucketSet>,
+    pub(crate) piece: Piece,
     /// What no read has taken.
     memory: Option<Buffer>,
     /// File, place and length of each read.
@@ -275,7 +275,7 @@ pub(super) struct Loading<'a> {
     completions: Completions,
 }
 
-impl Loading<'_> {
+impl LoadingPiece {
     fn submit(&mut self, file: u32, offset: u64, len: usize) {
         let mut buffer = self.memory.take().expect("there until the end");
         self.memory = Some(buffer.split_off(len.next_multiple_of(4096)));
@@ -288,7 +288,7 @@ impl Loading<'_> {
     }
 
     /// Waits for all reads and checks every block. The bytes are at the front of the buffer.
-    pub(super) fn finish(mut self) -> Result<Buffer> {
+    pub(crate) fn finish(mut self) -> Result<Buffer> {
         let mut failed = Ok(());
         while self.in_flight > 0 {
             let clock = self.set.files[0].clock();
@@ -355,7 +355,7 @@ impl Loading<'_> {
     }
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LoadingPiece {
     fn drop(&mut self) {
         // Buffers in flight belong to the kernel until they come back.
         while self.in_flight > 0 {
@@ -366,7 +366,7 @@ impl Drop for Loading<'_> {
 }
 
 /// What sorts pieces, one after the other, and keeps its memory between them.
-pub(super) struct PieceSorter {
+pub(crate) struct PieceSorter {
     budget: Budget,
     threads: usize,
     memory: Option<(PieceMemory, SortMemory)>,
@@ -377,7 +377,7 @@ pub(super) struct PieceSorter {
 impl PieceSorter {
     /// Sorts with `threads` threads. Memory is reserved by the caller, who asks
     /// [`BucketSet::memory`] how much a piece takes.
-    pub(super) fn new(budget: &Budget, threads: usize) -> Self {
+    pub(crate) fn new(budget: &Budget, threads: usize) -> Self {
         PieceSorter {
             budget: budget.clone(),
             threads,
@@ -406,7 +406,7 @@ impl PieceSorter {
     ///
     /// # Errors
     /// When the system has no memory for the tags.
-    pub(super) fn sort_in_place(
+    pub(crate) fn sort_in_place(
         &mut self,
         set: &BucketSet,
         piece: Piece,
@@ -438,7 +438,7 @@ impl PieceSorter {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are not the records that were counted.
-    pub(super) fn sort(
+    pub(crate) fn sort(
         &mut self,
         set: &BucketSet,
         piece: Piece,

@@ -29,11 +29,11 @@ const EXTENT_BYTES: usize = 8 + 8;
 const KEY_BYTES_MAX: u64 = 1 << 60;
 
 /// What the ends of a bucket file say, checked; its index is not in memory yet.
-pub(super) struct Ends {
+pub(crate) struct Ends {
     index_offset: u64,
     index_bytes: u64,
     /// Pins which file it is.
-    pub(super) index_crc: u32,
+    pub(crate) index_crc: u32,
     block_bytes: u32,
     buckets: u64,
     records: u64,
@@ -42,7 +42,7 @@ pub(super) struct Ends {
 
 /// Writes header, index and footer round the extents of `buckets`, which are all those that lie in
 /// `storage`, and syncs it. Returns the checksum of the index.
-pub(super) fn seal(
+pub(crate) fn seal(
     storage: &dyn Storage,
     spec: &str,
     block_bytes: u32,
@@ -100,7 +100,7 @@ pub(super) fn seal(
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
-pub(super) fn find(storage: &dyn Storage) -> Result<Ends> {
+pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
     let file = storage.name();
     let size = storage.size();
     if size < (HEADER_BYTES + FOOTER_BYTES) as u64 {
@@ -149,7 +149,7 @@ pub(super) fn find(storage: &dyn Storage) -> Result<Ends> {
 
 impl Ends {
     /// Bytes of memory that [`Ends::open`] takes at most: the index as it is stored, and its buckets.
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         const { assert!(2 * size_of::<Extent>() <= 3 * EXTENT_BYTES) };
         let lists = self.index_bytes.div_ceil(2) * 3;
         self.buckets * size_of::<Bucket>() as u64 + lists + self.index_bytes
@@ -159,7 +159,7 @@ impl Ends {
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.
-    pub(super) fn open(&self, storage: &dyn Storage) -> Result<Vec<Bucket>> {
+    pub(crate) fn open(&self, storage: &dyn Storage) -> Result<Vec<Bucket>> {
         let (file, at) = (storage.name(), self.index_offset);
         let index = storage.read_vec(at, self.index_bytes as usize)?;
         check_crc(file, at, "index", &index, self.index_crc)?;

@@ -15,47 +15,42 @@
 //! that has only one key needs no sort and streams as it is.
 
 mod batch;
-mod bucket;
+pub(crate) mod bucket;
 mod fixed;
-mod format;
+pub(crate) mod format;
 pub(crate) mod one_pass;
-mod out;
 mod partition;
 mod plan;
 mod sampling;
 mod store;
-mod stream;
+pub(crate) mod stream;
 #[cfg(any(test, feature = "trial"))]
 pub mod trial;
-mod view;
 
 use std::io::Read;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{Scope, ScopedJoinHandle};
 
 use storage::{Buffer, Completions, Storage};
 
 use batch::Batch;
 use bucket::{Bucket, BucketSet, Piece, slice_bytes};
-pub(crate) use out::{Giving, Steps};
 use partition::{Partition, SampleKey};
 pub(crate) use plan::DistributePlan;
 use store::{Received, Store, StorePlan, WritePolicy};
-use stream::least_memory_bytes;
-pub(crate) use view::{BucketStream, BucketView};
+use stream::{PieceStream, StreamOptions, least_memory_bytes};
 
 use crate::access::with_access;
-use crate::activity::{self, Activity, State, wait};
+use crate::activity::{self, State, wait};
 use crate::budget::Reservation;
 use crate::key::Order;
+use crate::pipeline::{Crew, Stops};
 use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
 use crate::run::input::{Chunk, ChunkReader};
-use crate::view::Segment;
-use crate::{Budget, Error, Progress, Result};
+use crate::{Budget, Error, Progress, Result, shares};
 
 /// A bucket that did not get smaller so many times is given up.
 const STUCK_MAX: u32 = 8;
@@ -87,6 +82,16 @@ pub(crate) struct Distributed {
     _lists: Vec<Reservation>,
 }
 
+/// A bucket in a file that is whole.
+pub(crate) struct Sealed<'a> {
+    pub(crate) bucket: &'a Bucket,
+    /// Number of its file, and its own number there.
+    pub(crate) file: usize,
+    pub(crate) number: u32,
+    /// Checksum of the file's index.
+    pub(crate) index_crc: u32,
+}
+
 /// What one pass over some records gave.
 struct Pass {
     received: Vec<Received>,
@@ -95,6 +100,15 @@ struct Pass {
     plan: DistributePlan,
     header: Vec<u8>,
     input_bytes: u64,
+}
+
+/// The reader's ends of the channels between it and the workers.
+struct Chunks<'a> {
+    empty: Receiver<Chunk>,
+    jobs: Sender<Job>,
+    /// Set with the first chunk at the latest.
+    known: &'a OnceLock<Partition>,
+    plan: &'a DistributePlan,
 }
 
 /// A span of a chunk, to be parted and appended in turn.
@@ -279,49 +293,19 @@ impl Distributor<'_> {
             empty_to.send(Chunk::new(plan.chunk_bytes as usize)?).expect("not closed");
         }
         let jobs = Arc::new(Mutex::new(job_from));
-        let read = || -> Result<u64> {
-            let (mut turn, mut input_bytes) = (0, 0);
-            let mut spare = None;
-            // Workers hang up when they fail, and say why themselves.
-            let empty = || {
-                let _waiting = wait(State::Memory);
-                empty_from.recv().ok()
-            };
-            while let Some(mut chunk) = spare.take().or_else(empty) {
-                reader.fill(&mut chunk, self.progress)?;
-                input_bytes += chunk.data_bytes() as u64;
-                known.get_or_init(|| {
-                    let mut sample = sampling::of_chunk(&chunk, &self.order, plan.buckets);
-                    Partition::choose(&mut sample, plan.buckets as usize)
-                });
-                let chunk = Arc::new(chunk);
-                for span in 0..chunk.spans.len() {
-                    let job = Job { chunk: Arc::clone(&chunk), span, turn };
-                    turn += 1;
-                    if job_to.send(job).is_err() {
-                        return Ok(input_bytes);
-                    }
-                }
-                // Whoever lets go of it last has it.
-                spare = Arc::into_inner(chunk);
-                if reader.finished() {
-                    break;
-                }
-            }
-            drop(job_to);
-            Ok(input_bytes)
-        };
+        let chunks = Chunks { empty: empty_from, jobs: job_to, known: &known, plan: &plan };
         let input_bytes = std::thread::scope(|scope| {
             let (store, known) = (&store, &known);
+            let crew = Crew::new(scope, store);
             let started = || -> Result<_> {
                 let mut workers = Vec::new();
                 for disk in 0..files.len() {
-                    spawn(scope, store, "write", move || store.write(disk))?;
+                    crew.spawn("write", move || store.write(disk))?;
                 }
                 for _ in 0..self.threads {
                     let (jobs, empty_to) = (Arc::clone(&jobs), empty_to.clone());
                     let work = move || self.part(&jobs, &empty_to, known, &plan, buckets, store);
-                    workers.push(spawn(scope, store, "part", work)?);
+                    workers.push(crew.spawn("part", work)?);
                 }
                 Ok(workers)
             };
@@ -330,7 +314,7 @@ impl Distributor<'_> {
             drop((empty_to, jobs));
             let read = {
                 let _worker = activity::enter("read");
-                read().map_err(|error| store.fail(error))
+                self.read(&mut reader, chunks).map_err(|error| store.fail(error))
             };
             for worker in workers {
                 // A worker that panicked has stopped the others, and the scope goes on with it.
@@ -343,6 +327,40 @@ impl Distributor<'_> {
         let (received, lists) = store.finish()?;
         let partition = known.into_inner().expect("set with the first chunk");
         Ok(Pass { received, lists, partition, plan, header, input_bytes })
+    }
+
+    /// Reads chunk after chunk, and hands out their spans as jobs. Returns the bytes read.
+    fn read(&self, reader: &mut ChunkReader, chunks: Chunks<'_>) -> Result<u64> {
+        let Chunks { empty, jobs, known, plan } = chunks;
+        let (mut turn, mut input_bytes) = (0, 0);
+        let mut spare = None;
+        // Workers hang up when they fail, and say why themselves.
+        let next = || {
+            let _waiting = wait(State::Memory);
+            empty.recv().ok()
+        };
+        while let Some(mut chunk) = spare.take().or_else(next) {
+            reader.fill(&mut chunk, self.progress)?;
+            input_bytes += chunk.data_bytes() as u64;
+            known.get_or_init(|| {
+                let mut sample = sampling::of_chunk(&chunk, &self.order, plan.buckets);
+                Partition::choose(&mut sample, plan.buckets as usize)
+            });
+            let chunk = Arc::new(chunk);
+            for span in 0..chunk.spans.len() {
+                let job = Job { chunk: Arc::clone(&chunk), span, turn };
+                turn += 1;
+                if jobs.send(job).is_err() {
+                    return Ok(input_bytes);
+                }
+            }
+            // The last one that lets go of it has it.
+            spare = Arc::into_inner(chunk);
+            if reader.finished() {
+                break;
+            }
+        }
+        Ok(input_bytes)
     }
 
     /// Parts jobs until there are no more.
@@ -388,38 +406,9 @@ impl Distributor<'_> {
     }
 }
 
-/// Starts a thread whose failure stops all that work on `store`.
-fn spawn<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    store: &'scope Store,
-    name: &'static str,
-    work: impl FnOnce() -> Result<()> + Send + 'scope,
-) -> std::io::Result<ScopedJoinHandle<'scope, ()>> {
-    let here = Activity::here();
-    let watched = move || {
-        let _worker = here.enroll(name);
-        let _alarm = Alarm(store);
-        if let Err(error) = work() {
-            store.fail(error);
-        }
-    };
-    storage::thread::spawn_scoped(scope, name, watched)
-}
-
-/// Stops everybody when a thread panics.
-struct Alarm<'a>(&'a Store);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Error::Cancelled);
-        }
-    }
-}
-
-/// What of a budget sorted buckets may take; the rest is for keys that turn out long.
-fn stream_room(budget: &Budget) -> u64 {
-    budget.free_bytes() / 10 * 9
+/// What of a budget sorted buckets may take.
+pub(crate) fn stream_room(budget: &Budget) -> u64 {
+    shares::of_stream(budget.free_bytes())
 }
 
 /// A bucket's records, in input order, as a stream.
@@ -473,17 +462,41 @@ impl Distributed {
         self.set.buckets.len()
     }
 
-    /// Ends the files, of which the first is `names[0]`, durably, and says what a manifest has to.
-    /// Files without a bucket are not named.
+    /// The order of the records.
+    pub(crate) fn order(&self) -> &Order {
+        &self.set.order
+    }
+
+    /// Whether duplicates are removed while buckets are sorted.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.set.unique
+    }
+
+    /// All records in order. Space on the disks is given back behind the stream.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with the least that works.
+    pub(crate) fn portions(
+        &self,
+        align: Option<u64>,
+        budget: &Budget,
+        threads: usize,
+    ) -> Result<PieceStream> {
+        let options = StreamOptions { threads, align, discard: true };
+        let (set, pieces) = (Arc::clone(&self.set), self.set.pieces());
+        PieceStream::new(set, pieces, stream_room(budget), options, budget)
+    }
+
+    /// Ends the files durably, and says where each bucket is. Files without a bucket are not ended.
     ///
     /// # Errors
     /// The storage's own.
-    pub(crate) fn seal(&self, spec: &str, names: &[String]) -> Result<Vec<crate::view::Bucket>> {
+    pub(crate) fn seal(&self, spec: &str) -> Result<Vec<Sealed<'_>>> {
         let mut listed = vec![(0, 0); self.set.buckets.len()];
         for (file, storage) in self.set.files.iter().enumerate() {
-            let lies_here = |bucket: &Bucket| bucket.extents[0].file as usize == file;
+            let is_here = |bucket: &Bucket| bucket.extents[0].file as usize == file;
             let here: Vec<usize> =
-                (0..listed.len()).filter(|i| lies_here(&self.set.buckets[*i])).collect();
+                (0..listed.len()).filter(|i| is_here(&self.set.buckets[*i])).collect();
             let buckets: Vec<&Bucket> = here.iter().map(|i| &self.set.buckets[*i]).collect();
             let Some(first) = buckets.first() else { continue };
             let crc = format::seal(&**storage, spec, first.block_bytes, &buckets)?;
@@ -491,20 +504,14 @@ impl Distributed {
                 listed[i] = (number as u32, crc);
             }
         }
-        let listed = self.set.buckets.iter().zip(listed);
-        Ok(listed
-            .map(|(bucket, (number, index_crc))| crate::view::Bucket {
-                segments: vec![Segment {
-                    run: names[bucket.extents[0].file as usize].clone(),
-                    bytes: bucket.bytes,
-                    records: bucket.records,
-                    index_crc,
-                    bucket: Some(number),
-                }],
-                from: Some(crate::view::KeyBytes(bucket.lower.clone())),
-                one_key: bucket.one_key,
-            })
-            .collect())
+        let sealed = self.set.buckets.iter().zip(listed);
+        let sealed = sealed.map(|(bucket, (number, index_crc))| Sealed {
+            bucket,
+            file: bucket.extents[0].file as usize,
+            number,
+            index_crc,
+        });
+        Ok(sealed.collect())
     }
 
     /// Bytes of all records.

@@ -168,7 +168,7 @@ impl Partition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::tag::prefix_at;
+    use crate::prefix::prefix_at;
     use proptest::prelude::*;
 
     fn sample_key(key: &[u8]) -> SampleKey {

@@ -18,7 +18,7 @@ use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
 use crate::run::input::{Chunk, SPAN_BYTES};
-use crate::{Error, Result};
+use crate::{Error, Result, shares};
 
 /// Chunks: one is being read, others are being parted.
 pub(super) const CHUNKS: usize = 3;
@@ -39,6 +39,9 @@ const BLOCK_BYTES_MAX: u64 = 256 << 10;
 const BLOCK_BYTES_MIN: u64 = 4096;
 /// Blocks of the pool for each bucket: one is its tail, the others wait to be written.
 const BLOCKS_PER_BUCKET: u64 = 4;
+/// How much of the largest bucket that fits is aimed at: buckets differ by a third where splitters come
+/// from a sample.
+const BUCKET_SHARE: f64 = 0.7;
 /// Inputs of unknown size are taken to be so many times the memory.
 const UNKNOWN_TIMES: u64 = 16;
 
@@ -68,8 +71,7 @@ impl DistributePlan {
         sample: Sample,
         threads: usize,
     ) -> Result<Self> {
-        // The rest is for lists of extents and samples.
-        let room = memory_bytes / 16 * 15;
+        let room = shares::of_distribution(memory_bytes);
         // Half a chunk holds a record, so long ones need longer chunks.
         let long = (2.0 * sample.record_bytes) as u64 + 8192;
         let chunk_bytes = (room / 20).max(long.min(room / 8));
@@ -81,7 +83,7 @@ impl DistributePlan {
         if room < least {
             return Err(Error::Memory {
                 owner: "distributing",
-                least_bytes: least / 15 * 16 + 16,
+                least_bytes: shares::for_distribution(least),
                 limit_bytes: memory_bytes,
             });
         }
@@ -129,8 +131,8 @@ impl DistributePlan {
             if sample.key_bytes > 0.0 { records as f64 * (12.0 + sample.key_bytes) } else { 0.0 };
         let one = PieceMemory::of(YARD, records, keys as u64, 1);
         let held = 2 * threads as u64 * one.total() + 3 * one.output;
-        // Buckets differ by a third where splitters come from a sample.
-        let most = (memory_bytes / 10 * 9) as f64 / (held as f64 / YARD as f64) * 0.7;
+        let most =
+            shares::of_stream(memory_bytes) as f64 / (held as f64 / YARD as f64) * BUCKET_SHARE;
         (most as u64).clamp(BUCKET_BYTES_MIN, BUCKET_BYTES_MAX)
     }
 

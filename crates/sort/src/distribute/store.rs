@@ -30,6 +30,7 @@ use super::bucket::Extent;
 use super::partition::SampleKey;
 use crate::activity::{self, wait};
 use crate::budget::Reservation;
+use crate::pipeline::{FirstError, Stops, Turn, Turns};
 use crate::{Error, Result};
 use writer::Writer;
 
@@ -140,7 +141,7 @@ pub(super) struct Received {
 
 /// Counts of one bucket's part of a batch.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct Appended {
     pub(super) bytes: u32,
     pub(super) records: u32,
     pub(super) key_bytes: u32,
@@ -153,9 +154,9 @@ pub(super) struct Store {
     disks: Vec<Arc<dyn Storage>>,
     /// Memory of each disk's joined writes.
     joined: Vec<Mutex<Vec<Buffer>>>,
-    tails: Mutex<Tails>,
-    turn_over: Condvar,
-    state: Mutex<State>,
+    tails: Turns<Tails>,
+    failed: FirstError,
+    pool: Mutex<Pool>,
     /// A block came free, or everything failed.
     freed: Condvar,
     /// Blocks are pending, the last batch was appended, or everything failed.
@@ -164,7 +165,6 @@ pub(super) struct Store {
 
 /// What whoever has the turn owns: no writer looks at it.
 struct Tails {
-    next_turn: u64,
     tails: Vec<Tail>,
     sampled: usize,
     sampled_bytes: usize,
@@ -183,7 +183,7 @@ struct Tail {
     sample: Vec<SampleKey>,
 }
 
-struct State {
+struct Pool {
     free: Vec<Buffer>,
     pending: Vec<VecDeque<(Buffer, usize)>>,
     pending_blocks: usize,
@@ -197,7 +197,6 @@ struct State {
     index_bytes: u64,
     lists: Reservation,
     closed: bool,
-    failed: Option<Error>,
     stopped: bool,
 }
 
@@ -230,7 +229,7 @@ impl Store {
         free.push(pool);
         let (buckets, shared) = (plan.buckets, free.len());
         assert!(shared > buckets, "joining takes a small share");
-        let state = State {
+        let state = Pool {
             free,
             pending: (0..buckets).map(|_| VecDeque::new()).collect(),
             pending_blocks: 0,
@@ -242,11 +241,9 @@ impl Store {
             index_bytes: 0,
             lists,
             closed: false,
-            failed: None,
             stopped: false,
         };
         let tails = Tails {
-            next_turn: 0,
             tails: (0..buckets).map(|_| Tail::default()).collect(),
             sampled: 0,
             sampled_bytes: 0,
@@ -258,85 +255,51 @@ impl Store {
             shared,
             disks,
             joined,
-            tails: Mutex::new(tails),
-            turn_over: Condvar::new(),
-            state: Mutex::new(state),
+            tails: Turns::new(tails),
+            failed: FirstError::default(),
+            pool: Mutex::new(state),
             freed: Condvar::new(),
             filled: Condvar::new(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    fn tails(&self) -> MutexGuard<'_, Tails> {
-        lock(&self.tails)
-    }
-
-    /// Ends everything with `error`, unless something failed before. Not while holding a [`Turn`].
-    pub(super) fn fail(&self, error: Error) {
-        let mut state = self.state();
-        // That others gave up is no reason.
-        if matches!(state.failed, None | Some(Error::Cancelled)) {
-            state.failed = Some(error);
-        }
-        state.stopped = true;
-        drop(state);
-        self.freed.notify_all();
-        self.filled.notify_all();
-        drop(self.tails());
-        self.turn_over.notify_all();
-    }
-
-    /// Whether something failed.
-    pub(super) fn stopped(&self) -> bool {
-        self.state().stopped
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        lock(&self.pool)
     }
 
     /// Waits for turn number `number`; each number is taken once.
     ///
     /// # Errors
     /// [`Error::Cancelled`] when something failed meanwhile.
-    pub(super) fn turn(&self, number: u64) -> Result<Turn<'_>> {
-        let mut tails = self.tails();
-        while tails.next_turn != number {
-            if self.stopped() {
-                return Err(Error::Cancelled);
-            }
-            let _waiting = wait(activity::State::Turn);
-            let waited = self.turn_over.wait(tails);
-            tails = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        Ok(Turn { store: self, tails })
+    pub(super) fn turn(&self, number: u64) -> Result<Appender<'_>> {
+        let tails = self.tails.wait(number).ok_or(Error::Cancelled)?;
+        Ok(Appender { store: self, tails })
     }
 
     /// Everything was appended: hands what is left in the tails to the writers.
     pub(super) fn close(&self) {
-        let mut tails = self.tails();
-        let mut state = self.state();
-        for (bucket, tail) in tails.tails.iter_mut().enumerate() {
-            if let Some(block) = tail.block.take() {
-                state.pending[bucket].push_back((block, tail.filled));
-                state.pending_blocks += 1;
+        self.tails.with(|tails| {
+            let mut state = self.pool();
+            for (bucket, tail) in tails.tails.iter_mut().enumerate() {
+                if let Some(block) = tail.block.take() {
+                    state.pending[bucket].push_back((block, tail.filled));
+                    state.pending_blocks += 1;
+                }
             }
-        }
-        state.closed = true;
-        drop(state);
+            state.closed = true;
+        });
         self.filled.notify_all();
     }
 
     /// What was received. All writers have returned.
     ///
     /// # Errors
-    /// What [`Store::fail`] was told first.
+    /// What failed first ([`Stops::fail`]).
     pub(super) fn finish(self) -> Result<(Vec<Received>, Reservation)> {
-        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(error) = state.failed {
-            return Err(error);
-        }
+        self.failed.into_result()?;
+        let state = self.pool.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         assert!(state.closed && state.pending_blocks == 0, "writers end when all is written");
-        let tails = self.tails.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let tails = self.tails.into_inner();
         let lists = state.extents.into_iter().zip(state.crcs);
         let received = tails.tails.into_iter().zip(lists).map(|(tail, (extents, crcs))| Received {
             bytes: tail.bytes,
@@ -353,7 +316,7 @@ impl Store {
     ///
     /// # Errors
     /// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
-    /// [`Store::fail`].
+    /// [`Stops::fail`].
     pub(super) fn write(&self, disk: usize) -> Result<()> {
         Writer::new(self, disk).run()
     }
@@ -365,24 +328,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The right to append: batches are appended in input order.
-pub(super) struct Turn<'a> {
+pub(super) struct Appender<'a> {
     store: &'a Store,
-    tails: MutexGuard<'a, Tails>,
+    tails: Turn<'a, Tails>,
 }
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.tails.next_turn += 1;
-        self.store.turn_over.notify_all();
+impl Stops for Store {
+    /// Not while holding an [`Appender`].
+    fn fail(&self, error: Error) {
+        self.failed.note(error);
+        self.pool().stopped = true;
+        self.freed.notify_all();
+        self.filled.notify_all();
+        self.tails.stop();
     }
 }
 
-impl Turn<'_> {
+impl Appender<'_> {
     /// Appends whole records to a bucket; waits when the pool is empty.
     ///
     /// # Errors
     /// [`Error::Cancelled`] when something failed meanwhile.
-    pub(super) fn append(&mut self, bucket: usize, mut bytes: &[u8], part: Part) -> Result<()> {
+    pub(super) fn append(&mut self, bucket: usize, mut bytes: &[u8], part: Appended) -> Result<()> {
         let block_bytes = self.store.plan.block_bytes;
         let tail = &mut self.tails.tails[bucket];
         tail.bytes += bytes.len() as u64;
@@ -443,7 +410,7 @@ impl Turn<'_> {
 impl Store {
     /// Hands a full block over and takes an empty one.
     fn exchange(&self, bucket: usize, full: Option<Buffer>, len: usize) -> Result<Buffer> {
-        let mut state = self.state();
+        let mut state = self.pool();
         if let Some(block) = full {
             state.pending[bucket].push_back((block, len));
             state.pending_blocks += 1;
@@ -470,7 +437,7 @@ impl Store {
 impl Store {
     /// Blocks of the pool that were written, or copied to be.
     fn give_back(&self, blocks: Vec<Buffer>) {
-        let mut state = self.state();
+        let mut state = self.pool();
         let whole = |block: &Buffer| block.len() == self.plan.block_bytes;
         state.free.extend(blocks.into_iter().filter(whole));
         drop(state);
@@ -479,7 +446,7 @@ impl Store {
     }
 }
 
-impl State {
+impl Pool {
     /// The bucket to write next, of `shared` blocks in all.
     fn choose(&mut self, plan: &StorePlan, shared: usize) -> Option<usize> {
         if self.pending_blocks == 0 {

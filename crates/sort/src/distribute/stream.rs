@@ -8,17 +8,16 @@
 //! Memory is all of the back-pressure: a worker begins a piece when what the piece takes is free,
 //! pieces claim it in order, and so the piece that the reader waits for always has its own.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use storage::thread::spawn;
 use storage::{ALIGNMENT, Buffer, Completions};
 
-use super::bucket::{BucketSet, Loading, Piece, PieceMemory, PieceSorter};
-use crate::activity::{self, Activity, wait};
+use super::bucket::{BucketSet, LoadingPiece, Piece, PieceMemory, PieceSorter};
 use crate::budget::Reservation;
-use crate::{Budget, Error, Result};
+use crate::pipeline::Workers;
+use crate::pipeline::ordered::{Claim, Desk, Pipeline, Stage};
+use crate::portion::{Portion, Portions, Start, Ticket};
+use crate::{Budget, Result};
 
 /// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
 const PIECES_AHEAD: u64 = 3;
@@ -29,85 +28,63 @@ const READ_AHEAD_BYTES: u64 = 8 << 20;
 /// Space is given back in about so many steps.
 const DISCARDS: u64 = 24;
 
-/// A piece in order.
-pub(super) struct SortedPiece {
-    /// Its bytes: `len` from `pad` on.
-    pub(super) buffer: Buffer,
-    pub(super) pad: usize,
-    pub(super) len: usize,
-    /// Where in the output it begins, were no duplicates removed.
-    pub(super) output: u64,
-    /// Memory that its buffer has claimed.
-    claimed: u64,
-}
-
-impl SortedPiece {
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.pad..self.pad + self.len]
-    }
-
-    /// The buffer, and what gives it back: see [`PieceStream::recycle`].
-    pub(super) fn into_parts(self) -> (Buffer, u64) {
-        (self.buffer, self.claimed)
-    }
-}
-
 /// How a stream works.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct StreamOptions {
-    pub(super) threads: usize,
+pub(crate) struct StreamOptions {
+    pub(crate) threads: usize,
     /// Each piece lies in its buffer as it will in a file in which that many bytes come before.
-    pub(super) align: Option<u64>,
+    pub(crate) align: Option<u64>,
     /// Whether to give back the space of buckets once they are read.
-    pub(super) discard: bool,
+    pub(crate) discard: bool,
 }
 
 /// An ordered stream of sorted pieces.
-pub(super) struct PieceStream {
-    shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
-}
-
-struct Shared {
-    set: Arc<BucketSet>,
-    pieces: Vec<Piece>,
-    options: StreamOptions,
-    budget: Budget,
-    room: u64,
-    usual_bytes: u64,
-    state: Mutex<State>,
-    changed: Condvar,
+pub(crate) struct PieceStream {
+    pieces: Pipeline<Pieces>,
     _memory: Reservation,
 }
 
-#[derive(Default)]
-struct State {
-    next_piece: usize,
-    next_out: usize,
-    used: u64,
-    /// Of that, for buffers of sorted pieces that nobody has taken yet.
-    untaken: u64,
-    /// The last one to come back is the first to go: a cache may still hold it.
-    free: Vec<Buffer>,
-    sorted: BTreeMap<usize, Result<SortedPiece>>,
-    /// Buckets whose space is to be given back, and their bytes.
-    read: (Vec<usize>, u64),
-    stop: bool,
-    broken: bool,
-}
-
 /// The least memory in which all of `pieces` can be streamed, one at a time, in bytes.
-pub(super) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
+pub(crate) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
     pieces.iter().map(|piece| set.least_memory(piece).total()).max().unwrap_or(0)
 }
 
 /// The most memory that a stream of `pieces` puts to use, in bytes.
-pub(super) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: usize) -> u64 {
+pub(crate) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: usize) -> u64 {
     let of = |piece: &Piece| set.memory(piece, threads);
     let total = pieces.iter().map(|p| of(p).total()).max().unwrap_or(0);
     let output = pieces.iter().map(|p| of(p).output).max().unwrap_or(0);
     let ahead = 1 + READ_AHEAD_BYTES.div_ceil(output.max(1));
     (1 + ahead) * threads as u64 * total + PIECES_AHEAD * output
+}
+
+/// The least memory of a stream whose reader keeps `held` portions while it waits for the next one, in
+/// bytes.
+pub(crate) fn holding_memory_bytes(
+    set: &BucketSet,
+    pieces: &[Piece],
+    threads: usize,
+    held: u64,
+) -> u64 {
+    let total =
+        |piece: &Piece| set.memory(piece, 1).total().max(set.memory(piece, threads).total());
+    let most = pieces.iter().map(|piece| (total(piece), set.memory(piece, 1).output));
+    let (total, output) = most.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+    total + held * output
+}
+
+/// Memory of a stream that reads ahead for a reader that may stop at any time, in bytes: each thread
+/// sorts a piece and reads the next one.
+pub(crate) fn read_ahead_memory_bytes(
+    set: &BucketSet,
+    pieces: &[Piece],
+    threads: usize,
+    held: u64,
+) -> u64 {
+    let one = |piece: &Piece| set.memory(piece, 1);
+    let total = pieces.iter().map(|piece| one(piece).total()).max().unwrap_or(0);
+    let output = pieces.iter().map(|piece| one(piece).output).max().unwrap_or(0);
+    2 * threads as u64 * total + (PIECES_AHEAD + held) * output
 }
 
 /// The length of most pieces' buffers: the longest piece of those up to twice the median. Buffers of
@@ -124,8 +101,8 @@ impl PieceStream {
     /// Streams `pieces` of `set` in at most `room` bytes of `budget`.
     ///
     /// # Errors
-    /// [`Error::Memory`] with the least that works.
-    pub(super) fn new(
+    /// [`Error::Memory`](crate::Error::Memory) with the least that works.
+    pub(crate) fn new(
         set: Arc<BucketSet>,
         pieces: Vec<Piece>,
         room: u64,
@@ -135,93 +112,77 @@ impl PieceStream {
         let useful = useful_memory_bytes(&set, &pieces, options.threads);
         let room = room.min(useful).max(least_memory_bytes(&set, &pieces));
         let memory = budget.reserve(room, "sorting buckets")?;
-        let shared = Arc::new(Shared {
+        let stage = Pieces {
             set,
             options,
             budget: budget.clone(),
             room,
             usual_bytes: usual_bytes(&pieces),
             pieces,
-            state: Mutex::new(State::default()),
-            changed: Condvar::new(),
-            _memory: memory,
-        });
-        // Dropping the stream, as a refused thread does, ends the workers there are.
-        let mut stream = PieceStream { shared, workers: Vec::new() };
-        for _ in 0..options.threads {
-            let (shared, here) = (Arc::clone(&stream.shared), Activity::here());
-            let work = move || {
-                let _worker = here.enroll("bucket");
-                shared.work();
-            };
-            stream.workers.push(spawn("bucket", work)?);
-        }
-        Ok(stream)
-    }
-
-    /// Whether [`PieceStream::next`] would not wait.
-    pub(super) fn is_ready(&self) -> bool {
-        let state = self.shared.lock();
-        let number = state.next_out;
-        number == self.shared.pieces.len() || state.sorted.contains_key(&number) || state.stop
-    }
-
-    /// The next piece; give its buffer back with [`PieceStream::recycle`].
-    pub(super) fn next(&mut self) -> Result<Option<SortedPiece>> {
-        let mut state = self.shared.lock();
-        loop {
-            assert!(!state.broken, "a sorting thread panicked");
-            let number = state.next_out;
-            if number == self.shared.pieces.len() {
-                return Ok(None);
-            }
-            if let Some(sorted) = state.sorted.remove(&number) {
-                state.next_out += 1;
-                return sorted.map(Some);
-            }
-            if state.stop {
-                // A later piece failed, and nobody sorts this one any more.
-                let failed = state.sorted.iter().find(|(_, s)| s.is_err()).map(|(n, _)| *n);
-                let failed = failed.and_then(|n| state.sorted.remove(&n));
-                return failed.unwrap_or(Err(Error::Cancelled)).map(Some);
-            }
-            let _waiting = wait(activity::State::Input);
-            state = self.shared.changed.wait(state).expect("workers do not panic");
-        }
-    }
-
-    /// Takes back the buffer of a piece that claimed `claimed` bytes.
-    pub(super) fn recycle(&self, buffer: Buffer, claimed: u64) {
-        let mut state = self.shared.lock();
-        state.free.push(buffer);
-        state.used -= claimed;
-        self.shared.changed.notify_all();
+            read: Mutex::default(),
+        };
+        let workers = Workers::new(options.threads.max(1));
+        let pieces = Pipeline::new(stage, PieceSource::default(), workers)?;
+        Ok(PieceStream { pieces, _memory: memory })
     }
 }
 
-impl Drop for PieceStream {
-    fn drop(&mut self) {
-        self.shared.lock().stop = true;
-        self.shared.changed.notify_all();
-        for worker in self.workers.drain(..) {
-            // A panic of a worker was reported by itself, and went on in the reader.
-            let _ = worker.join();
-        }
+impl Portions for PieceStream {
+    /// The next sorted piece.
+    fn next(&mut self) -> Result<Option<Portion>> {
+        self.pieces.next()
     }
+
+    fn recycle(&mut self, buffer: Buffer, ticket: Ticket) {
+        self.pieces.give_back(|source| {
+            if !buffer.is_empty() {
+                source.free.push(buffer);
+            }
+            source.used -= ticket.claimed;
+        });
+    }
+
+    /// Whether [`Portions::next`] would wait: the next piece may be waiting for memory.
+    fn wants_buffers(&self) -> bool {
+        !self.pieces.is_ready()
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.pieces.is_at_end()
+    }
+}
+
+/// How pieces are sorted.
+struct Pieces {
+    set: Arc<BucketSet>,
+    pieces: Vec<Piece>,
+    options: StreamOptions,
+    budget: Budget,
+    room: u64,
+    usual_bytes: u64,
+    /// Buckets whose space is to be given back, and their bytes.
+    read: Mutex<(Vec<usize>, u64)>,
+}
+
+/// Memory that pieces claim.
+#[derive(Default)]
+struct PieceSource {
+    next_piece: usize,
+    used: u64,
+    /// Of that, for buffers of sorted pieces that were not allocated yet.
+    untaken: u64,
+    /// The last one to come back is the first to go: a cache may still hold it.
+    free: Vec<Buffer>,
 }
 
 /// What a worker keeps from piece to piece.
-struct Kept {
+struct KeptMemory {
     inputs: Vec<Buffer>,
     sorter: Option<(usize, PieceSorter)>,
+    discards: Discards,
 }
 
-impl Kept {
-    fn clear(&mut self) {
-        self.inputs.clear();
-        self.sorter = None;
-    }
-
+impl KeptMemory {
     fn sorter(&mut self, threads: usize, budget: &Budget) -> &mut PieceSorter {
         let fresh = || (threads, PieceSorter::new(budget, threads));
         let (of, sorter) = self.sorter.get_or_insert_with(fresh);
@@ -232,67 +193,154 @@ impl Kept {
     }
 }
 
-/// What a worker holds of a piece that it has begun.
-struct Begun<'a> {
+/// Space of buckets that is being given back.
+struct Discards {
+    set: Arc<BucketSet>,
+    completions: Completions,
+    in_flight: usize,
+}
+
+impl Drop for Discards {
+    fn drop(&mut self) {
+        // What a file system can't give back costs space, not correctness.
+        while self.in_flight > 0 {
+            let _ = self.completions.wait(&*self.set.files[0].clock());
+            self.in_flight -= 1;
+        }
+    }
+}
+
+/// A piece that has its memory.
+struct ClaimedPiece {
     number: usize,
     memory: PieceMemory,
     threads: usize,
-    loading: Result<Loading<'a>>,
+    /// The buffer that it is read into, where it is sorted there.
+    own: Option<Buffer>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("workers do not panic")
+/// A piece whose reads are under way, or have ended.
+struct BegunPiece<R> {
+    number: usize,
+    memory: PieceMemory,
+    threads: usize,
+    reads: R,
+}
+
+impl Stage for Pieces {
+    type Source = PieceSource;
+    type Item = ClaimedPiece;
+    type Begun = BegunPiece<LoadingPiece>;
+    type Loaded = BegunPiece<Buffer>;
+    type Kept = KeptMemory;
+    type Made = Portion;
+
+    const ROLE: &'static str = "bucket";
+    const AHEAD: u64 = READ_AHEAD_BYTES;
+    const EAGER: bool = false;
+
+    fn keep(&self) -> Result<KeptMemory> {
+        let set = Arc::clone(&self.set);
+        let discards = Discards { set, completions: Completions::new(), in_flight: 0 };
+        Ok(KeptMemory { inputs: Vec::new(), sorter: None, discards })
     }
 
-    /// Claims the memory of the next piece, waiting for it when `patient`, and starts its reads.
-    fn begin(&self, patient: bool, kept: &mut Kept) -> Option<Begun<'_>> {
-        let mut state = self.lock();
-        let (number, memory, threads) = loop {
-            let number = state.next_piece;
-            if state.stop || number == self.pieces.len() {
-                return None;
-            }
-            let piece = &self.pieces[number];
-            // A piece that leaves no room for a second one is sorted by all threads together, if
-            // that fits.
-            let one = self.memory(piece);
-            let all = self.set.memory(piece, self.options.threads);
-            let alone = 2 * one.total() > self.room && all.total() <= self.room;
-            // Where a second buffer does not fit, it is sorted where it lies.
-            let short = self.set.memory_in_place(piece).filter(|_| one.total() > self.room);
-            let (memory, threads) = match short {
-                Some(short) => (short, self.options.threads),
-                None if alone => (all, self.options.threads),
-                None => (one, 1),
-            };
-            if state.used + memory.total() <= self.room {
-                break (number, memory, threads);
-            }
-            if !patient {
-                return None;
-            }
-            // What others wait for may be what is kept here.
-            kept.clear();
-            let _waiting = wait(activity::State::Memory);
-            state = self.changed.wait(state).expect("workers do not panic");
+    /// Claims the memory of the next piece.
+    fn claim(&self, source: &mut PieceSource) -> Result<Claim<ClaimedPiece>> {
+        let number = source.next_piece;
+        let Some(piece) = self.pieces.get(number) else { return Ok(Claim::End) };
+        // A piece that leaves no room for a second one is sorted by all threads together, if
+        // that fits.
+        let one = self.memory(piece);
+        let all = self.set.memory(piece, self.options.threads);
+        let alone = 2 * one.total() > self.room && all.total() <= self.room;
+        // Where a second buffer does not fit, it is sorted where it lies.
+        let short = self.set.memory_in_place(piece).filter(|_| one.total() > self.room);
+        let (memory, threads) = match short {
+            Some(short) => (short, self.options.threads),
+            None if alone => (all, self.options.threads),
+            None => (one, 1),
         };
-        state.next_piece += 1;
-        state.used += memory.total();
-        let own = memory.in_place.then(|| take(&mut state.free, memory.output as usize));
+        if source.used + memory.total() > self.room {
+            return Ok(Claim::Later);
+        }
+        source.next_piece += 1;
+        source.used += memory.total();
+        let own = memory.in_place.then(|| take(&mut source.free, memory.output as usize));
+        let own = own.transpose()?;
         if own.is_none() {
-            state.untaken += memory.output;
+            source.untaken += memory.output;
         }
-        let free = |state: &State| state.free.iter().map(|b| b.len() as u64).sum::<u64>();
-        while state.used - state.untaken + free(&state) > self.room && !state.free.is_empty() {
-            state.free.remove(0);
+        let free = |source: &PieceSource| source.free.iter().map(|b| b.len() as u64).sum::<u64>();
+        while source.used - source.untaken + free(source) > self.room && !source.free.is_empty() {
+            source.free.remove(0);
         }
-        drop(state);
-        let input = own.unwrap_or_else(|| take(&mut kept.inputs, memory.input as usize));
-        let loading = input.map(|input| self.set.load(self.pieces[number], input));
-        Some(Begun { number, memory, threads, loading })
+        Ok(Claim::Item(ClaimedPiece { number, memory, threads, own }))
     }
 
+    fn give_up(&self, kept: &mut KeptMemory) {
+        kept.inputs.clear();
+        kept.sorter = None;
+    }
+
+    fn begin(&self, kept: &mut KeptMemory, item: ClaimedPiece) -> Result<Self::Begun> {
+        let ClaimedPiece { number, memory, threads, own } = item;
+        let input = match own {
+            Some(own) => own,
+            None => take(&mut kept.inputs, memory.input as usize)?,
+        };
+        let reads = self.set.load(self.pieces[number], input);
+        Ok(BegunPiece { number, memory, threads, reads })
+    }
+
+    fn weight(&self, begun: &Self::Begun) -> u64 {
+        begun.reads.piece.bytes
+    }
+
+    fn load(&self, kept: &mut KeptMemory, begun: Self::Begun) -> Result<Self::Loaded> {
+        let BegunPiece { number, memory, threads, reads } = begun;
+        let bucket = reads.piece.bucket;
+        let input = reads.finish()?;
+        let last = self.pieces.get(number + 1).is_none_or(|next| next.bucket != bucket);
+        if self.options.discard && last {
+            for bucket in self.was_read(bucket) {
+                let discards = &mut kept.discards;
+                discards.in_flight += self.set.discard(bucket, &discards.completions);
+            }
+        }
+        Ok(BegunPiece { number, memory, threads, reads: input })
+    }
+
+    fn make(
+        &self,
+        kept: &mut KeptMemory,
+        loaded: Self::Loaded,
+        desk: Desk<'_, Self>,
+    ) -> Result<Portion> {
+        let BegunPiece { number, memory, threads, reads: input } = loaded;
+        let piece = self.pieces[number];
+        let pad = self.options.align.map_or(0, |base| (base + piece.output) as usize % ALIGNMENT);
+        let sorter = kept.sorter(threads, &self.budget);
+        let (buffer, len) = if memory.in_place {
+            let (len, buffer) = sorter.sort_in_place(&self.set, piece, input, pad)?;
+            (buffer, len)
+        } else {
+            let mut output = desk.source(|source| {
+                source.untaken -= memory.output;
+                take(&mut source.free, memory.output as usize)
+            })?;
+            let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
+            kept.inputs.push(input);
+            (output, len)
+        };
+        desk.source(|source| source.used -= memory.total() - memory.output);
+        let ticket = Ticket { claimed: memory.output, link: 0 };
+        let (output_offset, start) = (piece.output, Start::Here);
+        Ok(Portion { buffer, pad, len, output_offset, ticket, start })
+    }
+}
+
+impl Pieces {
     /// Memory for `piece`, sorted by one thread: in buffers of the usual length where memory is not
     /// short.
     fn memory(&self, piece: &Piece) -> PieceMemory {
@@ -303,19 +351,12 @@ impl Shared {
         if 4 * usual.total() <= self.room { usual } else { exact }
     }
 
-    /// A buffer for the sorted piece that `memory` was claimed for.
-    fn output(&self, memory: PieceMemory) -> Result<Buffer> {
-        let mut state = self.lock();
-        state.untaken -= memory.output;
-        take(&mut state.free, memory.output as usize)
-    }
-
     /// Bucket number `bucket` was read. Which buckets' space to give back now: many at once, for
     /// punching a hole waits for all reads of the file that are in flight, and new ones for it.
-    fn read(&self, bucket: usize) -> Vec<usize> {
+    fn was_read(&self, bucket: usize) -> Vec<usize> {
         let total: u64 = self.set.buckets.iter().map(|bucket| bucket.bytes).sum();
-        let mut state = self.lock();
-        let (buckets, bytes) = &mut state.read;
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let (buckets, bytes) = &mut *read;
         buckets.push(bucket);
         *bytes += self.set.buckets[bucket].bytes;
         if *bytes < total / DISCARDS {
@@ -323,70 +364,6 @@ impl Shared {
         }
         *bytes = 0;
         std::mem::take(buckets)
-    }
-
-    fn work(&self) {
-        let _alarm = Alarm(self);
-        let mut kept = Kept { inputs: Vec::new(), sorter: None };
-        let discarded = Completions::new();
-        let mut discards = 0;
-        let mut begun = VecDeque::new();
-        let mut ahead_bytes = 0;
-        loop {
-            let now = begun.pop_front().or_else(|| {
-                ahead_bytes = 0;
-                self.begin(true, &mut kept)
-            });
-            let Some(Begun { number, memory, threads, loading }) = now else { break };
-            let piece = self.pieces[number];
-            ahead_bytes -= piece.bytes.min(ahead_bytes);
-            let loaded = loading.and_then(Loading::finish);
-            while ahead_bytes < READ_AHEAD_BYTES
-                && let Some(next) = self.begin(false, &mut kept)
-            {
-                ahead_bytes += self.pieces[next.number].bytes;
-                begun.push_back(next);
-            }
-            let pad =
-                self.options.align.map_or(0, |base| (base + piece.output) as usize % ALIGNMENT);
-            let sorted = loaded.and_then(|input| {
-                let next = self.pieces.get(number + 1);
-                let last = next.is_none_or(|next| next.bucket != piece.bucket);
-                if self.options.discard && last {
-                    for bucket in self.read(piece.bucket) {
-                        discards += self.set.discard(bucket, &discarded);
-                    }
-                }
-                let sorter = kept.sorter(threads, &self.budget);
-                let (buffer, len) = if memory.in_place {
-                    let (len, buffer) = sorter.sort_in_place(&self.set, piece, input, pad)?;
-                    (buffer, len)
-                } else {
-                    let mut output = self.output(memory)?;
-                    let (len, input) = sorter.sort(&self.set, piece, input, &mut output, pad)?;
-                    kept.inputs.push(input);
-                    (output, len)
-                };
-                Ok(SortedPiece { buffer, pad, len, output: piece.output, claimed: memory.output })
-            });
-            let failed = sorted.is_err();
-            let mut state = self.lock();
-            state.used -= memory.total() - memory.output;
-            state.sorted.insert(number, sorted);
-            let stop = state.stop || failed;
-            state.stop |= failed;
-            drop(state);
-            self.changed.notify_all();
-            if stop {
-                break;
-            }
-        }
-        drop(begun);
-        // What a file system can't give back costs space, not correctness.
-        while discards > 0 {
-            let _ = discarded.wait(&*self.set.files[0].clock());
-            discards -= 1;
-        }
     }
 }
 
@@ -404,21 +381,6 @@ fn take(free: &mut Vec<Buffer>, len: usize) -> Result<Buffer> {
         None => {
             free.pop();
             Ok(Buffer::try_new(len)?)
-        }
-    }
-}
-
-/// Wakes the reader when a worker panics.
-struct Alarm<'a>(&'a Shared);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let state = self.0.state.lock();
-            let mut state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
-            (state.broken, state.stop) = (true, true);
-            drop(state);
-            self.0.changed.notify_all();
         }
     }
 }

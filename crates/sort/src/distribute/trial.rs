@@ -16,8 +16,9 @@ use storage::thread::spawn_scoped;
 use storage::{Buffer, Storage, StorageExt};
 
 use super::bucket::{Bucket, BucketSet};
-use super::store::{Part, Received, Store, StorePlan};
+use super::store::{Appended, Received, Store, StorePlan};
 use crate::key::OrderSpec;
+use crate::pipeline::Stops;
 use crate::record::Format;
 use crate::{Budget, Error, Progress, Result};
 
@@ -138,7 +139,7 @@ impl StoreTrial {
             random ^= random >> 7;
             random ^= random << 17;
             let bucket = (random >> 11) as usize % self.buckets;
-            turn.append(bucket, &part, Part::default())?;
+            turn.append(bucket, &part, Appended::default())?;
             since += part.len() as u64;
             if since >= STEP_BYTES {
                 if progress.cancelled() {
@@ -172,14 +173,14 @@ fn read(
         extents: received.extents,
         crcs: received.crcs,
     });
-    let set = BucketSet {
+    let set = Arc::new(BucketSet {
         files: disks.to_vec(),
         buckets: buckets.collect(),
         order: Arc::new(order),
         unique: false,
         record_bytes_max: 0,
         slice_bytes: SLICE_BYTES,
-    };
+    });
     let pieces = set.pieces();
     let most = pieces.iter().map(|piece| piece.bytes as usize).max().unwrap_or(0);
     let memory = || Buffer::try_new(most.next_multiple_of(4096));

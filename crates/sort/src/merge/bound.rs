@@ -16,6 +16,11 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    /// The place before all records.
+    pub(crate) fn start() -> Self {
+        Bound::before_key(Vec::new())
+    }
+
     /// The place before every record whose full key is at least `key`.
     pub(crate) fn before_key(key: Vec<u8>) -> Self {
         Bound { key, tie: None }

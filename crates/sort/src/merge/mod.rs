@@ -7,6 +7,7 @@
 //!   tree    the loser tree
 //!   kernel  what is in memory, merged by it
 //!   width   how many key bytes it compares first
+//!   sizes   how large windows are, within a budget
 //!   stream  windows merged on all cores, handed out in order
 //!   sorted_inputs  files that are sorted but have no fences (`sort -m`)
 //!   step    the kernel for whoever keeps its own buffers, step by step
@@ -23,6 +24,7 @@ pub(crate) mod bound;
 pub mod ifile;
 pub(crate) mod kernel;
 pub(crate) mod plan;
+pub(crate) mod sizes;
 mod sorted_inputs;
 pub mod step;
 pub(crate) mod stream;
@@ -32,4 +34,3 @@ pub(crate) mod window;
 
 pub use kernel::MergeCount;
 pub use sorted_inputs::{Merging, merge_sorted};
-pub use stream::Stream;

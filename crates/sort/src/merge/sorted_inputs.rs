@@ -27,10 +27,10 @@ use super::kernel::{Segment, merge};
 use crate::access::with_access;
 use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
-use crate::output::ignore_unsupported;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
 use crate::run::input::{Chunk, ChunkReader};
+use crate::run::release::ignore_unsupported;
 use crate::{Budget, Error, Progress, Result};
 
 /// The largest and smallest buffer of an input, in bytes read at a time.

@@ -8,21 +8,18 @@
 //! Workers may run at most one window each and [`SLOTS_AHEAD`] more ahead of the reader: that is all of the
 //! back-pressure, and with the size of a window it is all of the memory.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
-
-use storage::thread::spawn;
 use storage::{ALIGNMENT, Buffer, Work};
 
 use super::bound::Bound;
 use super::plan::Planner;
-use super::window::{Loading, Segments, Window, WindowPlan};
-use crate::activity::{self, Activity, wait};
+use super::window::{LoadingWindow, Segments, Window, WindowPlan};
 use crate::budget::Reservation;
+use crate::pipeline::Workers;
+use crate::pipeline::ordered::{Claim, Desk, Pipeline, Stage};
+use crate::portion::{Portion, Portions, Start, Ticket};
 use crate::run::Compression;
 use crate::run::format::Footer;
-use crate::{Budget, Error, Result};
+use crate::{Budget, Result};
 
 /// Merged windows that wait for the reader, beyond one a worker.
 const SLOTS_AHEAD: u64 = 1;
@@ -35,31 +32,11 @@ pub(crate) fn windows_held(threads: usize) -> u64 {
     3 * threads + SLOTS_AHEAD + 1 + 2
 }
 
-/// A merged window.
-pub(crate) struct Merged {
-    /// Its bytes: `len` from `pad` on.
-    pub(crate) buffer: Buffer,
-    pub(crate) pad: usize,
-    pub(crate) len: usize,
-    /// Where it began: a stream from here on gives this window again.
-    pub(crate) lower: Option<Bound>,
-    /// Where in the output it begins.
-    pub(crate) output_offset: u64,
-    /// For each run, the position before which neither it nor any later window reads.
-    pub(crate) needed: Vec<u64>,
-}
-
-impl Merged {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.pad..self.pad + self.len]
-    }
-}
-
 /// How large a stream's windows are, and how many threads merge them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamSize {
     pub(crate) window_bytes: u64,
-    pub(crate) threads: usize,
+    pub(crate) workers: Workers,
 }
 
 impl StreamSize {
@@ -72,62 +49,21 @@ impl StreamSize {
     pub(crate) fn memory_bytes_of<'a>(self, mut runs: impl Iterator<Item = &'a Footer>) -> u64 {
         // Packed windows are in memory as they are stored, too.
         let packed = runs.any(|run| run.compression != Compression::Off);
-        let unpacked = if packed { 2 * self.threads as u64 } else { 0 };
-        self.window_bytes * (windows_held(self.threads) + unpacked)
+        let unpacked = if packed { 2 * self.workers.count() as u64 } else { 0 };
+        self.window_bytes * (windows_held(self.workers.count()) + unpacked)
     }
 }
 
 /// An ordered stream of merged bytes, produced ahead by worker threads.
-pub struct Stream {
-    shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
-    /// The one worker, where the reader itself merges.
-    own: Option<Box<Worker>>,
-    current: Option<Merged>,
+pub(crate) struct Stream {
+    windows: Pipeline<Windows>,
     _memory: Reservation,
 }
 
-/// What a worker has between two windows.
-struct Worker {
-    window_bytes: u64,
-    /// The window whose reads are under way.
-    loading: Option<(u64, Result<Loading>)>,
-    memory: Vec<Buffer>,
-}
-
-impl Worker {
-    fn new(window_bytes: u64) -> Result<Self> {
-        let memory = (0..2).map(|_| Buffer::try_new(window_bytes as usize));
-        let memory = memory.collect::<std::io::Result<_>>()?;
-        Ok(Worker { window_bytes, loading: None, memory })
-    }
-}
-
-struct Shared {
-    segments: Segments,
-    state: Mutex<State>,
-    changed: Condvar,
-    ahead: u64,
-    align: Option<u64>,
-}
-
-struct State {
-    planner: Planner,
-    /// Number of the next window to plan, and of the next to hand out.
-    next_plan: u64,
-    next_out: u64,
-    planned_all: bool,
-    merged: BTreeMap<u64, Result<Merged>>,
-    free: Vec<Buffer>,
-    stop: bool,
-    /// A worker panicked: its window never comes.
-    broken: bool,
-}
-
 impl Stream {
-    /// Merges from `lower` to `end` in windows of `window_bytes` of input. With `align`, each
-    /// window lies in its buffer as it will in a file in which that many bytes come before the
-    /// output, so that whole pages can be written from where they are.
+    /// Merges from `lower` to `end` in windows of `size`. With `align`, each window has the place in its
+    /// buffer that it will have in a file in which that many bytes come before the output, so that
+    /// whole pages can be written from where they are.
     pub(crate) fn new(
         segments: Segments,
         lower: Option<Bound>,
@@ -136,181 +72,98 @@ impl Stream {
         size: StreamSize,
         budget: &Budget,
     ) -> Result<Self> {
-        let StreamSize { window_bytes, threads } = size;
+        let StreamSize { window_bytes, workers } = size;
         let memory = budget.reserve(size.memory_bytes(&segments), "merging")?;
         let planner = Planner::new(segments.clone(), window_bytes, lower, end);
-        let shared = Arc::new(Shared {
-            segments,
-            state: Mutex::new(State {
-                planner,
-                next_plan: 0,
-                next_out: 0,
-                planned_all: false,
-                merged: BTreeMap::new(),
-                free: Vec::new(),
-                stop: false,
-                broken: false,
-            }),
-            changed: Condvar::new(),
-            ahead: threads as u64 + SLOTS_AHEAD,
-            align,
-        });
-        let modelled =
-            shared.segments.runs.first().is_some_and(|run| run.storage().clock().is_modelled());
-        let own = match threads == 1 && modelled {
-            true => Some(Box::new(Worker::new(window_bytes)?)),
-            false => None,
-        };
-        // Dropping the stream, as a refused thread or buffer does, ends the workers there are.
-        let mut stream =
-            Stream { shared, workers: Vec::new(), own, current: None, _memory: memory };
-        for _ in 0..if stream.own.is_some() { 0 } else { threads } {
-            let shared = Arc::clone(&stream.shared);
-            let here = Activity::here();
-            let mut worker = Worker::new(window_bytes)?;
-            let work = move || {
-                let _worker = here.enroll("merge");
-                shared.work(&mut worker);
-            };
-            stream.workers.push(spawn("merge", work)?);
-        }
-        Ok(stream)
-    }
-
-    /// The next merged window, whole; give its buffer back with [`Stream::recycle`].
-    pub(crate) fn next_window(&mut self) -> Result<Option<Merged>> {
-        let mut state = self.shared.lock();
-        loop {
-            assert!(!state.broken, "a merging thread panicked");
-            let number = state.next_out;
-            if let Some(merged) = state.merged.remove(&number) {
-                state.next_out += 1;
-                self.shared.changed.notify_all();
-                return merged.map(Some);
-            }
-            if state.planned_all && number >= state.next_plan {
-                return Ok(None);
-            }
-            if let Some(worker) = &mut self.own {
-                drop(state);
-                self.shared.turn(worker);
-                state = self.shared.lock();
-                continue;
-            }
-            let _waiting = wait(activity::State::Input);
-            state = self.shared.changed.wait(state).expect("workers do not panic");
-        }
-    }
-
-    /// Takes a buffer back.
-    pub(crate) fn recycle(&mut self, buffer: Buffer) {
-        self.shared.lock().free.push(buffer);
-    }
-
-    /// Goes to the next merged window: its place in the output and its length; `None` at the end.
-    pub(crate) fn advance(&mut self) -> Result<Option<(u64, usize)>> {
-        if let Some(merged) = self.current.take() {
-            self.recycle(merged.buffer);
-        }
-        self.current = self.next_window()?;
-        Ok(self.current.as_ref().map(|merged| (merged.output_offset, merged.len)))
-    }
-
-    /// The bytes of the window gone to.
-    pub(crate) fn current(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], Merged::bytes)
+        let ahead = workers.count() as u64 + SLOTS_AHEAD;
+        let stage = Windows { segments, window_bytes, ahead, align };
+        let windows = Pipeline::new(stage, WindowSource { planner, free: Vec::new() }, workers)?;
+        Ok(Stream { windows, _memory: memory })
     }
 }
 
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.shared.lock().stop = true;
-        self.shared.changed.notify_all();
-        for worker in self.workers.drain(..) {
-            // A panic of a worker was reported by itself, and went on in the reader.
-            let _ = worker.join();
+impl Portions for Stream {
+    /// The next merged window, whole.
+    fn next(&mut self) -> Result<Option<Portion>> {
+        self.windows.next()
+    }
+
+    fn recycle(&mut self, buffer: Buffer, _ticket: Ticket) {
+        if !buffer.is_empty() {
+            self.windows.give_back(|source| source.free.push(buffer));
         }
+    }
+
+    /// Windows are merged into fresh memory when there is no buffer.
+    fn wants_buffers(&self) -> bool {
+        false
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.windows.is_at_end()
     }
 }
 
-impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("workers do not panic")
+/// How windows are merged.
+struct Windows {
+    segments: Segments,
+    window_bytes: u64,
+    ahead: u64,
+    align: Option<u64>,
+}
+
+struct WindowSource {
+    planner: Planner,
+    /// Buffers that the reader gave back.
+    free: Vec<Buffer>,
+}
+
+impl Stage for Windows {
+    type Source = WindowSource;
+    type Item = WindowPlan;
+    type Begun = LoadingWindow;
+    type Loaded = Window;
+    /// Memory for the blocks of a window that is merged and of one that is read.
+    type Kept = Vec<Buffer>;
+    type Made = Portion;
+
+    const ROLE: &'static str = "merge";
+    const AHEAD: u64 = 1;
+    // A device is never without reads while a window is waited for.
+    const EAGER: bool = true;
+
+    fn keep(&self) -> Result<Vec<Buffer>> {
+        let memory = (0..2).map(|_| Buffer::try_new(self.window_bytes as usize));
+        Ok(memory.collect::<std::io::Result<_>>()?)
     }
 
-    /// Takes the next window's number and plan, waiting until it may be begun.
-    fn plan(&self, state: &mut State) -> Option<(u64, Result<WindowPlan>)> {
-        if state.planned_all || state.stop {
-            return None;
-        }
-        let number = state.next_plan;
-        let plan = match state.planner.next() {
-            Ok(Some(plan)) => Ok(plan),
-            Ok(None) => {
-                state.planned_all = true;
-                self.changed.notify_all();
-                return None;
-            }
-            Err(e) => {
-                state.planned_all = true;
-                Err(e)
-            }
-        };
-        state.next_plan += 1;
-        Some((number, plan))
+    fn claim(&self, source: &mut WindowSource) -> Result<Claim<WindowPlan>> {
+        Ok(source.planner.next()?.map_or(Claim::End, Claim::Item))
     }
 
-    fn work(&self, worker: &mut Worker) {
-        let _alarm = Alarm(self);
-        while self.turn(worker) {}
+    fn begin(&self, kept: &mut Vec<Buffer>, plan: WindowPlan) -> Result<LoadingWindow> {
+        let memory = kept.pop().expect("two a worker");
+        LoadingWindow::start(&self.segments, plan, memory)
     }
 
-    /// Merges the window whose reads are under way, having asked for the next one's; false when that
-    /// was the last for this worker.
-    fn turn(&self, worker: &mut Worker) -> bool {
-        // Ask for the next window's blocks before merging the one at hand.
-        let next = self.plan(&mut self.lock());
-        let next = next.map(|(number, plan)| {
-            let loading = plan.and_then(|plan| {
-                let memory = worker.memory.pop().expect("two a worker");
-                Loading::start(&self.segments, plan, memory)
-            });
-            (number, loading)
-        });
-        let Some((number, ready)) = std::mem::replace(&mut worker.loading, next) else {
-            return worker.loading.is_some();
-        };
-        let merged = ready
-            .and_then(|loading| loading.finish(&self.segments))
-            .and_then(|window| self.merge(number, window, worker));
-        let failed = merged.is_err();
-        if failed {
-            worker.memory.push(Buffer::empty());
-        }
-        let mut state = self.lock();
-        if failed {
-            state.planned_all = true;
-        }
-        state.merged.insert(number, merged);
-        self.changed.notify_all();
-        !(state.stop || failed)
+    fn load(&self, _kept: &mut Vec<Buffer>, begun: LoadingWindow) -> Result<Window> {
+        begun.finish(&self.segments)
     }
 
-    /// Merges window `number` once the reader is near enough.
-    fn merge(&self, number: u64, window: Window, worker: &mut Worker) -> Result<Merged> {
+    /// Merges a window once the reader is near enough.
+    fn make(
+        &self,
+        kept: &mut Vec<Buffer>,
+        window: Window,
+        desk: Desk<'_, Self>,
+    ) -> Result<Portion> {
         let bytes = window.bytes() as usize;
-        let mut state = self.lock();
-        while number >= state.next_out + self.ahead && !state.stop {
-            let _waiting = wait(activity::State::Output);
-            state = self.changed.wait(state).expect("workers do not panic");
-        }
-        let free = state.free.pop();
-        drop(state);
+        let free = desk.near(self.ahead, |source| source.free.pop())?;
         let pad = self.align.map_or(0, |base| (base + window.output_offset) as usize % ALIGNMENT);
         let mut buffer = match free {
             Some(buffer) if buffer.len() >= pad + bytes => buffer,
             _ => {
-                let most = bytes.max(worker.window_bytes as usize) + pad;
+                let most = bytes.max(self.window_bytes as usize) + pad;
                 Buffer::try_new(most.next_multiple_of(ALIGNMENT))?
             }
         };
@@ -321,41 +174,15 @@ impl Shared {
             clock.charge(Work::Records(count.records));
             clock.charge(Work::CopiedBytes(count.bytes));
         }
-        let merged = Merged {
+        let merged = Portion {
             buffer,
             pad,
             len: count.bytes as usize,
-            lower: window.lower.clone(),
             output_offset: window.output_offset,
-            needed: window.needed.clone(),
+            ticket: Ticket::default(),
+            start: Start::Merge { bound: window.lower.clone(), needed: window.needed.clone() },
         };
-        worker.memory.push(window.into_memory());
+        kept.push(window.into_memory());
         Ok(merged)
-    }
-}
-
-/// Wakes the reader when a worker panics.
-struct Alarm<'a>(&'a Shared);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let state = self.0.state.lock();
-            state.unwrap_or_else(std::sync::PoisonError::into_inner).broken = true;
-            self.0.changed.notify_all();
-        }
-    }
-}
-
-impl From<&Error> for std::io::Error {
-    /// For the layers below, which know only I/O errors: the text stays.
-    fn from(error: &Error) -> Self {
-        let kind = match error {
-            Error::Io(e) => e.kind(),
-            Error::Corrupt { .. } => std::io::ErrorKind::InvalidData,
-            Error::Memory { .. } => std::io::ErrorKind::OutOfMemory,
-            _ => std::io::ErrorKind::Other,
-        };
-        std::io::Error::new(kind, error.to_string())
     }
 }

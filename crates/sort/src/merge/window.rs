@@ -116,7 +116,7 @@ impl WindowPlan {
 }
 
 /// A window whose reads are under way.
-pub(crate) struct Loading {
+pub(crate) struct LoadingWindow {
     plan: WindowPlan,
     memory: Buffer,
     /// Of each run, its reads, and the pieces of `memory` that have come back with their count.
@@ -152,7 +152,7 @@ fn piece_reads(run: &Run, blocks: Range<u64>) -> Vec<PieceRead> {
     reads
 }
 
-impl Loading {
+impl LoadingWindow {
     /// Asks for all blocks of `plan`, into `memory`, which is replaced when it is too short.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Loading {
             }
         }
         let arrived = reads.iter().map(|reads| reads.iter().map(|_| None).collect()).collect();
-        Ok(Loading { plan, memory, reads, arrived, completions, in_flight, error: None })
+        Ok(LoadingWindow { plan, memory, reads, arrived, completions, in_flight, error: None })
     }
 
     /// Waits for all reads, checks every block, and finds the exact ends.
@@ -223,7 +223,7 @@ impl Loading {
             let run = &segments.runs[number];
             let blocks = self.plan.blocks[number].clone();
             let (memory, copied) = assemble(run, reads, arrived)?;
-            let mut part = Part {
+            let mut part = RunPart {
                 run: Arc::clone(run),
                 number,
                 start: blocks.start * run.block_bytes(),
@@ -296,7 +296,7 @@ fn assemble(
 }
 
 /// What one run gives to a window.
-struct Part {
+struct RunPart {
     run: Arc<Run>,
     number: usize,
     /// Position in the run of the first byte in memory.
@@ -309,7 +309,7 @@ struct Part {
     range: Range<usize>,
 }
 
-impl Part {
+impl RunPart {
     fn bytes(&self) -> &[u8] {
         match &self.memory {
             Some(memory) if self.copied.is_empty() => memory,
@@ -426,7 +426,7 @@ pub(crate) fn count_records(order: &Order, bytes: &[u8]) -> u64 {
 
 /// A window in memory, ready to be merged.
 pub(crate) struct Window {
-    parts: Vec<Part>,
+    parts: Vec<RunPart>,
     memory: Buffer,
     /// Where it begins.
     pub(crate) lower: Option<Bound>,
@@ -445,7 +445,7 @@ impl Window {
 
     /// The number of the window's first record in the whole output.
     pub(crate) fn first_record(&self, segments: &Segments) -> u64 {
-        let count = |part: &Part| {
+        let count = |part: &RunPart| {
             let position = part.start + part.range.start as u64;
             let run = &part.run;
             let fence = run.fence_floor(position);
@@ -459,7 +459,7 @@ impl Window {
 
     /// Merges into `out`, until it is full or the window ends.
     pub(crate) fn merge_into(&self, segments: &Segments, out: &mut [u8]) -> Result<MergeCount> {
-        fn slice(part: &Part) -> &[u8] {
+        fn slice(part: &RunPart) -> &[u8] {
             &part.bytes()[part.range.clone()]
         }
         let mut slices: Vec<_> =

@@ -23,17 +23,15 @@ use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use storage::{ALIGNMENT, Directory, DirectoryExt, Storage, StorageExt};
+use storage::{Directory, DirectoryExt, Storage, StorageExt};
 
-use super::file::{FileSink, Released};
+use super::copy_view::{Steps, copy_view};
 use crate::activity::{State, wait};
-use crate::distribute::{Giving, Steps};
 use crate::merge::bound::Bound;
-use crate::merge::stream::Stream;
 use crate::run::format::corrupt;
 use crate::sealed::{seal, unseal};
 use crate::sorter::journal::Text;
-use crate::view::{MANIFEST_NAME, Manifest, View};
+use crate::view::{MANIFEST_NAME, Manifest, ResumePoint, View};
 use crate::{Budget, Error, Progress, Result};
 
 /// Name of the marker in the folder of a view that is being consumed.
@@ -341,97 +339,24 @@ fn copy(
     progress: &dyn Progress,
 ) -> Result<()> {
     let total = view.size();
-    let preamble = &view.manifest().preamble;
-    let base = preamble.len() as u64;
-    let resume = resume.filter(|r| r.written > 0);
-    let (lower, offset) = match resume {
-        Some(r) => (Some(Bound { key: r.key.clone(), tie: r.tie }), r.written),
-        None => (None, 0),
-    };
-    let damaged = |text: &str| {
-        let text = format!("its resume point {offset} {text}");
-        corrupt(partial.name(), offset, text)
-    };
-    if lower.as_ref().is_some_and(|lower| !lower.fits(view.runs())) {
-        return Err(damaged("ties with no record of the view"));
-    }
-    if partial.size() < offset {
-        let text = format!("{offset} bytes were synced but only {} are there", partial.size());
-        return Err(corrupt(partial.name(), partial.size(), text));
-    }
-    let page = offset % ALIGNMENT as u64;
-    let before = partial.read_vec(offset - page, page as usize)?;
-    let mut sink = FileSink::new(Arc::clone(partial), offset, before, Some(total));
-    if resume.is_none() {
-        sink.push_bytes(preamble)?;
-    }
-    progress.advance(offset);
+    let from = resume.filter(|r| r.written > 0).map(|r| ResumePoint {
+        written: r.written,
+        bound: Some(Bound { key: r.key.clone(), tie: r.tie }).filter(|b| *b != Bound::start()),
+    });
     let least = if what.consume { CONSUME_BYTES_MIN } else { CHECKPOINT_BYTES };
     let step = what.checkpoint_bytes.unwrap_or(least.max(total / CHECKPOINT_SHARE)).max(1);
-    sink.allocate_in_steps_of(step);
-    if let Some(buckets) = view.bucket_view() {
-        let from = sink.offset().checked_sub(base).filter(|from| buckets.is_boundary(*from));
-        let Some(from) = from else {
-            let text = format!("its resume point {offset} is no place between two buckets");
-            return Err(corrupt(partial.name(), offset, text));
-        };
-        let (mut kept_from, mut giving) = (from, Giving::new());
-        let reached = &mut |written: u64| {
-            remember(what.work, partial, &Resume { written, ..fresh.clone() })?;
-            if what.consume {
-                *given_back = true;
-                buckets.release(kept_from..written - base, &mut giving)?;
-                kept_from = written - base;
-            }
-            Ok(())
-        };
-        if from < total - base {
-            let stream = buckets.stream(from..total - base, Some(base))?;
-            stream.write(sink, Steps { bytes: step, reached }, progress)?;
-        } else {
-            sink.finish()?;
-        }
-        giving.finish(buckets)?;
-        partial.sync()?;
-        return Resume { written: total, complete: true, ..fresh.clone() }.write(what.work);
-    }
-    let segments = view.segments();
-    let size = view.stream_size();
-    let mut stream = Stream::new(segments.clone(), lower, None, Some(base), size, view.budget())?;
-    // What all runs together keep back is a part of the whole, however many there are.
-    let kept_back = total / CHECKPOINT_SHARE / segments.runs.len().max(1) as u64;
-    let mut released = Released::every(&segments.runs, kept_back);
-    let mut checkpoint = offset + step;
-    while let Some(merged) = stream.next_window()? {
-        if merged.pad as u64 != sink.offset() % ALIGNMENT as u64 {
-            let text = format!("the merge does not continue at byte {}", sink.offset());
-            return Err(corrupt(&format!("{}/{RESUME_NAME}", what.work.name()), 0, text));
-        }
-        if progress.cancelled() {
-            return Err(Error::Cancelled);
-        }
-        if base + merged.output_offset != sink.offset() {
-            return Err(damaged("is not where the records go on that its key names"));
-        }
-        if let Some(bound) = merged.lower.as_ref().filter(|_| sink.offset() >= checkpoint) {
-            sink.flush()?;
-            let (written, key, tie) = (sink.offset(), bound.key.clone(), bound.tie);
-            remember(what.work, partial, &Resume { written, key, tie, ..fresh.clone() })?;
-            if what.consume {
-                *given_back = true;
-                released.release(&segments.runs, &merged.needed)?;
-            }
-            checkpoint = sink.offset() + step;
-        }
-        progress.advance(merged.len as u64);
-        sink.push_window(merged, &mut stream)?;
-    }
-    released.finish(&segments.runs)?;
-    if resume.is_some() && sink.offset() != total {
-        return Err(damaged("does not lead to the end of the view"));
-    }
-    assert_eq!(sink.offset(), total, "a view's size is exact");
-    sink.finish()?;
+    let reached = &mut |point: &ResumePoint| {
+        let Bound { key, tie } = point.bound.clone().unwrap_or_else(Bound::start);
+        remember(
+            what.work,
+            partial,
+            &Resume { written: point.written, key, tie, ..fresh.clone() },
+        )?;
+        *given_back |= what.consume;
+        Ok(())
+    };
+    let steps = Steps { bytes: step, reached, give_back: what.consume };
+    copy_view(view, partial, from, steps, progress)?;
     partial.sync()?;
     Resume { written: total, complete: true, ..fresh.clone() }.write(what.work)
 }

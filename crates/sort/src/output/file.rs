@@ -1,9 +1,9 @@
-//! Merged windows into a file, with direct I/O and without a copy.
+//! Portions of the output into a file, with direct I/O and without a copy.
 //!
 //! ```text
-//!   window n      ┤ pad ├──── merged ────┼ tail ┤        pad = place in the file modulo a page
+//!   portion n     ┤ pad ├──── bytes  ────┼ tail ┤        pad = place in the file modulo a page
 //!                   ▲                    └──────┐
-//!   window n+1    ┤ tail ├──── merged ──────────┼…       the tail of one window, less than a page,
+//!   portion n+1   ┤ tail ├──── bytes  ──────────┼…       the tail of one portion, less than a page,
 //!                                                        is copied into the pad of the next
 //! ```
 
@@ -13,9 +13,7 @@ use std::sync::Arc;
 use storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
 
 use crate::activity::{State, wait};
-use crate::merge::stream::{Merged, Stream};
-use crate::run::Run;
-use crate::run::format::HEADER_BYTES;
+use crate::portion::{Portion, Portions, Ticket};
 use crate::{Error, Result};
 
 /// Writes in flight.
@@ -28,7 +26,7 @@ pub(crate) struct FileSink {
     storage: Arc<dyn Storage>,
     completions: Completions,
     /// By token: what a buffer holds beyond what is written, how much is written, and its ticket.
-    flying: BTreeMap<u64, (Buffer, usize, u64)>,
+    flying: BTreeMap<u64, (Buffer, usize, Ticket)>,
     next_token: u64,
     /// Where the next byte goes; the bytes of its page before it are in `tail`.
     offset: u64,
@@ -82,22 +80,11 @@ impl FileSink {
         Ok(())
     }
 
-    /// Writes a window that was merged with the pad this sink needs; its buffer goes back to
-    /// `stream` once written.
-    pub(crate) fn push_window(&mut self, merged: Merged, stream: &mut Stream) -> Result<()> {
-        let Merged { buffer, pad, len, .. } = merged;
-        self.push_padded((buffer, pad, len), 0, &mut |buffer, _| stream.recycle(buffer))
-    }
-
-    /// Writes `len` bytes of a buffer from `pad` on, the pad that this sink needs. The buffer goes
-    /// back to `recycle` once written, with its `ticket`.
-    pub(crate) fn push_padded(
-        &mut self,
-        (mut buffer, pad, len): (Buffer, usize, usize),
-        ticket: u64,
-        recycle: &mut dyn FnMut(Buffer, u64),
-    ) -> Result<()> {
-        assert_eq!(pad, self.tail.len(), "windows come in order");
+    /// Writes a portion that was made with the pad that this sink needs. Its buffer goes back to
+    /// `from` once it is written.
+    pub(crate) fn push(&mut self, portion: Portion, from: &mut dyn Portions) -> Result<()> {
+        let Portion { mut buffer, pad, len, ticket, .. } = portion;
+        assert_eq!(pad, self.tail.len(), "portions come in order");
         buffer[..pad].copy_from_slice(&self.tail);
         let end = pad + len;
         let whole = end / ALIGNMENT * ALIGNMENT;
@@ -106,13 +93,13 @@ impl FileSink {
         let at = self.offset - pad as u64;
         self.offset += len as u64;
         if whole == 0 {
-            recycle(buffer, ticket);
+            from.recycle(buffer, ticket);
             return Ok(());
         }
         self.allocate(at + whole as u64)?;
         while self.flying.len() >= WRITES {
             let (buffer, ticket) = self.reap()?;
-            recycle(buffer, ticket);
+            from.recycle(buffer, ticket);
         }
         self.submit(at, buffer, whole, ticket);
         Ok(())
@@ -137,13 +124,13 @@ impl FileSink {
                 };
                 buffer[..whole].copy_from_slice(&self.tail[..whole]);
                 self.tail.drain(..whole);
-                self.submit(at, buffer, whole, 0);
+                self.submit(at, buffer, whole, Ticket::default());
             }
         }
         Ok(())
     }
 
-    fn submit(&mut self, offset: u64, mut buffer: Buffer, len: usize, ticket: u64) {
+    fn submit(&mut self, offset: u64, mut buffer: Buffer, len: usize, ticket: Ticket) {
         let rest = buffer.split_off(len);
         let token = self.next_token;
         self.next_token += 1;
@@ -151,7 +138,7 @@ impl FileSink {
         self.storage.submit(token, Operation::Write { offset, buffer }, &self.completions);
     }
 
-    fn reap(&mut self) -> Result<(Buffer, u64)> {
+    fn reap(&mut self) -> Result<(Buffer, Ticket)> {
         let done = {
             let _waiting = wait(State::Writing);
             self.completions.wait(&*self.storage.clock())
@@ -168,7 +155,7 @@ impl FileSink {
     }
 
     /// Waits for a write, and gives its buffer and ticket back; `None` when none is in flight.
-    pub(crate) fn written(&mut self) -> Result<Option<(Buffer, u64)>> {
+    pub(crate) fn written(&mut self) -> Result<Option<(Buffer, Ticket)>> {
         if self.flying.is_empty() { Ok(None) } else { self.reap().map(Some) }
     }
 
@@ -199,74 +186,5 @@ impl Drop for FileSink {
             let done = self.completions.wait(&*self.storage.clock());
             self.flying.remove(&done.token);
         }
-    }
-}
-
-/// Gives the blocks of runs back to the device as a merge leaves them behind.
-pub(crate) struct Released {
-    /// Space is given back in steps of at least this many bytes of a run.
-    step: u64,
-    /// For each run, bytes of storage that were given back.
-    upto: Vec<u64>,
-    completions: Completions,
-    in_flight: usize,
-}
-
-/// Larger steps than this give nothing: punching a hole waits for the reads of its run that are in
-/// flight, but not long.
-const RELEASE_BYTES: u64 = 4 << 20;
-/// Runs are given back in at least so many steps.
-const STEPS: u64 = 16;
-
-impl Released {
-    pub(crate) fn new(runs: &[Arc<Run>]) -> Self {
-        let shortest = runs.iter().map(|run| run.data_bytes()).min().unwrap_or(0);
-        Self::every(runs, shortest / STEPS)
-    }
-
-    /// Gives back in steps of at least `step` bytes, at most of [`RELEASE_BYTES`].
-    pub(crate) fn every(runs: &[Arc<Run>], step: u64) -> Self {
-        Released {
-            step: step.clamp(4096, RELEASE_BYTES),
-            upto: vec![HEADER_BYTES as u64; runs.len()],
-            completions: Completions::new(),
-            in_flight: 0,
-        }
-    }
-
-    /// Nothing before `positions` will be read again.
-    pub(crate) fn release(&mut self, runs: &[Arc<Run>], positions: &[u64]) -> Result<()> {
-        for ((run, position), upto) in runs.iter().zip(positions).zip(&mut self.upto) {
-            let to = run.physical_floor(*position);
-            if to >= *upto + self.step {
-                let operation = Operation::Discard { offset: *upto, len: to - *upto };
-                run.storage().submit(0, operation, &self.completions);
-                self.in_flight += 1;
-                *upto = to;
-            }
-        }
-        while let Some(done) = self.completions.poll() {
-            self.in_flight -= 1;
-            ignore_unsupported(done.result)?;
-        }
-        Ok(())
-    }
-
-    /// Waits until all of it is given back.
-    pub(crate) fn finish(&mut self, runs: &[Arc<Run>]) -> Result<()> {
-        while self.in_flight > 0 {
-            let done = self.completions.wait(&*runs[0].storage().clock());
-            self.in_flight -= 1;
-            ignore_unsupported(done.result)?;
-        }
-        Ok(())
-    }
-}
-
-/// A file system that cannot punch holes costs space, not correctness.
-pub(crate) fn ignore_unsupported(result: std::io::Result<usize>) -> Result<()> {
-    match result {
-        Err(e) if e.kind() != std::io::ErrorKind::Unsupported => Err(Error::Io(e)),
-        _ => Ok(()),
     }
 }

@@ -2,6 +2,8 @@
 //! to anything that takes bytes.
 
 mod consume;
+mod copy;
+mod copy_view;
 mod file;
 mod ordered;
 
@@ -9,5 +11,6 @@ pub use consume::{
     CONSUMED_NAME, Materialize, PARTIAL_NAME, Publish, RESUME_NAME, Resume, consumed_into, finish,
     forget, materialize,
 };
-pub(crate) use file::{FileSink, Released, ignore_unsupported};
-pub(crate) use ordered::{Top, Turn};
+pub(crate) use copy::{Follow, Out, copy};
+pub(crate) use file::FileSink;
+pub(crate) use ordered::{InTurn, Top};

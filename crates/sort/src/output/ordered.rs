@@ -1,54 +1,36 @@
 //! Bytes that go out in order, to anything that takes bytes.
 
 use std::io::Write;
-use std::sync::{Condvar, Mutex};
 
 use crate::activity::{State, wait};
 use crate::key::Order;
+use crate::pipeline::Turns;
 use crate::record::{Framing, with_framing};
 use crate::{Error, Result};
 
 /// Threads write pieces in the order of their numbers.
-pub(crate) struct Turn<'a, 'b> {
-    state: Mutex<(u64, Option<&'a mut &'b mut (dyn Write + Send)>)>,
-    changed: Condvar,
-}
+pub(crate) struct InTurn<'a>(Turns<&'a mut (dyn Write + Send)>);
 
-impl<'a, 'b> Turn<'a, 'b> {
-    pub(crate) fn new(writer: &'a mut &'b mut (dyn Write + Send)) -> Self {
-        Turn { state: Mutex::new((0, Some(writer))), changed: Condvar::new() }
+impl<'a> InTurn<'a> {
+    pub(crate) fn new(writer: &'a mut (dyn Write + Send)) -> Self {
+        InTurn(Turns::new(writer))
     }
 
-    /// Nothing more is written: whoever waits for its turn gives up.
+    /// Nothing more is written: threads that wait for their turn give up.
     pub(crate) fn stop(&self) {
-        self.state.lock().expect("writers do not panic").1 = None;
-        self.changed.notify_all();
+        self.0.stop();
     }
 
     /// Writes piece `number` when all before it are written.
     pub(crate) fn write(&self, number: u64, bytes: &[u8]) -> Result<()> {
-        let mut state = {
-            // Who writes holds the lock.
-            let _waiting = wait(State::Turn);
-            self.state.lock().expect("writers do not panic")
-        };
-        while state.0 != number {
-            if state.1.is_none() {
-                return Err(Error::Cancelled);
-            }
-            let _waiting = wait(State::Turn);
-            state = self.changed.wait(state).expect("writers do not panic");
-        }
-        let Some(writer) = state.1.as_mut() else { return Err(Error::Cancelled) };
+        let mut turn = self.0.wait(number).ok_or(Error::Cancelled)?;
         let written = {
             let _waiting = wait(State::Writing);
-            writer.write_all(bytes)
+            turn.write_all(bytes)
         };
-        state.0 += 1;
         if written.is_err() {
-            state.1 = None;
+            turn.stop();
         }
-        self.changed.notify_all();
         written.map_err(Error::Io)
     }
 }

@@ -27,8 +27,9 @@ use storage::Buffer;
 use super::form::as_tags;
 use super::permute::{self, permute, prefetch_record};
 use super::short_sort::sort_short;
-use super::tag::{DIGITS, SMALL, Tag, digit, digit_shift, on_threads, prefix_at};
+use super::tag::{DIGITS, SMALL, Tag, digit, digit_shift, on_threads};
 use crate::key::Order;
+use crate::prefix::prefix_at;
 use crate::record::Format;
 
 /// Most records of a buffer.
@@ -141,14 +142,14 @@ impl<'a> Keys<'a> {
 /// Makes the tags of all records, in order.
 fn sort_tags(keys: &Keys<'_>, tags: &mut [Tag], threads: usize) {
     let buckets = Buckets::sample(keys);
-    let mut parts: Vec<Part<'_>> = (0..threads.max(1))
+    let mut parts: Vec<ThreadShare<'_>> = (0..threads.max(1))
         .map(|part| {
             keys.count() * part / threads.max(1)..keys.count() * (part + 1) / threads.max(1)
         })
-        .map(|numbers| Part { numbers, counts: vec![0; buckets.count], room: Vec::new() })
+        .map(|numbers| ThreadShare { numbers, counts: vec![0; buckets.count], room: Vec::new() })
         .collect();
-    on_threads(threads, parts.iter_mut().collect(), |part: &mut Part<'_>| {
-        let Part { numbers, counts, .. } = part;
+    on_threads(threads, parts.iter_mut().collect(), |part: &mut ThreadShare<'_>| {
+        let ThreadShare { numbers, counts, .. } = part;
         keys.for_each(numbers.clone(), 0, |_, prefix| counts[buckets.of(prefix)] += 1);
     });
     // Every part gets its own stretch of every bucket, in the order of the parts.
@@ -163,7 +164,7 @@ fn sort_tags(keys: &Keys<'_>, tags: &mut [Tag], threads: usize) {
         }
         ends.push(end);
     }
-    on_threads(threads, parts, |Part { numbers, mut room, .. }| {
+    on_threads(threads, parts, |ThreadShare { numbers, mut room, .. }| {
         keys.for_each(numbers, 0, |number, prefix| {
             let next = room[buckets.of(prefix)].next().expect("counted before");
             *next = Tag::new(prefix, number as u64, 0);
@@ -184,7 +185,7 @@ fn sort_tags(keys: &Keys<'_>, tags: &mut [Tag], threads: usize) {
 }
 
 /// What one thread extracts.
-struct Part<'t> {
+struct ThreadShare<'t> {
     numbers: Range<usize>,
     /// Tags of each bucket.
     counts: Vec<usize>,

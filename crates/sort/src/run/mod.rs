@@ -4,6 +4,7 @@
 //!   format  the bytes of a run file: header, blocks, index, footer   (docs/formats.md)
 //!   writer  places finished blocks, then the index and footer, and syncs
 //!   reader  an open run: its fences in memory, verified block reads
+//!   release  gives the space of runs back behind a merge
 //!   word    what of a key goes into eight bytes
 //!   tag     (key word, place, length) of a record, and the sort that moves only these
 //!   short_sort   the last pass of that sort, within the first-level cache
@@ -19,6 +20,7 @@ pub mod format;
 pub(crate) mod input;
 pub mod permute;
 pub mod reader;
+pub(crate) mod release;
 mod short_sort;
 pub mod tag;
 pub(crate) mod word;

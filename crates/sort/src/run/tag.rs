@@ -29,6 +29,7 @@ use storage::thread::spawn_or_run;
 use super::short_sort::sort_short;
 use super::word::{Alphabet, Equal};
 use crate::activity::{Team, leave};
+pub use crate::prefix::prefix_at;
 
 /// Prefix, place and length of a record; see the module's drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,19 +79,6 @@ impl Tag {
     fn with_prefix(self, prefix: u64) -> Self {
         Tag(u128::from(prefix) << 64 | u128::from(self.0 as u64))
     }
-}
-
-/// The first eight bytes of `key` from `depth` on, as a big-endian number, zeros beyond its end.
-#[inline]
-#[must_use]
-pub fn prefix_at(key: &[u8], depth: usize) -> u64 {
-    if let Some(bytes) = key.get(depth..depth + 8) {
-        return u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
-    }
-    let rest = key.get(depth..).unwrap_or_default();
-    let mut word = [0; 8];
-    word[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(word)
 }
 
 /// Buckets up to this size are left to [`sort_short`]: their 64 KiB lie in the second-level cache.

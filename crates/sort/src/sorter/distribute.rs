@@ -12,10 +12,11 @@ use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy, total_b
 use crate::budget::Reservation;
 use crate::distribute::{Distributed, Distributor};
 use crate::key::OrderSpec;
+use crate::output::{FileSink, Out, Top, copy};
 use crate::plan::RunPlan;
 use crate::run::{Compression, Input};
-use crate::view::Manifest;
-use crate::{Error, Progress, Result};
+use crate::view::{Bucket, KeyBytes, Manifest, Segment};
+use crate::{Budget, Error, Progress, Result, activity};
 
 /// Whether to distribute, and if so whether to trust the leading bits of keys.
 pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Option<bool>> {
@@ -65,7 +66,7 @@ pub(super) fn look_ahead(
             1,
             sorter.sample,
             sorter.order.direct().is_none(),
-            options.threads,
+            sorter.workers.count(),
         );
         // Where that does not do, the plan for a stream does.
         sorter.plan = plan.unwrap_or(sorter.plan);
@@ -117,7 +118,7 @@ impl Sorter<'_> {
         let distributor = Distributor {
             order: Arc::clone(&self.order),
             budget: options.budget.clone(),
-            threads: options.threads,
+            threads: self.workers.count(),
             sample: self.sample,
             uniform,
             limit_bytes: options.temp_limit_bytes.filter(|_| view.is_none()),
@@ -131,12 +132,21 @@ impl Sorter<'_> {
         report.run_bytes = done.written_bytes;
         report.buckets = done.buckets() as u64;
         report.buckets_parted_again = done.parted_again;
-        let (budget, threads) = (&options.budget, options.threads);
+        let (budget, threads) = (&options.budget, self.workers.count());
         (report.output_bytes, report.records) = match output {
             SortOutput::Storage(storage) => {
-                done.write_to_storage(&storage, budget, threads, progress)?
+                let base = done.header.len() as u64;
+                let total = (!done.is_unique()).then_some(base + done.data_bytes());
+                let sink = FileSink::new(storage, 0, Vec::new(), total);
+                let (out, align) = match total {
+                    Some(_) => (Out::File(sink), Some(base)),
+                    None => (Out::Copied(sink), None),
+                };
+                write(&done, out, align, (budget, threads), progress)?
             }
-            SortOutput::Writer(writer) => done.write_to(writer, budget, threads, progress)?,
+            SortOutput::Writer(writer) => {
+                write(&done, Out::Stream(writer, 0), None, (budget, threads), progress)?
+            }
             SortOutput::View { folder, name } => {
                 make_view(&folder, name, &self.options.order, &self.spec, &done)?
             }
@@ -145,6 +155,24 @@ impl Sorter<'_> {
         report.memory_peak_bytes = budget.peak_bytes();
         Ok(report.clone())
     }
+}
+
+/// Sorts bucket after bucket into `out`. Returns bytes and records written.
+fn write(
+    done: &Distributed,
+    mut out: Out<'_>,
+    align: Option<u64>,
+    (budget, threads): (&Budget, usize),
+    progress: &dyn Progress,
+) -> Result<(u64, u64)> {
+    let _worker = activity::enter("write");
+    progress.phase("sorting buckets", Some(done.header.len() as u64 + done.data_bytes()));
+    out.push_bytes(&done.header)?;
+    let mut portions = done.portions(align, budget, threads)?;
+    let mut top = Top::new(None);
+    let counting = done.is_unique().then_some((&mut top, done.order()));
+    let bytes = copy(&mut portions, out, counting, &mut (), progress)?;
+    Ok((bytes, if done.is_unique() { top.taken } else { done.records() }))
 }
 
 fn bucket_file_name(number: usize) -> String {
@@ -160,7 +188,18 @@ fn make_view(
     done: &Distributed,
 ) -> Result<(u64, u64)> {
     let names: Vec<String> = (0..done.files()).map(bucket_file_name).collect();
-    let buckets = done.seal(spec, &names)?;
+    let listed = done.seal(spec)?.into_iter().map(|sealed| Bucket {
+        segments: vec![Segment {
+            run: names[sealed.file].clone(),
+            bytes: sealed.bucket.bytes,
+            records: sealed.bucket.records,
+            index_crc: sealed.index_crc,
+            bucket: Some(sealed.number),
+        }],
+        from: Some(KeyBytes(sealed.bucket.lower.clone())),
+        one_key: sealed.bucket.one_key,
+    });
+    let buckets: Vec<Bucket> = listed.collect();
     for name in names {
         // All buckets of a pass may have been parted again.
         if !buckets.iter().any(|bucket| bucket.segments[0].run == name) {

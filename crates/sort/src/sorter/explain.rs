@@ -14,10 +14,10 @@ use super::distribute::refusal;
 use super::{SortOptions, Sorter, Strategy, merge_room};
 use crate::distribute::DistributePlan;
 use crate::distribute::one_pass::OnePass;
+use crate::merge::sizes::read_again;
 use crate::plan::sample_bytes;
 use crate::record::Format;
 use crate::run::Input;
-use crate::view::read_again;
 use crate::{Error, Result};
 
 /// Processor time of one pass, in nanoseconds.
@@ -115,7 +115,7 @@ pub(super) fn is_worth_distributing(sorter: &Sorter<'_>) -> bool {
 
 /// The sizes of a distribution, where memory is enough for one: a merge takes longer records.
 fn distribute_plan(sorter: &Sorter<'_>, total: u64) -> Option<DistributePlan> {
-    let (free, threads) = (sorter.options.budget.free_bytes(), sorter.options.threads);
+    let (free, threads) = (sorter.options.budget.free_bytes(), sorter.workers.count());
     let plan = DistributePlan::new(free, Some(total), sorter.sample, threads).ok()?;
     match sorter.options.order.format {
         Format::Fixed { bytes } if bytes as u64 > plan.record_bytes_max() => None,
@@ -128,7 +128,7 @@ fn merge_reads_again(sorter: &Sorter<'_>, total: u64) -> f64 {
     let runs = total.div_ceil(sorter.plan.chunk_bytes.max(1));
     let record_bytes = sorter.sample.record_bytes as u64;
     let sizes = (runs, u64::from(sorter.plan.block_bytes), record_bytes);
-    read_again(sizes, merge_room(&sorter.options.budget), sorter.options.threads)
+    read_again(sizes, merge_room(&sorter.options.budget), sorter.workers.count())
 }
 
 /// Of the two passes of a merge, and of those of a distribution.
@@ -157,7 +157,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         Some(disk) => probe(&*disk.create_unnamed()?)?,
         None => (f64::INFINITY, f64::INFINITY),
     };
-    let threads = options.threads as f64;
+    let threads = sorter.workers.count() as f64;
     let disks = options.temp.len().max(1) as f64;
     let device = input_bytes as f64 * (1.0 / disk_read_rate + 1.0 / disk_write_rate) / disks;
     let (merge, distribute) = processor_seconds(&sorter, input_bytes);
@@ -214,9 +214,10 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let front = sample_bytes(&sorter.inputs);
     let (order, sample) = (&options.order, sorter.sample);
     // What fits into memory is parted while it is read, by places that are looked at before.
-    let sampled_at_once = match options.temp.first().map(|disk| disk.clock()) {
-        Some(clock) if !sorter.can_part_while_reading(&*clock) => 0,
-        _ => OnePass::sample_bytes(&sorter.inputs, order.format, sample, input_bytes),
+    let sampled_at_once = if sorter.can_part_while_reading() {
+        OnePass::sample_bytes(&sorter.inputs, order.format, sample, input_bytes)
+    } else {
+        0
     };
     let read_again = if passes == 1 { 0 } else { (input_bytes as f64 * again) as u64 };
     let splitters = |plan: &DistributePlan| match options.strategy {

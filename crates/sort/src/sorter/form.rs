@@ -15,7 +15,7 @@ use super::{SortOutput, Sorter, run_name};
 use crate::activity::{Activity, State, wait};
 use crate::budget::Reservation;
 use crate::distribute::one_pass::OnePass;
-use crate::output::Turn;
+use crate::output::InTurn;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
 use crate::run::RunWriter;
 use crate::run::form::{Gather, SortMemory, sort_chunk};
@@ -56,7 +56,7 @@ impl Sorter<'_> {
             ("chunks", plan.chunks * chunk_memory as u64),
             ("tags", 2 * plan.tag_bytes),
             ("keys", plan.key_bytes),
-            ("write buffers", plan.pieces * (self.options.threads * PIECE_BYTES) as u64),
+            ("write buffers", plan.pieces * (self.workers.count() * PIECE_BYTES) as u64),
         ];
         let _reserved = budget.reserve_parts(&parts, "sorting")?;
         let mut memory = SortMemory::new(
@@ -70,10 +70,10 @@ impl Sorter<'_> {
         let chunk_bytes = plan.chunk_bytes as usize;
         let clock = self.clock(output);
         let order = Arc::clone(&self.order);
-        let at_once = self.can_part_while_reading(&*clock);
+        let at_once = self.can_part_while_reading();
         let one_pass = match self.total_bytes.filter(|_| at_once) {
             Some(total) => {
-                OnePass::plan(&inputs, &order, self.sample, total, self.options.threads)?
+                OnePass::plan(&inputs, &order, self.sample, total, self.workers.count())?
             }
             None => None,
         };
@@ -107,9 +107,9 @@ impl Sorter<'_> {
             // Both ends close with this scope's body, or the reader would wait for ever when it
             // fails.
             let (empty_to, full_from) = (empty_to, full_from);
-            // In modelled time one thread is one thread: it reads when it needs a chunk.
+            // A thread that is alone reads when it needs a chunk.
             let mut own = None;
-            if self.options.threads == 1 && clock.is_modelled() {
+            if self.workers.are_own() {
                 own = Some((reader, empty_from));
             } else {
                 let here = Activity::here();
@@ -150,7 +150,7 @@ impl Sorter<'_> {
                 let mut from = None;
                 loop {
                     let unique = self.options.order.unique;
-                    let threads = self.options.threads;
+                    let threads = self.workers.count();
                     let mut sorted =
                         sort_chunk(&chunk, from, &order, unique, threads, &mut memory)?;
                     if progress.cancelled() {
@@ -221,13 +221,13 @@ impl Sorter<'_> {
     }
 
     /// Whether all records fit into one chunk, whose tags can be parted while it is read.
-    pub(super) fn can_part_while_reading(&self, clock: &dyn Clock) -> bool {
-        // In modelled time nobody works beside the reads.
+    pub(super) fn can_part_while_reading(&self) -> bool {
+        // A thread that is alone does nothing while it reads.
         self.plan.chunks == 1
             && self.journal.is_none()
             && self.options.top.is_none()
             && !self.options.order.unique
-            && !clock.is_modelled()
+            && !self.workers.are_own()
     }
 
     /// The clock by which the records are moved.
@@ -326,7 +326,7 @@ impl Sorter<'_> {
         behinds: &mut Vec<WriteBehind>,
     ) -> Result<()> {
         if behinds.is_empty() {
-            for _ in 0..self.options.threads {
+            for _ in 0..self.workers.count() {
                 let buffers = (0..self.plan.pieces).map(|_| Buffer::try_new(PIECE_BYTES));
                 let buffers = buffers.collect::<std::io::Result<_>>()?;
                 behinds.push(WriteBehind::new(Arc::clone(storage), buffers));
@@ -378,7 +378,7 @@ impl Sorter<'_> {
                 // The write-behind only lends its buffers here; nothing goes to its storage.
                 let nowhere: Arc<dyn Storage> = storage::memory::MemoryStorage::new("nowhere");
                 self.prepare_behinds(&nowhere, &mut behinds)?;
-                let turn = Turn::new(writer);
+                let turn = InTurn::new(&mut **writer);
                 sorted.gather(
                     self.plan.block_bytes,
                     false,

@@ -32,12 +32,13 @@ use storage::spread::Spread;
 
 use crate::key::Order;
 use crate::merge::window::Segments;
+use crate::pipeline::Workers;
 use crate::plan::{RunPlan, Sample, sample};
 use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
 use crate::run::input::Input;
 use crate::run::{Compression, Run};
-use crate::{Budget, Error, Progress, Result};
+use crate::{Budget, Error, Progress, Result, shares};
 
 pub use consume::{Consumed, Stamp, sort_consuming};
 pub use explain::{Estimate, Explanation, explain};
@@ -75,6 +76,7 @@ pub fn sort(
 
 struct Sorter<'a> {
     options: &'a SortOptions,
+    workers: Workers,
     order: Arc<Order>,
     spec: String,
     inputs: Vec<Input>,
@@ -94,9 +96,7 @@ struct Sorter<'a> {
 impl<'a> Sorter<'a> {
     fn prepare(inputs: Vec<Input>, options: &'a SortOptions, to_view: bool) -> Result<Self> {
         let mut sorter = Self::prepare_from(inputs, options, &[], true, 0)?;
-        let modelled = options.temp.first().is_some_and(|disk| disk.clock().is_modelled());
-        // In modelled time one thread is one thread, which nothing overlaps with.
-        let overlaps = !(to_view || modelled && options.threads == 1);
+        let overlaps = !(to_view || sorter.workers.are_own());
         if let (true, Some(total), Format::Fixed { bytes }) =
             (overlaps, sorter.total_bytes, options.order.format)
         {
@@ -125,6 +125,7 @@ impl<'a> Sorter<'a> {
             .compile(header.as_deref())
             .map_err(|e| Error::Unsupported(e.to_string()))?;
         let total_bytes = total_bytes(&inputs);
+        let workers = Workers::new(options.threads);
         let free_bytes = options.budget.free_bytes() + held_bytes;
         let limit_bytes = options.budget.limit_bytes();
         let sample = Sample::of(&order, &sampled);
@@ -134,7 +135,7 @@ impl<'a> Sorter<'a> {
             inputs.len() as u64,
             sample,
             order.direct().is_none(),
-            options.threads,
+            workers.count(),
         )
         .map_err(|e| match e {
             Error::Memory { owner, least_bytes, .. } => {
@@ -159,6 +160,7 @@ impl<'a> Sorter<'a> {
         let spec = serde_json::to_string(&options.order).expect("plain data");
         Ok(Sorter {
             options,
+            workers,
             order: Arc::new(order),
             spec,
             inputs,
@@ -255,9 +257,9 @@ fn total_bytes(inputs: &[Input]) -> Option<u64> {
     inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?))
 }
 
-/// What of the budget a merge may take; the rest is for blocks that windows grow by.
+/// What of the budget a merge may take.
 fn merge_room(budget: &Budget) -> u64 {
-    budget.free_bytes() / 10 * 9
+    shares::of_stream(budget.free_bytes())
 }
 
 fn run_name(number: usize) -> String {

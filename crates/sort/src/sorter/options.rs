@@ -41,7 +41,9 @@ pub struct SortOptions {
     pub order: OrderSpec,
     /// All memory that grows with data.
     pub budget: Budget,
-    /// Threads that sort and merge, at least 1.
+    /// Threads that sort and merge. With 0 the caller's thread is alone: it reads, sorts, merges and
+    /// writes, and nothing overlaps, as a modelled clock wants it. (A distribution has threads of its
+    /// own all the same.)
     pub threads: usize,
     /// Where temporary runs go, each on all of them. A view's runs go to the view.
     pub temp: Vec<Arc<dyn Directory>>,

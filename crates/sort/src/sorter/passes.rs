@@ -8,13 +8,16 @@ use storage::{Directory, DirectoryExt};
 use super::{Sorter, merge_room, run_name};
 use crate::activity;
 use crate::budget::Reservation;
+use crate::merge::sizes::{least_memory_bytes, stream_size};
 use crate::merge::stream::{Stream, StreamSize, windows_held};
 use crate::merge::window::Segments;
-use crate::output::Released;
+use crate::pipeline::Workers;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
+use crate::portion::{Portions, Start};
+use crate::run::release::Released;
 use crate::run::writer::{FENCES, IndexMemory, RunBuilder};
 use crate::run::{Compression, Run, RunWriter};
-use crate::view::{Segment, least_memory_bytes, stream_size};
+use crate::view::Segment;
 use crate::{Error, Progress, Result};
 
 /// A group of runs of a sort that consumes its inputs is at most this part of all.
@@ -38,7 +41,7 @@ impl Sorter<'_> {
                 segments.runs.len() <= runs_max
                     && least_memory_bytes(segments.footers()) <= budget.free_bytes() + held
             }
-            None => stream_size(segments, &budget, room(), 1).is_ok(),
+            None => stream_size(segments, &budget, room(), Workers::new(1)).is_ok(),
         };
         while self.runs.len() > 1 && !fits(&self.segments()) {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
@@ -47,7 +50,7 @@ impl Sorter<'_> {
             // Of the open runs of a view, one is the run that is being written.
             let fan_in = ((room() / least) as usize).min(runs_max - 1);
             if fan_in < 2 {
-                return stream_size(&self.segments(), &budget, room(), 1).map(|_| ());
+                return stream_size(&self.segments(), &budget, room(), Workers::new(1)).map(|_| ());
             }
             self.report.extra_passes += 1;
             let bytes = self.segments().data_bytes();
@@ -70,17 +73,17 @@ impl Sorter<'_> {
                 let mut builder = RunBuilder::new(writer, (*self.order).clone())?;
                 let mut stream = Stream::new(segments, None, None, None, size, &budget)?;
                 let mut released = Released::new(&group);
-                while let Some(window) = stream.next_window()? {
+                while let Some(window) = stream.next()? {
                     if progress.cancelled() {
                         return Err(Error::Cancelled);
                     }
                     builder.append(window.bytes())?;
                     progress.advance(window.len as u64);
                     // What a journal names must stay until it names what replaces it.
-                    if self.journal.is_none() {
-                        released.release(&group, &window.needed)?;
+                    if let (None, Start::Merge { needed, .. }) = (&self.journal, &window.start) {
+                        released.release(&group, needed)?;
                     }
-                    stream.recycle(window.buffer);
+                    stream.recycle(window.buffer, window.ticket);
                 }
                 released.finish(&group)?;
                 let run = builder.finish(&self.spec, view.is_some())?;
@@ -137,8 +140,7 @@ impl Sorter<'_> {
                 block_bytes *= 2;
             }
             let sized = budget.reserve(expected(block_bytes).most(), FENCES).and_then(|memory| {
-                let threads = self.options.threads;
-                let size = stream_size(&segments, budget, merge_room(budget), threads)?;
+                let size = stream_size(&segments, budget, merge_room(budget), self.workers)?;
                 Ok((memory, size))
             });
             match sized {

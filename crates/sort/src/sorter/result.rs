@@ -6,11 +6,15 @@ use std::sync::Arc;
 use storage::{Directory, Storage};
 
 use super::{Sorter, merge_room};
-use crate::activity::{self, State, wait};
+use crate::activity;
+use crate::merge::sizes::stream_size;
 use crate::merge::stream::Stream;
-use crate::output::{FileSink, Released, Top};
-use crate::view::{Manifest, Segment, stream_size};
-use crate::{Error, Progress, Result};
+use crate::output::{FileSink, Follow, Out, Top, copy};
+use crate::portion::{Portion, Portions, Start};
+use crate::run::Run;
+use crate::run::release::Released;
+use crate::view::{Manifest, Segment};
+use crate::{Progress, Result};
 
 impl Sorter<'_> {
     pub(super) fn make_view(
@@ -35,49 +39,16 @@ impl Sorter<'_> {
         header: &[u8],
         progress: &dyn Progress,
     ) -> Result<()> {
-        let _worker = activity::enter("write");
         let segments = self.segments();
         let base = header.len() as u64;
         // Removed duplicates move what follows, so windows cannot be aligned beforehand; and a sort
         // that wants only the top does not know its size.
         let exact = !segments.unique && self.options.top.is_none();
         let total = exact.then(|| base + segments.data_bytes());
-        progress.phase("merging", Some(base + segments.data_bytes()));
-        let mut sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), total);
-        sink.push_bytes(header)?;
-        let size = {
-            let budget = &self.options.budget;
-            stream_size(&segments, budget, merge_room(budget), self.options.threads)?
-        };
-        let budget = &self.options.budget;
-        let align = exact.then_some(base);
-        let mut stream = Stream::new(segments.clone(), None, None, align, size, budget)?;
-        let mut released = Released::new(&segments.runs);
-        let mut top = Top::new(self.options.top);
-        while let Some(window) = stream.next_window()? {
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            released.release(&segments.runs, &window.needed)?;
-            progress.advance(window.len as u64);
-            if exact {
-                sink.push_window(window, &mut stream)?;
-            } else {
-                let (bytes, more) = top.take(&self.order, window.bytes());
-                sink.push_bytes(bytes)?;
-                stream.recycle(window.buffer);
-                if !more {
-                    break;
-                }
-            }
-        }
-        released.finish(&segments.runs)?;
-        self.report.output_bytes = sink.offset();
-        self.report.records = match exact {
-            true => segments.runs.iter().map(|r| r.records()).sum(),
-            false => top.taken,
-        };
-        sink.finish()
+        let sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), total);
+        let (out, align) =
+            if exact { (Out::File(sink), Some(base)) } else { (Out::Copied(sink), None) };
+        self.merge_to(out, align, header, progress)
     }
 
     pub(super) fn merge_to_writer(
@@ -86,42 +57,44 @@ impl Sorter<'_> {
         header: &[u8],
         progress: &dyn Progress,
     ) -> Result<()> {
+        self.merge_to(Out::Stream(writer, 0), None, header, progress)
+    }
+
+    fn merge_to(
+        &mut self,
+        mut out: Out<'_>,
+        align: Option<u64>,
+        header: &[u8],
+        progress: &dyn Progress,
+    ) -> Result<()> {
         let _worker = activity::enter("write");
         let segments = self.segments();
         progress.phase("merging", Some(header.len() as u64 + segments.data_bytes()));
-        writer.write_all(header)?;
-        let size = {
-            let budget = &self.options.budget;
-            stream_size(&segments, budget, merge_room(budget), self.options.threads)?
-        };
-        let mut stream =
-            Stream::new(segments.clone(), None, None, None, size, &self.options.budget)?;
-        let mut released = Released::new(&segments.runs);
+        out.push_bytes(header)?;
+        let budget = &self.options.budget;
+        let size = stream_size(&segments, budget, merge_room(budget), self.workers)?;
+        let mut stream = Stream::new(segments.clone(), None, None, align, size, budget)?;
+        let mut behind = Behind { runs: &segments.runs, released: Released::new(&segments.runs) };
+        let all = segments.runs.iter().map(|run| run.records()).sum();
         let mut top = Top::new(self.options.top);
-        let mut written = header.len() as u64;
-        while let Some(window) = stream.next_window()? {
-            if progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            released.release(&segments.runs, &window.needed)?;
-            progress.advance(window.len as u64);
-            let (bytes, more) = top.take(&self.order, window.bytes());
-            {
-                let _waiting = wait(State::Writing);
-                writer.write_all(bytes)?;
-            }
-            written += bytes.len() as u64;
-            stream.recycle(window.buffer);
-            if !more {
-                break;
-            }
-        }
-        released.finish(&segments.runs)?;
-        writer.flush()?;
-        self.report.output_bytes = written;
-        let known = !segments.unique && self.options.top.is_none();
-        let all = segments.runs.iter().map(|r| r.records()).sum();
-        self.report.records = if known { all } else { top.taken };
+        let counted = segments.unique || self.options.top.is_some();
+        let taking = counted.then_some((&mut top, &*self.order));
+        self.report.output_bytes = copy(&mut stream, out, taking, &mut behind, progress)?;
+        behind.released.finish(&segments.runs)?;
+        self.report.records = if counted { top.taken } else { all };
         Ok(())
+    }
+}
+
+/// Gives temporary runs back behind a merge.
+struct Behind<'a> {
+    runs: &'a [Arc<Run>],
+    released: Released,
+}
+
+impl Follow for Behind<'_> {
+    fn before(&mut self, next: &Portion, _: &mut Out<'_>, _: &mut dyn Portions) -> Result<()> {
+        let Start::Merge { needed, .. } = &next.start else { return Ok(()) };
+        self.released.release(self.runs, needed)
     }
 }

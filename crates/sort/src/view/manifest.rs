@@ -24,8 +24,10 @@ pub const MANIFEST_NAME: &str = "manifest";
 const FORMAT_NAME: &str = "merganser-view";
 /// Version of a manifest of sorted runs.
 const MERGED_VERSION: u32 = 1;
-/// Version of a manifest of buckets, which are sorted when they are read.
+/// Version of a manifest of buckets that are sorted when they are read.
 const BUCKETS_VERSION: u32 = 2;
+/// Version of a manifest of buckets of which some are merged and some are sorted.
+const MIXED_VERSION: u32 = 3;
 /// No manifest is larger.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -56,7 +58,7 @@ pub struct Manifest {
 pub struct Bucket {
     /// In tie order: among equal keys, records of earlier segments come first.
     pub segments: Vec<Segment>,
-    /// Of a bucket that is sorted when it is read: no full key in it is below.
+    /// No full key in it is below; without it the bucket is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<KeyBytes>,
     /// Whether all of its full keys are `from`: then it needs no sort.
@@ -83,6 +85,14 @@ pub struct Segment {
     /// Number of the bucket in a bucket file; none for a sorted run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<u32>,
+}
+
+impl Bucket {
+    /// Whether its segments are unsorted.
+    #[must_use]
+    pub fn is_unsorted(&self) -> bool {
+        self.segments.iter().any(|segment| segment.bucket.is_some())
+    }
 }
 
 impl Segment {
@@ -131,7 +141,8 @@ impl Manifest {
         Self::assemble(MERGED_VERSION, name, order, preamble, made_unix_ns, buckets)
     }
 
-    /// A manifest of buckets that are sorted when they are read.
+    /// A manifest of any number of buckets, in order, each with its `from`: of unsorted segments, or of
+    /// sorted runs.
     #[must_use]
     pub fn of_buckets(
         name: String,
@@ -140,7 +151,9 @@ impl Manifest {
         made_unix_ns: u64,
         buckets: Vec<Bucket>,
     ) -> Self {
-        Self::assemble(BUCKETS_VERSION, name, order, preamble, made_unix_ns, buckets)
+        let sorted = buckets.iter().any(|bucket| !bucket.is_unsorted());
+        let version = if sorted { MIXED_VERSION } else { BUCKETS_VERSION };
+        Self::assemble(version, name, order, preamble, made_unix_ns, buckets)
     }
 
     fn assemble(
@@ -166,10 +179,20 @@ impl Manifest {
         }
     }
 
-    /// Whether its buckets are sorted when they are read, instead of merged from sorted runs.
-    #[must_use]
-    pub fn is_of_buckets(&self) -> bool {
-        self.version == BUCKETS_VERSION
+    /// Whether its buckets are what its version allows.
+    fn has_the_buckets_of_its_version(&self) -> bool {
+        let all = |what: fn(&Bucket) -> bool| self.buckets.iter().all(what);
+        let pure = all(|bucket| {
+            let unsorted = bucket.segments.iter().filter(|segment| segment.bucket.is_some());
+            [0, bucket.segments.len()].contains(&unsorted.count())
+        });
+        pure && match self.version {
+            MERGED_VERSION => {
+                self.buckets.len() == 1 && all(|b| b.from.is_none() && !b.is_unsorted())
+            }
+            BUCKETS_VERSION => all(|b| b.from.is_some() && b.is_unsorted()),
+            _ => all(|b| b.from.is_some() && (b.is_unsorted() || !b.one_key)),
+        }
     }
 
     /// The bytes of the manifest file.
@@ -185,10 +208,10 @@ impl Manifest {
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
         let manifest: Manifest = unseal(file, "manifest", bytes)?;
         if manifest.format != FORMAT_NAME
-            || ![MERGED_VERSION, BUCKETS_VERSION].contains(&manifest.version)
+            || !(MERGED_VERSION..=MIXED_VERSION).contains(&manifest.version)
         {
             return Err(Error::Unsupported(format!(
-                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {MERGED_VERSION} and {BUCKETS_VERSION}",
+                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {MERGED_VERSION} to {MIXED_VERSION}",
                 manifest.format, manifest.version
             )));
         }
@@ -196,10 +219,10 @@ impl Manifest {
         let sum = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.bytes));
         let records = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.records));
         let size = sum.and_then(|sum| sum.checked_add(manifest.preamble.len() as u64));
-        // A record has at least a byte. In buckets records of a fixed length change places, so there
+        // A record has at least a byte. In unsorted buckets records of a fixed length change places, so there
         // each has that length; a merge notices by itself when one has not.
         let counted = |s: &Segment| match manifest.order.format {
-            Format::Fixed { bytes } if manifest.is_of_buckets() => {
+            Format::Fixed { bytes } if s.bucket.is_some() => {
                 s.records.checked_mul(bytes as u64) == Some(s.bytes)
             }
             _ => s.records <= s.bytes,
@@ -208,8 +231,7 @@ impl Manifest {
             || manifest.size_bytes > SIZE_BYTES_MAX
             || !segments.clone().all(counted)
             || records != Some(manifest.records)
-            || !manifest.is_of_buckets() && manifest.buckets.len() != 1
-            || manifest.buckets.iter().any(|b| b.from.is_some() != manifest.is_of_buckets())
+            || !manifest.has_the_buckets_of_its_version()
             || segments.clone().any(|s| s.run.contains('/') || s.run.is_empty())
         {
             return Err(corrupt(file, 0, "its sums or names contradict each other".to_owned()));

@@ -1,48 +1,64 @@
 //! Sorted views: what a sort leaves when nobody wants the file yet.
 //!
-//! A view is a folder of sorted runs and one manifest. It reads exactly like the sorted file, whose
-//! size is known before the first read: a read of any bytes finds the bounds that enclose them
-//! (`select`), reads one window of blocks, and merges it. Nothing is ever written to a view.
+//! A view is an ordered list of buckets: every key in a bucket is smaller than every key in the next.
+//! A bucket is a set of segments of run files, sorted or not. There are two ways to make the bytes of
+//! a bucket: merge its sorted segments, or sort its unsorted one. All else is the same for both, and
+//! one view may have buckets of both kinds.
+//!
+//! A view reads exactly like the sorted file, whose size is known before the first read. Nothing is
+//! ever written to it.
 //!
 //! ```text
-//!   read_at ──► near a stream's place?  ──yes──► its merged windows (read ahead on all cores)
-//!                     │ no
-//!                     └──► enclose ──► one window ──► merge ──► skip ──► bytes
+//!                        manifest ──open──► sections: neighbouring buckets made in one way
+//!
+//!   read_at ──► readers ──sequential──► stream ─┬─► sorted    merge: windows of all runs
+//!                  └──────at random─────────────┴─► unsorted  sort: one bucket, kept for a while
+//!   cat, materialize ───────────────────► stream ──► (the same)
 //! ```
+//!
+//! ```text
+//!   manifest  what a view is made of, on disk        memory     what readers share: one budget
+//!   open      from a manifest to sections            readers    reads that follow one another
+//!   making    the face of both ways                  stream     the bytes of all sections in order
+//!   sorted    the one: sorted segments, merged       give_back  space behind a copy
+//!   unsorted  the other: unsorted ones, sorted       select     from a place to bounds near it
+//! ```
+//!
+//! Opening asks `output` whether a view is being consumed, and `output` copies views: the marker is one
+//! of the files that a copy writes, and only the code that writes it knows it.
 
+mod give_back;
+mod making;
 mod manifest;
+mod memory;
+mod open;
 mod readers;
 pub(crate) mod select;
+mod sorted;
+mod stream;
+mod unsorted;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use storage::thread::spawn_or_run;
-use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+use storage::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
+pub(crate) use give_back::GivingBack;
+use making::Section;
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
+use memory::{Kept, ReadMemory};
+use open::Opened;
 use readers::Readers;
-use select::{Enclosure, Unit, enclose, enclose_nearly};
+pub use stream::ViewStream;
 
 use crate::budget::Reservation;
-use crate::distribute::{BucketStream, BucketView};
 use crate::key::Order;
 use crate::merge::bound::Bound;
-use crate::merge::stream::{Stream, StreamSize, windows_held};
-use crate::merge::window::{Loading, Segments, WindowPlan};
-use crate::record::{Format, Framing, with_framing};
-use crate::run::Run;
-use crate::run::format::{Footer, corrupt};
-use crate::run::reader::ClosedRun;
+use crate::pipeline::Workers;
+use crate::record::Format;
+use crate::run::format::corrupt;
 use crate::{Budget, Error, Result};
 
-/// The largest window, in bytes, of few runs: larger ones leave the caches before they are merged.
-const WINDOW_BYTES_MAX: u64 = 8 << 20;
-/// What one random read merges at a time, in bytes of output.
-const RANDOM_BYTES: usize = 256 << 10;
-/// How long a random read waits for the memory of others.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Streams that sequential readers may have at once, when memory allows.
 const STREAMS_MAX: usize = 4;
 
@@ -50,27 +66,28 @@ const STREAMS_MAX: usize = 4;
 pub struct View {
     name: String,
     manifest: Manifest,
-    segments: Segments,
-    budget: Budget,
-    size: StreamSize,
+    order: Arc<Order>,
+    sections: Arc<[Section]>,
+    memory: Arc<ReadMemory>,
     clock: Arc<dyn Clock>,
-    readers: Readers,
-    spare: Mutex<Option<Scratch>>,
-    /// Of a view of buckets: all that is read. It has no runs.
-    buckets: Option<BucketView>,
-    _fences: Reservation,
+    /// How far ahead of a stream's place a read may be and still wait for the stream.
+    reach_bytes: u64,
+    _indexes: Vec<Reservation>,
 }
 
-/// Memory of a random read.
-struct Scratch {
-    input: Buffer,
-    merged: Buffer,
-    memory: Reservation,
+/// A place at which a stream of a view can begin again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResumePoint {
+    /// Bytes of the view before it, the preamble included.
+    pub(crate) written: u64,
+    /// In a bucket of sorted segments, the place in their order; `None` at its start.
+    pub(crate) bound: Option<Bound>,
 }
 
 impl View {
     /// Opens the view in `folder`: reads its manifest and the index of every run, checked, once what
-    /// they take is reserved.
+    /// they take is reserved. Readers have `threads` threads; with 0 a merge has none but the reader's
+    /// own, and nothing overlaps with it, as a modelled clock wants it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]
@@ -99,38 +116,26 @@ impl View {
             corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail)
         })?;
         let order = Arc::new(order);
-        let mut found = Vec::new();
-        let mut buckets = None;
-        if manifest.is_of_buckets() {
-            let order = Arc::clone(&order);
-            let opened = BucketView::open(folder, &manifest, order, writable, budget, threads);
-            buckets = Some(opened?);
-        } else {
-            let segments = manifest.buckets[0].segments.iter().collect();
-            found = on_all(threads, segments, |segment| segment.find(folder, writable))?;
-        }
-        // What indexes take is known from the footers, and reserved before they are read.
-        let footers = found.iter().map(ClosedRun::footer);
-        drop(budget.reserve(least_memory_bytes(footers.clone()), "reading this view")?);
-        let fence_bytes = footers.map(Footer::memory_bytes).fold(0, u64::saturating_add);
-        let fences = budget.reserve(fence_bytes, "the fences of the view")?;
-        let runs = on_all(threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
-        // Duplicates within the view are there to stay: only what makes a view removes them.
-        let segments = Segments { runs, order, unique: false, width: Arc::default() };
-        let room = budget.free_bytes().saturating_sub(random_bytes(segments.footers()));
-        let size = stream_size(&segments, budget, room, threads)?;
-        let streams = (room / size.memory_bytes(&segments).max(1)) as usize;
+        let workers = Workers::new(threads);
+        let opened = open::open(folder, &manifest, &order, writable, (budget, workers))?;
+        let Opened { sections, streams, indexes } = opened;
+        let reach = sections.iter().map(|section| section.making.portion_bytes()).max();
+        let memory = ReadMemory {
+            budget: budget.clone(),
+            threads: workers.count(),
+            readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
+            kept: Kept::default(),
+            spare: Mutex::new(None),
+        };
         Ok(View {
             name: folder.name().to_owned(),
             manifest,
-            segments,
-            budget: budget.clone(),
-            size,
+            order,
+            sections: sections.into(),
+            memory: Arc::new(memory),
             clock: folder.clock(),
-            readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
-            spare: Mutex::new(None),
-            buckets,
-            _fences: fences,
+            reach_bytes: reach.unwrap_or(0),
+            _indexes: indexes,
         })
     }
 
@@ -143,44 +148,29 @@ impl View {
     /// The order of its records.
     #[must_use]
     pub fn order(&self) -> &Order {
-        &self.segments.order
+        &self.order
     }
 
-    /// Of a view of buckets, how many there are.
+    /// Number of its buckets.
     #[must_use]
-    pub fn buckets(&self) -> Option<usize> {
-        self.buckets.as_ref().map(BucketView::buckets)
+    pub fn buckets(&self) -> usize {
+        self.manifest.buckets.len()
     }
 
-    /// The storages that its records lie in.
+    /// The storages that its records are in, each once.
     #[must_use]
     pub fn storages(&self) -> Vec<Arc<dyn Storage>> {
-        match &self.buckets {
-            Some(buckets) => buckets.files().to_vec(),
-            None => self.runs().iter().map(|run| Arc::clone(run.storage())).collect(),
+        let mut storages: Vec<Arc<dyn Storage>> = Vec::new();
+        for storage in self.sections.iter().flat_map(|section| section.making.storages()) {
+            let same = |other: &Arc<dyn Storage>| {
+                std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&storage))
+            };
+            // The same file is in neighbours, if at all.
+            if !storages.iter().any(same) {
+                storages.push(storage);
+            }
         }
-    }
-
-    pub(crate) fn bucket_view(&self) -> Option<&BucketView> {
-        self.buckets.as_ref()
-    }
-
-    /// Its runs, in tie order; a view of buckets has none.
-    #[must_use]
-    pub fn runs(&self) -> &[Arc<Run>] {
-        &self.segments.runs
-    }
-
-    pub(crate) fn segments(&self) -> &Segments {
-        &self.segments
-    }
-
-    pub(crate) fn stream_size(&self) -> StreamSize {
-        self.size
-    }
-
-    pub(crate) fn budget(&self) -> &Budget {
-        &self.budget
+        storages
     }
 
     /// Number of its records.
@@ -193,28 +183,34 @@ impl View {
         self.manifest.preamble.len() as u64
     }
 
-    /// The bytes of `range`, in order, merged ahead on all cores.
-    ///
-    /// # Errors
-    /// [`Error::Memory`]; the storage's own. A range is cut at the end of the view.
-    pub fn stream(&self, range: Range<u64>) -> Result<ViewStream<'_>> {
-        let end = range.end.min(self.size());
-        let start = range.start.min(end);
-        let preamble = self.preamble_bytes();
-        let head =
-            &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
-        let (from, to) = (start.max(preamble) - preamble, end.max(preamble) - preamble);
-        let merged = if let (Some(buckets), true) = (&self.buckets, to > from) {
-            Some(Source::Buckets(buckets.stream(from..to, None)?))
-        } else if to > from {
-            let Enclosure { lower, upper } = enclose(&self.segments, Unit::Bytes, from..to)?;
-            let segments = self.segments.clone();
-            let stream = Stream::new(segments, lower, upper, None, self.size, &self.budget)?;
-            Some(Source::Merge(stream))
-        } else {
-            None
-        };
-        Ok(ViewStream { view: self, head, merged, from, to })
+    /// Number of the section in which `place` is, which does not count the preamble.
+    fn section_at(&self, place: u64) -> usize {
+        let begun = self.sections.partition_point(|section| section.start.bytes <= place);
+        begun.saturating_sub(1)
+    }
+
+    /// Up to where bytes from `place` on are in memory already, or to `enough`, after which it need not
+    /// look.
+    fn kept_until(&self, mut place: u64, enough: u64) -> u64 {
+        for section in &self.sections[self.section_at(place).min(self.sections.len())..] {
+            let Range { start, end } = section.range();
+            let making = &section.making;
+            place =
+                start + making.kept_until(&self.memory, place - start, enough.max(start) - start);
+            if place < end || place >= enough {
+                break;
+            }
+        }
+        place
+    }
+
+    /// Whether a copy can be resumed at `point`.
+    pub(crate) fn can_resume_at(&self, point: &ResumePoint) -> bool {
+        let place = point.written.checked_sub(self.preamble_bytes());
+        let Some(place) = place.filter(|place| *place <= self.whole().bytes) else { return false };
+        self.sections.get(self.section_at(place)).is_none_or(|section| {
+            section.making.can_resume_at(place - section.start.bytes, point.bound.as_ref())
+        })
     }
 
     /// Reads `out.len()` bytes from `offset` on, fewer only at the view's end, without starting a
@@ -223,105 +219,24 @@ impl View {
     /// # Errors
     /// Damage found, the storage's own, [`Error::Memory`].
     pub fn read_random(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
-        let total = self.size();
+        let total = self.manifest.size_bytes;
         let len = out.len().min(total.saturating_sub(offset) as usize);
         let out = &mut out[..len];
         let preamble = self.preamble_bytes();
-        let in_head = (preamble.saturating_sub(offset) as usize).min(len);
-        if in_head > 0 {
+        let mut done = (preamble.saturating_sub(offset) as usize).min(len);
+        if done > 0 {
             let from = offset as usize;
-            out[..in_head].copy_from_slice(&self.manifest.preamble[from..from + in_head]);
-        }
-        let mut done = in_head;
-        if let Some(buckets) = self.buckets.as_ref().filter(|_| done < len) {
-            buckets.read_at(offset + done as u64 - preamble, &mut out[done..])?;
-            done = len;
+            out[..done].copy_from_slice(&self.manifest.preamble[from..from + done]);
         }
         while done < len {
-            let n = (len - done).min(RANDOM_BYTES);
-            let from = offset + done as u64 - preamble;
-            self.read_window(from, &mut out[done..done + n])?;
+            let place = offset + done as u64 - preamble;
+            let section = &self.sections[self.section_at(place)];
+            let n = (len - done).min((section.range().end - place) as usize);
+            let within = place - section.start.bytes;
+            section.making.read_at(&self.memory, within, &mut out[done..done + n])?;
             done += n;
         }
         Ok(len)
-    }
-
-    /// Memory for one random access: what read-ahead holds is given up for it, and other random
-    /// accesses are waited for.
-    fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation> {
-        self.budget.reserve(bytes, owner).or_else(|_| {
-            self.readers.give_up();
-            drop(self.spare.lock().expect("nothing panics with it").take());
-            self.budget.reserve_within(PATIENCE, bytes, owner)
-        })
-    }
-
-    /// Merges one window that encloses the bytes from `from` on. Bounds that nearly always enclose
-    /// them are tried first.
-    fn read_window(&self, from: u64, out: &mut [u8]) -> Result<()> {
-        let range = from..from + out.len() as u64;
-        let near = enclose_nearly(&self.segments, Unit::Bytes, range.clone())?;
-        if self.read_between(near, &range, out)? {
-            return Ok(());
-        }
-        let sure = enclose(&self.segments, Unit::Bytes, range.clone())?;
-        if self.read_between(sure, &range, out)? {
-            return Ok(());
-        }
-        Err(self.contradiction(from))
-    }
-
-    /// Merges the window between two bounds; false when it does not enclose `range`.
-    fn read_between(&self, bounds: Enclosure, range: &Range<u64>, out: &mut [u8]) -> Result<bool> {
-        let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper);
-        let blocks = plan.memory_bytes(&self.segments);
-        let Scratch { input, mut merged, memory } = self.scratch(blocks, out.len() as u64)?;
-        let window = Loading::start(&self.segments, plan, input)?.finish(&self.segments)?;
-        let encloses = window.encloses(range);
-        if encloses {
-            let skip = (range.start - window.output_offset) as usize;
-            let wanted = skip..skip + out.len();
-            if merged.len() < wanted.end {
-                merged = Buffer::try_new(wanted.end.next_multiple_of(4096))?;
-            }
-            window.merge_into(&self.segments, &mut merged[..wanted.end])?;
-            out.copy_from_slice(&merged[wanted]);
-        }
-        self.keep(Scratch { input: window.into_memory(), merged, memory });
-        Ok(encloses)
-    }
-
-    /// Memory for a random read of `len` bytes out of blocks of `blocks` bytes: what an earlier one
-    /// left, if that will do.
-    fn scratch(&self, blocks: u64, len: u64) -> Result<Scratch> {
-        let packed = self.segments.runs.iter().any(|run| run.packed());
-        let need = |blocks: u64| blocks * (2 + u64::from(packed)) + len;
-        let spare = self.spare.lock().expect("nothing panics with it").take();
-        if let Some(spare) = spare.filter(|spare| spare.memory.bytes() >= need(blocks)) {
-            return Ok(spare);
-        }
-        // Half as much again, so that the next one finds enough, too.
-        let (owner, roomy) = ("reading a view at random", blocks + blocks / 2);
-        let (memory, blocks) = match self.budget.reserve(need(roomy), owner) {
-            Ok(memory) => (memory, roomy),
-            Err(_) => (self.reserve(need(blocks), owner)?, blocks),
-        };
-        let input = Buffer::try_new(blocks as usize)?;
-        Ok(Scratch { input, merged: Buffer::try_new((blocks + len) as usize)?, memory })
-    }
-
-    /// Leaves memory for the next random read, since fresh memory costs a page fault every 4 KiB; no
-    /// more than streams leave free.
-    fn keep(&self, scratch: Scratch) {
-        if scratch.memory.bytes() <= random_bytes(self.segments.footers()) {
-            *self.spare.lock().expect("nothing panics with it") = Some(scratch);
-        }
-    }
-
-    /// What is left to say when bounds that surely enclose a place do not.
-    fn contradiction(&self, place: u64) -> Error {
-        let detail = "the records and indexes of its runs contradict each other".to_owned();
-        corrupt(&self.name, self.preamble_bytes() + place, detail)
     }
 
     /// Where record number `record` begins; the view's size for the number past the last.
@@ -330,33 +245,18 @@ impl View {
     /// Damage found, the storage's own, [`Error::Memory`].
     pub fn offset_of_record(&self, record: u64) -> Result<u64> {
         if record >= self.records() {
-            return Ok(self.size());
+            return Ok(self.manifest.size_bytes);
         }
         let preamble = self.preamble_bytes();
-        if let Format::Fixed { bytes } = self.order().format() {
+        if let Format::Fixed { bytes } = self.order.format() {
             let at = record.checked_mul(bytes as u64).and_then(|at| at.checked_add(preamble));
-            return at.filter(|at| *at < self.size()).ok_or_else(|| self.contradiction(0));
+            return at.filter(|at| *at < self.size()).ok_or_else(|| self.contradiction(preamble));
         }
-        if let Some(buckets) = &self.buckets {
-            return Ok(preamble + buckets.place_of_record(record)?);
-        }
-        let Enclosure { lower, upper } =
-            enclose(&self.segments, Unit::Records, record..record + 1)?;
-        let plan = WindowPlan::between(&self.segments, lower, upper);
-        let need = 3 * plan.memory_bytes(&self.segments);
-        let _memory = self.reserve(need, "finding a record of a view")?;
-        let window =
-            Loading::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
-        let mut merged = vec![0; window.bytes() as usize];
-        window.merge_into(&self.segments, &mut merged)?;
-        let skip = record.checked_sub(window.first_record(&self.segments));
-        let at = skip.and_then(|skip| {
-            with_framing!(self.order().format(), framing => {
-                (0..skip).try_fold(0, |at, _| Some(at + framing.next(&merged[at..])?))
-            })
-        });
-        let at = at.ok_or_else(|| self.contradiction(window.output_offset))?;
-        Ok(preamble + window.output_offset + at as u64)
+        let at = self.sections.partition_point(|section| section.start.records <= record) - 1;
+        let section = &self.sections[at];
+        let within = record - section.start.records;
+        let place = section.making.place_of_record(&self.memory, within)?;
+        Ok(preamble + section.start.bytes + place)
     }
 
     /// Where the first record begins whose full normalised key is at least `key`; the view's size
@@ -365,15 +265,18 @@ impl View {
     /// # Errors
     /// Damage found, the storage's own, [`Error::Memory`].
     pub fn offset_of_key(&self, key: &[u8]) -> Result<u64> {
-        if let Some(buckets) = &self.buckets {
-            return Ok(self.preamble_bytes() + buckets.place_of_key(key)?);
-        }
-        let bound = Bound::before_key(key.to_vec());
-        let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
-        let _memory = self.reserve(plan.memory_bytes(&self.segments), "finding a key of a view")?;
-        let window =
-            Loading::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
-        Ok(self.preamble_bytes() + window.output_offset)
+        let preamble = self.preamble_bytes();
+        let below = self.sections.partition_point(|section| &section.lower[..] <= key);
+        let Some(at) = below.checked_sub(1) else { return Ok(preamble) };
+        let section = &self.sections[at];
+        let place = section.making.place_of_key(&self.memory, key)?;
+        Ok(preamble + section.start.bytes + place)
+    }
+
+    /// The error for indexes that name a place that the view does not have; `offset` is near it.
+    fn contradiction(&self, offset: u64) -> Error {
+        let detail = "the records and indexes of its runs contradict each other".to_owned();
+        corrupt(&self.name, offset, detail)
     }
 
     /// Reads every block of every run and checks it. `progress` takes the bytes read.
@@ -381,176 +284,8 @@ impl View {
     /// # Errors
     /// The first damage found.
     pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
-        if let Some(buckets) = &self.buckets {
-            return buckets.verify_all(progress);
-        }
-        self.segments.runs.iter().try_for_each(|run| run.verify_all(&mut progress))
-    }
-}
-
-/// Does `work` with the runs of a view, in order of the results, on so many threads: finding runs, and
-/// reading and checking their indexes, is work for all of them.
-fn on_all<T: Send, R: Send>(
-    threads: usize,
-    mut items: Vec<T>,
-    work: impl Fn(T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let work = &work;
-    let do_share = |share: Vec<T>| share.into_iter().map(work).collect::<Result<Vec<R>>>();
-    let share = items.len().div_ceil(threads.max(1)).max(1);
-    std::thread::scope(|scope| {
-        let mut others = Vec::new();
-        while items.len() > share {
-            let last = items.split_off((items.len() - 1) / share * share);
-            others.push(spawn_or_run(scope, "open", move || do_share(last)));
-        }
-        let mut done = do_share(items)?;
-        for other in others.into_iter().rev() {
-            done.extend(other.join().expect("opening does not panic")?);
-        }
-        Ok(done)
-    })
-}
-
-/// What stays free whatever streams of runs with these footers hold: one read at random must be
-/// possible.
-fn random_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
-    3 * least_window_bytes(runs) + 3 * RANDOM_BYTES as u64
-}
-
-/// The least memory in which a view of runs with these footers can be read, in bytes.
-pub(crate) fn least_memory_bytes<'a>(runs: impl Iterator<Item = &'a Footer> + Clone) -> u64 {
-    // Each is bounded, but there may be many of them.
-    let fences = runs.clone().map(Footer::memory_bytes).fold(0, u64::saturating_add);
-    let least = StreamSize { window_bytes: least_window_bytes(runs.clone()), threads: 1 };
-    let rest = random_bytes(runs.clone()) + least.memory_bytes_of(runs);
-    fences.saturating_add(rest)
-}
-
-/// The window size for merging `segments` in `room` bytes of a budget with up to `threads` threads.
-pub(crate) fn stream_size(
-    segments: &Segments,
-    budget: &Budget,
-    room: u64,
-    threads: usize,
-) -> Result<StreamSize> {
-    let least = least_window_bytes(segments.footers());
-    let biggest = segments.data_bytes().next_multiple_of(4096) + least;
-    let mut threads = threads.max(1);
-    loop {
-        let one = StreamSize { window_bytes: 1, threads };
-        let share = room / one.memory_bytes(segments);
-        if share >= least || threads == 1 {
-            let window_bytes = share
-                .saturating_sub(4096)
-                .min(window_bytes_max(segments.footers().map(shared_bytes).sum()))
-                .min(biggest)
-                .max(least);
-            let size = StreamSize { window_bytes: window_bytes.next_multiple_of(4096), threads };
-            if share < least {
-                let others = budget.limit_bytes() - budget.free_bytes();
-                let one = StreamSize { window_bytes: least, threads: 1 };
-                return Err(Error::Memory {
-                    owner: "merging this many runs",
-                    // Who merges runs keeps a tenth of its memory back.
-                    least_bytes: others + one.memory_bytes(segments) / 9 * 10 + 100,
-                    limit_bytes: budget.limit_bytes(),
-                });
-            }
-            return Ok(size);
-        }
-        threads -= 1;
-    }
-}
-
-/// The largest window where two neighbours both read so many bytes: those must stay a small part.
-fn window_bytes_max(shared_bytes: u64) -> u64 {
-    WINDOW_BYTES_MAX.max(32 * shared_bytes)
-}
-
-/// What two neighbouring windows both read of a run: a block, or the record across their border.
-fn shared_bytes(run: &Footer) -> u64 {
-    u64::from(run.block_bytes).max(run.data_bytes / run.records.max(1))
-}
-
-/// The part of the data that merging so many runs in `room` bytes reads a second time, for a merge
-/// that is yet to come: what neighbouring windows share, and all of it when that takes another pass.
-pub(crate) fn read_again(
-    (runs, block_bytes, record_bytes): (u64, u64, u64),
-    room: u64,
-    threads: usize,
-) -> f64 {
-    if runs <= 1 {
-        return 0.0;
-    }
-    let share = |threads| room / windows_held(threads);
-    let least = 4 * runs * block_bytes;
-    let threads = (1..=threads).rev().find(|threads| share(*threads) >= least);
-    let shared_bytes = runs * block_bytes.max(record_bytes);
-    let window_bytes = share(threads.unwrap_or(1)).min(window_bytes_max(shared_bytes)).max(1);
-    let another_pass = if threads.is_none() { 1.0 } else { 0.0 };
-    another_pass + shared_bytes as f64 / window_bytes as f64
-}
-
-/// The least window of runs with these footers that makes progress: each run's edges, and as much
-/// again.
-fn least_window_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
-    runs.map(|run| 4 * u64::from(run.block_bytes)).sum::<u64>().max(4096)
-}
-
-/// Where the ordered bytes of a view come from.
-enum Source {
-    Merge(Stream),
-    Buckets(BucketStream),
-}
-
-impl Source {
-    fn advance(&mut self) -> Result<Option<(u64, usize)>> {
-        match self {
-            Source::Merge(stream) => stream.advance(),
-            Source::Buckets(stream) => stream.advance(),
-        }
-    }
-
-    fn current(&self) -> &[u8] {
-        match self {
-            Source::Merge(stream) => stream.current(),
-            Source::Buckets(stream) => stream.current(),
-        }
-    }
-}
-
-/// A stretch of a view, read in order.
-pub struct ViewStream<'a> {
-    view: &'a View,
-    head: &'a [u8],
-    merged: Option<Source>,
-    from: u64,
-    to: u64,
-}
-
-impl ViewStream<'_> {
-    /// The next bytes, at least one; `None` at the end.
-    ///
-    /// # Errors
-    /// Damage found, or the storage's own; the stream ends there.
-    pub fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
-        if !self.head.is_empty() {
-            return Ok(Some(std::mem::take(&mut self.head)));
-        }
-        let (from, to) = (self.from, self.to);
-        let Some(stream) = self.merged.as_mut().filter(|_| from < to) else { return Ok(None) };
-        let (low, high, end) = loop {
-            let Some((offset, len)) = stream.advance()? else {
-                return Err(self.view.contradiction(from));
-            };
-            let (start, end) = (offset.max(from), (offset + len as u64).min(to));
-            if start < end {
-                break ((start - offset) as usize, (end - offset) as usize, end);
-            }
-        };
-        self.from = end;
-        Ok(Some(&stream.current()[low..high]))
+        let mut sections = self.sections.iter();
+        sections.try_for_each(|section| section.making.verify_all(&self.memory, &mut progress))
     }
 }
 

@@ -1,175 +1,211 @@
 //! Read-ahead for readers of a view that go from front to back without saying so.
 //!
-//! A read that begins where an earlier one ended is taken for a sequential reader and gets a
-//! stream; later reads at or near its place are copied out of merged windows. A few windows are
-//! kept behind the stream's place, because kernels send read-ahead slightly out of order.
+//! ```text
+//!   read ──► in reach of a stream? ──────────yes──► its portions (made ahead on all cores)
+//!               │ no
+//!               ├── begins where an earlier read ended ──► a stream is started
+//!               └── else ──► made at random: a window is merged, or a bucket sorted and kept
+//! ```
+//!
+//! A few portions are kept behind a stream's place, because kernels send read-ahead slightly out of
+//! order. Sorted pieces that a reader has passed are kept longer, for reads at random, as long as nothing
+//! else needs their memory.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-
-use storage::{Buffer, Storage};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::View;
-use super::select::{Enclosure, Unit, enclose};
-use crate::merge::stream::Stream;
+use super::stream::ViewPortions;
+use crate::portion::{Portion, Portions};
 use crate::{Error, Result};
 
 /// Ends of earlier reads that are remembered.
 const ENDS: usize = 16;
 /// A read may begin this far after an earlier one's end and still be its sequel.
 const GAP_BYTES: u64 = 1 << 20;
+/// A stream is started when a sequential reader comes this near to the end of what is kept.
+const NEAR_BYTES: u64 = 1 << 20;
+/// Portions that a reader of a stream holds while it waits for the next one.
+pub(super) const HELD: usize = 2;
 
 pub(super) struct Readers {
-    state: Mutex<State>,
+    known: Mutex<Known>,
     streams_max: usize,
 }
 
-struct State {
+/// What is known of readers.
+struct Known {
     /// Most recently used last.
     streams: Vec<Arc<Slot>>,
     ends: VecDeque<u64>,
 }
 
+/// A stream, and what is kept behind it.
 struct Slot {
-    /// Places the stream can serve without much waiting; updated when it moves.
-    reach: Mutex<std::ops::Range<u64>>,
+    /// Places that the stream can serve without much waiting; updated when it moves.
+    reach: Mutex<Range<u64>>,
     reading: Mutex<Reading>,
 }
 
 struct Reading {
-    stream: Stream,
-    windows: VecDeque<(u64, Buffer, usize)>,
+    portions: ViewPortions,
+    held: VecDeque<Portion>,
 }
 
 impl Readers {
     pub(super) fn new(streams_max: usize) -> Self {
-        let state = State { streams: Vec::new(), ends: VecDeque::new() };
-        Readers { state: Mutex::new(state), streams_max }
+        let known = Known { streams: Vec::new(), ends: VecDeque::new() };
+        Readers { known: Mutex::new(known), streams_max }
     }
 
-    /// Ends all read-ahead; it begins again when readers go on.
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("readers do not panic")
+    }
+
+    /// Ends all read-ahead; it begins again when readers continue.
     pub(super) fn give_up(&self) {
-        self.state.lock().expect("readers do not panic").streams.clear();
+        let streams = std::mem::take(&mut self.lock().streams);
+        // Workers are waited for without the lock.
+        drop(streams);
+    }
+}
+
+impl Known {
+    /// A read ended at `end`.
+    fn remember(&mut self, end: u64) {
+        self.ends.push_back(end);
+        if self.ends.len() > ENDS {
+            self.ends.pop_front();
+        }
+    }
+
+    /// Whether a read from `offset` on follows an earlier one.
+    fn follows(&mut self, offset: u64) -> bool {
+        let before = self.ends.iter().position(|e| *e <= offset && offset - e <= GAP_BYTES);
+        before.and_then(|i| self.ends.remove(i)).is_some()
+    }
+
+    /// The stream in whose reach `place` is.
+    fn near(&mut self, place: u64) -> Option<Arc<Slot>> {
+        let reaches =
+            |slot: &Arc<Slot>| slot.reach.lock().expect("readers do not panic").contains(&place);
+        let slot = self.streams.iter().position(reaches).map(|i| self.streams.remove(i))?;
+        self.streams.push(Arc::clone(&slot));
+        Some(slot)
     }
 }
 
 impl View {
     /// Reads at `offset`, from read-ahead where there is some.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
-        let len = out.len().min(self.size().saturating_sub(offset) as usize);
-        let end = offset + len as u64;
+        let len = out.len().min(self.manifest.size_bytes.saturating_sub(offset) as usize);
+        let (out, end) = (&mut out[..len], offset + len as u64);
         let preamble = self.preamble_bytes();
         if offset < preamble || len == 0 {
-            self.remember(end);
+            self.memory.readers.lock().remember(end);
             return self.read_random(offset, out);
         }
         let place = offset - preamble;
-        if let Some(buckets) = self.bucket_view() {
-            buckets.read_on(place, &mut out[..len])?;
-            return Ok(len);
-        }
+        let enough = end - preamble + NEAR_BYTES;
+        let kept = self.kept_until(place, enough);
         let slot = {
-            let mut state = self.readers.state.lock().expect("readers do not panic");
-            let near = state
-                .streams
-                .iter()
-                .position(|slot| slot.reach.lock().expect("readers do not panic").contains(&place));
-            let sequel = state.ends.iter().position(|e| *e <= offset && offset - e <= GAP_BYTES);
-            if let Some(i) = sequel {
-                state.ends.remove(i);
-            }
-            state.ends.push_back(end);
-            if state.ends.len() > ENDS {
-                state.ends.pop_front();
-            }
-            match near {
-                Some(i) => {
-                    let slot = state.streams.remove(i);
-                    state.streams.push(Arc::clone(&slot));
-                    Some(slot)
-                }
-                None if sequel.is_some() => {
-                    if state.streams.len() >= self.readers.streams_max {
-                        state.streams.remove(0);
-                    }
-                    match self.start_stream(place) {
-                        Ok(slot) => {
-                            state.streams.push(Arc::clone(&slot));
-                            Some(slot)
-                        }
-                        // Without memory for a stream every read stands alone: slower, not wrong.
-                        Err(Error::Memory { .. }) => None,
-                        Err(e) => return Err(e),
-                    }
-                }
-                None => None,
+            let mut known = self.memory.readers.lock();
+            let follows = known.follows(offset);
+            known.remember(end);
+            match known.near(kept) {
+                None if follows && kept < enough => self.start_stream(&mut known, kept)?,
+                near => near,
             }
         };
+        let from_kept = ((kept - place) as usize).min(len);
+        if from_kept == len {
+            return self.read_random(offset, out);
+        }
         let Some(slot) = slot else { return self.read_random(offset, out) };
-        let served = slot.serve(place, &mut out[..len], self.size.window_bytes);
-        match served {
-            Ok(true) => Ok(len),
-            Ok(false) => self.read_random(offset, out),
+        let (before, after) = out.split_at_mut(from_kept);
+        self.read_random(offset, before)?;
+        match slot.serve(kept, after, self.reach_bytes) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.read_random(kept + preamble, after)?;
+            }
             Err(e) => {
-                let mut state = self.readers.state.lock().expect("readers do not panic");
-                state.streams.retain(|s| !Arc::ptr_eq(s, &slot));
-                Err(e)
+                let mut known = self.memory.readers.lock();
+                known.streams.retain(|s| !Arc::ptr_eq(s, &slot));
+                drop(known);
+                drop(slot);
+                // The next section's stream may not fit.
+                if !matches!(e, Error::Memory { .. }) {
+                    return Err(e);
+                }
+                self.read_random(kept + preamble, after)?;
             }
         }
+        Ok(len)
     }
 
-    fn remember(&self, end: u64) {
-        let mut state = self.readers.state.lock().expect("readers do not panic");
-        state.ends.push_back(end);
-        if state.ends.len() > ENDS {
-            state.ends.pop_front();
+    /// Starts a stream from `place` on. Without memory for one every read stands alone: slower, not
+    /// wrong.
+    fn start_stream(&self, known: &mut Known, place: u64) -> Result<Option<Arc<Slot>>> {
+        if place >= self.whole().bytes {
+            return Ok(None);
         }
-    }
-
-    fn start_stream(&self, place: u64) -> Result<Arc<Slot>> {
-        let whole = self.segments.data_bytes();
-        let Enclosure { lower, .. } = enclose(&self.segments, Unit::Bytes, place..whole)?;
-        let segments = self.segments.clone();
-        let stream = Stream::new(segments, lower, None, None, self.size, &self.budget)?;
-        Ok(Arc::new(Slot {
-            reach: Mutex::new(place..place + 2 * self.size.window_bytes),
-            reading: Mutex::new(Reading { stream, windows: VecDeque::new() }),
-        }))
+        if known.streams.len() >= self.memory.readers.streams_max {
+            known.streams.remove(0);
+        }
+        match self.read_ahead(place) {
+            Ok(portions) => {
+                let slot = Arc::new(Slot {
+                    reach: Mutex::new(place..place + 2 * self.reach_bytes),
+                    reading: Mutex::new(Reading { portions, held: VecDeque::new() }),
+                });
+                known.streams.push(Arc::clone(&slot));
+                Ok(Some(slot))
+            }
+            Err(Error::Memory { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 }
 
 impl Slot {
-    /// Copies what is at `place` to `out`; false when the stream has gone past it.
-    fn serve(&self, place: u64, out: &mut [u8], window_bytes: u64) -> Result<bool> {
+    /// Copies what is at `place` to `out`; false when the stream has passed it.
+    fn serve(&self, place: u64, out: &mut [u8], reach_bytes: u64) -> Result<bool> {
         let mut reading = self.reading.lock().expect("readers do not panic");
-        let Reading { stream, windows } = &mut *reading;
-        if windows.front().is_some_and(|(start, ..)| place < *start) {
+        let Reading { portions, held } = &mut *reading;
+        if held.front().is_some_and(|oldest| place < oldest.output_offset) {
             return Ok(false);
         }
         let mut done = 0;
         while done < out.len() {
             let at = place + done as u64;
-            let hit =
-                windows.iter().find(|(start, _, len)| (*start..start + *len as u64).contains(&at));
-            if let Some((start, buffer, len)) = hit {
-                let from = (at - start) as usize;
-                let n = (len - from).min(out.len() - done);
-                out[done..done + n].copy_from_slice(&buffer[from..from + n]);
+            if let Some(portion) = held.iter().find(|portion| portion.range().contains(&at)) {
+                let bytes = &portion.bytes()[(at - portion.output_offset) as usize..];
+                let n = bytes.len().min(out.len() - done);
+                out[done..done + n].copy_from_slice(&bytes[..n]);
                 done += n;
                 continue;
             }
-            let Some(merged) = stream.next_window()? else { return Ok(false) };
-            if windows.len() >= 2 {
-                let (_, buffer, _) = windows.pop_front().expect("two");
-                stream.recycle(buffer);
+            if portions.is_between_sections() {
+                for portion in held.drain(..) {
+                    portions.keep(portion);
+                }
             }
-            if windows.is_empty() && place < merged.output_offset {
+            let Some(next) = portions.next()? else { return Ok(false) };
+            if held.len() >= HELD
+                && let Some(oldest) = held.pop_front()
+            {
+                portions.keep(oldest);
+            }
+            let missed = held.is_empty() && place < next.output_offset;
+            let end = next.range().end;
+            held.push_back(next);
+            if missed {
                 return Ok(false);
             }
-            windows.push_back((merged.output_offset, merged.buffer, merged.len));
-            let start = windows.front().expect("one").0;
-            let end = merged.output_offset + merged.len as u64;
-            *self.reach.lock().expect("readers do not panic") = start..end + window_bytes;
+            let start = held.front().expect("just pushed").output_offset;
+            *self.reach.lock().expect("readers do not panic") = start..end + reach_bytes;
         }
         Ok(true)
     }

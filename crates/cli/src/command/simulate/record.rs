@@ -90,7 +90,8 @@ fn sorted(
     let options = SortOptions {
         order: sort::key::OrderSpec::new(sort::record::Format::Lines { delimiter: b'\n' }),
         budget: Budget::new(memory_bytes),
-        threads: 1,
+        // One thread, which decides alone when modelled time moves.
+        threads: 0,
         temp: vec![recorder.directory(Arc::clone(&folder))],
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),

@@ -49,7 +49,8 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     let options = SortOptions {
         order: config.order.clone(),
         budget: Budget::new(config.memory_bytes),
-        threads: 1,
+        // One thread, which decides alone when modelled time moves.
+        threads: 0,
         temp: vec![Arc::clone(&folder)],
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),

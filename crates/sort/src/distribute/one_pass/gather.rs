@@ -138,7 +138,7 @@ struct Gathering<'g> {
 }
 
 /// Where a bucket's output stands.
-struct Cursor {
+struct OutputPlace {
     at: u64,
     record: u64,
     /// The piece being filled, and from where on.
@@ -167,7 +167,7 @@ impl Gathering<'_> {
         scratch: &mut [Tag],
         behind: &mut WriteBehind,
     ) -> Result<()> {
-        let mut cursor = Cursor { at: bucket.start, record: bucket.first_record, piece: None };
+        let mut cursor = OutputPlace { at: bucket.start, record: bucket.first_record, piece: None };
         let mut taken = vec![0; bucket.chains.len()];
         loop {
             let count = bucket.copy(&mut taken, &self.view, self.pool, tags);
@@ -187,7 +187,7 @@ impl Gathering<'_> {
     }
 
     /// Copies the records of `tags` into pieces.
-    fn fill(&self, tags: &[Tag], cursor: &mut Cursor, behind: &mut WriteBehind) -> Result<()> {
+    fn fill(&self, tags: &[Tag], cursor: &mut OutputPlace, behind: &mut WriteBehind) -> Result<()> {
         for (i, tag) in tags.iter().enumerate() {
             self.view.prefetch_records(tags, i);
             let record = self.view.record(*tag);

@@ -12,6 +12,10 @@
 //! host, hands out and zeroes pages when they are first touched, and a device is slower into memory that
 //! lies in no cache. So the device gets the same few buffers, and the cores, which would wait for it,
 //! do the rest.
+//!
+//! This is not one of the [ordered pipelines](crate::pipeline): nothing leaves in order. There are three
+//! kinds of tasks, one before the other by what the reads need next; a worker that has parted a span
+//! keeps the tags in chains of its own, and memory is the reader's before and after.
 
 use std::collections::VecDeque;
 use std::io;

@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
     /// flight, or there will be none any more.
     fn take(&mut self) -> Result<Option<Taken>> {
         let plan = &self.store.plan;
-        let mut state = self.store.state();
+        let mut state = self.store.pool();
         let bucket = loop {
             if state.stopped {
                 return Err(Error::Cancelled);
@@ -136,7 +136,7 @@ impl<'a> Writer<'a> {
     fn put_blocks(&mut self, Taken { bucket, blocks, mut at, first_crc }: Taken) -> Result<()> {
         for (number, (mut block, len)) in blocks.into_iter().enumerate() {
             let crc = crc32c::crc32c(&block[..len]);
-            self.store.state().crcs[bucket][first_crc + number] = crc;
+            self.store.pool().crcs[bucket][first_crc + number] = crc;
             let whole = len.next_multiple_of(4096);
             block[len..whole].fill(0);
             // Only the last block of a bucket is short; the rest of its memory is not needed again.
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
             self.submit(bucket, at, joined, Some(rest));
             at += filled as u64;
         }
-        self.store.state().crcs[bucket][first_crc..first_crc + crcs.len()].copy_from_slice(&crcs);
+        self.store.pool().crcs[bucket][first_crc..first_crc + crcs.len()].copy_from_slice(&crcs);
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         // A tail that was handed over at the end was not counted.
-        let mut state = self.store.state();
+        let mut state = self.store.pool();
         state.held[bucket] = state.held[bucket].saturating_sub(1);
         drop(state);
         self.store.give_back(vec![buffer]);

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::{Field, KeyFault, Kind, WritableOrder};
 use crate::merge::tree::Word;
+use crate::prefix::prefix_at;
 use crate::record::ifile::vlong;
-use crate::run::tag::prefix_at;
 
 /// Reads and compares keys without knowing which kind they are.
 pub(crate) trait KeyReader: Copy {

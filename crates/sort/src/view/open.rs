@@ -1,0 +1,267 @@
+//! From a manifest to the sections of a view.
+//!
+//! ```text
+//!   manifest ──► ends of all files ──► memory reserved ──► indexes, checked, on all cores ──► sections
+//! ```
+//!
+//! What indexes take is known from the ends of the files, so it is reserved before they are read.
+
+use std::sync::Arc;
+
+use storage::thread::spawn_or_run;
+use storage::{Directory, Storage};
+
+use super::making::{Making, Measure, Section};
+use super::manifest::{Bucket, MANIFEST_NAME, Manifest};
+use super::sorted::SortedBucket;
+use super::unsorted::UnsortedBuckets;
+use crate::budget::Reservation;
+use crate::distribute::bucket::{self, BucketSet, Piece, slice_bytes};
+use crate::distribute::format::{self, Ends};
+use crate::distribute::stream::least_memory_bytes as least_sort_bytes;
+use crate::key::Order;
+use crate::merge::sizes::{least_memory_bytes, random_bytes, stream_size};
+use crate::merge::window::Segments;
+use crate::pipeline::Workers;
+use crate::run::format::{Footer, corrupt};
+use crate::run::reader::ClosedRun;
+use crate::{Budget, Error, Result, shares};
+
+/// The sections of a view, and what they hold.
+pub(super) struct Opened {
+    pub(super) sections: Vec<Section>,
+    /// Streams for which there is memory.
+    pub(super) streams: usize,
+    pub(super) indexes: Vec<Reservation>,
+}
+
+/// Neighbouring buckets of the manifest that make a section.
+enum Group<'m> {
+    Sorted(&'m Bucket, Vec<ClosedRun>),
+    Unsorted(&'m [Bucket]),
+}
+
+/// Opens all that `manifest` names in `folder`; `writable`, to give space of it back.
+///
+/// # Errors
+/// [`Error::Corrupt`]; [`Error::Memory`] with the least that works; the storage's own.
+pub(super) fn open(
+    folder: &Arc<dyn Directory>,
+    manifest: &Manifest,
+    order: &Arc<Order>,
+    writable: bool,
+    (budget, workers): (&Budget, Workers),
+) -> Result<Opened> {
+    let threads = workers.count();
+    let rising = manifest.buckets.windows(2).all(|two| lower(&two[0]) < lower(&two[1]));
+    if !rising {
+        let detail = "its buckets are not in the order of their keys".to_owned();
+        return Err(corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail));
+    }
+    let mut groups = Vec::new();
+    for buckets in manifest.buckets.chunk_by(|a, b| a.is_unsorted() && b.is_unsorted()) {
+        if buckets[0].is_unsorted() {
+            groups.push(Group::Unsorted(buckets));
+            continue;
+        }
+        let segments = buckets[0].segments.iter().collect();
+        let found = on_all(threads, segments, |segment| segment.find(folder, writable))?;
+        groups.push(Group::Sorted(&buckets[0], found));
+    }
+    let mut files = BucketFiles::find(folder, manifest, writable)?;
+    let footers = |group: &Group<'_>| match group {
+        Group::Sorted(_, found) => found.iter().map(|run| *run.footer()).collect(),
+        Group::Unsorted(_) => Vec::new(),
+    };
+    let footers: Vec<Vec<Footer>> = groups.iter().map(footers).collect();
+    let fences: Vec<u64> = footers.iter().flatten().map(Footer::memory_bytes).collect();
+    // Each is bounded, but there may be many of them.
+    let fence_bytes = fences.iter().copied().fold(0, u64::saturating_add);
+    // Only one section is merged at a time, but all fences stay in memory.
+    let reading = footers.iter().filter(|of| !of.is_empty()).map(|of| {
+        let own = of.iter().map(Footer::memory_bytes).fold(0, u64::saturating_add);
+        least_memory_bytes(of.iter()) - own
+    });
+    let lists = files.memory_bytes(manifest);
+    let least = fence_bytes.saturating_add(reading.max().unwrap_or(0));
+    drop(budget.reserve(least.saturating_add(lists), "reading this view")?);
+    let mut indexes = vec![budget.reserve(fence_bytes, "the fences of the view")?];
+    let mut lists = budget.reserve(lists, "the buckets of the view")?;
+    files.open()?;
+
+    let mut opened = Vec::new();
+    let mut list_bytes = 0;
+    for group in groups {
+        opened.push(match group {
+            Group::Sorted(bucket, found) => {
+                let runs = on_all(threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
+                let order = Arc::clone(order);
+                // Duplicates within the view are there to stay: only what makes a view removes them.
+                let segments = Segments { runs, order, unique: false, width: Arc::default() };
+                Ready::Sorted(bucket, segments)
+            }
+            Group::Unsorted(buckets) => {
+                let set = files.take(buckets, order, budget)?;
+                let pieces = set.pieces();
+                list_bytes += set.buckets.iter().map(bucket::Bucket::memory_bytes).sum::<u64>()
+                    + (pieces.len() * size_of::<Piece>()) as u64;
+                Ready::Unsorted(buckets, set, pieces)
+            }
+        });
+    }
+    drop(files);
+    lists.grow_to(list_bytes)?;
+    lists.shrink_to(list_bytes);
+    indexes.push(lists);
+
+    let mut sections = Vec::with_capacity(opened.len());
+    let (mut start, mut streams) = (Measure::default(), usize::MAX);
+    for ready in opened {
+        let number = sections.len();
+        let (first, buckets) = match &ready {
+            Ready::Sorted(bucket, _) => (*bucket, std::slice::from_ref(*bucket)),
+            Ready::Unsorted(buckets, ..) => (&buckets[0], *buckets),
+        };
+        let segments = || buckets.iter().flat_map(|bucket| &bucket.segments);
+        let size = Measure {
+            bytes: segments().map(|segment| segment.bytes).sum(),
+            records: segments().map(|segment| segment.records).sum(),
+        };
+        let making: Box<dyn Making> = match ready {
+            Ready::Sorted(_, segments) => {
+                let room = budget.free_bytes().saturating_sub(random_bytes(segments.footers()));
+                let size = stream_size(&segments, budget, room, workers)?;
+                streams = streams.min((room / size.memory_bytes(&segments).max(1)) as usize);
+                let preamble = manifest.preamble.len() as u64;
+                let (view, view_offset) = (folder.name().to_owned(), preamble + start.bytes);
+                Box::new(SortedBucket { segments, size, view, view_offset })
+            }
+            Ready::Unsorted(_, set, pieces) => {
+                let least = shares::for_stream(least_sort_bytes(&set, &pieces));
+                drop(budget.reserve(least, "sorting the largest bucket of this view")?);
+                Box::new(UnsortedBuckets::new(number, set, pieces, budget, threads))
+            }
+        };
+        sections.push(Section { start, size, lower: lower(first).to_vec(), making });
+        start.bytes += size.bytes;
+        start.records += size.records;
+    }
+    Ok(Opened { sections, streams, indexes })
+}
+
+/// A group whose indexes are in memory.
+enum Ready<'m> {
+    Sorted(&'m Bucket, Segments),
+    Unsorted(&'m [Bucket], BucketSet, Vec<Piece>),
+}
+
+/// No full key in `bucket` is below.
+fn lower(bucket: &Bucket) -> &[u8] {
+    bucket.from.as_ref().map_or(&[][..], |from| &from.0)
+}
+
+/// The bucket files of a view.
+struct BucketFiles {
+    names: Vec<String>,
+    files: Vec<Arc<dyn Storage>>,
+    ends: Vec<Ends>,
+    /// Of each file, the buckets that were not taken yet.
+    indexes: Vec<Vec<Option<bucket::Bucket>>>,
+}
+
+impl BucketFiles {
+    /// Looks at both ends of every file.
+    fn find(folder: &Arc<dyn Directory>, manifest: &Manifest, writable: bool) -> Result<Self> {
+        let (names, files, ends, indexes) = Default::default();
+        let mut found = BucketFiles { names, files, ends, indexes };
+        for bucket in manifest.buckets.iter().filter(|bucket| bucket.is_unsorted()) {
+            let [segment] = &bucket.segments[..] else {
+                return Err(Error::Unsupported(format!(
+                    "{}: a bucket of several unsorted segments; this program reads one",
+                    folder.name()
+                )));
+            };
+            if !found.names.contains(&segment.run) {
+                let file = folder.open(&segment.run, writable)?;
+                found.ends.push(format::find(&*file)?);
+                found.files.push(file);
+                found.names.push(segment.run.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// What all descriptions take at most.
+    fn memory_bytes(&self, manifest: &Manifest) -> u64 {
+        let unsorted = manifest.buckets.iter().filter(|bucket| bucket.is_unsorted());
+        let bounds: usize = unsorted.map(|bucket| lower(bucket).len()).sum();
+        self.ends.iter().map(Ends::memory_bytes).fold(bounds as u64, u64::saturating_add)
+    }
+
+    fn open(&mut self) -> Result<()> {
+        for (ends, file) in self.ends.iter().zip(&self.files) {
+            self.indexes.push(ends.open(&**file)?.into_iter().map(Some).collect());
+        }
+        Ok(())
+    }
+
+    /// The buckets that the manifest describes as `listed`.
+    fn take(
+        &mut self,
+        listed: &[Bucket],
+        order: &Arc<Order>,
+        budget: &Budget,
+    ) -> Result<BucketSet> {
+        let mut buckets = Vec::with_capacity(listed.len());
+        for bucket in listed {
+            let segment = &bucket.segments[0];
+            let file = self.names.iter().position(|name| *name == segment.run).expect("found");
+            let index = &mut self.indexes[file];
+            let found = segment.bucket.and_then(|at| index.get_mut(at as usize));
+            let found = found.and_then(Option::take).filter(|found| {
+                let counts = (found.bytes, found.records, self.ends[file].index_crc);
+                counts == (segment.bytes, segment.records, segment.index_crc)
+            });
+            let Some(mut found) = found else {
+                let detail = "this is not the bucket that the manifest names".to_owned();
+                return Err(corrupt(self.files[file].name(), 0, detail));
+            };
+            found.extents.iter_mut().for_each(|extent| extent.file = file as u32);
+            (found.lower, found.one_key) = (lower(bucket).to_vec(), bucket.one_key);
+            buckets.push(found);
+        }
+        Ok(BucketSet {
+            files: self.files.clone(),
+            buckets,
+            order: Arc::clone(order),
+            // As in a merge.
+            unique: false,
+            record_bytes_max: 0,
+            slice_bytes: slice_bytes(budget),
+        })
+    }
+}
+
+/// Does `work` with the runs of a view, in order of the results, on `threads` threads: finding runs, and
+/// reading and checking their indexes, is work for all of them.
+fn on_all<T: Send, R: Send>(
+    threads: usize,
+    mut items: Vec<T>,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let work = &work;
+    let do_share = |share: Vec<T>| share.into_iter().map(work).collect::<Result<Vec<R>>>();
+    let share = items.len().div_ceil(threads.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let mut others = Vec::new();
+        while items.len() > share {
+            let last = items.split_off((items.len() - 1) / share * share);
+            others.push(spawn_or_run(scope, "open", move || do_share(last)));
+        }
+        let mut done = do_share(items)?;
+        for other in others.into_iter().rev() {
+            done.extend(other.join().expect("opening does not panic")?);
+        }
+        Ok(done)
+    })
+}
