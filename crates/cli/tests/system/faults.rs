@@ -125,12 +125,17 @@ fn full_disk_under_a_copy(strategy: &str) {
     let sentence = copy(&[]);
     assert!(sentence.contains("No space left"), "{sentence}");
     assert_eq!(names(disk.path()), [""; 0], "no debris");
-    copy(&["--consume"]);
     // Somewhere else there is room, and nothing is lost.
-    drop(disk);
-    let out = folder.at("out");
-    prints(merganser(["materialize"]).arg(&view).arg("-o").arg(&out));
-    assert!(fs::read(out).expect("there") == sorted_lines(&content));
+    let elsewhere = folder.at("out");
+    prints(merganser(["materialize"]).arg(&view).arg("-o").arg(&elsewhere));
+    assert!(fs::read(elsewhere).expect("there") == sorted_lines(&content));
+    // A view of which something was given back stays bound to its output.
+    let sentence = copy(&["--consume"]);
+    assert!(sentence.contains("No space left"), "{sentence}");
+    assert!(sentence.contains("repeat the command to continue"), "{sentence}");
+    assert_eq!(names(disk.path()), [".out.unfinished"]);
+    let sentence = fails(merganser(["cat"]).arg(&view));
+    assert!(sentence.contains("is being consumed into"), "{sentence}");
 }
 
 #[test]

@@ -177,7 +177,8 @@ fn f12_files_without_a_size_are_streams() {
     let gnu = prints(&mut gnu_sort(["-m", "/proc/version", "/proc/version"]));
     assert_eq!(prints(&mut merganser(["sort", "-m", "/proc/version", "/proc/version"])), gnu);
     assert!(prints(merganser(["sort"]).args([&empty, &empty])).is_empty());
-    let refused = fails(merganser(["sort", "--consume", "/proc/self/mem", "-o"]).arg("out"));
+    let mut refused = merganser(["sort", "--consume", "/proc/self/mem", "-o"]);
+    let refused = fails(refused.arg(folder.at("out")));
     assert!(refused.contains("/proc/self/mem"), "{refused}");
 }
 

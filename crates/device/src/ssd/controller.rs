@@ -296,10 +296,8 @@ impl Controller {
                     }
                 }
             }
-            Owner::Inside { read, bytes } => {
-                // The program gets the page when it is in the memory.
-                let stored = self.memory.cross(self.engine.now(), u64::from(bytes));
-                self.engine.at(stored, SsdEvent::InsideDone { read });
+            Owner::Inside { read } => {
+                self.calls.extend(self.inside_reads.ended(read));
             }
         }
     }
@@ -320,8 +318,7 @@ impl Controller {
                 if let Some(target) = &mut job.buffer {
                     target.copy_from_slice(&bytes);
                 }
-                // The result is in the memory already, and only goes out.
-                let in_memory = self.memory.cross(now, len);
+                let in_memory = self.memory.pass(now, len);
                 let crossed = self.host.send(in_memory, len);
                 self.jobs.get(number).crossed = crossed;
             }

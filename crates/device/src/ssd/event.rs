@@ -22,7 +22,7 @@ pub(crate) enum Owner {
     /// Read-ahead.
     Ahead { unit: u32, units: u32 },
     /// A read of a program.
-    Inside { read: u32, bytes: u32 },
+    Inside { read: u32 },
 }
 
 /// The events of an SSD.
@@ -44,7 +44,7 @@ pub(crate) enum SsdEvent {
     Issue { op: u32 },
     /// Flash has completed a step.
     Flash(FlashEvent),
-    /// A piece of a program's read is in the memory, or the read needed no flash.
+    /// A program's read needed no flash.
     InsideDone { read: u32 },
     /// A program's work is done.
     Worked { program: u32, token: u64 },

@@ -32,11 +32,6 @@ impl Memory {
         self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_per_second))).end
     }
 
-    /// Passes `bytes` in or out, and returns the time at which they have passed.
-    pub fn cross(&mut self, now: SimTime, bytes: u64) -> SimTime {
-        self.bus.serve(now, SimTime(carry_ns(bytes, self.bytes_per_second))).end
-    }
-
     /// Claims space for a program.
     pub fn claim(&mut self, bytes: u64) -> io::Result<()> {
         let free = self.bytes - self.claimed;

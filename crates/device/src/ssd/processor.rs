@@ -33,23 +33,6 @@ impl Processor {
         self.resource.serve(ready, SimTime(span))
     }
 
-    /// Holds the processor, whose work ends at `end`, until `bus` if that is later.
-    pub fn wait_until(&mut self, end: SimTime, bus: SimTime) -> SimTime {
-        if bus <= end {
-            return end;
-        }
-        self.resource.serve(end, SimTime(bus.0 - end.0)).end
-    }
-
-    /// The bytes that the copies in `work` move, in whole units.
-    pub fn copied_bytes(&self, work: &[Work]) -> u64 {
-        let bytes = work.iter().map(|work| match work {
-            Work::CopiedBytes(bytes) => bytes.next_multiple_of(self.settings.copy_unit_bytes),
-            Work::Compares(_) | Work::Records(_) => 0,
-        });
-        bytes.sum()
-    }
-
     /// The duration of `work`, in nanoseconds. A copy reads and writes the memory, and takes as
     /// long as the slower of processor and memory.
     fn span_ns(&self, work: Work) -> u64 {

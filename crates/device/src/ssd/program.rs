@@ -93,8 +93,7 @@ impl Inside for Seat<'_> {
         }
         for stretch in stretches {
             if let Some(place) = stretch.place {
-                let owner = Owner::Inside { read, bytes: stretch.bytes as u32 };
-                self.controller.fetch(place, stretch.bytes, owner);
+                self.controller.fetch(place, stretch.bytes, Owner::Inside { read });
             }
         }
     }
@@ -102,15 +101,6 @@ impl Inside for Seat<'_> {
     fn work(&mut self, token: u64, work: &[Work]) {
         let now = self.controller.engine.now();
         let end = self.controller.processor.work(now, work).end;
-        // Copies occupy the memory's bus, which flash and link use too. If the bus takes longer, the
-        // processor waits for it.
-        let copied = self.controller.processor.copied_bytes(work);
-        let end = if copied == 0 {
-            end
-        } else {
-            let bus = self.controller.memory.pass(now, copied);
-            self.controller.processor.wait_until(end, bus)
-        };
         self.controller.engine.at(end, SsdEvent::Worked { program: self.program, token });
     }
 
