@@ -132,6 +132,12 @@ fn full_disk_under_a_copy(strategy: &str) {
     // A view of which something was given back stays bound to its output.
     let sentence = copy(&["--consume"]);
     assert!(sentence.contains("No space left"), "{sentence}");
+    if names(disk.path()).is_empty() {
+        // Nothing was given back yet.
+        let read = prints(merganser(["cat"]).arg(&view));
+        assert!(read == sorted_lines(&content));
+        return;
+    }
     assert!(sentence.contains("repeat the command to continue"), "{sentence}");
     assert_eq!(names(disk.path()), [".out.unfinished"]);
     let sentence = fails(merganser(["cat"]).arg(&view));
