@@ -105,6 +105,14 @@ pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
     found.is_file() && (now.size, now.modified_unix_ns) == (known.size, known.modified_unix_ns)
 }
 
+/// Whether an input of a sort has its hidden name. Until it has its own one back, another command
+/// that writes to that name would not see that there is a file.
+pub fn has_claimed(journal: &Journal) -> bool {
+    journal.inputs.iter().any(|input| {
+        is_claimed(&claimed_path(Path::new(input.path.as_os_str())), &input.file).unwrap_or(true)
+    })
+}
+
 fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }

@@ -12,7 +12,7 @@ use sort::journal::Journal;
 use storage::Directory;
 use storage::file::{FileDirectory, own};
 
-use super::{Attributes, Target, unclaim_all};
+use super::{Attributes, Target, has_claimed, unclaim_all};
 use crate::failure::{self, Failure};
 use crate::signals;
 
@@ -115,7 +115,7 @@ impl WorkFolder {
         let folder: Arc<dyn Directory> = self.directory()?;
         let shown = self.path.display();
         if let Some(journal) = Journal::read(&folder)?
-            && !journal.is_untouched()
+            && (!journal.is_untouched() || has_claimed(&journal))
         {
             return Err(format!(
                 "{shown}: holds records of an interrupted sort --consume; repeat that command to finish it, or see 'merganser recover'"

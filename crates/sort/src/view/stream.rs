@@ -155,7 +155,7 @@ impl View {
     /// The bytes of `range`, in order, made ahead on all cores.
     ///
     /// # Errors
-    /// [`Error::Memory`]; the storage's own. A range is cut at the end of the view.
+    /// [`crate::Error::Memory`]; the storage's own. A range is cut at the end of the view.
     pub fn stream(&self, range: Range<u64>) -> Result<ViewStream<'_>> {
         let end = range.end.min(self.manifest.size_bytes);
         let start = range.start.min(end);

@@ -20,7 +20,8 @@ use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
-    Attributes, Target, WorkFolder, claim, claimed_path, is_at, is_restored, note_of, unclaim_all,
+    Attributes, Target, WorkFolder, claim, claimed_path, has_claimed, is_at, is_restored, note_of,
+    unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; none are larger.
@@ -299,7 +300,8 @@ impl Steps for Work<'_> {
             && journal.order == self.options.order
             && journal.inputs.len() == self.inputs.paths.len()
             && journal.inputs.iter().zip(self.inputs.texts()).all(|(a, b)| a.path == b);
-        if journal.is_untouched() && (!same || self.has_new_input()?) {
+        let free = !same && !has_claimed(journal);
+        if journal.is_untouched() && (free || same && self.has_new_input()?) {
             // It had only begun: the inputs are whole, and are read as they are now.
             return Ok(Begun::Nothing);
         }
