@@ -12,7 +12,7 @@ pub struct Tally {
     /// Requests with an earlier time than the request before them; they got the time of that
     /// request.
     pub late: u64,
-    /// Requests whose address was wrapped to fit ([`Address::Wrapped`]).
+    /// Requests whose address was wrapped to fit (`Address::Wrapped`).
     pub wrapped: u64,
 }
 
