@@ -6,13 +6,13 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::{Compression, Input};
-use sort::view::{Manifest, View};
-use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, StorageExt};
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::{Manifest, View};
+use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, StorageExt};
 
 const FOOTER_BYTES: usize = 64;
 const FILE_NAME: &str = "000000.buckets";
@@ -26,7 +26,8 @@ enum Case<'a> {
 /// A manifest and its bucket file.
 static VIEW: LazyLock<(Manifest, Vec<u8>)> = LazyLock::new(|| {
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
-    let lines: Vec<String> = (0..90).map(|i| format!("{:02} {}\n", i * 37 % 60, "x".repeat(i))).collect();
+    let lines: Vec<String> =
+        (0..90).map(|i| format!("{:02} {}\n", i * 37 % 60, "x".repeat(i))).collect();
     let options = SortOptions {
         order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
         budget: Budget::new(4 << 20),

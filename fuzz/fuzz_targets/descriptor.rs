@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use node::active_sort::descriptor::{BYTES_MAX, Command, VERSION};
+use merganser_node::active_sort::descriptor::{BYTES_MAX, Command, VERSION};
 
 fuzz_target!(|body: &[u8]| {
     let _ = Command::decode(body);

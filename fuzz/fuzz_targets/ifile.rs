@@ -5,12 +5,20 @@
 use std::cmp::Ordering;
 
 use libfuzzer_sys::fuzz_target;
-use sort::key::WritableOrder;
-use sort::merge::ifile::IFileMerge;
-use sort::record::ifile::header;
+use merganser_sort::key::WritableOrder;
+use merganser_sort::merge::ifile::IFileMerge;
+use merganser_sort::record::ifile::header;
 
-const ORDERS: [&str; 8] =
-    ["raw", "text", "bytes:desc", "vint", "double", "boolean", "text,int:desc", "vlong,fixed:2,raw"];
+const ORDERS: [&str; 8] = [
+    "raw",
+    "text",
+    "bytes:desc",
+    "vint",
+    "double",
+    "boolean",
+    "text,int:desc",
+    "vlong,fixed:2,raw",
+];
 
 fuzz_target!(|input: (u8, [&[u8]; 3], u8)| {
     let (order, segments, out_bytes) = input;

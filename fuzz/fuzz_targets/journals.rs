@@ -3,12 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sort::journal::Journal;
-use sort::output::Resume;
+use merganser_sort::journal::Journal;
+use merganser_sort::output::Resume;
 
 fn decode(bytes: &[u8]) {
     if let Ok(journal) = Journal::decode("sort-journal", bytes) {
-        let taken = |input: &sort::journal::Taken| {
+        let taken = |input: &merganser_sort::journal::Taken| {
             input.given_back <= input.taken && input.taken <= input.file.size
         };
         assert!(journal.inputs.iter().all(taken));

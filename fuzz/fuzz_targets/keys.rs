@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sort::key::{Order, OrderSpec};
-use sort::record::Format;
+use merganser_sort::key::{Order, OrderSpec};
+use merganser_sort::record::Format;
 
 #[derive(Debug, Arbitrary)]
 struct Case<'a> {

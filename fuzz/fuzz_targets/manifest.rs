@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::writer::RunBuilder;
-use sort::run::{Compression, RunWriter};
-use sort::view::{MANIFEST_NAME, Manifest, Segment, View};
-use sort::{Budget, Result};
-use storage::memory::MemoryDirectory;
-use storage::{Directory, Storage, StorageExt};
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::{Compression, RunWriter};
+use merganser_sort::view::{MANIFEST_NAME, Manifest, Segment, View};
+use merganser_sort::{Budget, Result};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{Directory, Storage, StorageExt};
 
 /// Writes a run of lines that are as long as one another; what a manifest says of it.
 fn run(folder: &Arc<dyn Directory>) -> Segment {

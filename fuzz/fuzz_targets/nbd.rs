@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock};
 
-use export::nbd::{Export, serve_streams};
 use libfuzzer_sys::fuzz_target;
-use storage::memory::MemoryDirectory;
-use storage::{Directory, Storage, StorageExt};
+use merganser_export::nbd::{Export, serve_streams};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{Directory, Storage, StorageExt};
 
 const SIZE: usize = 10_000;
 /// The largest answer to one byte of input: a request of 28 bytes for the whole export, or an

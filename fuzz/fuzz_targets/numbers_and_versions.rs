@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use sort::key::{Order, OrderSpec};
-use sort::record::Format;
+use merganser_sort::key::{Order, OrderSpec};
+use merganser_sort::record::Format;
 
 fn order(letter: &str) -> Order {
     let spec = OrderSpec {

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sort::record::Format;
+use merganser_sort::record::Format;
 
 #[derive(Debug, Arbitrary)]
 enum Kind {

@@ -6,13 +6,13 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sort::Budget;
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::writer::RunBuilder;
-use sort::run::{Compression, Run, RunWriter};
-use storage::memory::MemoryStorage;
-use storage::{Storage, StorageExt};
+use merganser_sort::Budget;
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::{Compression, Run, RunWriter};
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{Storage, StorageExt};
 
 const FOOTER_BYTES: usize = 64;
 
@@ -31,7 +31,8 @@ fn good_run(compression: Compression) -> Vec<u8> {
     let order = spec.compile(None).expect("compiles");
     let storage: Arc<dyn Storage> = MemoryStorage::new("run");
     let memory = Budget::new(1 << 30).reserve(0, "fences").expect("fits");
-    let writer = RunWriter::new(Arc::clone(&storage), 4096, compression, None, memory).expect("begins");
+    let writer =
+        RunWriter::new(Arc::clone(&storage), 4096, compression, None, memory).expect("begins");
     let mut builder = RunBuilder::new(writer, order).expect("there is memory");
     for i in 0..60 {
         let line = format!("{i:04} {}\n", "x".repeat(i * 5));

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use node::shuffle::WritableOrder;
-use node::shuffle::protocol::{Frame, HEAD_BYTES, Head, Request, VERSION};
+use merganser_node::shuffle::WritableOrder;
+use merganser_node::shuffle::protocol::{Frame, HEAD_BYTES, Head, Request, VERSION};
 
 fuzz_target!(|input: (u16, &[u8])| {
     let (kind, body) = input;

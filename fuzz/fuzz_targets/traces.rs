@@ -2,9 +2,9 @@
 //! read is written in our format and read again.
 #![no_main]
 
-use device::trace::{self, Address, Disks, Format, Options, Writer};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use merganser_device::trace::{self, Address, Disks, Format, Options, Writer};
 
 #[derive(Debug, Arbitrary)]
 struct Case<'a> {

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sort::key::OrderSpec;
-use sort::record::{Format, Tail};
-use sort::run::{Compression, Input};
-use sort::view::View;
-use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort};
-use storage::memory::MemoryDirectory;
-use storage::{Directory, Storage, StorageExt};
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::{Format, Tail};
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::View;
+use merganser_sort::{
+    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
+};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{Directory, Storage, StorageExt};
 
 /// Less than any sort needs: it says then what it needs, and gets no more.
 const MEMORY_BYTES: u64 = 1 << 20;

@@ -12,7 +12,7 @@
 //! memory that there is none of (audit finding F16). Temporary files have no names, so they end with
 //! the process; a partial copy of a view has a name and stays, for the same command to continue.
 //!
-//! Large buffers do not come this way: [`storage::Buffer::try_new`] and [`storage::thread`] give
+//! Large buffers do not come this way: [`merganser_storage::Buffer::try_new`] and [`merganser_storage::thread`] give
 //! errors, which end a command as any other error does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -277,7 +277,7 @@ mod tests {
     #[ignore = "ends the process; run by another test"]
     fn panics_for_a_buffer() {
         prepare();
-        drop(storage::Buffer::new(1 << 60));
+        drop(merganser_storage::Buffer::new(1 << 60));
     }
 
     #[test]

@@ -161,24 +161,24 @@ impl From<String> for Failure {
     }
 }
 
-impl From<export::Error> for Failure {
-    fn from(error: export::Error) -> Self {
+impl From<merganser_export::Error> for Failure {
+    fn from(error: merganser_export::Error) -> Self {
         Failure::Error(plain_text(error.to_string()))
     }
 }
 
-impl From<sort::key::KeyError> for Failure {
-    fn from(error: sort::key::KeyError) -> Self {
+impl From<merganser_sort::key::KeyError> for Failure {
+    fn from(error: merganser_sort::key::KeyError) -> Self {
         Failure::Error(error.to_string())
     }
 }
 
-impl From<sort::Error> for Failure {
-    fn from(error: sort::Error) -> Self {
+impl From<merganser_sort::Error> for Failure {
+    fn from(error: merganser_sort::Error) -> Self {
         match error {
-            sort::Error::Io(error) => Failure::named(&error),
-            sort::Error::Cancelled => Failure::Cancelled,
-            sort::Error::BeingConsumed { view, output } => {
+            merganser_sort::Error::Io(error) => Failure::named(&error),
+            merganser_sort::Error::Cancelled => Failure::Cancelled,
+            merganser_sort::Error::BeingConsumed { view, output } => {
                 let output = shown::name(Path::new(&output));
                 Failure::Error(being_consumed(&view, &output))
             }
@@ -229,8 +229,8 @@ mod tests {
                 Failure::named(&error),
                 Failure::on(Path::new("file"), &error),
                 Failure::on_stdout(&error),
-                Failure::from(sort::Error::Io(io::Error::from_raw_os_error(errno))),
-                Failure::from(sort::Error::Io(io::Error::from(error.kind()))),
+                Failure::from(merganser_sort::Error::Io(io::Error::from_raw_os_error(errno))),
+                Failure::from(merganser_sort::Error::Io(io::Error::from(error.kind()))),
             ] {
                 assert_eq!(failure.status(), 2);
                 assert!(failure.sentence().is_some_and(|said| !said.is_empty()), "{failure:?}");
@@ -241,10 +241,11 @@ mod tests {
     #[test]
     fn f9_what_was_stopped_is_found_behind_names() {
         for (stopped, status) in [(Stopped::Cancelled, 2), (Stopped::ClosedPipe, 0)] {
-            let inner = sort::error::InputError { name: "in".to_owned(), cause: stopped.into() };
+            let inner =
+                merganser_sort::error::InputError { name: "in".to_owned(), cause: stopped.into() };
             let error = io::Error::new(io::ErrorKind::BrokenPipe, inner);
             assert_eq!(Stopped::of(&error), Some(stopped));
-            let failure = Failure::from(sort::Error::Io(error));
+            let failure = Failure::from(merganser_sort::Error::Io(error));
             assert_eq!((failure.status(), failure.sentence()), (status, None));
         }
     }

@@ -17,10 +17,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sort::error::InputError;
-use storage::Storage;
-use storage::closable::{Closable, OpenSet};
-use storage::file::{Direct, FileOptions, FileStorage, descriptors};
+use merganser_sort::error::InputError;
+use merganser_storage::Storage;
+use merganser_storage::closable::{Closable, OpenSet};
+use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
 
 use crate::failure::Failure;
 use crate::shown;
@@ -104,7 +104,7 @@ impl Input {
         &self,
         open: &OpenInputs,
         cancel: &Cancel,
-    ) -> Result<sort::run::Input, Failure> {
+    ) -> Result<merganser_sort::run::Input, Failure> {
         let made = match self {
             Input::Stdin => self.standard_for_sort(cancel),
             Input::File(path) => self.file_for_sort(path, open, cancel),
@@ -112,7 +112,7 @@ impl Input {
         made.map_err(|error| Failure::on_input(self, &error))
     }
 
-    fn standard_for_sort(&self, cancel: &Cancel) -> io::Result<sort::run::Input> {
+    fn standard_for_sort(&self, cancel: &Cancel) -> io::Result<merganser_sort::run::Input> {
         let reader = Reader::new(standard::input()?, cancel.clone())?;
         // A file that something else has read a part of is a stream of the rest.
         if !reader.whole {
@@ -120,7 +120,7 @@ impl Input {
         }
         let storage =
             FileStorage::from_file(reader.file, self.to_string(), false, FileOptions::default());
-        Ok(sort::run::Input::Storage(Arc::new(Closable::pinned(storage?).of_this_size())))
+        Ok(merganser_sort::run::Input::Storage(Arc::new(Closable::pinned(storage?).of_this_size())))
     }
 
     fn file_for_sort(
@@ -128,7 +128,7 @@ impl Input {
         path: &Path,
         open: &OpenInputs,
         cancel: &Cancel,
-    ) -> io::Result<sort::run::Input> {
+    ) -> io::Result<merganser_sort::run::Input> {
         let late = || {
             let reader = LateReader { path: path.to_owned(), open: None, cancel: cancel.clone() };
             self.stream(Box::new(reader))
@@ -165,11 +165,11 @@ impl Input {
             Ok(regular(file, &metadata, name.clone())?)
         };
         let closable = Closable::new(storage, &open.set, again);
-        Ok(sort::run::Input::Storage(Arc::new(closable.of_this_size())))
+        Ok(merganser_sort::run::Input::Storage(Arc::new(closable.of_this_size())))
     }
 
-    fn stream(&self, reader: Box<dyn Read + Send>) -> sort::run::Input {
-        sort::run::Input::Stream { name: self.to_string(), reader }
+    fn stream(&self, reader: Box<dyn Read + Send>) -> merganser_sort::run::Input {
+        merganser_sort::run::Input::Stream { name: self.to_string(), reader }
     }
 }
 

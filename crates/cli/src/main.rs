@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(typed) => typed,
         Err(refusal) => return refused(&refusal),
     };
-    storage::file::descriptors::raise_limit();
+    merganser_storage::file::descriptors::raise_limit();
     let cancel = match signals::install() {
         Ok(cancel) => cancel,
         Err(error) => return ended(&failure::Failure::Error(format!("signals: {error}"))),

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use sort::Progress;
+use merganser_sort::Progress;
 
 use crate::signals::Cancel;
 

@@ -99,7 +99,7 @@ pub fn install() -> io::Result<Cancel> {
     let cancel = Cancel::default();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let flag = cancel.clone();
-    storage::thread::spawn("signals", move || {
+    merganser_storage::thread::spawn("signals", move || {
         for signal in signals.forever() {
             if flag.is_set() {
                 end(signal);
@@ -109,7 +109,7 @@ pub fn install() -> io::Result<Cancel> {
                 std::thread::sleep(PATIENCE);
                 end(signal);
             };
-            if storage::thread::spawn("patience", patience).is_err() {
+            if merganser_storage::thread::spawn("patience", patience).is_err() {
                 // Nothing could end it later.
                 end(signal);
             }

@@ -7,12 +7,12 @@
 
 use std::time::Instant;
 
-use device::device::{Command, Device};
-use device::profile::SsdProfile;
-use device::request::RequestKind;
-use device::ssd::Ssd;
+use merganser_device::device::{Command, Device};
+use merganser_device::profile::SsdProfile;
+use merganser_device::request::RequestKind;
+use merganser_device::ssd::Ssd;
 use merganser_random::Random;
-use storage::Buffer;
+use merganser_storage::Buffer;
 
 fn main() {
     // First, while what others freed is not used again.

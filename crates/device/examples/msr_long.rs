@@ -10,10 +10,10 @@
 //! Several seeds are shown.
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]
 
-use device::device::{Command, Device};
-use device::profile::SsdProfile;
-use device::request::{RequestKind, SimTime};
-use device::ssd::Ssd;
+use merganser_device::device::{Command, Device};
+use merganser_device::profile::SsdProfile;
+use merganser_device::request::{RequestKind, SimTime};
+use merganser_device::ssd::Ssd;
 use merganser_random::Random;
 
 const COUNT: u64 = 5_000_000;

@@ -9,7 +9,7 @@
 
 use std::io;
 
-use storage::{Buffer, Geometry};
+use merganser_storage::{Buffer, Geometry};
 
 use crate::request::{RequestKind, SimTime};
 

@@ -8,7 +8,7 @@
 //! ```text
 //!   a trace, a generator ── Command ──►  Device  ── Done ──► results
 //!   any program ── Storage, Directory ──► simulated::World ──► its devices, one clock
-//!   ActiveSort and its kind ── storage::near::Program ──► inside an ssd::Ssd
+//!   ActiveSort and its kind ── merganser_storage::near::Program ──► inside an ssd::Ssd
 //! ```
 //!
 //! docs/device-model.md has the equations, the sources, and the published figures that the models
@@ -18,7 +18,7 @@
 //! use device::profile::SsdProfile;
 //! use device::simulated::{HostCosts, SimulatedDirectory, World};
 //! use device::ssd::Ssd;
-//! use storage::{Clock, Directory, StorageExt};
+//! use merganser_storage::{Clock, Directory, StorageExt};
 //!
 //! let mut profile = SsdProfile::preset("jasmine")?;
 //! profile.set("channels=8")?;

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Ask, close, closed_loop, open_loop, random, sequential, ssd, throughput};
-use device::device::Device;
-use device::request::RequestKind::{Read, Write};
+use merganser_device::device::Device;
+use merganser_device::request::RequestKind::{Read, Write};
 use merganser_random::Random;
 
 /// A device of one die whose only time is that of sensing.

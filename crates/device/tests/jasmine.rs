@@ -3,8 +3,8 @@
 mod common;
 
 use common::{close, closed_loop, sequential, ssd, throughput};
-use device::device::Device;
-use device::request::RequestKind::{Read, Write};
+use merganser_device::device::Device;
+use merganser_device::request::RequestKind::{Read, Write};
 
 const TOTAL: u64 = 256 << 20;
 

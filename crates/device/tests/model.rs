@@ -1,11 +1,11 @@
 //! Reads return the written bytes: through write buffer, collection, trims and partial units.
 
-use device::device::{Command, Device, Done};
-use device::profile::SsdProfile;
-use device::request::RequestKind;
-use device::ssd::Ssd;
+use merganser_device::device::{Command, Device, Done};
+use merganser_device::profile::SsdProfile;
+use merganser_device::request::RequestKind;
+use merganser_device::ssd::Ssd;
+use merganser_storage::Buffer;
 use proptest::prelude::*;
-use storage::Buffer;
 
 #[derive(Debug, Clone)]
 enum Act {

@@ -9,8 +9,8 @@
 mod common;
 
 use common::{Ask, close, open_loop, ssd};
-use device::device::Device;
-use device::request::RequestKind::{self, Read, Write};
+use merganser_device::device::Device;
+use merganser_device::request::RequestKind::{self, Read, Write};
 use merganser_random::Random;
 
 /// DiskSim's generator: 8,192 pages short of the device's own capacity.

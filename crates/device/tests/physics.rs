@@ -3,9 +3,9 @@
 mod common;
 
 use common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
-use device::device::{Component, Device, Done};
-use device::request::RequestKind::{Read, Trim, Write};
-use device::ssd::Ssd;
+use merganser_device::device::{Component, Device, Done};
+use merganser_device::request::RequestKind::{Read, Trim, Write};
+use merganser_device::ssd::Ssd;
 
 fn read_speed(settings: &[&str]) -> f64 {
     let mut device = ssd("jasmine", settings);

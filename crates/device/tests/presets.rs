@@ -3,10 +3,10 @@
 mod common;
 
 use common::{close, closed_loop, random, sequential, ssd, throughput};
-use device::device::{Command, Device};
-use device::request::RequestKind::{Read, Write};
-use storage::Buffer;
-use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_device::device::{Command, Device};
+use merganser_device::request::RequestKind::{Read, Write};
+use merganser_storage::Buffer;
+use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 
 /// NVMeVirt's 970 Pro: the link bounds reads in order, programs bound writes, and a lone read of
 /// 4 KiB takes firmware, sensing, channel and link.

@@ -5,11 +5,11 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::{close, ssd};
-use device::device::{Command, Component, Device, Done};
-use device::request::{RequestKind, SimTime};
-use device::ssd::Ssd;
-use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
-use storage::{Buffer, Work};
+use merganser_device::device::{Command, Component, Device, Done};
+use merganser_device::request::{RequestKind, SimTime};
+use merganser_device::ssd::Ssd;
+use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::{Buffer, Work};
 
 const PAGE: u64 = 32 << 10;
 /// Reads from here on are answered with the pages at 0, inverted.
@@ -178,7 +178,7 @@ fn programs_and_firmware_share_the_processor() {
     let (mut ssd, _) = device(&settings, &[Work::Compares(8750)]);
     let before = ssd.statistics();
     run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
-    let busy = |s: &device::device::Statistics| {
+    let busy = |s: &merganser_device::device::Statistics| {
         s.uses.iter().find(|u| u.part == Component::Processor).expect("it has one").busy
     };
     let spent = busy(&ssd.statistics()).0 - busy(&before).0;

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use common::ssd;
-use device::device::{Command, Device};
-use device::profile::ssd_parameters;
-use device::request::{RequestKind, SimTime};
-use device::ssd::Ssd;
+use merganser_device::device::{Command, Device};
+use merganser_device::profile::ssd_parameters;
+use merganser_device::request::{RequestKind, SimTime};
+use merganser_device::ssd::Ssd;
 use merganser_random::Random;
-use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
-use storage::{Buffer, Work};
+use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::{Buffer, Work};
 
 /// A small device on which everything happens soon.
 const BASE: &[&str] = &[

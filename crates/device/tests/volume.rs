@@ -6,10 +6,12 @@ mod common;
 use std::sync::Arc;
 
 use common::{close, ssd};
-use device::simulated::{HostCosts, SimulatedDirectory, SimulatedStorage, World};
+use merganser_device::simulated::{HostCosts, SimulatedDirectory, SimulatedStorage, World};
 use merganser_random::Random;
-use storage::memory::MemoryDirectory;
-use storage::{Buffer, Clock, Completions, Directory, Operation, Storage, StorageExt, Work};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{
+    Buffer, Clock, Completions, Directory, Operation, Storage, StorageExt, Work,
+};
 
 fn world(settings: &[&str]) -> Arc<World> {
     World::new(vec![Box::new(ssd("msr", settings))], HostCosts::default())
@@ -138,7 +140,7 @@ fn a_device_is_a_storage_of_fixed_size() {
 #[test]
 fn devices_share_one_time() {
     let costs = HostCosts { compare_ps: 2_500, ..HostCosts::default() };
-    let devices = || -> Vec<Box<dyn device::device::Device>> {
+    let devices = || -> Vec<Box<dyn merganser_device::device::Device>> {
         vec![Box::new(ssd("msr", &[])), Box::new(ssd("msr", &[]))]
     };
     let world = World::new(devices(), costs);

@@ -1,7 +1,7 @@
 //! Any read-only storage for programs that know nothing of Merganser: as a regular file, or as a
 //! network block device.
 //!
-//! A sorted view *is* a read-only [`storage::Storage`], so showing one needs nothing more than
+//! A sorted view *is* a read-only [`merganser_storage::Storage`], so showing one needs nothing more than
 //! this. There are two doors, and one way behind them:
 //!
 //! ```text

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, SystemTime};
 
-use export::Error;
-use export::fuse::{ExportedFile, Mount, MountOptions};
-use storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
+use merganser_export::Error;
+use merganser_export::fuse::{ExportedFile, Mount, MountOptions};
+use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
 
 const SIZE: usize = 5_000_017;
 
@@ -337,7 +337,7 @@ fn sequential_readers_reach_the_storage_in_order() {
         // A reader may look at one more place first, as `tail` does.
         assert!(jumps < 2 * streams, "{jumps} of {reads} reads were out of order");
         assert!(reads <= 64 * 8 + 2 * streams, "{reads} reads for 64 MiB");
-        assert!(longest <= export::READ_BYTES_MAX as u64);
+        assert!(longest <= merganser_export::READ_BYTES_MAX as u64);
     }
 }
 

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use node::shuffle::{SegmentMerge, SegmentSpec};
-use sort::record::ifile::{END_MARKER, push_record};
+use merganser_node::shuffle::{SegmentMerge, SegmentSpec};
+use merganser_sort::record::ifile::{END_MARKER, push_record};
 
 const KEY_BYTES: usize = 10;
 /// What a reduce task gives a merge unless told otherwise.
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (record, files) in cases {
         let segments = write(&folder, bytes, record, files)?;
         let mut seconds = Vec::with_capacity(ROUNDS);
-        let mut count = sort::merge::ifile::IFileCount::default();
+        let mut count = merganser_sort::merge::ifile::IFileCount::default();
         // One round more, not counted.
         for _ in 0..=ROUNDS {
             let (begun, busy) = (Instant::now(), processor_seconds());

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use node::shuffle::calibration::calibrate;
+use merganser_node::shuffle::calibration::calibrate;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);

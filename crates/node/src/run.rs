@@ -13,8 +13,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
-use storage::{Buffer, Completion, Completions, Geometry, Operation, Storage, StorageExt, Work};
+use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::{
+    Buffer, Completion, Completions, Geometry, Operation, Storage, StorageExt, Work,
+};
 
 /// Runs one program over one storage.
 pub struct Runner<P> {

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use node::shuffle::{SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
+use merganser_node::shuffle::{SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
+use merganser_sort::record::ifile::push_record;
 use proptest::prelude::*;
-use sort::record::ifile::push_record;
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -281,7 +281,7 @@ fn keys_longer_than_any_buffer_are_merged_in_order() {
     };
     let text = |key: &[u8]| {
         let mut bytes = Vec::new();
-        sort::record::ifile::push_vlong(key.len() as i64, &mut bytes);
+        merganser_sort::record::ifile::push_vlong(key.len() as i64, &mut bytes);
         [&bytes, key].concat()
     };
     for description in ["text", "text:desc", "null,text"] {

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use node::shuffle::protocol::{ErrorKind, Frame, MergeRequest, Request};
-use node::shuffle::server::{Server, ServerOptions, Stopper};
-use node::shuffle::{SegmentMerge, SegmentSpec};
-use sort::record::ifile::push_record;
+use merganser_node::shuffle::protocol::{ErrorKind, Frame, MergeRequest, Request};
+use merganser_node::shuffle::server::{Server, ServerOptions, Stopper};
+use merganser_node::shuffle::{SegmentMerge, SegmentSpec};
+use merganser_sort::record::ifile::push_record;
 
 /// Bytes of a large merge: more than all buffers on the way to a client that does not read.
 const LARGE: usize = 8 << 20;

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use device::profile::SsdProfile;
-use device::simulated::{HostCosts, SimulatedDirectory, World};
-use device::ssd::Ssd;
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::Input;
-use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
-use storage::{Directory, StorageExt};
-use testkit::oracle;
-use testkit::patterns::{Layout, Pattern, Sample};
+use merganser_device::profile::SsdProfile;
+use merganser_device::simulated::{HostCosts, SimulatedDirectory, World};
+use merganser_device::ssd::Ssd;
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::Input;
+use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+use merganser_storage::{Directory, StorageExt};
+use merganser_testkit::oracle;
+use merganser_testkit::patterns::{Layout, Pattern, Sample};
 
 const COSTS: HostCosts = HostCosts { compare_ps: 5_000, copied_byte_ps: 250, record_ps: 20_000 };
 
@@ -36,7 +36,7 @@ fn sorted(sample: &Sample, costs: HostCosts) -> (u64, u64) {
         threads: 0,
         temp: vec![Arc::clone(&directory)],
         temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(sort::run::Compression::Off),
+        compression: CompressionChoice::Fixed(merganser_sort::run::Compression::Off),
         top: None,
         strategy: Strategy::Merge,
     };

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use device::profile::ProfileError;
-use sort::key::KeyError;
+use merganser_device::profile::ProfileError;
+use merganser_sort::key::KeyError;
 
 /// Why an experiment has no result.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum Error {
     Storage(io::Error),
     /// The engine failed.
     #[error(transparent)]
-    Sort(#[from] sort::Error),
+    Sort(#[from] merganser_sort::Error),
     /// A key that an experiment uses was refused.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sort::Progress;
+use merganser_sort::Progress;
 
 use crate::error::Error;
 use crate::lab::{Caller, Lab, Setup};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sort::Progress;
+use merganser_sort::Progress;
 
 use crate::error::Error;
 use crate::machine::Machine;

@@ -8,11 +8,11 @@
 
 use std::time::Instant;
 
-use sort::key::{Order, OrderSpec};
-use sort::record::Format;
-use sort::run::buffer_sort::{TAG_BYTES, sort_in_place, sort_into};
-use sort::run::tag::{self, Tag, prefix_at};
-use storage::Buffer;
+use merganser_sort::key::{Order, OrderSpec};
+use merganser_sort::record::Format;
+use merganser_sort::run::buffer_sort::{TAG_BYTES, sort_in_place, sort_into};
+use merganser_sort::run::tag::{self, Tag, prefix_at};
+use merganser_storage::Buffer;
 
 const KEY_BYTES: usize = 10;
 

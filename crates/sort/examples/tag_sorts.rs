@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use sort::run::tag::{Tag, sort};
+use merganser_sort::run::tag::{Tag, sort};
 
 /// Sorts tags with as much scratch.
 type Sorter = dyn Fn(&mut [Tag], &mut [Tag]);

@@ -8,10 +8,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sort::Budget;
-use sort::view::View;
-use storage::file::FileDirectory;
-use storage::{Directory, Storage};
+use merganser_sort::Budget;
+use merganser_sort::view::View;
+use merganser_storage::file::FileDirectory;
+use merganser_storage::{Directory, Storage};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! [`sort()`] takes [`run::Input`]s and an order ([`key::OrderSpec`]) and leaves a
-//! [`view::View`], a file or a stream. A view is a read-only [`storage::Storage`], so whatever
+//! [`view::View`], a file or a stream. A view is a read-only [`merganser_storage::Storage`], so whatever
 //! carries storages (a mount, a server) carries views.
 //!
 //! ```
-//! use sort::key::OrderSpec;
-//! use sort::record::Format;
-//! use sort::run::Input;
-//! use sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
-//! use storage::memory::{MemoryDirectory, MemoryStorage};
+//! use merganser_sort::key::OrderSpec;
+//! use merganser_sort::record::Format;
+//! use merganser_sort::run::Input;
+//! use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+//! use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 //!
 //! let input = MemoryStorage::from_bytes("fruit", b"pear\nfig\napple\n");
 //! let options = SortOptions {
@@ -32,7 +32,7 @@
 //! let mut sorted = Vec::new();
 //! sort(vec![Input::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
 //! assert_eq!(sorted, b"apple\nfig\npear\n");
-//! # Ok::<(), sort::Error>(())
+//! # Ok::<(), merganser_sort::Error>(())
 //! ```
 
 mod access;

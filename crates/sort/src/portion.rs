@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use storage::Buffer;
+use merganser_storage::Buffer;
 
 use crate::Result;
 use crate::merge::bound::Bound;

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::writer::RunBuilder;
-use sort::run::{Compression, RunWriter};
-use sort::view::{Manifest, Segment, View};
-use sort::{Budget, Error};
-use storage::memory::MemoryDirectory;
-use storage::{Directory, Storage};
-use testkit::Random;
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::{Compression, RunWriter};
+use merganser_sort::view::{Manifest, Segment, View};
+use merganser_sort::{Budget, Error};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{Directory, Storage};
+use merganser_testkit::Random;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const BYTES: usize = 40_000;

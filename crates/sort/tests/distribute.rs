@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::{Compression, Input};
-use sort::view::View;
-use sort::{
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::View;
+use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
 };
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
-use storage::{Directory, Storage, StorageExt};
-use testkit::Random;
-use testkit::faulty::{Faulty, Plan};
-use testkit::oracle::check_sample;
-use testkit::patterns::{Layout, Pattern, Sample};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
+use merganser_storage::{Directory, Storage, StorageExt};
+use merganser_testkit::Random;
+use merganser_testkit::faulty::{Faulty, Plan};
+use merganser_testkit::oracle::check_sample;
+use merganser_testkit::patterns::{Layout, Pattern, Sample};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const DISTRIBUTE: Strategy = Strategy::Distribute { uniform: false };
@@ -392,7 +392,7 @@ fn a_plan_is_explained_before_it_is_followed() {
     let input = random_lines(1, 12 << 20);
     let explained = |memory_bytes: u64, strategy, to_view| {
         let case = Case { memory_bytes, strategy, ..Case::new(OrderSpec::new(LINES)) };
-        sort::explain(vec![seekable(&input)], to_view, &case.options()).expect("explains")
+        merganser_sort::explain(vec![seekable(&input)], to_view, &case.options()).expect("explains")
     };
     let size = input.len() as u64;
     let file = explained(4 << 20, DISTRIBUTE, false);
@@ -420,7 +420,7 @@ fn long_records_in_little_memory_are_distributed() {
     let explained = |record_bytes, memory_bytes| {
         let order = OrderSpec::new(Format::Fixed { bytes: record_bytes });
         let case = Case { memory_bytes, strategy: Strategy::Auto, ..Case::new(order) };
-        sort::explain(vec![seekable(&input)], false, &case.options()).expect("explains")
+        merganser_sort::explain(vec![seekable(&input)], false, &case.options()).expect("explains")
     };
     let long = explained(1 << 20, 32 << 20);
     assert_eq!(long.strategy, "distribute", "{long}");
@@ -442,7 +442,7 @@ fn short_records_in_order_are_merged() {
             numbers.iter().flat_map(|n| [n.to_be_bytes(), [7; 8]].concat()).collect();
         let order = OrderSpec::new(Format::Fixed { bytes: 16 });
         let case = Case { memory_bytes: 8 << 20, strategy: Strategy::Auto, ..Case::new(order) };
-        sort::explain(vec![seekable(&input)], false, &case.options()).expect("explains")
+        merganser_sort::explain(vec![seekable(&input)], false, &case.options()).expect("explains")
     };
     assert_eq!(explained(&numbers).strategy, "distribute");
     numbers.sort_unstable();
@@ -459,13 +459,13 @@ fn a_view_is_judged_with_its_reader() {
     let explained = |record_bytes, memory_bytes, to_view| {
         let order = OrderSpec::new(Format::Fixed { bytes: record_bytes });
         let case = Case { memory_bytes, strategy: Strategy::Auto, ..Case::new(order) };
-        sort::explain(vec![seekable(&input)], to_view, &case.options()).expect("explains")
+        merganser_sort::explain(vec![seekable(&input)], to_view, &case.options()).expect("explains")
     };
     for (record_bytes, strategy) in [(16, "distribute"), (128, "merge")] {
         let (file, view) =
             (explained(record_bytes, 8 << 20, false), explained(record_bytes, 8 << 20, true));
         assert_eq!((file.strategy, view.strategy), (strategy, strategy), "{file}{view}");
-        let both = |explained: &sort::Explanation| {
+        let both = |explained: &merganser_sort::Explanation| {
             let parted = explained.distribute.clone().expect("it can be distributed");
             [explained.merge.clone(), parted]
         };
@@ -509,7 +509,7 @@ fn what_a_merge_reads_again_was_predicted() {
         let reads = Arc::new(Reads::default());
         let temp = MeteredDirectory::new(MemoryDirectory::new(), reads.clone());
         let options = SortOptions { temp: vec![temp], ..case.options() };
-        let explained = sort::explain(vec![seekable(&input)], false, &case.options());
+        let explained = merganser_sort::explain(vec![seekable(&input)], false, &case.options());
         let predicted = explained.expect("explains").merge.read_bytes as f64;
         let target = SortOutput::Storage(MemoryStorage::new("output"));
         let report = sort(vec![seekable(&input)], target, &options, &Silent).expect("sorts");
@@ -542,7 +542,7 @@ fn what_is_read_was_predicted() {
     ] {
         let input = if format == LINES { &lines } else { &records };
         let case = Case { memory_bytes, strategy, ..Case::new(OrderSpec::new(format)) };
-        let explained = sort::explain(vec![seekable(input)], true, &case.options());
+        let explained = merganser_sort::explain(vec![seekable(input)], true, &case.options());
         let explained = explained.expect("explains");
         let distributed = explained.distribute.filter(|_| explained.strategy == "distribute");
         let predicted = distributed.unwrap_or(explained.merge).read_bytes;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::{Compression, Input};
-use sort::view::View;
-use sort::{
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::View;
+use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, Strategy, sort,
 };
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, Storage, StorageExt};
-use testkit::faulty::{Counts, Fault, Faulty, Plan};
-use testkit::{Random, within};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Storage, StorageExt};
+use merganser_testkit::faulty::{Counts, Fault, Faulty, Plan};
+use merganser_testkit::{Random, within};
 
 const FIXED: Format = Format::Fixed { bytes: 16 };
 const MEMORY_BYTES: u64 = 3 << 20;
@@ -102,7 +102,7 @@ fn options(place: Place, temp: Arc<dyn Directory>, budget: &Budget) -> SortOptio
     }
 }
 
-fn read_view(folder: &Arc<dyn Directory>, budget: &Budget) -> sort::Result<Vec<u8>> {
+fn read_view(folder: &Arc<dyn Directory>, budget: &Budget) -> merganser_sort::Result<Vec<u8>> {
     let view = View::open(folder, budget, 1)?;
     let mut out = Vec::new();
     {
@@ -125,7 +125,7 @@ fn call(
     made: &Arc<dyn Directory>,
     budget: &Budget,
     progress: &dyn Progress,
-) -> sort::Result<Vec<u8>> {
+) -> merganser_sort::Result<Vec<u8>> {
     if place == Place::Reading {
         return read_view(faulty, budget);
     }

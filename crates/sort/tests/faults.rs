@@ -7,19 +7,19 @@ mod consuming;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sort::key::OrderSpec;
-use sort::output::{Materialize, forget, materialize};
-use sort::record::Format;
-use sort::run::{Compression, Input};
-use sort::view::View;
-use sort::{
+use merganser_sort::key::OrderSpec;
+use merganser_sort::output::{Materialize, forget, materialize};
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::View;
+use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
     Strategy, sort,
 };
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Clock, Completions, Directory, Storage, StorageExt};
-use testkit::faulty::{Counts, Fault, Faulty, Plan};
-use testkit::{Random, within};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Clock, Completions, Directory, Storage, StorageExt};
+use merganser_testkit::faulty::{Counts, Fault, Faulty, Plan};
+use merganser_testkit::{Random, within};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const FIXED: Format = Format::Fixed { bytes: 16 };
@@ -84,7 +84,7 @@ enum Call {
 }
 
 impl Call {
-    fn run(self, world: &World) -> sort::Result<()> {
+    fn run(self, world: &World) -> merganser_sort::Result<()> {
         match self {
             Call::ToStorage => to_storage(world),
             Call::ToWriter => to_writer(world),
@@ -136,12 +136,12 @@ impl Call {
     }
 }
 
-fn inputs(world: &World) -> sort::Result<Vec<Input>> {
+fn inputs(world: &World) -> merganser_sort::Result<Vec<Input>> {
     let (a, b) = (world.disk.open("a", false)?, world.disk.open("b", false)?);
     Ok(vec![Input::Storage(a), Input::Storage(b)])
 }
 
-fn to_storage(world: &World) -> sort::Result<()> {
+fn to_storage(world: &World) -> merganser_sort::Result<()> {
     let storage = world.disk.create("out")?;
     let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     let report = sort(inputs(world)?, SortOutput::Storage(storage), &options, &Silent)?;
@@ -149,7 +149,7 @@ fn to_storage(world: &World) -> sort::Result<()> {
     Ok(())
 }
 
-fn to_writer(world: &World) -> sort::Result<()> {
+fn to_writer(world: &World) -> merganser_sort::Result<()> {
     let mut out = Vec::new();
     let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     let report = sort(inputs(world)?, SortOutput::Writer(&mut out), &options, &Silent)?;
@@ -159,7 +159,7 @@ fn to_writer(world: &World) -> sort::Result<()> {
     Ok(())
 }
 
-fn to_view(world: &World) -> sort::Result<()> {
+fn to_view(world: &World) -> merganser_sort::Result<()> {
     let target = SortOutput::View { folder: Arc::clone(&world.folder), name: "x".to_owned() };
     let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     let report = sort(inputs(world)?, target, &options, &Silent)?;
@@ -167,7 +167,7 @@ fn to_view(world: &World) -> sort::Result<()> {
     Ok(())
 }
 
-fn to_buckets(world: &World) -> sort::Result<()> {
+fn to_buckets(world: &World) -> merganser_sort::Result<()> {
     let target = SortOutput::View { folder: Arc::clone(&world.folder), name: "x".to_owned() };
     let mut options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     options.strategy = Strategy::Distribute { uniform: false };
@@ -177,7 +177,7 @@ fn to_buckets(world: &World) -> sort::Result<()> {
 }
 
 /// Many short runs, more than the memory allows to merge at once: some are merged before.
-fn in_passes(world: &World, target: SortOutput<'_>) -> sort::Result<()> {
+fn in_passes(world: &World, target: SortOutput<'_>) -> merganser_sort::Result<()> {
     let order = OrderSpec::new(Format::Fixed { bytes: SHORT_BYTES });
     let mut options = options(order, &world.budget, Arc::clone(&world.temp));
     // Packed windows are twice in memory: fewer runs are too many.
@@ -188,7 +188,7 @@ fn in_passes(world: &World, target: SortOutput<'_>) -> sort::Result<()> {
     Ok(())
 }
 
-fn to_view_in_passes(world: &World) -> sort::Result<()> {
+fn to_view_in_passes(world: &World) -> merganser_sort::Result<()> {
     let folder = Arc::clone(&world.folder);
     in_passes(world, SortOutput::View { folder, name: "x".to_owned() })?;
     // What was merged before the view was made is gone.
@@ -197,11 +197,11 @@ fn to_view_in_passes(world: &World) -> sort::Result<()> {
     Ok(())
 }
 
-fn to_storage_in_passes(world: &World) -> sort::Result<()> {
+fn to_storage_in_passes(world: &World) -> merganser_sort::Result<()> {
     in_passes(world, SortOutput::Storage(world.disk.create("out")?))
 }
 
-fn copy_out(world: &World, consume: bool) -> sort::Result<()> {
+fn copy_out(world: &World, consume: bool) -> merganser_sort::Result<()> {
     let what = Materialize {
         folder: &world.folder,
         work: &world.disk,
@@ -221,7 +221,7 @@ fn read_storage(storage: &dyn Storage) -> Vec<u8> {
     storage.read_vec(0, storage.size() as usize).expect("reads")
 }
 
-fn read_view(folder: &Arc<dyn Directory>) -> sort::Result<Vec<u8>> {
+fn read_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<Vec<u8>> {
     let view = View::open(folder, &Budget::new(PASSES_MEMORY_BYTES), 1)?;
     let mut stream = view.stream(0..u64::MAX)?;
     let mut out = Vec::new();
@@ -465,7 +465,7 @@ fn sort_bytes(
     order: OrderSpec,
     input: Input,
     memory_bytes: u64,
-) -> sort::Result<(Vec<u8>, SortReport)> {
+) -> merganser_sort::Result<(Vec<u8>, SortReport)> {
     let budget = Budget::new(memory_bytes);
     let mut out = Vec::new();
     let options = options(order, &budget, MemoryDirectory::new());
@@ -522,7 +522,12 @@ impl Storage for Shrunk {
         self.0.clock()
     }
 
-    fn submit(&self, token: u64, operation: storage::Operation, completions: &Completions) {
+    fn submit(
+        &self,
+        token: u64,
+        operation: merganser_storage::Operation,
+        completions: &Completions,
+    ) {
         self.0.submit(token, operation, completions);
     }
 }
@@ -564,15 +569,20 @@ impl Storage for CutWhileRead {
         self.storage.clock()
     }
 
-    fn submit(&self, token: u64, operation: storage::Operation, completions: &Completions) {
+    fn submit(
+        &self,
+        token: u64,
+        operation: merganser_storage::Operation,
+        completions: &Completions,
+    ) {
         use std::sync::atomic::Ordering::SeqCst;
         let end = match &operation {
-            storage::Operation::Read { offset, buffer } => offset + buffer.len() as u64,
+            merganser_storage::Operation::Read { offset, buffer } => offset + buffer.len() as u64,
             _ => u64::MAX,
         };
         self.storage.submit(token, operation, completions);
         if self.reads_left.fetch_sub(1, SeqCst) == 1 && end < self.storage.size() {
-            self.storage.run(storage::Operation::SetSize { size: end }).expect("cut");
+            self.storage.run(merganser_storage::Operation::SetSize { size: end }).expect("cut");
         }
     }
 }
@@ -661,7 +671,7 @@ fn one_key_longer_than_all_others_together_finds_room() {
 }
 
 /// Calls with less and less memory: where it is refused, what is said to do at least does.
-fn least_does<T>(what: &str, attempt: impl Fn(u64) -> sort::Result<T>) {
+fn least_does<T>(what: &str, attempt: impl Fn(u64) -> merganser_sort::Result<T>) {
     let mut refused = 0;
     for memory_bytes in [0, 1, 60_000, 700_000, 1 << 20, 2_100_000, 2_400_000, 3 << 20] {
         match attempt(memory_bytes) {
@@ -702,7 +712,7 @@ fn too_little_memory_names_the_least_that_does() {
             let at_random = view.read_vec(view.size() / 2, 1000)?;
             let mut stream = view.stream(0..view.size())?;
             while stream.next_bytes()?.is_some() {}
-            sort::Result::Ok(at_random)
+            merganser_sort::Result::Ok(at_random)
         });
     }
 }

@@ -6,15 +6,15 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::run::writer::RunBuilder;
-use sort::run::{Compression, Input, Run, RunWriter};
-use sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
-use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, Operation, Storage, StorageExt};
-use testkit::Random;
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::{Compression, Input, Run, RunWriter};
+use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
+use merganser_sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Operation, Storage, StorageExt};
+use merganser_testkit::Random;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const PAGE: usize = 4096;
@@ -93,7 +93,7 @@ fn small_bucket_view() -> (Arc<dyn Directory>, Vec<u8>) {
     };
     let input = Input::Storage(MemoryStorage::from_bytes("in", &records.concat()));
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "sorted".to_owned() };
-    sort::sort(vec![input], output, &options, &Silent).expect("sorts");
+    merganser_sort::sort(vec![input], output, &options, &Silent).expect("sorts");
     records.sort();
     (folder, records.concat())
 }

@@ -9,8 +9,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use sort::key::{KeyError, Order, OrderSpec};
-use sort::record::Format;
+use merganser_sort::key::{KeyError, Order, OrderSpec};
+use merganser_sort::record::Format;
 
 /// Random cases: a seed is a case on every machine.
 struct Random(merganser_random::Random);

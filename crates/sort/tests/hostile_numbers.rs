@@ -5,16 +5,18 @@ mod consuming;
 
 use std::sync::Arc;
 
-use sort::key::OrderSpec;
-use sort::output::{Materialize, PARTIAL_NAME, RESUME_NAME, materialize};
-use sort::record::Format;
-use sort::run::format::{Footer, HEADER_BYTES, encode_footer, encode_header};
-use sort::run::{Compression, Input, Run};
-use sort::view::{MANIFEST_NAME, Manifest, Segment, View};
-use sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort};
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, Operation, Storage, StorageExt};
-use testkit::{Random, within};
+use merganser_sort::key::OrderSpec;
+use merganser_sort::output::{Materialize, PARTIAL_NAME, RESUME_NAME, materialize};
+use merganser_sort::record::Format;
+use merganser_sort::run::format::{Footer, HEADER_BYTES, encode_footer, encode_header};
+use merganser_sort::run::{Compression, Input, Run};
+use merganser_sort::view::{MANIFEST_NAME, Manifest, Segment, View};
+use merganser_sort::{
+    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
+};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Operation, Storage, StorageExt};
+use merganser_testkit::{Random, within};
 
 const RECORD_BYTES: usize = 16;
 const FORMAT: Format = Format::Fixed { bytes: RECORD_BYTES };

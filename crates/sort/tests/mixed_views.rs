@@ -5,18 +5,18 @@ mod consuming;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sort::key::OrderSpec;
-use sort::output::{Materialize, forget, materialize};
-use sort::record::Format;
-use sort::run::writer::RunBuilder;
-use sort::run::{Compression, Input, RunWriter};
-use sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
-use sort::{
+use merganser_sort::key::OrderSpec;
+use merganser_sort::output::{Materialize, forget, materialize};
+use merganser_sort::record::Format;
+use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::{Compression, Input, RunWriter};
+use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
+use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, Strategy, sort,
 };
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, Storage, StorageExt};
-use testkit::Random;
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Storage, StorageExt};
+use merganser_testkit::Random;
 
 const MEMORY_BYTES: u64 = 6 << 20;
 

@@ -6,20 +6,20 @@ mod consuming;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sort::journal::Journal;
-use sort::key::OrderSpec;
-use sort::output::{Materialize, forget, materialize};
-use sort::record::Format;
-use sort::run::{Compression, Input};
-use sort::view::{MANIFEST_NAME, View};
-use sort::{
+use merganser_sort::journal::Journal;
+use merganser_sort::key::OrderSpec;
+use merganser_sort::output::{Materialize, forget, materialize};
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::{MANIFEST_NAME, View};
+use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
     Strategy, sort,
 };
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, StorageExt};
-use testkit::faulty::{Fault, Faulty, Plan};
-use testkit::{Random, within};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, StorageExt};
+use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::{Random, within};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const MEMORY_BYTES: u64 = 3_200_000;
@@ -53,7 +53,7 @@ enum Made {
 
 const MERGED: Made = Made::Merged(Compression::Off);
 
-fn make_view(folder: &Arc<dyn Directory>, made: Made) -> sort::Result<()> {
+fn make_view(folder: &Arc<dyn Directory>, made: Made) -> merganser_sort::Result<()> {
     let (compression, strategy) = match made {
         Made::Merged(compression) => (compression, Strategy::Merge),
         Made::Distributed => (Compression::Off, Strategy::Distribute { uniform: false }),
@@ -80,7 +80,7 @@ fn copy_out(
     folder: &Arc<dyn Directory>,
     disk: &Arc<dyn Directory>,
     consume: bool,
-) -> sort::Result<u64> {
+) -> merganser_sort::Result<u64> {
     copy(folder, disk, consume, &Silent)
 }
 
@@ -89,7 +89,7 @@ fn copy(
     disk: &Arc<dyn Directory>,
     consume: bool,
     progress: &dyn Progress,
-) -> sort::Result<u64> {
+) -> merganser_sort::Result<u64> {
     let what = Materialize {
         folder,
         work: disk,
@@ -106,7 +106,7 @@ fn copy(
     Ok(bytes)
 }
 
-fn read_view(folder: &Arc<dyn Directory>) -> sort::Result<Vec<u8>> {
+fn read_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<Vec<u8>> {
     let view = View::open(folder, &Budget::new(MEMORY_BYTES), 1)?;
     let mut stream = view.stream(0..u64::MAX)?;
     let mut out = Vec::new();
@@ -275,7 +275,10 @@ fn consumed_buckets_and_their_output_together_are_always_whole() {
     cut_copies(true, Made::Distributed);
 }
 
-fn sort_away(disk: &Arc<dyn Directory>, folder: &Arc<dyn Directory>) -> sort::Result<u64> {
+fn sort_away(
+    disk: &Arc<dyn Directory>,
+    folder: &Arc<dyn Directory>,
+) -> merganser_sort::Result<u64> {
     sort_away_as(disk, folder, FORMAT).map(|report| report.records)
 }
 
@@ -283,7 +286,7 @@ fn sort_away_as(
     disk: &Arc<dyn Directory>,
     folder: &Arc<dyn Directory>,
     format: Format,
-) -> sort::Result<SortReport> {
+) -> merganser_sort::Result<SortReport> {
     let options = SortOptions {
         order: OrderSpec::new(format),
         budget: Budget::new(MEMORY_BYTES),

@@ -5,17 +5,17 @@ mod consuming;
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
-use sort::key::OrderSpec;
-use sort::merge::{Merging, merge_sorted};
-use sort::record::Format;
-use sort::run::{Compression, Input};
-use sort::view::View;
-use sort::{
+use merganser_sort::key::OrderSpec;
+use merganser_sort::merge::{Merging, merge_sorted};
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, Input};
+use merganser_sort::view::View;
+use merganser_sort::{
     Budget, CompressionChoice, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
 };
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, Storage, StorageExt};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Storage, StorageExt};
+use proptest::prelude::*;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 
@@ -431,7 +431,7 @@ fn records_in(bytes: &[u8]) -> u64 {
 /// Stops a sort after so many bytes were read.
 struct StopAfter(std::sync::atomic::AtomicU64);
 
-impl sort::Progress for StopAfter {
+impl merganser_sort::Progress for StopAfter {
     fn advance(&self, bytes: u64) {
         use std::sync::atomic::Ordering;
         let left = self.0.load(Ordering::Relaxed);
@@ -461,7 +461,7 @@ fn a_consuming_sort_that_was_stopped_goes_on_and_loses_nothing() {
     };
     let mut stops = 0;
     for stop in [3 << 20, 5 << 20, 7 << 20] {
-        stops += u32::from(matches!(sorting(stop), Err(sort::Error::Cancelled)));
+        stops += u32::from(matches!(sorting(stop), Err(merganser_sort::Error::Cancelled)));
         assert!(consuming::is_interrupted(&folder) || stops == 0);
     }
     assert!(stops > 1, "the sort was stopped on its way");

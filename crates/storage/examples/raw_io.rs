@@ -29,8 +29,8 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use storage::file::{Direct, EngineChoice, FileDirectory, FileOptions, FileStorage};
-use storage::{
+use merganser_storage::file::{Direct, EngineChoice, FileDirectory, FileOptions, FileStorage};
+use merganser_storage::{
     Buffer, Completion, Completions, Directory, Operation, RealClock, Storage, StorageExt,
 };
 

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use storage::file::{
+use merganser_storage::file::{
     Direct, Engine, EngineChoice, FileDirectory, FileError, FileOptions, FileStorage, Output,
 };
-use storage::{Buffer, Completions, Directory, Operation, RealClock, Storage, StorageExt};
+use merganser_storage::{
+    Buffer, Completions, Directory, Operation, RealClock, Storage, StorageExt,
+};
 
 fn every_option(queue_depth: u32) -> Vec<FileOptions> {
     let mut all = Vec::new();

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use merganser_storage::file::{Direct, EngineChoice, FileDirectory, FileOptions};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::spread::Spread;
+use merganser_storage::{Buffer, Directory, Operation, Storage, StorageExt};
 use proptest::prelude::*;
-use storage::file::{Direct, EngineChoice, FileDirectory, FileOptions};
-use storage::memory::MemoryDirectory;
-use storage::spread::Spread;
-use storage::{Buffer, Directory, Operation, Storage, StorageExt};
 
 const PAGE: u64 = 4096;
 

@@ -8,12 +8,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown,
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use storage::file::own::{self, Refusal};
-use storage::file::{
+use merganser_storage::file::own::{self, Refusal};
+use merganser_storage::file::{
     Attributes, FileDirectory, FileKind, FileOptions, FileStorage, Output, OutputKind,
     publish_file, publish_folder, resolve_output, unpublished_names,
 };
-use storage::{Directory, Storage, StorageExt};
+use merganser_storage::{Directory, Storage, StorageExt};
 use tempfile::TempDir;
 
 /// Another user, as far as root is concerned.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use storage::file::{EngineChoice, FileDirectory, FileOptions};
-use storage::{Buffer, Completions, Directory, Operation};
+use merganser_storage::file::{EngineChoice, FileDirectory, FileOptions};
+use merganser_storage::{Buffer, Completions, Directory, Operation};
 
 /// How many threads this process has.
 fn threads() -> usize {

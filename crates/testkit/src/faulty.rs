@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage::{
+use merganser_storage::{
     Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage, StorageExt,
 };
 

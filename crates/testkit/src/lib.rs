@@ -9,8 +9,8 @@
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.
 //!
 //! ```
-//! use testkit::oracle;
-//! use testkit::patterns::{Layout, Pattern, Sample};
+//! use merganser_testkit::oracle;
+//! use merganser_testkit::patterns::{Layout, Pattern, Sample};
 //!
 //! let sample = Sample::new(Pattern::FewDistinct, Layout::Keyed, 100, 42);
 //! let mut sorted = sample.records.clone();

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Operation, StorageExt};
+use merganser_testkit::Random;
+use merganser_testkit::faulty::{Fault, Faulty, Plan};
 use proptest::prelude::*;
-use storage::memory::{MemoryDirectory, MemoryStorage};
-use storage::{Directory, Operation, StorageExt};
-use testkit::Random;
-use testkit::faulty::{Fault, Faulty, Plan};
 
 const PAGE: usize = 4096;
 
@@ -152,7 +152,7 @@ fn wrong_bits_and_short_reads() {
     assert_eq!(wrong(run.read_vec(0, 100).expect("read")), 1, "once");
     assert_eq!(wrong(run.read_vec(0, 100).expect("read")), 0);
     assert_eq!(kind(run.read_vec(0, 100)), ErrorKind::UnexpectedEof);
-    let mut buffer = storage::Buffer::new(100);
+    let mut buffer = merganser_storage::Buffer::new(100);
     buffer.fill(0);
     let (buffer, _) = run.run(Operation::Write { offset: 0, buffer }).expect("write");
     assert_eq!(wrong(buffer.expect("comes back").to_vec()), 0, "the caller's bytes are right");

@@ -12,7 +12,7 @@
 //! fetch as paid: they look at the same records once. So the model does not know which of the two
 //! merges is faster, or which of them waits for a free core.
 
-use node::shuffle::calibration::{Calibration, MergeCost, calibrate};
+use merganser_node::shuffle::calibration::{Calibration, MergeCost, calibrate};
 use serde_json::json;
 
 use crate::args::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};

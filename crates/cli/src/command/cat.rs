@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::ops::Range;
 
-use sort::key::{OrderSpec, column_of};
-use sort::record::Format;
-use sort::view::View;
-use storage::Storage;
+use merganser_sort::key::{OrderSpec, column_of};
+use merganser_sort::record::Format;
+use merganser_sort::view::View;
+use merganser_storage::Storage;
 
 use crate::args::Span;
 use crate::config::{CatConfig, Part};
@@ -23,7 +23,7 @@ pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     while let Some(bytes) = stream.next_bytes()? {
         output.write_all(bytes).map_err(|error| Failure::named(&error))?;
         if cancel.is_set() {
-            return Err(sort::Error::Cancelled.into());
+            return Err(merganser_sort::Error::Cancelled.into());
         }
     }
     output.finish()

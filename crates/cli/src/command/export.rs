@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use export::nbd::{Address, Export, Server, ServerOptions};
-use storage::thread::spawn;
+use merganser_export::nbd::{Address, Export, Server, ServerOptions};
+use merganser_storage::thread::spawn;
 
 use crate::config::ExportConfig;
 use crate::failure::{Failure, notice};

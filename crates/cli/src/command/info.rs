@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use merganser_sort::Budget;
+use merganser_sort::record::Format;
+use merganser_sort::run::Run;
+use merganser_storage::file::FileStorage;
 use serde_json::{Value, json};
-use sort::Budget;
-use sort::record::Format;
-use sort::run::Run;
-use storage::file::FileStorage;
 
 use crate::args::InfoArgs;
 use crate::config::view_memory_bytes;

@@ -6,13 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_sort::activity::Activity;
+use merganser_sort::budget::OwnerPeak;
+use merganser_sort::journal::{FileNote, Journal, Phase, Text};
+use merganser_sort::output::{Materialize, PARTIAL_NAME, Resume, materialize};
+use merganser_sort::{Budget, Progress};
+use merganser_storage::Directory;
 use serde_json::json;
-use sort::activity::Activity;
-use sort::budget::OwnerPeak;
-use sort::journal::{FileNote, Journal, Phase, Text};
-use sort::output::{Materialize, PARTIAL_NAME, Resume, materialize};
-use sort::{Budget, Progress};
-use storage::Directory;
 
 use super::{open_folder, open_view, report};
 use crate::config::MaterializeConfig;
@@ -104,7 +104,7 @@ fn to_file(
     if config.consume {
         remove_folder(&config.view)?;
         let files: Arc<dyn Directory> = work.directory()?;
-        sort::output::forget(&files)?;
+        merganser_sort::output::forget(&files)?;
     }
     Ok(copied)
 }
@@ -138,8 +138,8 @@ fn after_the_view(
         Some(resume) => {
             let path = work.path().join(PARTIAL_NAME);
             let give_name = |_: &_| goal.publish(&path);
-            sort::output::finish(&files, &give_name)?;
-            sort::output::forget(&files)?;
+            merganser_sort::output::finish(&files, &give_name)?;
+            merganser_sort::output::forget(&files)?;
             Ok((resume.total, Vec::new()))
         }
         None if work.was_left_empty()? && goal.target.found()?.is_some() => {
@@ -166,7 +166,7 @@ fn refuse_foreign_work(work: &WorkFolder, view: &Path) -> Result<(), Failure> {
     let names = files.list().map_err(|error| Failure::named(&error))?;
     let is_copy = |name: &String| {
         let name = name.strip_suffix(".new").unwrap_or(name);
-        [PARTIAL_NAME, sort::output::RESUME_NAME].contains(&name)
+        [PARTIAL_NAME, merganser_sort::output::RESUME_NAME].contains(&name)
     };
     if work.path() == view || names.iter().all(is_copy) {
         return Ok(());

@@ -20,10 +20,10 @@ mod verify;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::sort::Budget;
-use ::sort::view::View;
-use storage::Directory;
-use storage::file::FileDirectory;
+use merganser_sort::Budget;
+use merganser_sort::view::View;
+use merganser_storage::Directory;
+use merganser_storage::file::FileDirectory;
 
 use crate::args::Command;
 use crate::failure::Failure;

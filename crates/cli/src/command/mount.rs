@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use export::fuse::{ExportedFile, Mount, MountOptions};
-use storage::thread::spawn;
+use merganser_export::fuse::{ExportedFile, Mount, MountOptions};
+use merganser_storage::thread::spawn;
 
 use crate::config::MountConfig;
 use crate::failure::{Failure, notice};

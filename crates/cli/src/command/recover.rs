@@ -8,12 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_sort::journal::{CommandNote, Journal, Phase};
+use merganser_sort::output::{Resume, consumed_into};
+use merganser_sort::view::MANIFEST_NAME;
+use merganser_storage::Directory;
+use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
 use serde::Serialize;
-use sort::journal::{CommandNote, Journal, Phase};
-use sort::output::{Resume, consumed_into};
-use sort::view::MANIFEST_NAME;
-use storage::Directory;
-use storage::file::{FileDirectory, own, unpublished_name_of};
 
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
@@ -88,8 +88,8 @@ fn as_text(path: &Path, found: &[Leftover]) -> String {
 /// What is left in a folder, or next to a result.
 fn leftovers(path: &Path) -> Result<Vec<Leftover>, Failure> {
     let is_leftover = |path: &Path| path.file_name().is_some_and(|name| result_of(name).is_some());
-    let is_view =
-        path.join(MANIFEST_NAME).exists() || path.join(sort::output::CONSUMED_NAME).exists();
+    let is_view = path.join(MANIFEST_NAME).exists()
+        || path.join(merganser_sort::output::CONSUMED_NAME).exists();
     if path.is_dir() && !is_view && !is_leftover(path) {
         return in_folder(path, None);
     }

@@ -1,7 +1,7 @@
 //! `merganser serve`.
 
-use node::shuffle::server::{Server, ServerOptions};
-use storage::thread::spawn;
+use merganser_node::shuffle::server::{Server, ServerOptions};
+use merganser_storage::thread::spawn;
 
 use crate::config::ServeConfig;
 use crate::failure::{Failure, notice};

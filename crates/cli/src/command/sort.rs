@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sort::activity::{Activity, State, wait};
-use sort::merge::{Merging, merge_sorted};
-use sort::run::Compression;
-use sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
-use storage::file::FileDirectory;
-use storage::{Directory, Storage};
+use merganser_sort::activity::{Activity, State, wait};
+use merganser_sort::merge::{Merging, merge_sorted};
+use merganser_sort::run::Compression;
+use merganser_sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
+use merganser_storage::file::FileDirectory;
+use merganser_storage::{Directory, Storage};
 
 use super::{consume, open_folder, report, verify};
 use crate::args::CompressionName;
@@ -78,7 +78,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     let inputs = open_inputs(config, &OpenInputs::of_sort(), cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let run = |output: SortOutput<'_>| sort::sort(inputs, output, &options, &phases);
+    let run = |output: SortOutput<'_>| merganser_sort::sort(inputs, output, &options, &phases);
     let mut io: Vec<(&str, String)> = Vec::new();
     let done: SortReport = match &sorting.destination {
         Destination::View(path) => {
@@ -157,12 +157,12 @@ fn open_inputs(
     config: &SortConfig,
     open: &OpenInputs,
     cancel: &Cancel,
-) -> Result<Vec<sort::run::Input>, Failure> {
+) -> Result<Vec<merganser_sort::run::Input>, Failure> {
     let activity = Activity::here();
     let open = |input: &Input| {
         Ok(match input.open_for_sort(open, cancel)? {
-            sort::run::Input::Storage(storage) => {
-                sort::run::Input::Storage(activity.storage(storage))
+            merganser_sort::run::Input::Storage(storage) => {
+                merganser_sort::run::Input::Storage(activity.storage(storage))
             }
             stream => stream,
         })
@@ -186,7 +186,7 @@ fn explain(
         false
     };
     let inputs = open_inputs(config, &OpenInputs::of_sort(), cancel)?;
-    Ok(::sort::explain(inputs, to_view, &options)?)
+    Ok(merganser_sort::explain(inputs, to_view, &options)?)
 }
 
 /// What a report compares the run with; nothing where nobody reports, or where nothing can be
@@ -237,7 +237,7 @@ fn merge(
 /// The first records of a stream, when only so many are wanted.
 struct Top {
     left: Option<u64>,
-    format: ::sort::record::Format,
+    format: merganser_sort::record::Format,
 }
 
 impl Top {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::verify::{self, Disorder, Limits, Summary, Verifier};
+use merganser_storage::Storage;
 use serde_json::json;
-use sort::key::OrderSpec;
-use sort::record::Format;
-use sort::verify::{self, Disorder, Limits, Summary, Verifier};
-use storage::Storage;
 
 use crate::config::{Subject, VerifyConfig};
 use crate::failure::Failure;
@@ -91,7 +91,7 @@ fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, 
         verifier.feed(bytes)?;
         progress.advance(bytes.len() as u64);
         if progress.cancelled() {
-            return Err(sort::Error::Cancelled.into());
+            return Err(merganser_sort::Error::Cancelled.into());
         }
     }
     Ok(verifier.finish()?)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use export::nbd::{Address, REPLY_BYTES_USEFUL};
+use merganser_export::nbd::{Address, REPLY_BYTES_USEFUL};
 
 use super::{memory_bytes, threads, view_name};
 use crate::args::ExportArgs;

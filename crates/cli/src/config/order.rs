@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 
-use sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
-use sort::record::Format;
+use merganser_sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
+use merganser_sort::record::Format;
 
 use crate::args::{FormatName, OrderArgs, SortWord};
 use crate::failure::Failure;

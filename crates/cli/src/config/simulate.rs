@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use device::request::SimTime;
-use device::trace::{Address, Disks, Event, Format, Options};
-use device::workload::{Arrivals, Bounds, Pattern, Sizes};
-use sort::Strategy;
-use sort::key::OrderSpec;
+use merganser_device::request::SimTime;
+use merganser_device::trace::{Address, Disks, Event, Format, Options};
+use merganser_device::workload::{Arrivals, Bounds, Pattern, Sizes};
+use merganser_sort::Strategy;
+use merganser_sort::key::OrderSpec;
 
 use super::order;
 use crate::args::{

@@ -7,8 +7,8 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sort::Strategy;
-use sort::key::OrderSpec;
+use merganser_sort::Strategy;
+use merganser_sort::key::OrderSpec;
 
 use super::{ReportConfig, memory_bytes, order, threads};
 use crate::args::{CheckHow, CompressionName, SortArgs, StrategyName};

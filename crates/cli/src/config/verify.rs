@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sort::key::OrderSpec;
+use merganser_sort::key::OrderSpec;
 
 use super::{memory_bytes, order, threads};
 use crate::args::VerifyArgs;

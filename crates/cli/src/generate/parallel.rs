@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::failure::Stopped;
 use merganser_generate::Generator;
-use sort::pipeline::{Crew, FirstError, Stops, Turns};
-use sort::{Error, Progress};
+use merganser_sort::pipeline::{Crew, FirstError, Stops, Turns};
+use merganser_sort::{Error, Progress};
 
 /// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small
 /// enough that a block is still in the cache when it is written.

@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use storage::file::{self, FileOptions, FileStorage, OutputKind, ResolvedOutput};
-use storage::{Buffer, Completions, Operation, Storage};
+use merganser_storage::file::{self, FileOptions, FileStorage, OutputKind, ResolvedOutput};
+use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use crate::failure::{Failure, Stopped};
 use crate::shown;

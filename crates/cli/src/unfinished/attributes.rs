@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use storage::file;
+use merganser_storage::file;
 
 /// Mode and owner of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

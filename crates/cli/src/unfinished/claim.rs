@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sort::journal::{FileNote, Journal};
+use merganser_sort::journal::{FileNote, Journal};
 
 use super::note_of;
 use super::publish::rename_to_free;

@@ -8,9 +8,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sort::journal::Journal;
-use storage::Directory;
-use storage::file::{FileDirectory, own};
+use merganser_sort::journal::Journal;
+use merganser_storage::Directory;
+use merganser_storage::file::{FileDirectory, own};
 
 use super::{Attributes, Target, has_claimed, unclaim_all};
 use crate::failure::{self, Failure};
@@ -122,7 +122,7 @@ impl WorkFolder {
             )
             .into());
         }
-        if let Some(resume) = sort::output::Resume::read(&folder)?
+        if let Some(resume) = merganser_sort::output::Resume::read(&folder)?
             && resume.consume
         {
             return Err(format!(
@@ -235,11 +235,11 @@ fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
     let known = [
-        sort::view::MANIFEST_NAME,
-        sort::journal::JOURNAL_NAME,
-        sort::output::CONSUMED_NAME,
-        sort::output::PARTIAL_NAME,
-        sort::output::RESUME_NAME,
+        merganser_sort::view::MANIFEST_NAME,
+        merganser_sort::journal::JOURNAL_NAME,
+        merganser_sort::output::CONSUMED_NAME,
+        merganser_sort::output::PARTIAL_NAME,
+        merganser_sort::output::RESUME_NAME,
     ];
     let numbered = name.split_once('.').is_some_and(|(number, kind)| {
         number.len() >= 6

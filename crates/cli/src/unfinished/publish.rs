@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use sort::journal::FileNote;
+use merganser_sort::journal::FileNote;
 
 use super::{Attributes, Target, note_of};
 

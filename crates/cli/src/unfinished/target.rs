@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use sort::journal::FileNote;
-use storage::file::{self, OutputKind, own};
+use merganser_sort::journal::FileNote;
+use merganser_storage::file::{self, OutputKind, own};
 
 use super::Attributes;
 use crate::failure::Failure;

@@ -6,9 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use node::shuffle::SegmentSpec;
-use node::shuffle::protocol::{Frame, MergeRequest, Request};
-use sort::record::ifile::push_record;
+use merganser_node::shuffle::SegmentSpec;
+use merganser_node::shuffle::protocol::{Frame, MergeRequest, Request};
+use merganser_sort::record::ifile::push_record;
 
 use crate::{fails, folder, merganser, names, prints};
 

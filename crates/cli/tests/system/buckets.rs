@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use testkit::patterns::{Layout, Pattern, Sample};
+use merganser_testkit::patterns::{Layout, Pattern, Sample};
 
 use crate::harness::{Chance, Folder, fails, merganser, prints, small_memory};
 

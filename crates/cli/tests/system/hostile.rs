@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use sort::record::Format;
-use sort::view::Manifest;
+use merganser_sort::record::Format;
+use merganser_sort::view::Manifest;
 
 use crate::harness::{Chance, Folder, fails, merganser, view_of};
 

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::io;
 
-use storage::Geometry;
+use merganser_storage::Geometry;
 
 use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};

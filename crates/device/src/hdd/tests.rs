@@ -1,7 +1,7 @@
 //! The disk against closed forms, its data against a vector, every setting against its effect.
 
+use merganser_storage::Buffer;
 use proptest::prelude::*;
-use storage::Buffer;
 
 use super::*;
 use crate::results::{Collector, Power, Results};

@@ -19,8 +19,8 @@ pub trait Event {
 /// and [`Engine::digest`] shows it.
 ///
 /// ```
-/// use device::request::SimTime;
-/// use device::sim::{Engine, Event};
+/// use merganser_device::request::SimTime;
+/// use merganser_device::sim::{Engine, Event};
 ///
 /// #[derive(Debug, PartialEq)]
 /// struct Ring(u32);

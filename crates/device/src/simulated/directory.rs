@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-use storage::{Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+use merganser_storage::{
+    Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage,
+};
 
 use crate::device::Done;
 use crate::request::RequestKind;
@@ -203,7 +205,7 @@ impl Directory for SimulatedDirectory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        storage::StorageExt::sync(&*self.volume.device)
+        merganser_storage::StorageExt::sync(&*self.volume.device)
     }
 }
 

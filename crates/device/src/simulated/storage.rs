@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
+use merganser_storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
 
 use crate::device::Done;
 use crate::request::RequestKind;

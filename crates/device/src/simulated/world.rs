@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage::{Buffer, Clock, Work};
+use merganser_storage::{Buffer, Clock, Work};
 
 use crate::device::{Command, Device, Done, Statistics};
 use crate::request::{RequestKind, SimTime};

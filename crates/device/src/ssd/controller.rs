@@ -2,8 +2,8 @@
 
 use std::io;
 
-use storage::near::{Program, Wake};
-use storage::{Buffer, Geometry};
+use merganser_storage::near::{Program, Wake};
+use merganser_storage::{Buffer, Geometry};
 
 use crate::device::Command;
 use crate::profile::SsdSettings;

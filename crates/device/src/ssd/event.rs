@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use storage::near::Wake;
+use merganser_storage::near::Wake;
 
 use crate::sim::Event;
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use storage::Buffer;
+use merganser_storage::Buffer;
 
 use crate::device::{Command, Component, Done, Use};
 use crate::profile::SsdSettings;

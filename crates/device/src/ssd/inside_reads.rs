@@ -2,8 +2,8 @@
 
 use std::io;
 
-use storage::Buffer;
-use storage::near::Wake;
+use merganser_storage::Buffer;
+use merganser_storage::near::Wake;
 
 use crate::ssd::event::Call;
 

@@ -26,8 +26,8 @@ mod reads;
 mod wear;
 mod writes;
 
-use storage::Geometry;
-use storage::near::Program;
+use merganser_storage::Geometry;
+use merganser_storage::near::Program;
 
 use crate::device::{Command, Device, Done, FlashStatistics, Statistics};
 use crate::profile::{ProfileError, SsdProfile, SsdSettings};
@@ -38,10 +38,10 @@ use event::SsdEvent;
 /// A modelled SSD.
 ///
 /// ```
-/// use device::device::{Command, Device};
-/// use device::profile::SsdProfile;
-/// use device::request::{RequestKind, SimTime};
-/// use device::ssd::Ssd;
+/// use merganser_device::device::{Command, Device};
+/// use merganser_device::profile::SsdProfile;
+/// use merganser_device::request::{RequestKind, SimTime};
+/// use merganser_device::ssd::Ssd;
 ///
 /// let profile = SsdProfile::preset("jasmine")?;
 /// let mut ssd = Ssd::new(&profile, 1)?;
@@ -51,7 +51,7 @@ use event::SsdEvent;
 /// let done = ssd.completed().expect("it ends");
 /// // Link, command, transfer and program of one page.
 /// assert_eq!((done.id, done.at.0 / 1000), (7, 2206));
-/// # Ok::<(), device::profile::ProfileError>(())
+/// # Ok::<(), merganser_device::profile::ProfileError>(())
 /// ```
 pub struct Ssd {
     name: String,

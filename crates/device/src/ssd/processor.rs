@@ -1,7 +1,7 @@
 //! The processor inside the device: it does the work of firmware and programs one after another, in
 //! the order of submission.
 
-use storage::Work;
+use merganser_storage::Work;
 
 use crate::device::{Component, Use};
 use crate::profile::SsdSettings;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use storage::near::{HostRequest, Inside, Program, RequestId};
-use storage::{Buffer, Geometry, Work};
+use merganser_storage::near::{HostRequest, Inside, Program, RequestId};
+use merganser_storage::{Buffer, Geometry, Work};
 
 use crate::request::RequestKind;
 use crate::ssd::controller::Controller;

@@ -11,7 +11,7 @@
 //! request (blkparse's other events, comments) are counted in [`Tally::other_lines`].
 //!
 //! ```
-//! use device::trace::{self, Options};
+//! use merganser_device::trace::{self, Options};
 //! let text = "0.000000 0 2048 8 1\n1.500000 0 4096 16 0\n";
 //! let requests: Result<Vec<_>, _> = trace::read(text.as_bytes(), &Options::default())?.collect();
 //! let requests = requests?;

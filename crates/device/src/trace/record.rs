@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
+use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
 
 use crate::request::{Request, RequestKind, SimTime};
 
@@ -228,8 +228,8 @@ impl Directory for RecordingDirectory {
 
 #[cfg(test)]
 mod tests {
-    use storage::memory::{MemoryDirectory, MemoryStorage};
-    use storage::{RealClock, StorageExt};
+    use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+    use merganser_storage::{RealClock, StorageExt};
 
     use super::*;
 

@@ -5,10 +5,10 @@
     reason = "each test uses some of it, and says what it saw"
 )]
 
-use device::device::{Command, Device, Done};
-use device::profile::SsdProfile;
-use device::request::{RequestKind, SimTime};
-use device::ssd::Ssd;
+use merganser_device::device::{Command, Device, Done};
+use merganser_device::profile::SsdProfile;
+use merganser_device::request::{RequestKind, SimTime};
+use merganser_device::ssd::Ssd;
 use merganser_random::Random;
 
 /// A preset with some settings changed.

@@ -18,9 +18,9 @@
 //! use std::sync::Arc;
 //! use std::time::SystemTime;
 //!
-//! use export::fuse::{ExportedFile, Mount, MountOptions};
+//! use merganser_export::fuse::{ExportedFile, Mount, MountOptions};
 //!
-//! fn serve(view: Arc<dyn storage::Storage>) -> Result<(), export::Error> {
+//! fn serve(view: Arc<dyn merganser_storage::Storage>) -> Result<(), merganser_export::Error> {
 //!     let file = ExportedFile {
 //!         name: "sorted.txt".into(),
 //!         storage: view,

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 use std::{fmt, io};
 
-use storage::Storage;
-use storage::thread::spawn;
+use merganser_storage::Storage;
+use merganser_storage::thread::spawn;
 
 use super::filesystem::{Entry, Folder};
 use super::mountpoint::{self, Unmounted};

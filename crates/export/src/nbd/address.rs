@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use storage::socket;
+use merganser_storage::socket;
 
 use crate::Error;
 

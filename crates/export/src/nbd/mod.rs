@@ -20,9 +20,9 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use export::nbd::{Address, Export, Server, ServerOptions};
+//! use merganser_export::nbd::{Address, Export, Server, ServerOptions};
 //!
-//! fn serve(view: Arc<dyn storage::Storage>) -> Result<(), export::Error> {
+//! fn serve(view: Arc<dyn merganser_storage::Storage>) -> Result<(), merganser_export::Error> {
 //!     let exports = vec![Export { name: "sorted".into(), storage: view }];
 //!     let address = Address::Unix("/run/sorted.sock".into());
 //!     let server = Server::new(ServerOptions::new(address, exports))?;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use storage::Storage;
-use storage::thread::spawn_scoped;
+use merganser_storage::Storage;
+use merganser_storage::thread::spawn_scoped;
 
 use super::address::{Address, Listener, Stream};
 use super::handshake::{self, Listed};

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use storage::thread::spawn_scoped;
+use merganser_storage::thread::spawn_scoped;
 
 use super::REQUEST_BYTES_MAX;
 use super::handshake::Agreed;

@@ -7,7 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 
-use storage::{Buffer, Completions, Operation, Storage};
+use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use crate::{Error, READ_BYTES_MAX};
 use schedule::{Batch, Request, Schedule};
@@ -197,8 +197,8 @@ fn read_exactly(content: &Content, offset: u64, len: usize, buffer: &mut Buffer)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use merganser_storage::{Clock, Completion, RealClock};
     use std::sync::mpsc;
-    use storage::{Clock, Completion, RealClock};
 
     /// Bytes `offset % 251`, except that reads which touch `bad` fail as `how` says.
     struct Counted {

@@ -20,9 +20,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use client::{ACK, Client};
-use export::Error;
-use export::nbd::{Address, Export, Server, ServerOptions, Stopper};
-use storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
+use merganser_export::Error;
+use merganser_export::nbd::{Address, Export, Server, ServerOptions, Stopper};
+use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
 
 const SIZE: usize = 5_000_017;
 const M: usize = 1 << 20;

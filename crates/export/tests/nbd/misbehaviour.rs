@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use export::nbd::CONNECTIONS_MAX;
+use merganser_export::nbd::CONNECTIONS_MAX;
 
 use crate::client::*;
 use crate::*;

@@ -13,8 +13,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use sort::record::Format;
-use storage::Buffer;
+use merganser_sort::record::Format;
+use merganser_storage::Buffer;
 
 use super::descriptor::{Chunk, SECTOR_BYTES};
 

@@ -16,8 +16,8 @@
 
 use std::ops::Range;
 
-use sort::key::{Order, OrderSpec};
-use sort::record::Format;
+use merganser_sort::key::{Order, OrderSpec};
+use merganser_sort::record::Format;
 
 /// Bytes of a sector, the unit of all addresses in a descriptor.
 pub const SECTOR_BYTES: u64 = 512;

@@ -20,10 +20,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use sort::key::{Order, Place};
-use sort::merge::step::{Segment, StepMerge};
-use storage::near::{Inside, RequestId};
-use storage::{Buffer, Work};
+use merganser_sort::key::{Order, Place};
+use merganser_sort::merge::step::{Segment, StepMerge};
+use merganser_storage::near::{Inside, RequestId};
+use merganser_storage::{Buffer, Work};
 
 use super::chunk_buffer::{ChunkBuffer, Supply};
 use super::descriptor::{Descriptor, DescriptorError};

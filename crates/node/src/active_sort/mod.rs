@@ -36,8 +36,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-use storage::Buffer;
-use storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::Buffer;
+use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 
 use descriptor::{Command, Descriptor, MergeId, overlap};
 use merging::Merge;

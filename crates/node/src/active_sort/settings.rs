@@ -1,6 +1,6 @@
 //! How merges use the device.
 
-use storage::Geometry;
+use merganser_storage::Geometry;
 
 use super::schedule::Policy;
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use merganser_random::Random;
-use sort::record::ifile::{END_MARKER, push_record};
+use merganser_sort::record::ifile::{END_MARKER, push_record};
 
 use super::segment::forget;
 use super::{Result, SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};

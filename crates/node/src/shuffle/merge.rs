@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use sort::key::WritableOrder;
-use sort::merge::ifile::{IFileCount, IFileError, IFileMerge};
-use sort::record::ifile::END_MARKER;
+use merganser_sort::key::WritableOrder;
+use merganser_sort::merge::ifile::{IFileCount, IFileError, IFileMerge};
+use merganser_sort::record::ifile::END_MARKER;
 
 use super::segment::{CRC_BYTES, MARKER_BYTES, SegmentReader, SegmentSpec};
 use super::{Result, ShuffleError};
@@ -35,7 +35,7 @@ const SKIP_BYTES: usize = 64 << 10;
 /// spills held, or an error.
 ///
 /// ```no_run
-/// use node::shuffle::{SegmentMerge, SegmentSpec};
+/// use merganser_node::shuffle::{SegmentMerge, SegmentSpec};
 ///
 /// let spill = |n: u32| format!("attempt_1_0001_m_000000_0_spill_{n}.out").into();
 /// let segments =

@@ -21,6 +21,6 @@ mod segment;
 pub mod server;
 
 pub use error::{Result, ShuffleError};
+pub use merganser_sort::key::{WritableOrder, WritableOrderError};
 pub use merge::SegmentMerge;
 pub use segment::SegmentSpec;
-pub use sort::key::{WritableOrder, WritableOrderError};

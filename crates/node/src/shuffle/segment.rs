@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sort::merge::ifile::Source;
-use sort::record::ifile::END_MARKER;
+use merganser_sort::merge::ifile::Source;
+use merganser_sort::record::ifile::END_MARKER;
 
 use super::{Result, ShuffleError};
 

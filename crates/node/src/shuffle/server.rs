@@ -24,8 +24,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use storage::socket::Socket;
-use storage::thread::refused;
+use merganser_storage::socket::Socket;
+use merganser_storage::thread::refused;
 
 use super::admission::{Admission, Ticket};
 use super::local_dirs::LocalDirs;

@@ -1,7 +1,7 @@
 //! ActiveSort 4.1.3, Figure 7: skipping busy channels against waiting for them. The paper argues for
 //! it and plots nothing; here it is measured.
 
-use node::active_sort::{Policy, Settings};
+use merganser_node::active_sort::{Policy, Settings};
 
 use super::data::{Data, Keys};
 use super::throughput::{Measured, PAPER_RAW_READ, firmware, jasmine, measure};

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use node::active_sort::descriptor::{Chunk, Command, Descriptor, Extent, MergeId, SECTOR_BYTES};
-use node::active_sort::{ActiveSort, Settings};
-use sort::key::OrderSpec;
-use sort::record::Format;
+use merganser_node::active_sort::descriptor::{
+    Chunk, Command, Descriptor, Extent, MergeId, SECTOR_BYTES,
+};
+use merganser_node::active_sort::{ActiveSort, Settings};
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
 
 use super::host::Host;
 use crate::error::Error;

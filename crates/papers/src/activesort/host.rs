@@ -13,10 +13,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use device::device::{Command, Device, Done};
-use device::request::{RequestKind, SimTime};
-use device::ssd::Ssd;
-use storage::Buffer;
+use merganser_device::device::{Command, Device, Done};
+use merganser_device::request::{RequestKind, SimTime};
+use merganser_device::ssd::Ssd;
+use merganser_storage::Buffer;
 
 use crate::error::Error;
 

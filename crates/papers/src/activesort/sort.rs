@@ -8,7 +8,7 @@
 //!                └────────────────── "sorting" ──────────────────────────┘ └──── "reading" ─────────
 //! ```
 
-use device::ssd::Ssd;
+use merganser_device::ssd::Ssd;
 
 use super::data::{CHUNKS, Data, program, read_merged};
 use super::host::{CacheSize, Content, Host, nanoseconds};

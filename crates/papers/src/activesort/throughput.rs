@@ -1,10 +1,10 @@
 //! ActiveSort 5.2, Figure 8: the speed of reading a merged result, by the size of records, and
 //! plain reads and writes.
 
-use device::device::{Component, Device};
-use device::profile::SsdProfile;
-use device::ssd::Ssd;
-use node::active_sort::{Asking, Settings};
+use merganser_device::device::{Component, Device};
+use merganser_device::profile::SsdProfile;
+use merganser_device::ssd::Ssd;
+use merganser_node::active_sort::{Asking, Settings};
 
 use super::data::{CHUNKS, Data, program, read_merged};
 use super::host::{Content, Host};

@@ -8,12 +8,12 @@
 //! Look-alikes are made of what is known: numbers of reads and writes (Table 5.2), and what the
 //! programs do. Each is a sum of a few streams, which [`Look`] writes down.
 
-use device::device::Device;
-use device::profile::{ProfileError, SsdProfile};
-use device::request::{Request, RequestKind, SimTime};
-use device::results::{Collector, Power};
-use device::ssd::Ssd;
-use device::workload::{Arrivals, Pace, Pattern, Sizes, Workload, play};
+use merganser_device::device::Device;
+use merganser_device::profile::{ProfileError, SsdProfile};
+use merganser_device::request::{Request, RequestKind, SimTime};
+use merganser_device::results::{Collector, Power};
+use merganser_device::ssd::Ssd;
+use merganser_device::workload::{Arrivals, Pace, Pattern, Sizes, Workload, play};
 use merganser_random::Random;
 
 use crate::chart::{Chart, Series};

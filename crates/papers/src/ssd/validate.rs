@@ -1,13 +1,13 @@
 //! The modelled SSDs and disks against published figures and closed forms. Fitted figures, which a
 //! parameter was chosen for, and predicted ones stand in tables of their own.
 
-use device::device::Device;
-use device::hdd::{Hdd, HddProfile};
-use device::profile::{ProfileError, SsdProfile, SsdSettings};
-use device::request::{Request, SimTime};
-use device::results::{Collector, Power, Results};
-use device::ssd::Ssd;
-use device::workload::{Arrivals, Bounds, Pattern, Sizes, Workload, play, precondition};
+use merganser_device::device::Device;
+use merganser_device::hdd::{Hdd, HddProfile};
+use merganser_device::profile::{ProfileError, SsdProfile, SsdSettings};
+use merganser_device::request::{Request, SimTime};
+use merganser_device::results::{Collector, Power, Results};
+use merganser_device::ssd::Ssd;
+use merganser_device::workload::{Arrivals, Bounds, Pattern, Sizes, Workload, play, precondition};
 
 use crate::chart::Chart;
 use crate::error::Error;

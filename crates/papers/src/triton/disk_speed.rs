@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use storage::file::{FileDirectory, FileStorage};
-use storage::{Buffer, Completions, Directory, Operation, Storage, StorageExt};
+use merganser_storage::file::{FileDirectory, FileStorage};
+use merganser_storage::{Buffer, Completions, Directory, Operation, Storage, StorageExt};
 
 use crate::error::Error;
 use crate::lab::Lab;

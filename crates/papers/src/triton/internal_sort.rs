@@ -3,11 +3,11 @@
 
 use std::time::Instant;
 
-use sort::key::{Order, OrderSpec};
-use sort::record::Format;
-use sort::run::buffer_sort::{TAG_BYTES, sort_in_place, sort_into};
-use sort::run::permute::permute;
-use storage::Buffer;
+use merganser_sort::key::{Order, OrderSpec};
+use merganser_sort::record::Format;
+use merganser_sort::run::buffer_sort::{TAG_BYTES, sort_in_place, sort_into};
+use merganser_sort::run::permute::permute;
+use merganser_storage::Buffer;
 
 use super::quicksort::quicksort;
 use crate::chart::{Chart, Series};

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sort::trial::{StoreTimes, StoreTrial, WritePolicy};
-use storage::file::FileDirectory;
-use storage::{Directory, Storage};
+use merganser_sort::trial::{StoreTimes, StoreTrial, WritePolicy};
+use merganser_storage::file::FileDirectory;
+use merganser_storage::{Directory, Storage};
 
 use crate::chart::{Chart, Series};
 use crate::error::Error;

@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use merganser_storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
+use merganser_storage::{Clock, Directory, Storage};
 use serde::Serialize;
-use storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
-use storage::{Clock, Directory, Storage};
 
 use crate::Progress;
 use bins::Bins;

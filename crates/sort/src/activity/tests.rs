@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{StorageExt, Work};
 use proptest::prelude::*;
-use storage::memory::MemoryStorage;
-use storage::{StorageExt, Work};
 
 use super::*;
 use crate::Silent;

@@ -15,7 +15,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Completions, Operation, Storage};
+use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::fixed::{FixedBucket, TAG_BYTES as FIXED_TAG_BYTES};
 use crate::activity::{State, wait};

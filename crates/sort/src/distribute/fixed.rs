@@ -10,7 +10,7 @@
 //! also make tags small: eight bytes hold a record's number and those bits of its key that come
 //! after what all keys have in common.
 
-use storage::Buffer;
+use merganser_storage::Buffer;
 
 use crate::key::{DirectKey, Place};
 use crate::prefix::prefix_at;

@@ -9,7 +9,7 @@
 //!
 //! The place of each field is drawn in docs/formats.md and pinned by a golden dump.
 
-use storage::{Operation, Storage, StorageExt};
+use merganser_storage::{Operation, Storage, StorageExt};
 
 use super::bucket::{Bucket, Extent};
 use crate::run::format::{FOOTER_BYTES, HEADER_BYTES, SIZE_BYTES_MAX, corrupt, u32_at, u64_at};

@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use storage::{Buffer, Completions, Storage};
+use merganser_storage::{Buffer, Completions, Storage};
 
 use batch::Batch;
 use bucket::{Bucket, BucketSet, Piece, slice_bytes};

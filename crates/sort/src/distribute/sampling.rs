@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use merganser_random::Random;
-use storage::{Buffer, Completions, Operation, Storage};
+use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::partition::SampleKey;
 use crate::Result;

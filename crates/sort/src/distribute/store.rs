@@ -24,7 +24,7 @@ mod writer;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use storage::{Buffer, Storage};
+use merganser_storage::{Buffer, Storage};
 
 use super::bucket::Extent;
 use super::partition::SampleKey;

@@ -10,7 +10,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use storage::{ALIGNMENT, Buffer, Completions};
+use merganser_storage::{ALIGNMENT, Buffer, Completions};
 
 use super::bucket::{BucketSet, LoadingPiece, Piece, PieceMemory, PieceSorter};
 use crate::budget::Reservation;

@@ -12,8 +12,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use storage::thread::spawn_scoped;
-use storage::{Buffer, Storage, StorageExt};
+use merganser_storage::thread::spawn_scoped;
+use merganser_storage::{Buffer, Storage, StorageExt};
 
 use super::bucket::{Bucket, BucketSet};
 use super::store::{Appended, Received, Store, StorePlan};
@@ -205,9 +205,9 @@ fn read(
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use storage::Directory;
-    use storage::memory::{MemoryDirectory, MemoryStorage};
-    use testkit::faulty::{Fault, Faulty, Plan};
+    use merganser_storage::Directory;
+    use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+    use merganser_testkit::faulty::{Fault, Faulty, Plan};
 
     use super::*;
     use crate::Silent;
@@ -308,17 +308,17 @@ mod tests {
             self.0.size()
         }
 
-        fn clock(&self) -> Arc<dyn storage::Clock> {
+        fn clock(&self) -> Arc<dyn merganser_storage::Clock> {
             self.0.clock()
         }
 
         fn submit(
             &self,
             token: u64,
-            operation: storage::Operation,
-            completions: &storage::Completions,
+            operation: merganser_storage::Operation,
+            completions: &merganser_storage::Completions,
         ) {
-            if let storage::Operation::Write { .. } = operation {
+            if let merganser_storage::Operation::Write { .. } = operation {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
             self.0.submit(token, operation, completions);

@@ -15,8 +15,8 @@ use crate::record::Format;
 /// The order of records as it was asked for.
 ///
 /// ```
-/// use sort::key::OrderSpec;
-/// use sort::record::Format;
+/// use merganser_sort::key::OrderSpec;
+/// use merganser_sort::record::Format;
 ///
 /// let spec = OrderSpec {
 ///     keys: vec!["2,2n".to_owned()],
@@ -25,7 +25,7 @@ use crate::record::Format;
 /// };
 /// let order = spec.compile(None)?;
 /// assert!(order.compare(b"b,9\n", b"a,10\n").is_lt());
-/// # Ok::<(), sort::key::KeyError>(())
+/// # Ok::<(), merganser_sort::key::KeyError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderSpec {

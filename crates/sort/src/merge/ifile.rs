@@ -109,7 +109,7 @@ pub struct IFileCount {
 /// A merge of sorted segments: records in order, those with equal keys in the order of their segments.
 ///
 /// ```
-/// use sort::merge::ifile::IFileMerge;
+/// use merganser_sort::merge::ifile::IFileMerge;
 ///
 /// let order = "raw".parse()?;
 /// let segments = vec![&b"\x01\x01a0\x01\x01c0"[..], b"\x01\x01a1"];
@@ -117,7 +117,7 @@ pub struct IFileCount {
 /// let mut out = [0; 32];
 /// let n = merge.read(&mut out).expect("sound segments");
 /// assert_eq!(&out[..n], b"\x01\x01a0\x01\x01a1\x01\x01c0");
-/// # Ok::<(), sort::key::WritableOrderError>(())
+/// # Ok::<(), merganser_sort::key::WritableOrderError>(())
 /// ```
 #[derive(Debug)]
 pub struct IFileMerge<S> {

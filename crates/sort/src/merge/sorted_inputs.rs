@@ -20,8 +20,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::region::Regions;
-use storage::{Directory, Operation, Storage, StorageExt};
+use merganser_storage::region::Regions;
+use merganser_storage::{Directory, Operation, Storage, StorageExt};
 
 use super::kernel::{Segment, merge};
 use crate::access::with_access;

@@ -31,9 +31,9 @@ pub struct Cut {
 /// A merge in steps: records in order, equal ones in the order of their segments, none dropped.
 ///
 /// ```
-/// use sort::key::OrderSpec;
-/// use sort::merge::step::{Segment, StepMerge};
-/// use sort::record::Format;
+/// use merganser_sort::key::OrderSpec;
+/// use merganser_sort::merge::step::{Segment, StepMerge};
+/// use merganser_sort::record::Format;
 ///
 /// let order = OrderSpec::new(Format::Lines { delimiter: b'\n' }).compile(None)?;
 /// let mut merge = StepMerge::new(order);
@@ -43,7 +43,7 @@ pub struct Cut {
 /// let count = merge.merge(&mut segments, &mut out);
 /// assert_eq!(&out[..count.bytes as usize], b"ant\ncat\nelk\n");
 /// assert!(segments[0].bytes.is_empty(), "fill it again, then go on");
-/// # Ok::<(), sort::key::KeyError>(())
+/// # Ok::<(), merganser_sort::key::KeyError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct StepMerge {

@@ -8,7 +8,7 @@
 //! Workers may run at most one window each and [`SLOTS_AHEAD`] more ahead of the reader: that is all of the
 //! back-pressure, and with the size of a window it is all of the memory.
 
-use storage::{ALIGNMENT, Buffer, Work};
+use merganser_storage::{ALIGNMENT, Buffer, Work};
 
 use super::bound::Bound;
 use super::plan::Planner;

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Completions};
+use merganser_storage::{Buffer, Completions};
 
 use super::bound::Bound;
 use super::kernel::{MergeCount, Segment, merge};

@@ -22,8 +22,8 @@
 use std::io;
 use std::sync::Arc;
 
+use merganser_storage::{Directory, DirectoryExt, Storage, StorageExt};
 use serde::{Deserialize, Serialize};
-use storage::{Directory, DirectoryExt, Storage, StorageExt};
 
 use super::copy_view::{Steps, copy_view};
 use crate::activity::{State, wait};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use storage::{ALIGNMENT, Storage, StorageExt};
+use merganser_storage::{ALIGNMENT, Storage, StorageExt};
 
 use super::copy::{Follow, Out, copy};
 use super::file::FileSink;

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
+use merganser_storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
 
 use crate::activity::{State, wait};
 use crate::portion::{Portion, Portions, Ticket};

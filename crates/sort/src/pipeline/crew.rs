@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use storage::thread::{Helper, spawn_or_run, spawn_scoped};
+use merganser_storage::thread::{Helper, spawn_or_run, spawn_scoped};
 
 use crate::activity::Activity;
 use crate::{Error, Result};

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use storage::thread::spawn;
+use merganser_storage::thread::spawn;
 
 use super::Workers;
 use crate::activity::{Activity, State, wait};

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use storage::StorageExt;
+use merganser_storage::StorageExt;
 
 use crate::key::Order;
 use crate::record::{Format, Framing, with_framing};

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! ```
-//! use sort::record::ifile::{Header, header};
+//! use merganser_sort::record::ifile::{Header, header};
 //!
 //! let record = b"\x03\x02keyno";
 //! assert_eq!(header(record), Ok(Some(Header { bytes: 2, key: 3, value: 2 })));

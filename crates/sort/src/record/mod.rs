@@ -9,7 +9,7 @@
 //! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
 //!
 //! ```
-//! use sort::record::Format;
+//! use merganser_sort::record::Format;
 //!
 //! let rows = b"1,\"two\nlines\"\n2,x\n3,cut sh";
 //! let mut cuts = Vec::new();

@@ -22,7 +22,7 @@
 
 use std::ops::Range;
 
-use storage::Buffer;
+use merganser_storage::Buffer;
 
 use super::form::as_tags;
 use super::permute::{self, permute, prefetch_record};

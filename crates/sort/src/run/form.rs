@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use storage::Buffer;
-use storage::thread::spawn_or_run;
+use merganser_storage::Buffer;
+use merganser_storage::thread::spawn_or_run;
 
 use super::format::PIECE_BYTES;
 use super::input::Chunk;

@@ -16,7 +16,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Backing, Buffer, Completion, Completions, Operation, Storage};
+use merganser_storage::{Backing, Buffer, Completion, Completions, Operation, Storage};
 
 use crate::activity::{State, wait};
 use crate::record::{Format, Tail};

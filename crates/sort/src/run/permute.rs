@@ -35,7 +35,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use storage::thread::spawn_or_run;
+use merganser_storage::thread::spawn_or_run;
 
 use super::form::prefetch_at;
 use crate::activity::{Team, leave};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Completions, Operation, Storage, StorageExt};
+use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_BYTES_MAX, ENTRY_FIXED_BYTES, FOOTER_BYTES,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage::{Completions, Operation};
+use merganser_storage::{Completions, Operation};
 
 use super::Run;
 use super::format::HEADER_BYTES;

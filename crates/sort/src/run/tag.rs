@@ -24,7 +24,7 @@
 use std::cmp::Ordering;
 use std::sync::Mutex;
 
-use storage::thread::spawn_or_run;
+use merganser_storage::thread::spawn_or_run;
 
 use super::short_sort::sort_short;
 use super::word::{Alphabet, Equal};

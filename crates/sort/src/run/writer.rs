@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use storage::{Buffer, Completions, Operation, Storage, StorageExt};
+use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_FIXED_BYTES, FENCE_KEY_BYTES_MAX,

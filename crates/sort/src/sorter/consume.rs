@@ -14,8 +14,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use storage::memory::MemoryStorage;
-use storage::{Directory, Operation, Storage, StorageExt};
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{Directory, Operation, Storage, StorageExt};
 
 use super::journal::{Journal, Phase, Text};
 use super::{SortOptions, SortOutput, SortReport, Sorter};

@@ -4,8 +4,8 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
-use storage::memory::MemoryStorage;
-use storage::{Directory, Storage};
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{Directory, Storage};
 
 use super::explain::is_worth_distributing;
 use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy, total_bytes};

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use storage::{Buffer, Completions, Operation, Storage};
+use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::distribute::refusal;
 use super::{SortOptions, Sorter, Strategy, merge_room};

@@ -13,9 +13,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use storage::closable::ClosableDirectory;
-use storage::region::Regions;
-use storage::{Directory, Storage};
+use merganser_storage::closable::ClosableDirectory;
+use merganser_storage::region::Regions;
+use merganser_storage::{Directory, Storage};
 
 /// The share of the storages that can still be opened which temporary runs take: the others are for
 /// inputs, which are opened while runs are written, and for the output.
@@ -83,8 +83,8 @@ impl ViewFolder {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use storage::memory::MemoryDirectory;
-    use storage::{Clock, StorageExt};
+    use merganser_storage::memory::MemoryDirectory;
+    use merganser_storage::{Clock, StorageExt};
 
     use super::*;
 

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 
-use storage::thread::spawn_scoped;
-use storage::{Buffer, Clock, Operation, RealClock, Storage, StorageExt, Work};
+use merganser_storage::thread::spawn_scoped;
+use merganser_storage::{Buffer, Clock, Operation, RealClock, Storage, StorageExt, Work};
 
 use super::{SortOutput, Sorter, run_name};
 use crate::activity::{Activity, State, wait};
@@ -376,7 +376,8 @@ impl Sorter<'_> {
             SortOutput::Writer(writer) => {
                 writer.write_all(header)?;
                 // The write-behind only lends its buffers here; nothing goes to its storage.
-                let nowhere: Arc<dyn Storage> = storage::memory::MemoryStorage::new("nowhere");
+                let nowhere: Arc<dyn Storage> =
+                    merganser_storage::memory::MemoryStorage::new("nowhere");
                 self.prepare_behinds(&nowhere, &mut behinds)?;
                 let turn = InTurn::new(&mut **writer);
                 sorted.gather(

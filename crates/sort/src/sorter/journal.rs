@@ -15,8 +15,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 
+use merganser_storage::{Directory, DirectoryExt, StorageExt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use storage::{Directory, DirectoryExt, StorageExt};
 
 use crate::key::OrderSpec;
 use crate::run::Compression;

@@ -27,8 +27,8 @@ mod result;
 use std::sync::Arc;
 use std::time::Instant;
 
-use storage::Storage;
-use storage::spread::Spread;
+use merganser_storage::Storage;
+use merganser_storage::spread::Spread;
 
 use crate::key::Order;
 use crate::merge::window::Segments;

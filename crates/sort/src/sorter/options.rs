@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use storage::{Directory, Storage};
+use merganser_storage::{Directory, Storage};
 
 use crate::Budget;
 use crate::key::OrderSpec;

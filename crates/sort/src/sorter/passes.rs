@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use storage::{Directory, DirectoryExt};
+use merganser_storage::{Directory, DirectoryExt};
 
 use super::{Sorter, merge_room, run_name};
 use crate::activity;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use storage::{Directory, Storage};
+use merganser_storage::{Directory, Storage};
 
 use super::{Sorter, merge_room};
 use crate::activity;

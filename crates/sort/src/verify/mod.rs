@@ -72,9 +72,9 @@ pub struct Limits {
 /// Checks a stream of records that comes in pieces.
 ///
 /// ```
-/// use sort::key::{DirectKey, Order, Place};
-/// use sort::record::Format;
-/// use sort::verify::{Limits, Verifier};
+/// use merganser_sort::key::{DirectKey, Order, Place};
+/// use merganser_sort::record::Format;
+/// use merganser_sort::verify::{Limits, Verifier};
 ///
 /// let format = Format::Lines { delimiter: b'\n' };
 /// let order = Order::by_bytes(format, DirectKey { place: Place::Line, descending: false });
@@ -85,7 +85,7 @@ pub struct Limits {
 /// let found = verifier.finish()?;
 /// assert_eq!((found.records, found.disorders), (3, 1));
 /// assert_eq!(found.first_disorder.expect("one").offset, 13);
-/// # Ok::<(), sort::Error>(())
+/// # Ok::<(), merganser_sort::Error>(())
 /// ```
 pub struct Verifier<'a> {
     name: &'a str,

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::mpsc;
 
-use storage::thread::spawn_scoped;
+use merganser_storage::thread::spawn_scoped;
 
 use super::{Limits, Summary, Verifier};
 use crate::key::OrderSpec;

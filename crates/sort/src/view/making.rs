@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::Storage;
+use merganser_storage::Storage;
 
 use super::memory::ReadMemory;
 use crate::Result;

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
+use merganser_storage::{Directory, DirectoryExt, Storage, StorageExt};
 use serde::{Deserialize, Serialize};
-use storage::{Directory, DirectoryExt, Storage, StorageExt};
 
 use crate::key::OrderSpec;
 use crate::record::Format;

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use storage::{ALIGNMENT, Buffer};
+use merganser_storage::{ALIGNMENT, Buffer};
 
 use super::readers::Readers;
 use crate::budget::Reservation;

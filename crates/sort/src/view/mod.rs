@@ -41,7 +41,7 @@ mod unsorted;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use storage::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+use merganser_storage::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
 pub(crate) use give_back::GivingBack;
 use making::Section;

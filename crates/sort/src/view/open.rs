@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use storage::thread::spawn_or_run;
-use storage::{Directory, Storage};
+use merganser_storage::thread::spawn_or_run;
+use merganser_storage::{Directory, Storage};
 
 use super::making::{Making, Measure, Section};
 use super::manifest::{Bucket, MANIFEST_NAME, Manifest};

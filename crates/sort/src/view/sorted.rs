@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Storage};
+use merganser_storage::{Buffer, Storage};
 
 use super::making::{Making, Origin, Purpose, Space};
 use super::memory::{ReadMemory, Scratch};

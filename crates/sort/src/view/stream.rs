@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::Buffer;
+use merganser_storage::Buffer;
 
 use super::making::{Measure, Origin, Purpose, Section};
 use super::memory::ReadMemory;

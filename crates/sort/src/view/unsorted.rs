@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Buffer, Completions, Operation, Storage};
+use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::making::{Making, Measure, Origin, Purpose, Space};
 use super::memory::{KeptPiece, ReadMemory};

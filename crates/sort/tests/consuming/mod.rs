@@ -6,11 +6,11 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
-use sort::output::PARTIAL_NAME;
-use sort::view::Manifest;
-use sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
-use storage::{Directory, Storage};
+use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
+use merganser_sort::output::PARTIAL_NAME;
+use merganser_sort::view::Manifest;
+use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
+use merganser_storage::{Directory, Storage};
 
 /// A text of the journal.
 pub fn text(text: &str) -> Text {
@@ -49,7 +49,7 @@ pub fn consume(
     folder: &Arc<dyn Directory>,
     options: &SortOptions,
     progress: &dyn Progress,
-) -> sort::Result<SortReport> {
+) -> merganser_sort::Result<SortReport> {
     let journal = match Journal::read(folder)? {
         Some(journal) if journal.phase == Phase::Sorted => return report_of_view(folder),
         Some(journal) => journal,
@@ -66,7 +66,7 @@ pub fn consume(
 }
 
 /// What a sort reports that made the view in `folder`.
-pub fn report_of_view(folder: &Arc<dyn Directory>) -> sort::Result<SortReport> {
+pub fn report_of_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<SortReport> {
     let records = Manifest::read(folder)?.records;
     Ok(SortReport { records, ..SortReport::default() })
 }

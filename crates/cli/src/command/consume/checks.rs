@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use sort::journal::{Taken, Text};
+use merganser_sort::journal::{Taken, Text};
 
 use crate::config::{Destination, SortConfig, Sorting};
 use crate::failure::Failure;

@@ -13,8 +13,8 @@ mod model;
 mod protocol;
 mod work;
 
-use sort::activity::Activity;
-use sort::{SortOptions, SortReport};
+use merganser_sort::activity::Activity;
+use merganser_sort::{SortOptions, SortReport};
 
 use crate::config::{Destination, SortConfig, Sorting};
 use crate::failure::Failure;

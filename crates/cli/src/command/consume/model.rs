@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use sort::journal::Phase;
+use merganser_sort::journal::Phase;
 
 use super::protocol::{self, Begun, Found, Refusal, Steps};
 

@@ -27,7 +27,7 @@
 //! removed: the earlier work is finished, and then the command fails and says so. `model.rs` walks
 //! through every state, crash and next command.
 
-use sort::journal::Phase;
+use merganser_sort::journal::Phase;
 
 /// What a folder of unfinished work says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use sort::activity::Activity;
-use sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
-use sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
-use storage::file::{FileDirectory, FileOptions, FileStorage};
-use storage::{Directory, Storage};
+use merganser_sort::activity::Activity;
+use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
+use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
+use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
+use merganser_storage::{Directory, Storage};
 
 use super::checks::{Inputs, check, has_data, has_hole, open_input};
 use super::protocol::{Begun, Found, Refusal, Steps};
@@ -434,7 +434,7 @@ impl Steps for Work<'_> {
     }
 
     fn end(&mut self) -> Result<(), Failure> {
-        sort::output::forget(&self.files)?;
+        merganser_sort::output::forget(&self.files)?;
         Journal::remove(&self.files)?;
         // The folder goes with the last handle, once it is empty.
         self.folder = None;

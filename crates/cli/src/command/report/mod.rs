@@ -19,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use merganser_sort::Explanation;
+use merganser_sort::activity::{Activity, ActivityReport, TransferReport};
+use merganser_sort::budget::OwnerPeak;
+use merganser_storage::RealClock;
 use serde::Serialize;
-use sort::Explanation;
-use sort::activity::{Activity, ActivityReport, TransferReport};
-use sort::budget::OwnerPeak;
-use storage::RealClock;
 
 use crate::config::{ReportConfig, ReportForm};
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! What was expected before the work, beside what it took.
 
+use merganser_sort::{Estimate, Explanation};
 use serde::Serialize;
-use sort::{Estimate, Explanation};
 
 /// The plan that was followed, as far as it can be checked.
 #[derive(Serialize)]

@@ -1,5 +1,5 @@
-use sort::activity::{State, wait};
-use sort::{Estimate, Explanation};
+use merganser_sort::activity::{State, wait};
+use merganser_sort::{Estimate, Explanation};
 
 use super::*;
 

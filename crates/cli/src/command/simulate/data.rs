@@ -1,6 +1,6 @@
 //! The results of a run as JSON.
 
-use device::results::{Class, Results};
+use merganser_device::results::{Class, Results};
 use serde_json::{Map, Value, json};
 
 use super::measured::MeasuredRun;

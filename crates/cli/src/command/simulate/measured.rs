@@ -1,8 +1,8 @@
 //! The result of a simulated run.
 
-use device::results::Results;
-use device::trace::Tally;
-use device::workload::Preconditioned;
+use merganser_device::results::Results;
+use merganser_device::trace::Tally;
+use merganser_device::workload::Preconditioned;
 
 use super::model::Model;
 

@@ -1,10 +1,10 @@
 //! Any modelled device, by name.
 
-use device::device::Device;
-use device::hdd::{Hdd, HddProfile};
-use device::profile::{ProfileError, SsdProfile};
-use device::results::Power;
-use device::ssd::Ssd;
+use merganser_device::device::Device;
+use merganser_device::hdd::{Hdd, HddProfile};
+use merganser_device::profile::{ProfileError, SsdProfile};
+use merganser_device::results::Power;
+use merganser_device::ssd::Ssd;
 
 use crate::config::DeviceChoice;
 use crate::failure::Failure;
@@ -112,7 +112,7 @@ impl Model {
     /// Every parameter: name, value, unit, range, source and meaning.
     pub fn parameters(&self) -> Vec<Line> {
         match self {
-            Model::Ssd(profile) => device::profile::ssd_parameters()
+            Model::Ssd(profile) => merganser_device::profile::ssd_parameters()
                 .iter()
                 .map(|p| Line {
                     name: p.name,
@@ -123,7 +123,7 @@ impl Model {
                     meaning: p.meaning,
                 })
                 .collect(),
-            Model::Hdd(profile) => device::hdd::hdd_parameters()
+            Model::Hdd(profile) => merganser_device::hdd::hdd_parameters()
                 .iter()
                 .map(|p| Line {
                     name: p.name,
@@ -154,8 +154,8 @@ pub struct Line {
     pub meaning: &'static str,
 }
 
-fn range(unit: device::profile::Unit, least: u64, most: u64) -> String {
-    use device::profile::Unit;
+fn range(unit: merganser_device::profile::Unit, least: u64, most: u64) -> String {
+    use merganser_device::profile::Unit;
     match unit {
         Unit::Switch | Unit::Choice(_) => String::new(),
         _ => format!("{least} to {most}"),

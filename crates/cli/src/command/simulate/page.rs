@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use device::results::{Class, Results};
-use sort::activity::{ActivityReport, TransferReport};
+use merganser_device::results::{Class, Results};
+use merganser_sort::activity::{ActivityReport, TransferReport};
 
 use super::super::report::page::chart::{Columns, Curves};
 use super::super::report::page::{STYLE, text};

@@ -4,10 +4,10 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use device::trace::{self, Recorder, TraceError, Writer};
-use sort::run::Compression;
-use sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strategy};
-use storage::{Directory, RealClock, Storage};
+use merganser_device::trace::{self, Recorder, TraceError, Writer};
+use merganser_sort::run::Compression;
+use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strategy};
+use merganser_storage::{Directory, RealClock, Storage};
 
 use super::super::open_folder;
 use crate::config::{Reading, RecordOf, SimulateRecord};
@@ -75,10 +75,10 @@ fn sorted(
     let opened: Result<Vec<_>, Failure> = inputs
         .iter()
         .map(|input| match input.open_for_sort(&open, cancel)? {
-            sort::run::Input::Storage(storage) => {
-                Ok(sort::run::Input::Storage(recorder.storage(storage)))
+            merganser_sort::run::Input::Storage(storage) => {
+                Ok(merganser_sort::run::Input::Storage(recorder.storage(storage)))
             }
-            sort::run::Input::Stream { .. } => Err(Failure::from(format!(
+            merganser_sort::run::Input::Stream { .. } => Err(Failure::from(format!(
                 "{input}: is no file; a sort is recorded of files, whose reads have places"
             ))),
         })
@@ -88,7 +88,9 @@ fn sorted(
     let target: Arc<dyn Storage> =
         folder.create_unnamed().map_err(|error| Failure::named(&error))?;
     let options = SortOptions {
-        order: sort::key::OrderSpec::new(sort::record::Format::Lines { delimiter: b'\n' }),
+        order: merganser_sort::key::OrderSpec::new(merganser_sort::record::Format::Lines {
+            delimiter: b'\n',
+        }),
         budget: Budget::new(memory_bytes),
         // One thread, which decides alone when modelled time moves.
         threads: 0,
@@ -99,8 +101,12 @@ fn sorted(
         strategy: Strategy::Auto,
     };
     let progress = progress::on_stderr(true, cancel);
-    let report =
-        ::sort::sort(opened?, SortOutput::Storage(recorder.storage(target)), &options, &*progress)?;
+    let report = merganser_sort::sort(
+        opened?,
+        SortOutput::Storage(recorder.storage(target)),
+        &options,
+        &*progress,
+    )?;
     let requests = recorder.requests();
     let write = |output: &mut Output| -> io::Result<()> {
         let mut writer = Writer::new(BufWriter::new(output))?;

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{self, BufReader};
 use std::time::Instant;
 
-use device::device::Device;
-use device::request::Request;
-use device::results::{Collector, Played};
-use device::trace::{self, Address, Options, Repeat, Tally, TraceError};
-use device::workload::{
+use merganser_device::device::Device;
+use merganser_device::request::Request;
+use merganser_device::results::{Collector, Played};
+use merganser_device::trace::{self, Address, Options, Repeat, Tally, TraceError};
+use merganser_device::workload::{
     Pace, PlayError, PreconditionError, Workload, WorkloadError, play, precondition,
 };
 

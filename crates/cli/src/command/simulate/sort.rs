@@ -9,13 +9,13 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use device::results::{Collector, Played, Results};
-use device::simulated::{HostCosts, SimulatedDirectory, World};
+use merganser_device::results::{Collector, Played, Results};
+use merganser_device::simulated::{HostCosts, SimulatedDirectory, World};
+use merganser_sort::run::Compression;
+use merganser_sort::verify::{self, Limits, Summary};
+use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
+use merganser_storage::{Clock, Directory, Storage, StorageExt};
 use serde_json::json;
-use sort::run::Compression;
-use sort::verify::{self, Limits, Summary};
-use sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
-use storage::{Clock, Directory, Storage, StorageExt};
 
 use super::super::report::page::text;
 use super::model::Model;
@@ -57,10 +57,10 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
         top: None,
         strategy: config.strategy,
     };
-    let engine_inputs = inputs.iter().cloned().map(sort::run::Input::Storage).collect();
+    let engine_inputs = inputs.iter().cloned().map(merganser_sort::run::Input::Storage).collect();
     let progress = progress::on_stderr(true, cancel);
     let target = SortOutput::Storage(Arc::clone(&output));
-    let report = ::sort::sort(engine_inputs, target, &options, &*progress)?;
+    let report = merganser_sort::sort(engine_inputs, target, &options, &*progress)?;
     output.sync().map_err(|error| Failure::named(&error))?;
     let end = world.now();
     let wall_seconds = started.elapsed().as_secs_f64();

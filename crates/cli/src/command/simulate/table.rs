@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use device::device::Component;
-use device::results::{Class, Results};
-use device::trace::Tally;
-use device::workload::{Arrivals, Pattern, Sizes, Workload};
+use merganser_device::device::Component;
+use merganser_device::results::{Class, Results};
+use merganser_device::trace::Tally;
+use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
 
 use super::super::report::page::text;
 use super::measured::MeasuredRun;

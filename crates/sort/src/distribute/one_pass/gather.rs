@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use storage::Buffer;
-use storage::thread::spawn_or_run;
+use merganser_storage::Buffer;
+use merganser_storage::thread::spawn_or_run;
 
 use super::chains::Bucket;
 use crate::activity::Team;

@@ -28,7 +28,7 @@ mod work;
 
 use std::sync::atomic::Ordering;
 
-use storage::thread::spawn_scoped;
+use merganser_storage::thread::spawn_scoped;
 
 use chains::{BLOCK_TAGS, Bucket, Chain, Open, Room};
 use gather::{Parted, seams_max};

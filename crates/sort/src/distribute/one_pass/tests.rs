@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{Buffer, Storage, StorageExt};
 use proptest::prelude::*;
-use storage::memory::MemoryStorage;
-use storage::{Buffer, Storage, StorageExt};
 
 use super::*;
 use crate::key::OrderSpec;

@@ -22,7 +22,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use storage::{Backing, Buffer};
+use merganser_storage::{Backing, Buffer};
 
 use crate::activity::{State, wait};
 use crate::run::input::{Follower, Keeping, READ_BYTES};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use storage::{Buffer, Completions, Operation, Storage, StorageExt};
+use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::{EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES, Store, lock};
 use crate::activity::{self, wait};

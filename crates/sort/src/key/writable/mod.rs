@@ -48,7 +48,7 @@ const FIELDS_MAX: usize = 64;
 /// outputs.
 ///
 /// ```
-/// use sort::key::WritableOrder;
+/// use merganser_sort::key::WritableOrder;
 ///
 /// let order: WritableOrder = "text,int:desc".parse()?;
 /// let (a, b) = (b"\x02ab\x00\x00\x00\x01", b"\x02ab\x00\x00\x00\x02");

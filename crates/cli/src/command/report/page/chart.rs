@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use sort::activity::{ActivityReport, State, TransferReport, WorkerReport};
+use merganser_sort::activity::{ActivityReport, State, TransferReport, WorkerReport};
 
 /// Columns drawn at most: what a phone can still show.
 const COLUMNS: usize = 240;

@@ -7,8 +7,8 @@ pub(in crate::command) mod text;
 
 use std::fmt::Write;
 
+use merganser_sort::activity::{State, WorkerReport};
 use serde_json::Value;
-use sort::activity::{State, WorkerReport};
 
 use super::Report;
 use chart::{Columns, Curves};
