@@ -10,6 +10,7 @@
 
 import copy
 import os
+import re
 import random
 
 import checksum
@@ -330,7 +331,17 @@ def damaged_work(trial, stage):
     if path.exists() or path.is_symlink() or damage.way == "missing":
         damage.undo()
     trial.say("# the damage is undone")
+    follow_advice(trial, ended)
     return settle.same(stage)
+
+
+def follow_advice(trial, ended):
+    """Does what the sentence says for a file that was restored: gives it the time that the journal knows."""
+    for seconds, rest, name in re.findall(r"touch -d @(\d+)\.(\d{9}) ([^ ;']+|'[^']*')", "\n".join(ended.lines)):
+        path = trial.folder / name.strip("'")
+        if path.is_file():
+            trial.say(f"# touch {path.name}")
+            os.utime(path, ns=(int(seconds) * 10**9 + int(rest),) * 2)
 
 
 def hostile_work(trial, stage):

@@ -202,7 +202,8 @@ fn being_consumed(view: &str, output: &str) -> String {
     )
 }
 
-fn plain(error: &io::Error) -> String {
+/// The words of an error for a sentence.
+pub fn plain(error: &io::Error) -> String {
     plain_text(error.to_string())
 }
 

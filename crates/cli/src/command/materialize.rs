@@ -83,7 +83,7 @@ fn to_file(
     let view_path = match fs::canonicalize(&config.view) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound && config.consume => {
-            return after_the_view(config, &work, &goal, &error);
+            return after_the_view(config, work, &goal, &error, progress);
         }
         Err(error) => return Err(Failure::on(&config.view, &error)),
     };
@@ -106,6 +106,7 @@ fn to_file(
         let files: Arc<dyn Directory> = work.directory()?;
         merganser_sort::output::forget(&files)?;
     }
+    work.close()?;
     Ok(copied)
 }
 
@@ -124,9 +125,10 @@ fn what_is_left(config: &MaterializeConfig, work: &WorkFolder) -> Option<String>
 /// The view is gone: either an earlier command consumed it to its end, or there never was one.
 fn after_the_view(
     config: &MaterializeConfig,
-    work: &WorkFolder,
+    work: WorkFolder,
     goal: &Goal<'_>,
     missing: &io::Error,
+    progress: &dyn Progress,
 ) -> Result<(u64, Vec<OwnerPeak>), Failure> {
     let files: Arc<dyn Directory> = work.directory()?;
     let absolute = std::path::absolute(&config.view).map_err(|e| Failure::on(&config.view, &e))?;
@@ -138,13 +140,15 @@ fn after_the_view(
         Some(resume) => {
             let path = work.path().join(PARTIAL_NAME);
             let give_name = |_: &_| goal.publish(&path);
-            merganser_sort::output::finish(&files, &give_name)?;
+            merganser_sort::output::finish(&files, &give_name, progress)?;
             merganser_sort::output::forget(&files)?;
+            work.close()?;
             Ok((resume.total, Vec::new()))
         }
         None if work.was_left_empty()? && goal.target.found()?.is_some() => {
             let shown = config.output.display();
             failure::notice(&format!("{shown}: was finished before; nothing is left to do"));
+            work.close()?;
             Ok((0, Vec::new()))
         }
         None => Err(Failure::on(&config.view, missing)),

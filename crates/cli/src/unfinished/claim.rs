@@ -83,19 +83,13 @@ pub fn unclaim_all(journal: &Journal) -> Result<(), Failure> {
 /// # Errors
 /// The system's own.
 pub fn is_at(path: &Path, known: &FileNote) -> io::Result<bool> {
-    match path.symlink_metadata() {
-        Ok(found) => Ok(found.is_file() && known.is_same_file(&note_of(&found))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(find(path)?.is_some_and(|found| found.is_file() && known.is_same_file(&note_of(&found))))
 }
 
 /// Whether the file at the hidden name is `known`, or a copy of it that was put there.
 fn is_claimed(hidden: &Path, known: &FileNote) -> io::Result<bool> {
-    match hidden.symlink_metadata() {
-        Ok(found) if is_restored(&found, known) => Ok(true),
-        _ => is_at(hidden, known),
-    }
+    let is_it = |found: &Metadata| found.is_file() && known.is_same_file(&note_of(found));
+    Ok(find(hidden)?.is_some_and(|found| is_it(&found) || is_restored(&found, known)))
 }
 
 /// Whether a file at a hidden name, which no other program uses, has the size and the time of the
@@ -111,6 +105,19 @@ pub fn has_claimed(journal: &Journal) -> bool {
     journal.inputs.iter().any(|input| {
         is_claimed(&claimed_path(Path::new(input.path.as_os_str())), &input.file).unwrap_or(true)
     })
+}
+
+/// What bears a name, links not followed; `None` only where the system says that nothing does. Any
+/// other failure to look is an error: a file that can't be seen is not a file that is gone.
+///
+/// # Errors
+/// The system's own.
+pub fn find(path: &Path) -> io::Result<Option<Metadata>> {
+    match path.symlink_metadata() {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

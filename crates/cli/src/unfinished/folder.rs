@@ -12,8 +12,10 @@ use merganser_sort::journal::Journal;
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
 
-use super::{Attributes, Target, has_claimed, unclaim_all};
+use super::publish::open_own_file;
+use super::{Attributes, Target, find, has_claimed, unclaim_all};
 use crate::failure::{self, Failure};
+use crate::shown;
 use crate::signals;
 
 const PREFIX: &str = ".";
@@ -37,7 +39,8 @@ pub fn is_work_name(name: &OsStr) -> Option<OsString> {
 /// The folder of unfinished work of a result, locked. What is in it was written by this user: no one
 /// else may write there, and what somebody else prepared is refused.
 ///
-/// Dropped, it removes the folder if that is empty, and keeps it otherwise.
+/// A command that succeeds ends with [`WorkFolder::close`]. Dropped for an error, it removes the folder
+/// if that is empty, and keeps it otherwise.
 pub struct WorkFolder {
     path: PathBuf,
     /// Locked as long as its process lives, which tells a leftover from work in progress.
@@ -161,6 +164,19 @@ impl WorkFolder {
         Ok(())
     }
 
+    /// Removes the folder, which is empty: the result has its name.
+    ///
+    /// # Errors
+    /// When it can't be removed. The result is complete all the same.
+    pub fn close(mut self) -> Result<(), Failure> {
+        self.gone = true;
+        fs::remove_dir(&self.path).map_err(|error| {
+            let shown = shown::name(&self.path);
+            let why = failure::plain(&error);
+            Failure::Error(format!("the result is complete, but {shown} can't be removed: {why}"))
+        })
+    }
+
     /// Makes the folder the result itself: a view.
     ///
     /// # Errors
@@ -168,7 +184,7 @@ impl WorkFolder {
     pub fn become_view(mut self, target: &Target, attributes: Attributes) -> Result<(), Failure> {
         let on_target = |error: io::Error| Failure::on(target.shown(), &error);
         for name in self.names()? {
-            let file = File::open(self.path.join(name)).map_err(on_target)?;
+            let file = open_own_file(&self.path.join(name)).map_err(on_target)?;
             attributes.apply(&file).map_err(on_target)?;
         }
         self.lock.sync_all().map_err(on_target)?;
@@ -264,7 +280,7 @@ impl UnfinishedView {
     /// # Errors
     /// When something bears that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
     pub fn create(path: &Path) -> Result<Self, Failure> {
-        if path.symlink_metadata().is_ok() {
+        if find(path).map_err(|error| Failure::on(path, &error))?.is_some() {
             let path = path.display();
             return Err(format!("{path}: exists; remove it or give --view another name").into());
         }

@@ -21,7 +21,9 @@ mod publish;
 mod target;
 
 pub use attributes::Attributes;
-pub use claim::{claim, claimed_name, claimed_path, has_claimed, is_at, is_restored, unclaim_all};
+pub use claim::{
+    claim, claimed_name, claimed_path, find, has_claimed, is_at, is_restored, unclaim_all,
+};
 pub use folder::{UnfinishedView, WorkFolder, is_work_name, work_name};
 pub use publish::publish;
 pub use target::{NAME_BYTES_MAX, Target, may_remove, note_of};

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use merganser_sort::journal::FileNote;
@@ -23,7 +24,7 @@ pub fn publish(
     replaces: Option<&FileNote>,
     attributes: Attributes,
 ) -> io::Result<()> {
-    let file = File::open(partial)?;
+    let file = open_own_file(partial)?;
     attributes.apply(&file)?;
     file.sync_all()?;
     let path = target.path();
@@ -37,6 +38,21 @@ pub fn publish(
     }
     File::open(target.folder())?.sync_all()?;
     partial.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+/// Opens a file of ours to change its attributes: never through a link, and without waiting, if
+/// something else has its name.
+///
+/// # Errors
+/// When it is no regular file; the system's own.
+pub(super) fn open_own_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        let text = format!("{}: is no regular file any more", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(file)
 }
 
 /// Renames onto a name that nothing bears, in one step where the file system knows how.

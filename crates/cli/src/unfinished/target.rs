@@ -79,11 +79,7 @@ impl Target {
     /// # Errors
     /// When the system does not say.
     pub fn found(&self) -> Result<Option<Metadata>, Failure> {
-        match self.path().symlink_metadata() {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Failure::on(&self.shown, &error)),
-        }
+        super::find(&self.path()).map_err(|error| Failure::on(&self.shown, &error))
     }
 
     /// Checks before any work that a file can get this name at the end: the name is short enough

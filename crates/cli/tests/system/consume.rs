@@ -21,6 +21,8 @@ const CONTENT_BYTES: usize = 5 << 20;
 const HIDDEN: &str = ".in.merganser-consumed";
 const WORK: &str = ".out.unfinished";
 
+mod damage;
+
 /// Where an interrupted `sort --consume in -o out` can be, and the step that shows it.
 fn states() -> [(&'static str, Step<'static>); 6] {
     let step = |of, name, at| Step { of: Some(of), name: Some(name), at };
@@ -79,6 +81,15 @@ impl Place {
     /// Runs a command up to `step`, where it must come by.
     fn interrupted(&self, arguments: &[&str], step: Step<'_>) {
         assert!(self.killed(arguments, step), "{arguments:?} has no step {step:?}");
+    }
+
+    /// Runs a command one of whose calls fails, and which must fail with it; gives all that it says.
+    fn fails_at(&self, arguments: &[&str], step: Step<'_>) -> String {
+        let mut command = self.command(arguments);
+        self.steps.as_ref().expect("asked for").arm(&mut command, step, Event::Fail(libc::EIO));
+        let output = command.output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {step:?}: {}", stderr(&output));
+        stderr(&output)
     }
 
     /// Starts a command that stops at `step`.

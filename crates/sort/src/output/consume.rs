@@ -7,15 +7,15 @@
 //!   VIEW/consumed-into   which output the view is being consumed into; readers refuse it
 //! ```
 //!
-//! WORK is a folder of the caller's, which nobody else may write to: what is found there is
-//! believed. The order of events is what makes a crash harmless: output written, output synced,
+//! WORK is a folder of the caller's, which no other user may write to: what is found there is
+//! the caller's own, and checksums find what a crash damaged. The order of events is what makes a crash harmless: output written, output synced,
 //! resume point written and synced, and only then the blocks before that point given back.
 //!
 //! | found in WORK | what a copy of the same view does |
 //! |---|---|
 //! | nothing, or a resume point of a view that was only copied | starts |
-//! | `resume`, `partial` | continues behind the last resume point |
-//! | `resume` says complete, `partial` | publishes |
+//! | `resume`, `partial` | checks what was written, and continues behind the last resume point |
+//! | `resume` says complete, `partial` | checks what was written, and publishes |
 //! | `resume` says complete, no `partial` | it was published; removes what is left of a consumed view |
 //! | `resume` of another view that is being consumed | refuses |
 
@@ -41,7 +41,7 @@ pub const PARTIAL_NAME: &str = "partial";
 /// Name of the resume point there.
 pub const RESUME_NAME: &str = "resume";
 const FORMAT_NAME: &str = "merganser-resume";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// A resume point holds a key, and a key is no longer than a record that fits into memory.
 const RESUME_BYTES_MAX: u64 = 1 << 30;
 /// Resume points are this far apart, or a 64th of the whole when that is further.
@@ -50,6 +50,8 @@ const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// two of them the data is on the disk twice.
 const CONSUME_BYTES_MIN: u64 = 2 << 20;
 const CHECKPOINT_SHARE: u64 = 64;
+/// What an interrupted copy has written is checked in pieces of this size.
+const CHECKED_BYTES: u64 = 1 << 20;
 
 /// Gives the complete output its name: called with the file [`PARTIAL_NAME`], after which that name
 /// is gone from the folder of unfinished work and the output is durable under its own.
@@ -94,6 +96,8 @@ pub struct Resume {
     pub consume: bool,
     /// Bytes of the output that are synced.
     pub written: u64,
+    /// CRC32C of these bytes.
+    written_crc: u32,
     /// Bytes of the whole output.
     pub total: u64,
     /// The bound there: key, and run and position of the tie.
@@ -194,7 +198,7 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         && is_left_of(done, folder, marker.is_some())?
     {
         // Only the removal of the view was left.
-        finish(work, what.publish)?;
+        finish(work, what.publish, progress)?;
         remove_consumed(folder)?;
         return Ok(done.total);
     }
@@ -207,6 +211,7 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         output: what.output.clone(),
         consume,
         written: 0,
+        written_crc: 0,
         total: view.size(),
         key: Vec::new(),
         tie: None,
@@ -229,7 +234,16 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
             partial: format!("{}/{PARTIAL_NAME}", work.name()),
         });
     }
+    let resume = match (resume, &partial) {
+        (Some(resume), Some(partial)) => match check_written(&**partial, &resume, progress) {
+            // The view is whole, and gives the same bytes again.
+            Err(Error::Corrupt { .. }) if marker.is_none() => None,
+            checked => checked.map(|()| Some(resume))?,
+        },
+        _ => None,
+    };
     let complete = resume.as_ref().is_some_and(|r| r.complete);
+    drop(partial);
     let partial = if resume.is_some() {
         work.open(PARTIAL_NAME, true)?
     } else {
@@ -285,15 +299,49 @@ fn is_left_of(done: &Resume, folder: &Arc<dyn Directory>, marked: bool) -> Resul
 /// Says whether a complete copy was there. What is left of the view and the resume point stay.
 ///
 /// # Errors
-/// Those of [`Resume::read`] and of `publish`.
-pub fn finish(work: &Arc<dyn Directory>, publish: Publish<'_>) -> Result<bool> {
-    if !Resume::read(work)?.is_some_and(|resume| resume.complete) {
+/// Those of [`Resume::read`] and of `publish`; [`Error::Corrupt`] when the output is not what was
+/// written.
+pub fn finish(
+    work: &Arc<dyn Directory>,
+    publish: Publish<'_>,
+    progress: &dyn Progress,
+) -> Result<bool> {
+    let Some(resume) = Resume::read(work)?.filter(|resume| resume.complete) else {
         return Ok(false);
-    }
+    };
     if let Some(partial) = work.open_if_exists(PARTIAL_NAME)? {
+        check_written(&*partial, &resume, progress)?;
         publish(&partial)?;
     }
     Ok(true)
+}
+
+/// Reads what an interrupted copy has written, and compares it with the checksum in the resume point.
+fn check_written(partial: &dyn Storage, resume: &Resume, progress: &dyn Progress) -> Result<()> {
+    if partial.size() < resume.written {
+        let (written, size) = (resume.written, partial.size());
+        let detail = format!("{written} bytes were synced but only {size} are there");
+        return Err(corrupt(partial.name(), size, detail));
+    }
+    progress.phase("checking", Some(resume.written));
+    let (mut at, mut crc) = (0, 0);
+    while at < resume.written {
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let bytes = partial.read_vec(at, (resume.written - at).min(CHECKED_BYTES) as usize)?;
+        crc = crc32c::crc32c_append(crc, &bytes);
+        at += bytes.len() as u64;
+        progress.advance(bytes.len() as u64);
+    }
+    if crc != resume.written_crc {
+        let detail = format!(
+            "its first {at} bytes have the CRC {crc:08x}, and {:08x} was written",
+            resume.written_crc
+        );
+        return Err(corrupt(partial.name(), 0, detail));
+    }
+    Ok(())
 }
 
 /// Undoes a copy that has given nothing back.
@@ -339,26 +387,27 @@ fn copy(
     progress: &dyn Progress,
 ) -> Result<()> {
     let total = view.size();
-    let from = resume.filter(|r| r.written > 0).map(|r| ResumePoint {
-        written: r.written,
-        bound: Some(Bound { key: r.key.clone(), tie: r.tie }).filter(|b| *b != Bound::start()),
+    let from = resume.filter(|r| r.written > 0).map(|r| {
+        let bound = Bound { key: r.key.clone(), tie: r.tie };
+        let bound = Some(bound).filter(|bound| *bound != Bound::start());
+        (ResumePoint { written: r.written, bound }, r.written_crc)
     });
     let least = if what.consume { CONSUME_BYTES_MIN } else { CHECKPOINT_BYTES };
     let step = what.checkpoint_bytes.unwrap_or(least.max(total / CHECKPOINT_SHARE)).max(1);
-    let reached = &mut |point: &ResumePoint| {
+    let reached = &mut |point: &ResumePoint, written_crc: u32| {
         let Bound { key, tie } = point.bound.clone().unwrap_or_else(Bound::start);
         remember(
             what.work,
             partial,
-            &Resume { written: point.written, key, tie, ..fresh.clone() },
+            &Resume { written: point.written, written_crc, key, tie, ..fresh.clone() },
         )?;
         *given_back |= what.consume;
         Ok(())
     };
     let steps = Steps { bytes: step, reached, give_back: what.consume };
-    copy_view(view, partial, from, steps, progress)?;
+    let written_crc = copy_view(view, partial, from, steps, progress)?;
     partial.sync()?;
-    Resume { written: total, complete: true, ..fresh.clone() }.write(what.work)
+    Resume { written: total, written_crc, complete: true, ..fresh.clone() }.write(what.work)
 }
 
 /// Makes what was written durable, and then that it was.
@@ -407,6 +456,7 @@ mod tests {
             output: Text(b"/data/out\xff".to_vec()),
             consume: true,
             written: 64,
+            written_crc: 0x0123_4567,
             total: 100,
             key: b"key\0\xff".to_vec(),
             tie: Some((2, 17)),

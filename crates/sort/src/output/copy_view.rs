@@ -21,30 +21,30 @@ use crate::{Error, Progress, Result};
 pub(crate) struct Steps<'a> {
     /// Bytes from one to the next, at least.
     pub(crate) bytes: u64,
-    /// Makes the bytes before a point durable, and remembers the point.
-    pub(crate) reached: &'a mut dyn FnMut(&ResumePoint) -> Result<()>,
+    /// Makes the bytes before a point durable, and remembers the point and their CRC32C.
+    pub(crate) reached: &'a mut dyn FnMut(&ResumePoint, u32) -> Result<()>,
     /// Whether the space of the view before a point is given back once it is remembered.
     pub(crate) give_back: bool,
 }
 
-/// Copies `view` to `partial`, which holds all bytes before `from`. Returns when all is written; the
-/// last bytes are not synced.
+/// Copies `view` to `partial`, which holds all bytes before `from`, whose CRC32C is the second part of
+/// `from`. Returns the CRC32C of the whole when all is written; the last bytes are not synced.
 ///
 /// # Errors
 /// Damage found, a full disk, cancellation, the storage's own, and what a step answers.
 pub(crate) fn copy_view(
     view: &View,
     partial: &Arc<dyn Storage>,
-    from: Option<ResumePoint>,
+    from: Option<(ResumePoint, u32)>,
     steps: Steps<'_>,
     progress: &dyn Progress,
-) -> Result<()> {
+) -> Result<u32> {
     let _worker = activity::enter("write");
     let total = view.size();
     let preamble = &view.manifest().preamble;
     let base = preamble.len() as u64;
-    let offset = from.as_ref().map_or(0, |from| from.written);
-    if from.as_ref().is_some_and(|point| !view.can_resume_at(point)) {
+    let offset = from.as_ref().map_or(0, |(from, _)| from.written);
+    if from.as_ref().is_some_and(|(point, _)| !view.can_resume_at(point)) {
         return Err(wrong_point(&**partial, offset, "is no place where the view can be continued"));
     }
     if partial.size() < offset {
@@ -61,13 +61,15 @@ pub(crate) fn copy_view(
         sink.push_bytes(preamble)?;
     }
     progress.advance(offset);
-    let begin = from.unwrap_or(ResumePoint { written: base, bound: None });
+    let start = ResumePoint { written: base, bound: None };
+    let (begin, crc) = from.unwrap_or_else(|| (start, crc32c::crc32c(preamble)));
     let mut portions = view.resume(&begin)?;
     let mut stepping = Stepping {
         checkpoint: sink.offset() + steps.bytes,
         base,
         partial: &**partial,
         offset,
+        crc,
         giving: GivingBack::new(view, begin.written - base, steps.bytes),
         steps,
     };
@@ -77,7 +79,7 @@ pub(crate) fn copy_view(
         return Err(wrong_point(&**partial, offset, "does not lead to the end of the view"));
     }
     assert_eq!(bytes, total, "a view's size is exact");
-    Ok(())
+    Ok(stepping.crc)
 }
 
 /// The error for a resume point that does not fit the view. Its file has a right checksum, but may say
@@ -97,6 +99,8 @@ struct Stepping<'v, 's> {
     partial: &'v dyn Storage,
     /// Where the copy began.
     offset: u64,
+    /// CRC32C of all bytes that were handed out.
+    crc: u32,
 }
 
 impl Follow for Stepping<'_, '_> {
@@ -106,6 +110,8 @@ impl Follow for Stepping<'_, '_> {
             let text = "is not where the records continue that its key names";
             return Err(wrong_point(self.partial, self.offset, text));
         }
+        let before = self.crc;
+        self.crc = crc32c::crc32c_append(before, next.bytes());
         if out.offset() < self.checkpoint {
             return Ok(());
         }
@@ -114,7 +120,7 @@ impl Follow for Stepping<'_, '_> {
             Start::Merge { bound, .. } => bound.clone(),
             Start::Here => None,
         };
-        (self.steps.reached)(&ResumePoint { written: out.offset(), bound })?;
+        (self.steps.reached)(&ResumePoint { written: out.offset(), bound }, before)?;
         if self.steps.give_back {
             self.giving.before(next)?;
         }

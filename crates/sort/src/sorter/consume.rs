@@ -100,6 +100,9 @@ fn sort_in_chunks(
     if folder.list()?.iter().any(|n| n == MANIFEST_NAME) {
         // Only the note that all is sorted is missing.
         let manifest = Manifest::read(folder)?;
+        for segment in manifest.buckets.iter().flat_map(|bucket| &bucket.segments) {
+            check(&segment.find(folder, false)?.open_within(&options.budget)?, progress)?;
+        }
         journal.enter(Phase::Sorted, folder)?;
         return Ok(SortReport {
             records: manifest.records,
@@ -112,6 +115,8 @@ fn sort_in_chunks(
     for segment in &journal.runs {
         runs.push(Arc::new(segment.find(folder, false)?.open_within(&options.budget)?));
     }
+    // They were written before a crash, and more of the inputs is given back because of them.
+    runs.iter().try_for_each(|run| check(run, progress))?;
     let begun = !journal.is_untouched();
     let as_inputs = inputs.storages.iter().map(|storage| match storage {
         Some(storage) => Input::Storage(Arc::clone(storage)),
@@ -145,6 +150,12 @@ fn sort_in_chunks(
     sorter.journal = Some(keeper);
     let output = SortOutput::View { folder: Arc::clone(folder), name };
     sorter.run(output, started, progress)
+}
+
+/// Reads a run that an interrupted sort wrote, and checks every block.
+fn check(run: &Run, progress: &dyn Progress) -> Result<()> {
+    progress.phase("checking", Some(run.data_bytes()));
+    run.verify_all(|bytes| progress.advance(bytes))
 }
 
 /// Keeps the journal of a sort under way.

@@ -11,7 +11,9 @@ use merganser_sort::journal::{Taken, Text};
 use crate::config::{Destination, SortConfig, Sorting};
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::unfinished::{Attributes, NAME_BYTES_MAX, Target, claimed_path, may_remove, note_of};
+use crate::unfinished::{
+    Attributes, NAME_BYTES_MAX, Target, claimed_path, find, may_remove, note_of,
+};
 
 /// The inputs of a command, by name and as they are now.
 pub struct Inputs {
@@ -114,7 +116,7 @@ fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {
     if hidden.file_name().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
         return refuse("--consume: its name is too long to get a hidden one next to it; rename it");
     }
-    if hidden.symlink_metadata().is_ok() {
+    if find(&hidden).map_err(on_input)?.is_some() {
         return refuse(&format!(
             "--consume: an earlier file of this name is still being consumed, as {}; finish that first, see 'merganser recover'",
             hidden.display()

@@ -279,6 +279,10 @@ impl Steps for Run {
         self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Sorted)
     }
 
+    fn verify(&self) -> Result<(), Ended> {
+        Ok(())
+    }
+
     fn remove_input(&mut self, _: usize) -> Result<(), Ended> {
         self.claim()?;
         let input = self.command.input;

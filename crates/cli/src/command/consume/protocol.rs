@@ -15,8 +15,8 @@
 //! |---|---|---|
 //! | nothing | begins | begins |
 //! | sorting | checks that the inputs are the same files, unchanged but for what was given back; continues | refuses |
-//! | sorted | removes the inputs that are still the same, unchanged files; continues | refuses |
-//! | removed | delivers | refuses |
+//! | sorted | checks every checksum of the view; removes the inputs that are still the same, unchanged files; continues | refuses |
+//! | removed | checks every checksum before the result gets its name; delivers | refuses |
 //! | delivered | removes what is left of the folder | refuses |
 //!
 //! Before the first byte of an input is given back, the input is *claimed*: renamed to a hidden name
@@ -93,6 +93,10 @@ pub trait Steps {
     /// phase is [`Phase::Sorted`].
     fn sort(&mut self) -> Result<(), Self::Error>;
 
+    /// Reads what an earlier command wrote and checks its checksums, as far as no later step reads it
+    /// all: a crash may have damaged it, and now it replaces the inputs.
+    fn verify(&self) -> Result<(), Self::Error>;
+
     /// Removes an input that was just looked at, by its hidden name.
     fn remove_input(&mut self, input: usize) -> Result<(), Self::Error>;
 
@@ -119,7 +123,12 @@ pub trait Steps {
 pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
     let mut phase = match steps.begun()? {
         Begun::Other => return Err(steps.refuse(Refusal::OtherWork)),
-        Begun::Ours(phase) => phase,
+        Begun::Ours(phase) => {
+            if matches!(phase, Phase::Sorted | Phase::Removed) {
+                steps.verify()?;
+            }
+            phase
+        }
         Begun::Nothing => {
             steps.begin()?;
             Phase::Sorting

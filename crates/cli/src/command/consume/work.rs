@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use merganser_sort::activity::Activity;
 use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
-use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
+use merganser_sort::output::consumed_into;
+use merganser_sort::view::View;
+use merganser_sort::{Budget, Consumed, Progress, SortOptions, SortReport, sort_consuming};
 use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{Directory, Storage};
 
@@ -20,8 +22,8 @@ use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
-    Attributes, Target, WorkFolder, claim, claimed_path, has_claimed, is_at, is_restored, note_of,
-    unclaim_all,
+    Attributes, Target, WorkFolder, claim, claimed_path, find, has_claimed, is_at, is_restored,
+    note_of, unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; none are larger.
@@ -151,25 +153,23 @@ impl<'a> Work<'a> {
     /// Opens the input for a sort that continues, once it is seen to be the journal's file.
     fn open_untaken(&self, index: usize) -> Result<Opened, Failure> {
         let (known, shown) = (&self.journal().inputs[index], &self.inputs.shown[index]);
-        let path = self.place_of(index);
+        let path = self.place_of(index)?;
+        let on_input = |error: io::Error| Failure::on(&path, &error);
+        let seen = find(&path).map_err(on_input)?;
+        if seen.is_none_or(|seen| !self.is_input(index, &path, &seen)) && is_taken(known) {
+            return Ok((None, None));
+        }
         let file = match open_input(&path, true) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && is_taken(known) => {
-                return Ok((None, None));
+            // A link, a folder, a device: something has taken the name.
+            Err(_) if find(&path).map_err(on_input)?.is_some_and(|seen| !seen.is_file()) => {
+                return Err(self.not_the_input(index, &path));
             }
-            Err(error) => return Err(Failure::on(&path, &error)),
+            Err(error) => return Err(on_input(error)),
         };
-        let on_input = |error: io::Error| Failure::on(&path, &error);
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(index, &path, &found) {
-            if is_taken(known) {
-                return Ok((None, None));
-            }
-            let path = path.display();
-            return Err(format!(
-                "{path}: is not the file that the interrupted sort was reading; move it away and put that one back"
-            )
-            .into());
+            return Err(self.not_the_input(index, &path));
         }
         if is_written(&file, known).map_err(on_input)? {
             return Err(self.refuse(Refusal::Written(index)));
@@ -186,21 +186,39 @@ impl<'a> Work<'a> {
         for (index, shown) in self.inputs.shown.iter().enumerate() {
             let known = self.journal().inputs[index].file;
             let on_input = |error: io::Error| Failure::on(shown, &error);
-            match self.place_of(index).symlink_metadata() {
-                Ok(found) if note_of(&found) == known => {}
-                Ok(_) => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-                Err(error) => return Err(on_input(error)),
+            let place = self.place_of(index)?;
+            let is_hidden = place != self.inputs.paths[index];
+            match find(&place).map_err(on_input)? {
+                Some(found) if note_of(&found) == known => {}
+                Some(found) if is_hidden && is_restored(&found, &known) => {}
+                // Only this program uses the hidden name, so no one means this as a new input.
+                Some(found) if is_hidden && known.is_same_file(&note_of(&found)) => {
+                    return Err(self.refuse(Refusal::Written(index)));
+                }
+                Some(_) if is_hidden => return Err(self.not_the_input(index, &place)),
+                _ => return Ok(true),
             }
         }
         Ok(false)
     }
 
+    /// The error for something else at the name of an input that is not sorted yet.
+    fn not_the_input(&self, index: usize, place: &Path) -> Failure {
+        let known = &self.journal().inputs[index].file;
+        Failure::Error(format!(
+            "{}: is not the file of {} bytes that the interrupted sort was reading; move it away and put that one back; after you restored it from a copy: {}",
+            shown::name(place),
+            known.size,
+            touch(known, place)
+        ))
+    }
+
     /// Where an input is: at its hidden name, if something bears that, else at its own.
-    fn place_of(&self, index: usize) -> PathBuf {
+    fn place_of(&self, index: usize) -> Result<PathBuf, Failure> {
         let path = &self.inputs.paths[index];
         let hidden = claimed_path(path);
-        if hidden.symlink_metadata().is_ok() { hidden } else { path.clone() }
+        let found = find(&hidden).map_err(|error| Failure::on(&hidden, &error))?;
+        Ok(if found.is_some() { hidden } else { path.clone() })
     }
 
     /// Whether a file that was found at `path` is an input.
@@ -250,9 +268,12 @@ fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, Failur
 
 /// Whether an earlier command ended but for the removal of its empty folder.
 fn is_done(inputs: &Inputs, target: &Target, folder: &WorkFolder) -> Result<bool, Failure> {
-    let missing = inputs.paths.iter().all(|path| {
-        path.symlink_metadata().is_err() && claimed_path(path).symlink_metadata().is_err()
-    });
+    let mut missing = true;
+    for path in &inputs.paths {
+        for name in [path.clone(), claimed_path(path)] {
+            missing &= find(&name).map_err(|error| Failure::on(&name, &error))?.is_none();
+        }
+    }
     if !missing || target.found()?.is_none() || folder.has_leftovers()? {
         return Ok(false);
     }
@@ -265,6 +286,13 @@ fn is_done(inputs: &Inputs, target: &Target, folder: &WorkFolder) -> Result<bool
         "{input}: no such file; {output} is there, so an earlier 'sort --consume' may have finished"
     )
     .into())
+}
+
+/// The command that gives a file at `place` the time of its last change that the journal knows.
+fn touch(known: &FileNote, place: &Path) -> String {
+    let seconds = known.modified_unix_ns.div_euclid(1_000_000_000);
+    let rest = known.modified_unix_ns.rem_euclid(1_000_000_000);
+    format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(&shown::name(place)))
 }
 
 fn is_taken(input: &Taken) -> bool {
@@ -315,13 +343,13 @@ impl Steps for Work<'_> {
     fn look(&self, input: usize) -> Result<Found, Failure> {
         let known = &self.journal().inputs[input];
         let on_input = |error: io::Error| Failure::on(&self.inputs.shown[input], &error);
-        let place = self.place_of(input);
-        let file = match open_input(&place, false) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
-            // A link, or something that can't be opened, is no file of ours.
-            Err(_) => return Ok(Found::Stranger),
-        };
+        let place = self.place_of(input)?;
+        match find(&place).map_err(on_input)? {
+            None => return Ok(Found::Missing),
+            Some(found) if !found.is_file() => return Ok(Found::Stranger),
+            Some(_) => {}
+        }
+        let file = open_input(&place, false).map_err(on_input)?;
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(input, &place, &found) {
             return Ok(Found::Stranger);
@@ -337,7 +365,8 @@ impl Steps for Work<'_> {
             }
             None => false,
         };
-        Ok(!is_result && path.symlink_metadata().is_ok())
+        let found = find(path).map_err(|error| Failure::on(&self.inputs.shown[input], &error))?;
+        Ok(!is_result && found.is_some())
     }
 
     fn is_output(&self, input: usize) -> bool {
@@ -395,6 +424,18 @@ impl Steps for Work<'_> {
         Ok(())
     }
 
+    fn verify(&self) -> Result<(), Failure> {
+        let is_copied = consumed_into(&self.files)?.is_some();
+        if is_copied || self.journal().phase == Phase::Removed && !self.is_view() {
+            // The copy checks what it reads, and its own beginning where it continues.
+            return Ok(());
+        }
+        let budget = Budget::new(self.config.memory_bytes);
+        let view = View::open(&self.files, &budget, self.config.threads)?;
+        self.progress.phase("checking", Some(view.size()));
+        Ok(view.verify_all(|bytes| self.progress.advance(bytes))?)
+    }
+
     fn remove_input(&mut self, input: usize) -> Result<(), Failure> {
         let (path, shown) = (&self.inputs.paths[input], &self.inputs.shown[input]);
         let on_input = |error: io::Error| Failure::on(shown, &error);
@@ -436,9 +477,7 @@ impl Steps for Work<'_> {
     fn end(&mut self) -> Result<(), Failure> {
         merganser_sort::output::forget(&self.files)?;
         Journal::remove(&self.files)?;
-        // The folder goes with the last handle, once it is empty.
-        self.folder = None;
-        Ok(())
+        self.folder.take().map_or(Ok(()), WorkFolder::close)
     }
 
     fn refuse(&self, refusal: Refusal) -> Failure {
@@ -451,12 +490,18 @@ impl Steps for Work<'_> {
             ),
             Refusal::Written(input) => {
                 let known = &self.journal().inputs[input];
-                let (place, taken) = (self.place_of(input), known.taken);
-                let place = shown::shell_word(&shown::name(&place));
-                let seconds = known.file.modified_unix_ns.div_euclid(1_000_000_000);
-                let rest = known.file.modified_unix_ns.rem_euclid(1_000_000_000);
+                let (own, taken) = (&self.inputs.paths[input], known.taken);
+                let place = self.place_of(input).unwrap_or_else(|_| claimed_path(own));
+                let word = shown::shell_word(&shown::name(&place));
+                let touch = touch(&known.file, &place);
+                let other_way = if taken == 0 && place != *own {
+                    let own = shown::shell_word(&shown::name(own));
+                    format!("to sort it as it is now instead: mv {word} {own}")
+                } else {
+                    "or remove it if those are all bytes".to_owned()
+                };
                 format!(
-                    "{}: another program changed this input, now {place}, after its first {taken} of {} bytes were sorted: save what it wrote, make the file what it was, then: touch -d @{seconds}.{rest:09} {place}; or remove it if those are all bytes",
+                    "{}: another program changed this input, now {word}, after its first {taken} of {} bytes were sorted: save what it wrote, make the file what it was, then: {touch}; {other_way}",
                     shown(input),
                     known.file.size
                 )

@@ -1,0 +1,116 @@
+//! What an interrupted command wrote is damaged before the next one continues.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use super::{Place, WORK, states};
+use crate::preload::Step;
+
+const COMMAND: [&str; 5] = ["sort", "--consume", "in", "-o", "out"];
+
+/// Changes one bit of a file; the same call again undoes it.
+fn flip(path: &PathBuf, at: u64) {
+    let file = fs::File::options().read(true).write(true).open(path).expect("there");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("reads");
+    file.write_all_at(&[byte[0] ^ 4], at).expect("writes");
+}
+
+/// The files in the folder of unfinished work that hold records.
+fn with_records(place: &Place, folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place.folder.at(folder)).expect("lists").map(|e| e.expect("lists"));
+    let full = entries.filter(|entry| entry.metadata().expect("there").len() > 0);
+    let paths = full.map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| {
+            path.extension().is_some_and(|kind| kind == "run") || path.ends_with("partial")
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn a_damaged_run_or_copy_is_noticed_before_more_is_removed() {
+    for (state, step) in states() {
+        if state == "delivered" {
+            continue;
+        }
+        let Some(place) = Place::with_steps() else { return };
+        place.interrupted(&COMMAND, step);
+        let found = with_records(&place, WORK);
+        let is_copying = found.iter().any(|path| path.ends_with("partial"));
+        // Of a run that is being copied a part is given back already.
+        let checked = found.iter().filter(|path| !is_copying || path.ends_with("partial"));
+        let mut count = 0;
+        for path in checked {
+            let size = fs::metadata(path).expect("there").len();
+            // Records begin behind the header of a run; a small one has zeros in its middle.
+            for at in [4100, size / 2].into_iter().take(if size > 1 << 20 { 2 } else { 1 }) {
+                let at = if is_copying { at / 4 } else { at };
+                flip(path, at);
+                let said = place.refuses(&COMMAND);
+                assert!(said.contains("damaged at byte"), "{state}: {said}");
+                flip(path, at);
+                count += 1;
+            }
+        }
+        assert!(count > 0, "{state}");
+        place.ends(&COMMAND, "out", state);
+    }
+}
+
+#[test]
+fn a_damaged_view_does_not_get_its_name() {
+    let command = ["sort", "--consume", "in", "--view", "out"];
+    for state in ["sorting", "sorted", "removed"] {
+        let Some(place) = Place::with_steps() else { return };
+        let at_end = Step { of: Some("rename"), name: Some("out"), at: 1 };
+        let step = states().into_iter().find(|(name, _)| *name == state).map(|(_, step)| step);
+        let step = if state == "removed" { at_end } else { step.expect("listed") };
+        place.interrupted(&command, step);
+        let path = with_records(&place, WORK).remove(0);
+        flip(&path, 5000);
+        let said = place.refuses(&command);
+        assert!(said.contains("damaged at byte"), "{state}: {said}");
+        assert!(!place.folder.at("out").exists(), "{state}: a damaged view has its name");
+        flip(&path, 5000);
+        place.ends(&command, "out", state);
+    }
+}
+
+#[test]
+fn a_copy_of_a_whole_view_starts_again_when_its_beginning_is_damaged() {
+    let Some(place) = Place::with_steps() else { return };
+    place.does(&["sort", "in", "--view", "v"]);
+    let command = ["materialize", "v", "-o", "out"];
+    place.interrupted(&command, Step { of: Some("rename"), name: Some("out"), at: 1 });
+    let path = with_records(&place, WORK).remove(0);
+    assert!(path.ends_with("partial"));
+    flip(&path, 5000);
+    place.does(&command);
+    assert!(place.read("out") == place.sorted, "the damaged copy was published");
+}
+
+#[test]
+fn a_folder_that_cannot_be_removed_is_an_error() {
+    for command in [&COMMAND[..], &["materialize", "v", "-o", "out"]] {
+        let Some(place) = Place::with_steps() else { return };
+        place.does(&["sort", "in", "--view", "v"]);
+        let step = Step { of: Some("rmdir"), name: Some(WORK), at: 1 };
+        let said = place.fails_at(command, step);
+        assert!(said.contains("the result is complete"), "{command:?}: {said}");
+        assert!(said.contains(WORK), "{command:?}: {said}");
+        assert!(place.read("out") == place.sorted, "{command:?}: the result is not complete");
+    }
+}
+
+#[test]
+fn an_input_that_cannot_be_removed_is_an_error() {
+    let Some(place) = Place::with_steps() else { return };
+    let step = Step { of: Some("unlink"), name: Some(super::HIDDEN), at: 1 };
+    let said = place.fails_at(&COMMAND, step);
+    assert!(said.contains("in: "), "{said}");
+    place.ends(&COMMAND, "out", "after the input could not be removed");
+}
