@@ -159,6 +159,7 @@ def run_scenario(name, bench, args, described):
             "date": datetime.date.today().isoformat(),
             "scale": args.scale,
             "machine": described,
+            "versions": bench.tools.versions(),
             "command": " ".join(["bench/run.py", *sys.argv[1:]]),
             "memory_limit_bytes": any_cost.memory_limit_bytes,
             "caches_dropped": any_cost.caches_dropped,

@@ -163,6 +163,9 @@ def page(machine, results):
             + ("" if one["caches_dropped"] else ", page cache not dropped before each")
             + "."
         )
+        versions = one.get("versions", {})  # earlier results have none
+        if versions:
+            parts.append("Versions: " + ", ".join(f"{who} {what or 'unknown'}" for who, what in versions.items()) + ".")
         parts.append(claims_table(one["claims"]))
         parts.append(costs_table(one["rounds"]))
         for who, error in one["errors"].items():

@@ -56,6 +56,17 @@ class Tools:
             duckdb=python if "duckdb" in peers and python.exists() else None,
         )
 
+    def versions(self):
+        """The versions of the peers that take part, by name, and of Merganser's sources; for the results."""
+        found = {"merganser": _said("git", "-C", REPOSITORY, "describe", "--always", "--dirty")}
+        if self.gnu:
+            found["gnu"] = _said(self.gnu, "--version")
+        if self.stxxl:
+            found["stxxl"] = _said("dpkg-query", "-W", "-f", "${Version}", "libstxxl-dev")
+        if self.duckdb:
+            found["duckdb"] = _said(self.duckdb, "-c", "import duckdb; print(duckdb.__version__)")
+        return found
+
     def example(self, name):
         """One of the workspace's example programs."""
         path = self.examples / name
@@ -98,6 +109,15 @@ class Tools:
     def two_pass_floor(self, source):
         """What no external sort in two passes can beat: `source` copied, and the copy copied."""
         return (self.example("raw_io"), "passes", source)
+
+
+def _said(*words):
+    """The first line that a command prints, or None where it can't be run."""
+    try:
+        ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
+    except OSError:
+        return None
+    return ran.stdout.partition("\n")[0].strip() or None
 
 
 def _build_stxxl(folder):

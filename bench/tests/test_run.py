@@ -50,8 +50,10 @@ class Run(unittest.TestCase):
                 if any(peer in claim["what"] for peer in ("DuckDB", "STXXL")):
                     continue
                 self.assertEqual(len(claim["figures"]), 2, f"{name}: {claim['what']}")
+            self.assertIn("GNU coreutils", result["versions"]["gnu"])
         page = (self.folder / "results" / "README.md").read_text()
         self.assertTrue(all(f"## {name}:" in page for name in NAMES))
+        self.assertEqual(page.count("Versions: merganser "), len(NAMES))
 
     def test_a_row_of_the_grid(self):
         ran = self.run_bench("grid-100B-quarter-s*", "grid-1MiB-double-equal-view", "--pairs", "1")
