@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent.parent
@@ -72,6 +74,26 @@ class Run(unittest.TestCase):
     def test_data_goes_when_nobody_needs_it_any_more(self):
         self.run_bench("gensort-view", "--pairs", "1")
         self.assertEqual([path.name for path in (self.folder / "work").iterdir()], ["temp"])
+
+    def test_a_peer_that_fails_is_left_out(self):
+        peer = self.folder / "peers" / "sort"
+        peer.parent.mkdir()
+        # The stand-in for merganser sorts with GNU sort, too, but never with --parallel.
+        peer.write_text(
+            f'#!/bin/sh\ncase "$*" in *--parallel*) echo error: out of ideas >&2; exit 3;; esac\nexec {shutil.which("sort")} "$@"\n'
+        )
+        peer.chmod(0o755)
+        path = f"{peer.parent}:{os.environ['PATH']}"
+        with unittest.mock.patch.dict(os.environ, {"PATH": path}):
+            ran = self.run_bench("lines-file", "--pairs", "2")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertEqual(ran.stdout.count("gnu left out: exit 3"), 1, ran.stdout)
+        result = self.result("lines-file")
+        self.assertIn("out of ideas", result["errors"]["gnu"])
+        self.assertEqual([list(one) for one in result["rounds"]], [["merganser"]] * 2)
+        page = (self.folder / "results" / "README.md").read_text()
+        self.assertIn("Left out, gnu: `error: out of ideas`", page)
+        self.assertIn("| GNU sort's time over ours | at least 4 | not measured |", page)
 
     def test_a_wrong_result_fails(self):
         ran = self.run_bench("lines-file", "--pairs", "1", broken="result")
