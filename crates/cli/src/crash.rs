@@ -187,8 +187,9 @@ impl fmt::Write for Line {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Output};
-    use std::sync::Mutex;
     use std::time::Instant;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -254,7 +255,7 @@ mod tests {
     fn panics_while_others_wait_for_it() {
         prepare();
         let lock = Mutex::new(());
-        let held = lock.lock().expect("free");
+        let held = lock.lock();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 // They panic together, and the main thread would wait for them for ever.

@@ -5,10 +5,11 @@ use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -40,16 +41,16 @@ struct State {
 impl Cancel {
     /// Asks for the end.
     pub fn set(&self, signal: i32) {
-        let _lock = self.0.lock.lock().expect("no holder panics");
+        let _lock = self.0.lock.lock();
         self.0.signal.store(signal, Ordering::Relaxed);
         self.0.arrived.notify_all();
     }
 
     /// Sleeps until the end is asked for.
     pub fn wait(&self) {
-        let mut lock = self.0.lock.lock().expect("no holder panics");
+        let mut lock = self.0.lock.lock();
         while !self.is_set() {
-            lock = self.0.arrived.wait(lock).expect("no holder panics");
+            self.0.arrived.wait(&mut lock);
         }
     }
 
@@ -120,12 +121,12 @@ pub fn install() -> io::Result<Cancel> {
 
 /// Has this folder removed when the process ends by a signal before [`forget`].
 pub fn remember(unfinished: &Path) {
-    UNFINISHED.lock().expect("no holder panics").push(unfinished.to_owned());
+    UNFINISHED.lock().push(unfinished.to_owned());
 }
 
 /// The folder is removed or finished.
 pub fn forget(unfinished: &Path) {
-    UNFINISHED.lock().expect("no holder panics").retain(|path| path != unfinished);
+    UNFINISHED.lock().retain(|path| path != unfinished);
 }
 
 /// Ends the process without waiting for its work.
@@ -138,12 +139,12 @@ fn end(signal: i32) -> ! {
 /// it back, because it is what ends the process, is not waited for.
 pub fn remove_unfinished() {
     let mut tries = 0;
+    // Not `try_lock_for`: it may allocate, and this runs when there is no memory.
     let unfinished = loop {
         match UNFINISHED.try_lock() {
-            Ok(unfinished) => break unfinished,
-            Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) if tries == 200 => return,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            Some(unfinished) => break unfinished,
+            None if tries == 200 => return,
+            None => std::thread::sleep(Duration::from_millis(1)),
         }
         tries += 1;
     };
@@ -163,7 +164,7 @@ pub fn remove_unfinished() {
 /// Does `work` while it holds the list.
 #[cfg(test)]
 pub fn with_unfinished(work: impl FnOnce()) {
-    let _held = UNFINISHED.lock().expect("no holder panics");
+    let _held = UNFINISHED.lock();
     work();
 }
 

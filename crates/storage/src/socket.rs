@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// How long to wait for the lock of a socket's folder. Who holds it by right needs milliseconds; any
 /// user who may read the folder can hold it for ever.
@@ -78,7 +79,7 @@ impl Socket {
     pub fn close(&self) {
         // SAFETY: a system call on a descriptor that is open as long as `self`.
         unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
-        let file = self.file.lock().expect("no holder panics").take();
+        let file = self.file.lock().take();
         if file.is_some() && identity(&self.path) == file {
             let _ = fs::remove_file(&self.path);
         }

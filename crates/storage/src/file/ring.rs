@@ -22,10 +22,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use parking_lot::Mutex;
 
 use super::flight::{Call, Flight};
 
@@ -62,7 +63,7 @@ impl Inbox {
     /// Changes the state and wakes the thread if it needs that.
     fn tell(&self, change: impl FnOnce(&mut State)) {
         let wake = {
-            let mut state = self.state.lock().expect("the ring's thread does not panic");
+            let mut state = self.state.lock();
             change(&mut state);
             std::mem::take(&mut state.sleeping)
         };
@@ -158,7 +159,7 @@ impl Reaper {
     fn run(mut self, inbox: &Inbox) {
         loop {
             {
-                let mut state = inbox.state.lock().expect("submitters do not panic");
+                let mut state = inbox.state.lock();
                 self.ready.append(&mut state.queue);
                 let idle = self.ready.is_empty() && self.free.len() == self.flights.len();
                 if idle && state.closing {

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use merganser_sort::activity::Activity;
 use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
 use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
 use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{Directory, Storage};
+use parking_lot::Mutex;
 
 use super::checks::{Inputs, check, has_data, has_hole, open_input};
 use super::protocol::{Begun, Found, Refusal, Steps};
@@ -215,7 +216,7 @@ impl<'a> Work<'a> {
         let files = Arc::clone(&self.files);
         let journal = Mutex::new(self.journal().clone());
         let before = |partial: &Path| {
-            let mut journal = journal.lock().expect("no holder panics");
+            let mut journal = journal.lock();
             journal.result = Some(note_of(&partial.symlink_metadata()?));
             journal.write(&files).map_err(io::Error::other)
         };
@@ -237,7 +238,7 @@ impl<'a> Work<'a> {
             threads: self.config.threads,
         };
         copy.run(self.progress)?;
-        self.journal = Some(journal.into_inner().expect("no holder panics"));
+        self.journal = Some(journal.into_inner());
         Ok(())
     }
 }
