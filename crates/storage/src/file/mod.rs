@@ -17,8 +17,8 @@
 //! with the last of them, after the last operation.
 //!
 //! ```
-//! use storage::file::{FileDirectory, Output, FileOptions};
-//! use storage::{Directory, Storage, StorageExt};
+//! use merganser_storage::file::{FileDirectory, FileOptions, Output};
+//! use merganser_storage::{Directory, Storage, StorageExt};
 //!
 //! # let place = tempfile::tempdir()?;
 //! # let path = place.path();
