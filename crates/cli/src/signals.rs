@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -20,8 +21,8 @@ use crate::failure::Stopped;
 /// for somebody to write to a named pipe that is an input, for room for a few printed lines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often who waits for a file to become ready looks whether it is still wanted, in milliseconds.
-const LOOK_MS: libc::c_int = 100;
+/// How often who waits for a file to become ready looks whether it is still wanted.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Unfinished folders, to be removed even when the process just ends.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -67,17 +68,16 @@ impl Cancel {
         if self.is_set() { Err(Stopped::Cancelled.into()) } else { Ok(()) }
     }
 
-    /// Waits until `file` is ready for `events` (of `poll`), or has failed.
+    /// Waits until `file` is ready for `events`, or has failed.
     ///
     /// # Errors
     /// [`Stopped::Cancelled`] once the end is asked for.
-    pub fn wait_for(&self, file: &impl AsRawFd, events: libc::c_short) -> io::Result<()> {
-        let mut wanted = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
+    pub fn wait_for(&self, file: &impl AsFd, events: PollFlags) -> io::Result<()> {
+        let mut wanted = [PollFd::new(file, events)];
         loop {
             self.check()?;
-            // Nothing yet is 0; a signal that came to this thread is less.
-            // SAFETY: one valid `pollfd`, as the count says.
-            if unsafe { libc::poll(&raw mut wanted, 1, LOOK_MS) } > 0 {
+            // Nothing yet is 0; a signal that came to this thread is an error.
+            if poll(&mut wanted, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
                 return Ok(());
             }
         }

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::lab::Lab;
 
@@ -19,8 +20,10 @@ impl Child {
         std::thread::spawn(move || {
             caller.wait_until_cancelled();
             if let Some(id) = *watched.lock() {
-                // SAFETY: a signal to a child that is not reaped: `set(None)` comes before.
-                unsafe { libc::kill(id as libc::pid_t, libc::SIGTERM) };
+                // The child is not reaped: `set(None)` comes before.
+                if let Some(id) = Pid::from_raw(id.cast_signed()) {
+                    let _ = kill_process(id, Signal::TERM);
+                }
             }
         });
         Child(running)

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -27,6 +26,7 @@ use std::time::{Duration, Instant};
 use merganser_storage::socket::Socket;
 use merganser_storage::thread::refused;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::admission::{Admission, Ticket};
 use super::local_dirs::LocalDirs;
@@ -477,10 +477,9 @@ impl Connection<'_> {
 
     /// Whether the client has hung up.
     fn is_gone(&self) -> bool {
-        let fd = self.stream.as_raw_fd();
-        let mut poll = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
-        // SAFETY: one structure, which lives during the call.
-        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 && poll.revents & libc::POLLHUP != 0 }
+        let mut stream = [PollFd::new(self.stream, PollFlags::RDHUP)];
+        let ready = poll(&mut stream, Some(&Timespec::default()));
+        ready.is_ok_and(|ready| ready > 0) && stream[0].revents().contains(PollFlags::HUP)
     }
 }
 
