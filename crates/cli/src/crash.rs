@@ -17,6 +17,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write as _};
+use std::io;
 use std::panic::PanicHookInfo;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
@@ -120,8 +121,7 @@ fn panicked(panic: &PanicHookInfo<'_>) -> ! {
 /// Says why, removes what is unfinished, and ends the process. Nothing in it waits for a lock that a
 /// thread of this process may hold.
 fn end(why: fmt::Arguments<'_>) -> ! {
-    // SAFETY: takes nothing.
-    let this = unsafe { libc::gettid() };
+    let this = rustix::thread::gettid().as_raw_nonzero().get();
     match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
             Line::of(format_args!("merganser: {why}")).write();
@@ -165,8 +165,9 @@ impl Line {
     /// Writes it to stderr, with an end, at once.
     fn write(mut self) {
         self.bytes[self.len] = b'\n';
-        // SAFETY: the bytes are there. When even stderr is closed, the status still tells.
-        unsafe { libc::write(libc::STDERR_FILENO, self.bytes.as_ptr().cast(), self.len + 1) };
+        // Past the lock of the standard library's handle. When even stderr is closed, the status still
+        // tells.
+        let _ = rustix::io::write(io::stderr(), &self.bytes[..=self.len]);
     }
 }
 
@@ -187,8 +188,9 @@ impl fmt::Write for Line {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Output};
-    use std::sync::Mutex;
     use std::time::Instant;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -254,7 +256,7 @@ mod tests {
     fn panics_while_others_wait_for_it() {
         prepare();
         let lock = Mutex::new(());
-        let held = lock.lock().expect("free");
+        let held = lock.lock();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 // They panic together, and the main thread would wait for them for ever.
@@ -284,7 +286,7 @@ mod tests {
     #[ignore = "ends the process; run by another test"]
     fn panics_for_a_thread() {
         prepare();
-        let refused = std::io::Error::from_raw_os_error(libc::EAGAIN);
+        let refused = io::Error::from_raw_os_error(libc::EAGAIN);
         panic!("failed to spawn thread: {refused:?}");
     }
 

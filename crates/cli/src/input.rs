@@ -11,8 +11,6 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +19,8 @@ use merganser_sort::error::InputError;
 use merganser_storage::Storage;
 use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
+use rustix::event::PollFlags;
+use rustix::fs::{Access, AtFlags, CWD, accessat, fstatfs};
 
 use crate::failure::Failure;
 use crate::shown;
@@ -193,12 +193,7 @@ fn refuse_folder(file: File) -> io::Result<File> {
 
 /// Looks whether `path` may be read without opening it.
 fn may_be_read(path: &Path) -> io::Result<()> {
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a NUL-terminated string that outlives the call.
-    match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::R_OK, libc::AT_EACCESS) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)?)
 }
 
 /// Whether the size of a regular file is that of its content. The kernel's own files say 0, or a
@@ -224,13 +219,7 @@ fn has_size(file: &File, metadata: &fs::Metadata) -> io::Result<bool> {
             Err(_) => false,
         });
     }
-    // SAFETY: all zeros are a valid value of this structure of numbers.
-    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the call writes the one structure, which lives during it.
-    if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(!MADE_UP.contains(&found.f_type))
+    Ok(!MADE_UP.contains(&fstatfs(file)?.f_type))
 }
 
 /// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a
@@ -265,7 +254,7 @@ impl Reader {
 impl Read for Reader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let Some(size) = self.size else {
-            self.cancel.wait_for(&self.file, libc::POLLIN)?;
+            self.cancel.wait_for(&self.file, PollFlags::IN)?;
             return self.file.read(out);
         };
         let left = usize::try_from(size - self.read).unwrap_or(usize::MAX);

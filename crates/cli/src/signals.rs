@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -19,8 +21,8 @@ use crate::failure::Stopped;
 /// for somebody to write to a named pipe that is an input, for room for a few printed lines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often who waits for a file to become ready looks whether it is still wanted, in milliseconds.
-const LOOK_MS: libc::c_int = 100;
+/// How often who waits for a file to become ready looks whether it is still wanted.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Unfinished folders, to be removed even when the process just ends.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -40,16 +42,16 @@ struct State {
 impl Cancel {
     /// Asks for the end.
     pub fn set(&self, signal: i32) {
-        let _lock = self.0.lock.lock().expect("no holder panics");
+        let _lock = self.0.lock.lock();
         self.0.signal.store(signal, Ordering::Relaxed);
         self.0.arrived.notify_all();
     }
 
     /// Sleeps until the end is asked for.
     pub fn wait(&self) {
-        let mut lock = self.0.lock.lock().expect("no holder panics");
+        let mut lock = self.0.lock.lock();
         while !self.is_set() {
-            lock = self.0.arrived.wait(lock).expect("no holder panics");
+            self.0.arrived.wait(&mut lock);
         }
     }
 
@@ -66,17 +68,16 @@ impl Cancel {
         if self.is_set() { Err(Stopped::Cancelled.into()) } else { Ok(()) }
     }
 
-    /// Waits until `file` is ready for `events` (of `poll`), or has failed.
+    /// Waits until `file` is ready for `events`, or has failed.
     ///
     /// # Errors
     /// [`Stopped::Cancelled`] once the end is asked for.
-    pub fn wait_for(&self, file: &impl AsRawFd, events: libc::c_short) -> io::Result<()> {
-        let mut wanted = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
+    pub fn wait_for(&self, file: &impl AsFd, events: PollFlags) -> io::Result<()> {
+        let mut wanted = [PollFd::new(file, events)];
         loop {
             self.check()?;
-            // Nothing yet is 0; a signal that came to this thread is less.
-            // SAFETY: one valid `pollfd`, as the count says.
-            if unsafe { libc::poll(&raw mut wanted, 1, LOOK_MS) } > 0 {
+            // Nothing yet is 0; a signal that came to this thread is an error.
+            if poll(&mut wanted, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
                 return Ok(());
             }
         }
@@ -120,12 +121,12 @@ pub fn install() -> io::Result<Cancel> {
 
 /// Has this folder removed when the process ends by a signal before [`forget`].
 pub fn remember(unfinished: &Path) {
-    UNFINISHED.lock().expect("no holder panics").push(unfinished.to_owned());
+    UNFINISHED.lock().push(unfinished.to_owned());
 }
 
 /// The folder is removed or finished.
 pub fn forget(unfinished: &Path) {
-    UNFINISHED.lock().expect("no holder panics").retain(|path| path != unfinished);
+    UNFINISHED.lock().retain(|path| path != unfinished);
 }
 
 /// Ends the process without waiting for its work.
@@ -138,12 +139,12 @@ fn end(signal: i32) -> ! {
 /// it back, because it is what ends the process, is not waited for.
 pub fn remove_unfinished() {
     let mut tries = 0;
+    // Not `try_lock_for`: it may allocate, and this runs when there is no memory.
     let unfinished = loop {
         match UNFINISHED.try_lock() {
-            Ok(unfinished) => break unfinished,
-            Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) if tries == 200 => return,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            Some(unfinished) => break unfinished,
+            None if tries == 200 => return,
+            None => std::thread::sleep(Duration::from_millis(1)),
         }
         tries += 1;
     };
@@ -163,7 +164,7 @@ pub fn remove_unfinished() {
 /// Does `work` while it holds the list.
 #[cfg(test)]
 pub fn with_unfinished(work: impl FnOnce()) {
-    let _held = UNFINISHED.lock().expect("no holder panics");
+    let _held = UNFINISHED.lock();
     work();
 }
 

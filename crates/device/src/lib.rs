@@ -15,9 +15,9 @@
 //! were compared with.
 //!
 //! ```
-//! use device::profile::SsdProfile;
-//! use device::simulated::{HostCosts, SimulatedDirectory, World};
-//! use device::ssd::Ssd;
+//! use merganser_device::profile::SsdProfile;
+//! use merganser_device::simulated::{HostCosts, SimulatedDirectory, World};
+//! use merganser_device::ssd::Ssd;
 //! use merganser_storage::{Clock, Directory, StorageExt};
 //!
 //! let mut profile = SsdProfile::preset("jasmine")?;

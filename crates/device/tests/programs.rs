@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use common::{close, ssd};
 use merganser_device::device::{Command, Component, Device, Done};
@@ -10,6 +10,7 @@ use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
 use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 use merganser_storage::{Buffer, Work};
+use parking_lot::Mutex;
 
 const PAGE: u64 = 32 << 10;
 /// Reads from here on are answered with the pages at 0, inverted.
@@ -39,7 +40,7 @@ impl Program for Inverter {
     }
 
     fn request(&mut self, id: RequestId, request: HostRequest<'_>, inside: &mut dyn Inside) {
-        let mut seen = self.seen.lock().expect("alone");
+        let mut seen = self.seen.lock();
         match request {
             HostRequest::Write { bytes, .. } => {
                 seen.written = bytes.to_vec();
@@ -74,7 +75,7 @@ impl Program for Inverter {
                 inside.work(token, &self.work);
             }
             Wake::Worked { token } => {
-                self.seen.lock().expect("alone").order.push(token);
+                self.seen.lock().order.push(token);
                 self.left -= 1;
                 if self.left == 0 {
                     let mut answer = Buffer::new(self.output.len());
@@ -126,7 +127,7 @@ fn a_program_answers_from_its_own_reads() {
     let content = done.buffer.expect("it comes back");
     assert!((0..8).all(|page| content[page * PAGE as usize] == !(page as u8)));
     assert_eq!(crossed(&ssd), before + 1, "only the answer crosses the link");
-    let seen = seen.lock().expect("alone");
+    let seen = seen.lock();
     assert_eq!(seen.channels, [0, 1, 2, 3, 0, 1, 2, 3], "pages are on the channels in turn");
     assert_eq!(seen.busy, [[false; 4], [true; 4]].concat());
     assert_eq!(seen.order.len(), 8);
@@ -139,7 +140,7 @@ fn a_program_takes_writes_and_claims_memory() {
     buffer.fill(7);
     let done = run(&mut ssd, RequestKind::Write, WINDOW, buffer);
     assert_eq!(done.result.expect("taken"), 512);
-    let seen = seen.lock().expect("alone");
+    let seen = seen.lock();
     assert_eq!(seen.written, [7; 512]);
     let expected =
         "the device's memory has 67108864 of 67108864 bytes free, 1099511627776 were claimed";

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use merganser_node::shuffle::protocol::{ErrorKind, Frame, MergeRequest, Request}
 use merganser_node::shuffle::server::{Server, ServerOptions, Stopper};
 use merganser_node::shuffle::{SegmentMerge, SegmentSpec};
 use merganser_sort::record::ifile::push_record;
+use parking_lot::Mutex;
 
 /// Bytes of a large merge: more than all buffers on the way to a client that does not read.
 const LARGE: usize = 8 << 20;
@@ -43,7 +44,7 @@ impl Fixture {
             merges,
             keep_cache,
             product: "test".to_owned(),
-            on_event: Box::new(move |event| told.lock().expect("alive").push(event.to_owned())),
+            on_event: Box::new(move |event| told.lock().push(event.to_owned())),
         })
         .expect("it listens");
         let stopper = server.stopper();
@@ -228,7 +229,7 @@ fn what_cannot_be_merged_is_told_by_kind_and_the_connection_goes_on() {
 
     client.ask(&merge(&spills, 0));
     assert!(client.answer().0 == merged(&spills), "nothing of it hurt");
-    let events = fixture.events.lock().expect("alive").clone();
+    let events = fixture.events.lock().clone();
     assert_eq!(events.len(), 6, "{events:?}");
     assert!(events.iter().skip(1).all(|event| event.starts_with("merge failed: ")), "{events:?}");
 }

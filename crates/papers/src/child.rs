@@ -2,7 +2,10 @@
 
 use std::io;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::lab::Lab;
 
@@ -16,9 +19,11 @@ impl Child {
         let (caller, watched) = (Arc::clone(lab.caller), Arc::clone(&running));
         std::thread::spawn(move || {
             caller.wait_until_cancelled();
-            if let Some(id) = *watched.lock().expect("no holder panics") {
-                // SAFETY: a signal to a child that is not reaped: `set(None)` comes before.
-                unsafe { libc::kill(id as libc::pid_t, libc::SIGTERM) };
+            if let Some(id) = *watched.lock() {
+                // The child is not reaped: `set(None)` comes before.
+                if let Some(id) = Pid::from_raw(id.cast_signed()) {
+                    let _ = kill_process(id, Signal::TERM);
+                }
             }
         });
         Child(running)
@@ -26,13 +31,13 @@ impl Child {
 
     /// Sets the process that runs; `None` before it is reaped.
     pub fn set(&self, id: Option<u32>) {
-        *self.0.lock().expect("no holder panics") = id;
+        *self.0.lock() = id;
     }
 
     /// Returns how the process ended, if it has. It is forgotten when it is reaped.
     pub fn poll(&self, child: &mut std::process::Child) -> io::Result<Option<ExitStatus>> {
         // The lock is held meanwhile: after the reap, no signal may go to this process number.
-        let mut running = self.0.lock().expect("no holder panics");
+        let mut running = self.0.lock();
         let status = child.try_wait()?;
         if status.is_some() {
             *running = None;

@@ -1,8 +1,9 @@
 //! One memory budget, set by the user, that every large buffer reserves from.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::Serialize;
 
 use crate::Error;
@@ -59,7 +60,7 @@ pub struct OwnerPeak {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while it holds the budget")
+        self.state.lock()
     }
 
     fn give_back(&self, bytes: u64, owner: &'static str) {
@@ -164,7 +165,7 @@ impl Budget {
                 break;
             }
             let freed = &self.shared.freed;
-            state = freed.wait_timeout(state, left).expect("no panic while held").0;
+            freed.wait_for(&mut state, left);
         }
         self.take(&mut state, bytes, owner)
     }

@@ -4,7 +4,7 @@
 
 mod consuming;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use merganser_sort::key::OrderSpec;
@@ -20,6 +20,7 @@ use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Clock, Completions, Directory, Storage, StorageExt};
 use merganser_testkit::faulty::{Counts, Fault, Faulty, Plan};
 use merganser_testkit::{Random, within};
+use parking_lot::Mutex;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const FIXED: Format = Format::Fixed { bytes: 16 };
@@ -724,7 +725,7 @@ impl Progress for AtMerge {
     fn phase(&self, name: &'static str, _bytes: Option<u64>) {
         if name == "merging" {
             let used = self.0.limit_bytes() - self.0.free_bytes();
-            *self.1.lock().expect("no holder panics") = Some(used);
+            *self.1.lock() = Some(used);
         }
     }
 
@@ -748,7 +749,7 @@ fn fences_are_within_the_budget() {
         let report = sort(vec![input(&bytes)], SortOutput::Writer(&mut out), &options, &watch)
             .expect("sorts");
         assert!(out == sorted_lines(&bytes));
-        let used = watch.1.into_inner().expect("no holder panics").expect("there is a merge");
+        let used = watch.1.into_inner().expect("there is a merge");
         // A fence of 256 bytes for each of the largest blocks that this memory takes.
         let fences = bytes.len() as u64 / (16 << 10) * 256;
         assert!(used >= fences, "{used} bytes: fences are not reserved");

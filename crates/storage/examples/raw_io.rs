@@ -25,14 +25,15 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use merganser_storage::file::{Direct, EngineChoice, FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{
     Buffer, Completion, Completions, Directory, Operation, RealClock, Storage, StorageExt,
 };
+use parking_lot::Mutex;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -235,10 +236,10 @@ fn read_and_copy(file: &FileStorage, bytes: u64, args: &Args) -> Result<()> {
             let (copies, kept) = (&copies, &kept);
             scope.spawn(move || {
                 loop {
-                    let next = copies.lock().expect("nobody panics").recv();
+                    let next = copies.lock().recv();
                     let Ok((from, mut to)) = next else { return };
                     to.copy_from_slice(&from);
-                    kept.lock().expect("nobody panics").push(to);
+                    kept.lock().push(to);
                     if to_free.send(from).is_err() {
                         return;
                     }

@@ -4,6 +4,8 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use rustix::mm::Advice;
+
 /// Alignment of every fresh [`Buffer`], in bytes: enough for direct I/O on any block device.
 pub const ALIGNMENT: usize = 4096;
 
@@ -45,33 +47,30 @@ impl Drop for Mapping {
 /// Zeroed pages of the system.
 #[cfg(not(miri))]
 mod pages {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
     /// `len` zeroed bytes on a page boundary; `None` when the system refuses them.
     pub(super) fn map(len: usize) -> Option<*mut u8> {
         // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            mmap_anonymous(std::ptr::null_mut(), len, protection, flags)
         };
-        (base != libc::MAP_FAILED).then_some(base.cast())
+        Some(base.ok()?.cast())
     }
 
     /// Gives back what [`map`] gave, all of it, once.
     pub(super) fn unmap(base: *mut u8, len: usize) {
         // SAFETY: `base` and `len` are what `mmap` returned and was asked for, unmapped once.
-        unsafe { libc::munmap(base.cast(), len) };
+        let _ = unsafe { munmap(base.cast(), len) };
     }
 
     /// Tells the kernel how `len` bytes from `base` on will be used. It may know better.
-    pub(super) fn advise(base: *mut u8, len: usize, advice: i32) {
+    pub(super) fn advise(base: *mut u8, len: usize, advice: Advice) {
         // SAFETY: the callers pass a range of one live mapping, and only advice that leaves its
         // bytes valid: as they are, or zero in a range that the caller borrows exclusively.
-        unsafe { libc::madvise(base.cast(), len, advice) };
+        let _ = unsafe { madvise(base.cast(), len, advice) };
     }
 }
 
@@ -79,6 +78,8 @@ mod pages {
 #[cfg(miri)]
 mod pages {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    use rustix::mm::Advice;
 
     fn layout(len: usize) -> Layout {
         Layout::from_size_align(len, super::ALIGNMENT).expect("checked by the caller")
@@ -95,8 +96,8 @@ mod pages {
         unsafe { dealloc(base, layout(len)) };
     }
 
-    pub(super) fn advise(base: *mut u8, len: usize, advice: i32) {
-        if advice == libc::MADV_DONTNEED {
+    pub(super) fn advise(base: *mut u8, len: usize, advice: Advice) {
+        if matches!(advice, Advice::LinuxDontNeed) {
             // SAFETY: the caller borrows these bytes of one live mapping exclusively.
             unsafe { base.write_bytes(0, len) };
         }
@@ -128,7 +129,7 @@ impl Buffer {
         };
         let mapping = Mapping { base, len: mapped };
         let start = if slack > 0 {
-            pages::advise(base, mapped, libc::MADV_HUGEPAGE);
+            pages::advise(base, mapped, Advice::LinuxHugepage);
             mapping.base.align_offset(HUGE)
         } else {
             0
@@ -196,7 +197,7 @@ impl Buffer {
             // Whole pages inside this exclusively borrowed buffer; a private anonymous mapping reads
             // as zeros after this advice, which is a valid content.
             let at = self[from - base..].as_mut_ptr();
-            pages::advise(at, to - from, libc::MADV_DONTNEED);
+            pages::advise(at, to - from, Advice::LinuxDontNeed);
         }
     }
 
@@ -236,7 +237,7 @@ impl Backing {
         // The pages begin in this mapping, which is a whole number of them and stays until `self`
         // drops. Populating pages changes no content, so it does not matter who uses them.
         let base = self.mapping.base.wrapping_add(from);
-        pages::advise(base, to - from, libc::MADV_POPULATE_WRITE);
+        pages::advise(base, to - from, Advice::LinuxPopulateWrite);
     }
 }
 

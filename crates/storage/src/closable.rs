@@ -11,8 +11,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::file::descriptors;
 use crate::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
@@ -50,12 +52,12 @@ impl OpenSet {
 
     /// Whether one more can be open without another being closed.
     fn has_room(&self) -> bool {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).len() < self.most
+        self.open.lock().len() < self.most
     }
 
     /// Counts `slot`, which was just opened, and closes the oldest ones that are too many.
     fn admit(&self, slot: &Arc<Slot>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.push_back(Arc::downgrade(slot));
         let too_many = open.len().saturating_sub(self.most);
         let oldest: Vec<_> = open.drain(..too_many).collect();
@@ -65,14 +67,14 @@ impl OpenSet {
 
     /// Closes all.
     fn close_all(&self) {
-        let all = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut *self.open.lock());
         all.iter().filter_map(Weak::upgrade).for_each(|slot| slot.close());
     }
 }
 
 impl Slot {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     fn close(&self) {

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::metered::{Meter, Transfer};
 use crate::{Buffer, Clock};
@@ -65,7 +67,7 @@ impl Completions {
         if let Some(collect) = &self.collect {
             return collect.arrived(completion);
         }
-        self.shared.done.lock().expect("no poster panics").push_back(completion);
+        self.shared.done.lock().push_back(completion);
         self.shared.arrived.notify_one();
     }
 
@@ -83,7 +85,7 @@ impl Completions {
     /// The next completion if there is one.
     #[must_use]
     pub fn poll(&self) -> Option<Completion> {
-        self.shared.done.lock().expect("no poster panics").pop_front()
+        self.shared.done.lock().pop_front()
     }
 
     /// Waits for the next completion, letting `clock` move when it is a modelled one. The caller
@@ -95,9 +97,9 @@ impl Completions {
                 return done;
             }
             if !clock.advance() {
-                let mut queue = self.shared.done.lock().expect("no poster panics");
+                let mut queue = self.shared.done.lock();
                 while queue.is_empty() {
-                    queue = self.shared.arrived.wait(queue).expect("no poster panics");
+                    self.shared.arrived.wait(&mut queue);
                 }
                 return queue.pop_front().expect("not empty");
             }

@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::{ALIGNMENT, Clock, Completion, Completions, Directory, Operation, RealClock, Storage};
 
@@ -119,14 +121,14 @@ impl MemoryStorage {
     #[must_use]
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Arc<MemoryStorage> {
         let storage = Self::new(name);
-        storage.content.write().expect("no holder panics").write(0, bytes);
+        storage.content.write().write(0, bytes);
         storage
     }
 
     /// Bytes of memory that its pages take.
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
-        let content = self.content.read().expect("no holder panics");
+        let content = self.content.read();
         (content.pages.len() * ALIGNMENT) as u64
     }
 
@@ -136,7 +138,7 @@ impl MemoryStorage {
         };
         let (what, end) = match operation {
             Operation::Read { offset, buffer } => {
-                return Ok(self.content.read().expect("no holder panics").read(*offset, buffer));
+                return Ok(self.content.read().read(*offset, buffer));
             }
             Operation::Sync => return Ok(0),
             Operation::Write { offset, buffer } => {
@@ -152,7 +154,7 @@ impl MemoryStorage {
         if end.is_none_or(|end| end > i64::MAX as u64) {
             return refuse(what, io::ErrorKind::InvalidInput, "beyond any file's end");
         }
-        let mut content = self.content.write().expect("no holder panics");
+        let mut content = self.content.write();
         match operation {
             Operation::Read { .. } | Operation::Sync => unreachable!("done above"),
             Operation::Write { offset, buffer } => {
@@ -174,7 +176,7 @@ impl Storage for MemoryStorage {
     }
 
     fn size(&self) -> u64 {
-        self.content.read().expect("no holder panics").size
+        self.content.read().size
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -240,7 +242,7 @@ impl Directory for MemoryDirectory {
         if name.is_empty() || name.contains('/') {
             return Err(self.error(io::ErrorKind::InvalidInput, name, "create"));
         }
-        let mut entries = self.entries.lock().expect("no holder panics");
+        let mut entries = self.entries.lock();
         if entries.contains_key(name) {
             return Err(self.error(io::ErrorKind::AlreadyExists, name, "create"));
         }
@@ -254,7 +256,7 @@ impl Directory for MemoryDirectory {
     }
 
     fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
-        let entries = self.entries.lock().expect("no holder panics");
+        let entries = self.entries.lock();
         match entries.get(name) {
             Some(content) => Ok(self.handle(name, Arc::clone(content), writable)),
             None => Err(self.error(io::ErrorKind::NotFound, name, "open")),
@@ -265,7 +267,7 @@ impl Directory for MemoryDirectory {
         if to.is_empty() || to.contains('/') {
             return Err(self.error(io::ErrorKind::InvalidInput, to, "rename"));
         }
-        let mut entries = self.entries.lock().expect("no holder panics");
+        let mut entries = self.entries.lock();
         match entries.remove(from) {
             Some(content) => {
                 entries.insert(to.to_owned(), content);
@@ -276,7 +278,7 @@ impl Directory for MemoryDirectory {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut entries = self.entries.lock().expect("no holder panics");
+        let mut entries = self.entries.lock();
         match entries.remove(name) {
             Some(_) => Ok(()),
             None => Err(self.error(io::ErrorKind::NotFound, name, "remove")),
@@ -284,7 +286,7 @@ impl Directory for MemoryDirectory {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.entries.lock().expect("no holder panics").keys().cloned().collect())
+        Ok(self.entries.lock().keys().cloned().collect())
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -138,7 +138,7 @@ impl Directory for MeteredDirectory {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::StorageExt;
@@ -149,11 +149,11 @@ mod tests {
 
     impl Meter for Log {
         fn began(&self, transfer: Transfer) {
-            self.0.lock().expect("no panic").push((transfer, None));
+            self.0.lock().push((transfer, None));
         }
 
         fn ended(&self, transfer: Transfer, bytes: u64) {
-            self.0.lock().expect("no panic").push((transfer, Some(bytes)));
+            self.0.lock().push((transfer, Some(bytes)));
         }
     }
 
@@ -174,8 +174,8 @@ mod tests {
             (Transfer::Read, None),
             (Transfer::Read, Some(2)),
         ];
-        assert_eq!(*outer.0.lock().expect("no panic"), expected);
+        assert_eq!(*outer.0.lock(), expected);
         let failed = [(Transfer::Write, None), (Transfer::Write, Some(0))];
-        assert_eq!(*inner.0.lock().expect("no panic"), [&expected[..], &failed].concat());
+        assert_eq!(*inner.0.lock(), [&expected[..], &failed].concat());
     }
 }

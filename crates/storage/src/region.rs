@@ -6,8 +6,10 @@
 //!               0                 base           base, the end of the one before
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::completion::Collect;
 use crate::{Clock, Completion, Completions, Geometry, Operation, Storage};
@@ -31,7 +33,7 @@ impl Regions {
     /// An empty region behind the last one, which from now on must not grow.
     #[must_use]
     pub fn next(&self) -> Arc<Region> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let base = last
             .as_ref()
             .map_or(0, |last| (last.base + last.size()).next_multiple_of(ALIGNMENT_BYTES));

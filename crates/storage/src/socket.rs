@@ -3,14 +3,17 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::umask;
 
 /// How long to wait for the lock of a socket's folder. Who holds it by right needs milliseconds; any
 /// user who may read the folder can hold it for ever.
@@ -50,11 +53,9 @@ impl Socket {
         lock(&folder, patience)?;
         clear(path)?;
         // Nobody must be able to connect before the mode is set.
-        // SAFETY: sets a number of this process; it is put back below.
-        let mask = unsafe { libc::umask(0o177) };
+        let mask = umask(Mode::from(0o177));
         let bound = UnixListener::bind(path);
-        // SAFETY: as above.
-        unsafe { libc::umask(mask) };
+        umask(mask);
         let listener = bound.map_err(|e| match e.kind() {
             io::ErrorKind::InvalidInput => told(e.kind(), "a socket's path has at most 107 bytes"),
             _ => e,
@@ -76,9 +77,8 @@ impl Socket {
     /// Makes [`Socket::accept`] fail, now and from now on, and removes the file if it is still this
     /// one's.
     pub fn close(&self) {
-        // SAFETY: a system call on a descriptor that is open as long as `self`.
-        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
-        let file = self.file.lock().expect("no holder panics").take();
+        let _ = net::shutdown(&self.listener, net::Shutdown::Both);
+        let file = self.file.lock().take();
         if file.is_some() && identity(&self.path) == file {
             let _ = fs::remove_file(&self.path);
         }
@@ -136,32 +136,14 @@ fn clear(path: &Path) -> io::Result<()> {
 /// Connects to the process that listens at `path`; `None` if its queue of connections is full, where
 /// an ordinary `connect` would wait.
 fn connect_without_waiting(path: &Path) -> io::Result<Option<UnixStream>> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: makes a descriptor, and touches no memory.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just made, and nothing else knows its number.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: a structure of numbers, for which zeros are valid.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let name = path.as_os_str().as_bytes();
-    // The last byte stays 0.
-    if name.len() >= address.sun_path.len() {
-        return Err(told(io::ErrorKind::InvalidInput, "a socket's path has at most 107 bytes"));
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(name) {
-        *to = *from as libc::c_char;
-    }
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: an open descriptor, and a structure of the length that is given.
-    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
-    match io::Error::last_os_error() {
-        _ if result == 0 => Ok(Some(socket.into())),
-        e if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        e => Err(e),
+    let address = SocketAddrUnix::new(path)
+        .map_err(|_| told(io::ErrorKind::InvalidInput, "a socket's path has at most 107 bytes"))?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match net::connect(&socket, &address) {
+        Ok(()) => Ok(Some(socket.into())),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -218,8 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).expect("bound");
-        // SAFETY: changes the length of an open socket's queue.
-        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
+        net::listen(&listener, 1).expect("a shorter queue");
         let connect = |_| connect_without_waiting(&path).expect("it listens");
         let held: Vec<_> = (0..10).map_while(connect).collect();
         assert!(held.len() < 10, "the queue is full");

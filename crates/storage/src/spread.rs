@@ -12,8 +12,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 
 use crate::completion::Collect;
 use crate::metered::{Meter, Metered, Transfer};
@@ -249,7 +251,7 @@ impl Storage for Spread {
     }
 
     fn size(&self) -> u64 {
-        self.layout.lock().expect("no holder panics").size
+        self.layout.lock().size
     }
 
     fn geometry(&self) -> Geometry {
@@ -282,7 +284,7 @@ impl Storage for Spread {
             return completions.post(Completion { token, buffer, result });
         }
         {
-            let mut layout = self.layout.lock().expect("no holder panics");
+            let mut layout = self.layout.lock();
             match operation {
                 Operation::Read { offset, buffer } => self.read(&layout, offset, buffer, &mut plan),
                 Operation::Write { offset, buffer } => {
@@ -370,7 +372,7 @@ struct Parts {
 
 impl Whole {
     fn ended(&self, piece: Option<(usize, Buffer)>, result: io::Result<()>) {
-        let mut state = self.state.lock().expect("no holder panics");
+        let mut state = self.state.lock();
         if let Some((number, buffer)) = piece {
             state.pieces[number] = Some(buffer);
         }
@@ -430,8 +432,7 @@ mod tests {
         }
 
         fn go_on(&self) {
-            for (token, operation, completions) in self.waiting.lock().expect("no panic").drain(..)
-            {
+            for (token, operation, completions) in self.waiting.lock().drain(..) {
                 self.inner.submit(token, operation, &completions);
             }
         }
@@ -454,7 +455,7 @@ mod tests {
             match operation {
                 Operation::Write { .. } => {
                     let one = (token, operation, completions.clone());
-                    self.waiting.lock().expect("no panic").push(one);
+                    self.waiting.lock().push(one);
                 }
                 other => self.inner.submit(token, other, completions),
             }
@@ -476,7 +477,7 @@ mod tests {
             write(&spread, unit, &completions);
         }
         let ended = std::iter::from_fn(|| completions.poll()).count();
-        assert_eq!((ended, slow.waiting.lock().expect("no panic").len()), (99, 1));
+        assert_eq!((ended, slow.waiting.lock().len()), (99, 1));
         slow.go_on();
         assert_eq!(completions.poll().expect("ended").result.expect("written"), UNIT as usize);
         let all = spread.read_vec(0, 100 * UNIT as usize).expect("read");

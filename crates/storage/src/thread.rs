@@ -5,8 +5,10 @@
 //! that the caller could do alone, it does: [`spawn_or_run`].
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use parking_lot::Mutex;
 
 /// Starts a thread called `name`.
 ///
@@ -72,9 +74,7 @@ pub fn spawn_or_run<'scope, T: Send + 'scope>(
 ) -> Helper<'scope, T> {
     // A refused thread drops what it was to do, so it only gets a share in it.
     let work = Arc::new(Mutex::new(Some(work)));
-    let take = |work: &Mutex<Option<_>>| {
-        work.lock().unwrap_or_else(PoisonError::into_inner).take().expect("taken once")
-    };
+    let take = |work: &Mutex<Option<_>>| work.lock().take().expect("taken once");
     let theirs = Arc::clone(&work);
     match spawn_scoped(scope, name, move || take(&theirs)()) {
         Ok(thread) => Helper::Thread(thread),

@@ -30,12 +30,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use merganser_storage::{
     Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage, StorageExt,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::Random;
 
@@ -469,7 +470,7 @@ impl Faulty {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder panics")
+        self.state.lock()
     }
 
     /// The state, if there is power.

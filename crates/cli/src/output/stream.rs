@@ -13,13 +13,15 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::PollFlags;
+
 use crate::failure::Stopped;
 use crate::signals::Cancel;
 use crate::standard;
 
 /// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
 /// other.
-const PIPE_BYTES: libc::c_int = 1 << 20;
+const PIPE_BYTES: usize = 1 << 20;
 /// How often a named pipe that nobody has opened is tried.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -85,8 +87,7 @@ impl Stream {
 
     fn new(file: File, write_bytes_max: usize, cancel: &Cancel) -> Self {
         // Anything but a pipe, and a refusal, is left as it is.
-        // SAFETY: a call on an open descriptor that touches no memory.
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+        let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_BYTES);
         Stream { closed: None, file, write_bytes_max, cancel: cancel.clone() }
     }
 }
@@ -98,7 +99,7 @@ impl Write for Stream {
         }
         let bytes = &bytes[..bytes.len().min(self.write_bytes_max)];
         loop {
-            self.cancel.wait_for(&self.file, libc::POLLOUT)?;
+            self.cancel.wait_for(&self.file, PollFlags::OUT)?;
             match self.file.write(bytes) {
                 // Another writer took the room.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

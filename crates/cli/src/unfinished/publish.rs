@@ -1,13 +1,13 @@
 //! The last step: a complete file gets its name.
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use merganser_sort::journal::FileNote;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use super::{Attributes, Target, note_of};
 
@@ -57,19 +57,11 @@ pub(super) fn open_own_file(path: &Path) -> io::Result<File> {
 
 /// Renames onto a name that nothing bears, in one step where the file system knows how.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    let c_path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
-    let (c_from, c_to) = (c_path(from)?, c_path(to)?);
-    let (here, flag) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-    // SAFETY: both are NUL-terminated strings that outlive the call.
-    let result = unsafe { libc::renameat2(here, c_from.as_ptr(), here, c_to.as_ptr(), flag) };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EINVAL | libc::ENOSYS) => fs::rename(from, to),
-        Some(libc::EEXIST) => Err(taken(to)),
-        _ => Err(error),
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS) => fs::rename(from, to),
+        Err(Errno::EXIST) => Err(taken(to)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use merganser_sort::journal::FileNote;
 use merganser_storage::file::{self, OutputKind, own};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::Attributes;
 use crate::failure::Failure;
@@ -147,11 +148,8 @@ pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, Failure> {
     if sticky.mode() & libc::S_ISVTX != 0 && me != 0 && me != owner && me != sticky.uid() {
         return Ok(false);
     }
-    let path = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())
-        .map_err(|error| on_folder(error.into()))?;
-    let (mode, flags) = (libc::W_OK | libc::X_OK, libc::AT_EACCESS);
-    // SAFETY: a NUL-terminated string that outlives the call.
-    Ok(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, flags) } == 0)
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    Ok(accessat(CWD, folder, access, AtFlags::EACCESS).is_ok())
 }
 
 /// What identifies a file, and what its content looks like from outside.

@@ -9,8 +9,9 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::harness::{
     Chance, Folder, asked, gnu_sort, merganser, output_with, prints, small_memory, stderr,
@@ -76,16 +77,16 @@ fn run_cases(count: u64, make: impl Fn(&mut Chance, u64) -> Case + Sync) {
                     }
                     let case = make(&mut chance.of_case(number), number);
                     if case.difference(&folder).is_some() {
-                        let told = differences.lock().expect("whole").len();
+                        let told = differences.lock().len();
                         let case = if told < TOLD_MAX { case.shrunk(&folder) } else { case };
                         let how = case.difference(&folder).unwrap_or_default();
-                        differences.lock().expect("whole").push(format!("{case}{how}"));
+                        differences.lock().push(format!("{case}{how}"));
                     }
                 }
             });
         }
     });
-    let differences = differences.into_inner().expect("whole");
+    let differences = differences.into_inner();
     let told = differences[..differences.len().min(TOLD_MAX)].join("\n");
     assert!(differences.is_empty(), "{} of {count} cases differ:\n{told}", differences.len());
 }

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::Arc;
 
 use merganser_storage::{
     Buffer, Clock, Completion, Completions, Directory, Geometry, Operation, Storage,
 };
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::device::Done;
 use crate::request::RequestKind;
@@ -79,7 +80,7 @@ struct File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        let extents = std::mem::take(self.extents.get_mut().expect("no holder panics"));
+        let extents = std::mem::take(self.extents.get_mut());
         let units: Vec<u32> = extents.units.into_iter().flatten().collect();
         self.volume.give_back(&units);
     }
@@ -87,7 +88,7 @@ impl Drop for File {
 
 impl Volume {
     fn lock(&self) -> MutexGuard<'_, Space> {
-        self.space.lock().expect("no holder panics")
+        self.space.lock()
     }
 
     /// Frees units and trims them on the device. No caller waits for the trim.
@@ -133,7 +134,7 @@ impl SimulatedDirectory {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<File>>> {
-        self.entries.lock().expect("no holder panics")
+        self.entries.lock()
     }
 
     fn error(&self, kind: io::ErrorKind, name: &str, operation: &str) -> io::Error {
@@ -259,7 +260,7 @@ impl SimulatedFile {
     /// Allocates every unit of the range. New units read as zeros: their old content was trimmed,
     /// or the commands added to `zeros` overwrite it.
     fn allocate(&self, offset: u64, len: u64, zeros: &mut Vec<DeviceCommand>) -> io::Result<()> {
-        let mut extents = self.file.extents.write().expect("no holder panics");
+        let mut extents = self.file.extents.write();
         let mut space = self.file.volume.lock();
         let end = (offset + len).div_ceil(UNIT) as usize;
         if extents.units.len() < end {
@@ -284,7 +285,7 @@ impl SimulatedFile {
     }
 
     fn read(&self, token: u64, offset: u64, mut buffer: Buffer, completions: Completions) {
-        let extents = self.file.extents.read().expect("no holder panics");
+        let extents = self.file.extents.read();
         let len = (buffer.len() as u64).min(extents.size.saturating_sub(offset));
         let spans = extents.spans(offset, len);
         drop(extents);
@@ -345,7 +346,7 @@ impl SimulatedFile {
             return;
         }
         let zeroing = parts.len();
-        let spans = self.file.extents.read().expect("no holder panics").spans(offset, len);
+        let spans = self.file.extents.read().spans(offset, len);
         for Span { len, place } in spans {
             let rest = buffer.split_off(len as usize);
             let piece = std::mem::replace(&mut buffer, rest);
@@ -367,7 +368,7 @@ impl SimulatedFile {
     }
 
     fn discard(&self, token: u64, offset: u64, len: u64, completions: Completions) {
-        let mut extents = self.file.extents.write().expect("no holder panics");
+        let mut extents = self.file.extents.write();
         let len = len.min(extents.size.saturating_sub(offset));
         let units = extents.punch(offset, len);
         let rest = extents.spans(offset, len);
@@ -383,7 +384,7 @@ impl SimulatedFile {
     }
 
     fn set_size(&self, token: u64, size: u64, completions: Completions) {
-        let mut extents = self.file.extents.write().expect("no holder panics");
+        let mut extents = self.file.extents.write();
         let old = extents.size;
         extents.size = size;
         let keep = size.div_ceil(UNIT) as usize;
@@ -410,7 +411,7 @@ impl Storage for SimulatedFile {
     }
 
     fn size(&self) -> u64 {
-        self.file.extents.read().expect("no holder panics").size
+        self.file.extents.read().size
     }
 
     fn geometry(&self) -> Geometry {

@@ -1,9 +1,10 @@
 //! A whole modelled device as a storage.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use merganser_storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
+use parking_lot::Mutex;
 
 use crate::device::Done;
 use crate::request::RequestKind;
@@ -129,14 +130,14 @@ struct Gathered {
 
 impl Gathered {
     fn ended(&self, index: usize, part: Done) {
-        let mut done = self.done.lock().expect("no holder panics");
+        let mut done = self.done.lock();
         done[index] = Some(part);
         if done.iter().any(Option::is_none) {
             return;
         }
         let parts = std::mem::take(&mut *done).into_iter().flatten().collect();
         drop(done);
-        let end = self.end.lock().expect("no holder panics").take();
+        let end = self.end.lock().take();
         end.expect("all end once").finish(parts);
     }
 }

@@ -1,9 +1,10 @@
 //! The devices, and the time that they share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use merganser_storage::{Buffer, Clock, Work};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::device::{Command, Device, Done, Statistics};
 use crate::request::{RequestKind, SimTime};
@@ -64,7 +65,7 @@ impl World {
     }
 
     fn lock(&self) -> MutexGuard<'_, WorldState> {
-        self.state.lock().expect("no holder panics")
+        self.state.lock()
     }
 
     /// The current time.

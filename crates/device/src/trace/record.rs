@@ -11,9 +11,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::request::{Request, RequestKind, SimTime};
 
@@ -99,7 +100,7 @@ impl Recorder {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().expect("no holder panics")
+        self.log.lock()
     }
 }
 
@@ -166,7 +167,7 @@ impl RecordingDirectory {
     }
 
     fn ids(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.ids.lock().expect("no holder panics")
+        self.ids.lock()
     }
 }
 

@@ -81,10 +81,8 @@ fn attributes(ino: INodeNo, kind: FileType, size: u64, time: SystemTime) -> File
         kind,
         perm: if is_folder { 0o555 } else { 0o444 },
         nlink: if is_folder { 2 } else { 1 },
-        // SAFETY: asking for the own ids touches no memory and cannot fail.
-        uid: unsafe { libc::getuid() },
-        // SAFETY: as above.
-        gid: unsafe { libc::getgid() },
+        uid: rustix::process::getuid().as_raw(),
+        gid: rustix::process::getgid().as_raw(),
         rdev: 0,
         blksize: BLOCK_BYTES,
         flags: 0,

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 use std::{fmt, io};
 
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn;
+use parking_lot::{Condvar, Mutex};
 
 use super::filesystem::{Entry, Folder};
 use super::mountpoint::{self, Unmounted};
@@ -139,7 +140,7 @@ impl Mount {
         if self.at.wait() == Phase::Ended {
             self.join();
         }
-        if let Some(source) = self.at.failed.lock().expect("no holder panics").take() {
+        if let Some(source) = self.at.failed.lock().take() {
             return Err(Error::Serve { path: self.at.path.clone(), source });
         }
         self.reads.take_first_error().map_or(Ok(()), Err)
@@ -150,7 +151,7 @@ impl Mount {
         let serve = move || {
             // One thread reads the requests, so that they keep the kernel's order.
             if let Err(e) = session.run() {
-                *at.failed.lock().expect("no holder panics") = Some(e);
+                *at.failed.lock() = Some(e);
             }
             at.enter(Phase::Ended);
         };
@@ -211,18 +212,19 @@ impl Unmounter {
 
 impl At {
     fn phase(&self) -> Phase {
-        *self.phase.lock().expect("no holder panics")
+        *self.phase.lock()
     }
 
     fn enter(&self, phase: Phase) {
-        *self.phase.lock().expect("no holder panics") = phase;
+        *self.phase.lock() = phase;
         self.changed.notify_all();
     }
 
     /// Waits for the end of serving.
     fn wait(&self) -> Phase {
-        let phase = self.phase.lock().expect("no holder panics");
-        *self.changed.wait_while(phase, |phase| *phase == Phase::Serving).expect("no holder panics")
+        let mut phase = self.phase.lock();
+        self.changed.wait_while(&mut phase, |phase| *phase == Phase::Serving);
+        *phase
     }
 }
 

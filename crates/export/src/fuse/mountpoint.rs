@@ -1,11 +1,14 @@
 //! Whether a folder can be mounted on, what is mounted where, and how it comes off again.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
 
 use crate::Error;
 
@@ -47,11 +50,11 @@ pub(crate) fn check_device() -> Result<(), Error> {
 
 fn explain_lookup(error: &io::Error, path: &Path) -> String {
     let path = path.display();
-    match error.raw_os_error() {
-        Some(libc::ENOENT) => "there is no such folder; make it first, or name another".into(),
-        Some(libc::ENOTDIR) => "part of this path is not a folder".into(),
-        Some(libc::EACCES | libc::EPERM) => "no permission to look into this folder".into(),
-        Some(libc::ENOTCONN | libc::ECONNABORTED) => format!(
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => "there is no such folder; make it first, or name another".into(),
+        Some(Errno::NOTDIR) => "part of this path is not a folder".into(),
+        Some(Errno::ACCESS | Errno::PERM) => "no permission to look into this folder".into(),
+        Some(Errno::NOTCONN | Errno::CONNABORTED) => format!(
             "is a stale mount whose server is gone; clear it with `fusermount3 -u {path}`, or as \
              root with `umount {path}`"
         ),
@@ -60,12 +63,12 @@ fn explain_lookup(error: &io::Error, path: &Path) -> String {
 }
 
 fn explain_device(error: &io::Error) -> String {
-    let problem = match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+    let problem = match Errno::from_io_error(error) {
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
             "is not there; load the kernel module with `modprobe fuse`, or give a container \
              `--device /dev/fuse --cap-add SYS_ADMIN`"
         }
-        Some(libc::EACCES | libc::EPERM) => {
+        Some(Errno::ACCESS | Errno::PERM) => {
             "no permission to open it; run as root, or let users in with `chmod 666 /dev/fuse`"
         }
         _ => return format!("{DEV_FUSE}: {error}"),
@@ -160,17 +163,17 @@ pub(crate) fn unmount(path: &Path, device: Option<&str>) -> Result<Unmounted, St
     if device.is_some() && now.as_deref() != device {
         return Ok(Unmounted::Ended);
     }
-    let named = CString::new(path.as_os_str().as_bytes()).expect("a mounted path has no NUL");
-    match umount2(&named, libc::UMOUNT_NOFOLLOW) {
+    match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
         Ok(()) => return Ok(Unmounted::Ended),
-        Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+        Err(Errno::BUSY) => {
             // FORCE ends the connection, so that no reader hangs on a server that goes away.
-            let flags = libc::UMOUNT_NOFOLLOW | libc::MNT_FORCE | libc::MNT_DETACH;
-            return umount2(&named, flags).map(|()| Unmounted::Ended).map_err(|e| e.to_string());
+            let flags = UnmountFlags::NOFOLLOW | UnmountFlags::FORCE | UnmountFlags::DETACH;
+            let detached = rustix::mount::unmount(path, flags);
+            return detached.map(|()| Unmounted::Ended).map_err(|e| io::Error::from(e).to_string());
         }
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => return Ok(Unmounted::Ended),
-        Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
-        Err(e) => return Err(e.to_string()),
+        Err(Errno::INVAL) => return Ok(Unmounted::Ended),
+        Err(Errno::PERM) => {}
+        Err(e) => return Err(io::Error::from(e).to_string()),
     }
     if fusermount(path, "-u").is_ok() {
         return Ok(Unmounted::Ended);
@@ -180,14 +183,6 @@ pub(crate) fn unmount(path: &Path, device: Option<&str>) -> Result<Unmounted, St
         fs::write(format!("/sys/fs/fuse/connections/{minor}/abort"), "1").is_ok()
     });
     Ok(if aborted { Unmounted::Ended } else { Unmounted::Detached })
-}
-
-fn umount2(path: &std::ffi::CStr, flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: `path` ends with NUL and lives until the call returns.
-    match unsafe { libc::umount2(path.as_ptr(), flags) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 fn fusermount(path: &Path, how: &str) -> Result<(), String> {
@@ -223,13 +218,13 @@ mod tests {
 
     #[test]
     fn sentences_say_what_to_do() {
-        let error = io::Error::from_raw_os_error;
+        let error = |code: Errno| io::Error::from(code);
         let path = Path::new("/mnt/v");
-        assert!(explain_lookup(&error(libc::ENOTCONN), path).contains("fusermount3 -u /mnt/v"));
-        assert!(explain_lookup(&error(libc::EACCES), path).contains("no permission"));
-        assert!(explain_device(&error(libc::ENOENT)).contains("modprobe fuse"));
-        assert!(explain_device(&error(libc::EACCES)).contains("no permission"));
-        let no_helper = explain_mount(&error(libc::ENOENT), path, false).to_string();
+        assert!(explain_lookup(&error(Errno::NOTCONN), path).contains("fusermount3 -u /mnt/v"));
+        assert!(explain_lookup(&error(Errno::ACCESS), path).contains("no permission"));
+        assert!(explain_device(&error(Errno::NOENT)).contains("modprobe fuse"));
+        assert!(explain_device(&error(Errno::ACCESS)).contains("no permission"));
+        let no_helper = explain_mount(&error(Errno::NOENT), path, false).to_string();
         assert!(no_helper.contains("install the package fuse3"), "{no_helper}");
         let said = "fusermount3: user has no write access to mountpoint /mnt/v\n";
         let refused = explain_mount(&io::Error::other(said), path, false).to_string();

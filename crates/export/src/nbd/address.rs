@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -96,7 +95,7 @@ impl Listener {
                 // Without these a reply may wait for an acknowledgement, and a client that was
                 // switched off keeps its place for ever; with an error there, so be it.
                 let _ = stream.set_nodelay(true);
-                keep_alive(&stream);
+                let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
                 Ok(Stream::Tcp(stream))
             }
         }
@@ -107,10 +106,9 @@ impl Listener {
     pub(super) fn close(&self) {
         match &self.socket {
             Socket::Unix(socket) => socket.close(),
-            // SAFETY: a system call on a descriptor that is open as long as `self`.
-            Socket::Tcp(socket) => unsafe {
-                libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR);
-            },
+            Socket::Tcp(socket) => {
+                let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+            }
         }
     }
 }
@@ -121,20 +119,6 @@ fn explain_tcp(error: &io::Error) -> String {
         io::ErrorKind::AddrNotAvailable => "this machine has no such address".into(),
         io::ErrorKind::PermissionDenied => "ports below 1024 need root".into(),
         _ => error.to_string(),
-    }
-}
-
-fn keep_alive(stream: &TcpStream) {
-    let on: libc::c_int = 1;
-    // SAFETY: the descriptor is open, and the value an int that lives during the call.
-    unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_KEEPALIVE,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        );
     }
 }
 

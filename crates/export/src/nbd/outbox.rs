@@ -12,8 +12,10 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::presence::Presence;
 use super::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX};
@@ -97,7 +99,8 @@ impl Outbox {
     /// Waits for room for a message with `bytes` of content; `None` when the connection broke.
     pub(super) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Ticket> {
         let full = |state: &mut State| !state.broken && !self.has_room(state, bytes);
-        let mut state = self.room.wait_while(self.lock(), full).expect("no holder panics");
+        let mut state = self.lock();
+        self.room.wait_while(&mut state, full);
         if state.broken {
             return None;
         }
@@ -137,7 +140,8 @@ impl Outbox {
     /// Waits until everything admitted has been written; false when the connection broke.
     pub(super) fn drain(&self) -> bool {
         let under_way = |state: &mut State| !state.broken && state.requests > 0;
-        let state = self.room.wait_while(self.lock(), under_way).expect("no holder panics");
+        let mut state = self.lock();
+        self.room.wait_while(&mut state, under_way);
         !state.broken
     }
 
@@ -145,7 +149,7 @@ impl Outbox {
     /// then workers have something to do for this client.
     pub(super) fn settle(&self) {
         let under_way = |state: &mut State| state.unanswered > 0;
-        drop(self.room.wait_while(self.lock(), under_way).expect("no holder panics"));
+        self.room.wait_while(&mut self.lock(), under_way);
     }
 
     /// Says that nothing more will be admitted: the writer ends with the last reply.
@@ -188,7 +192,8 @@ impl Outbox {
             let over = state.broken || (state.ended && state.requests == 0);
             state.queue.is_empty() && !over
         };
-        let mut state = self.work.wait_while(self.lock(), idle).expect("no holder panics");
+        let mut state = self.lock();
+        self.work.wait_while(&mut state, idle);
         let mut bytes = 0;
         while bytes < BYTES_AT_ONCE
             && messages.len() < MESSAGES_AT_ONCE
@@ -201,7 +206,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder panics")
+        self.state.lock()
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn_scoped;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::address::{Address, Listener, Stream};
 use super::handshake::{self, Listed};
@@ -269,7 +270,7 @@ impl Stopper {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
-        self.clients.lock().expect("no holder panics")
+        self.clients.lock()
     }
 
     /// Counts a client in; `None` when there is no place for it, not even that of an idle one.
@@ -283,8 +284,7 @@ impl Shared {
             let (_, longest) = idle.max_by_key(|(idle, _)| *idle)?;
             longest.stream.shut_down(Shutdown::Both);
             let full = |clients: &mut HashMap<_, _>| clients.len() >= CONNECTIONS_MAX;
-            let waited = self.gone.wait_timeout_while(clients, EVICTION, full);
-            clients = waited.expect("no holder panics").0;
+            self.gone.wait_while_for(&mut clients, full, EVICTION);
         }
         if clients.len() >= CONNECTIONS_MAX || self.stopping.load(Ordering::SeqCst) {
             return None;
@@ -303,13 +303,12 @@ impl Shared {
     /// Waits until all clients are gone; not for long.
     fn see_off(&self) {
         let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
-        let waited = self.gone.wait_timeout_while(self.lock(), PATIENCE, some);
-        let (clients, _) = waited.expect("no holder panics");
+        let mut clients = self.lock();
+        self.gone.wait_while_for(&mut clients, some, PATIENCE);
         for Client { stream, .. } in clients.values() {
             stream.shut_down(Shutdown::Both);
         }
-        let clients = self.gone.wait_while(clients, some).expect("no holder panics");
-        drop(clients);
+        self.gone.wait_while(&mut clients, some);
     }
 }
 

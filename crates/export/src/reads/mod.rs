@@ -5,9 +5,10 @@ mod schedule;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use merganser_storage::{Buffer, Completions, Operation, Storage};
+use parking_lot::{Condvar, Mutex};
 
 use crate::{Error, READ_BYTES_MAX};
 use schedule::{Batch, Request, Schedule};
@@ -70,7 +71,7 @@ impl<R: Reply> Reads<R> {
         if len == 0 {
             return reply.data(&[]);
         }
-        let mut state = self.state.lock().expect("no holder panics");
+        let mut state = self.state.lock();
         state.schedule.push(Request { file, offset, len, reply });
         drop(state);
         self.work.notify_one();
@@ -78,13 +79,13 @@ impl<R: Reply> Reads<R> {
 
     /// Lets the workers end, without answering what still waits: nobody is there to hear it.
     pub(crate) fn close(&self) {
-        self.state.lock().expect("no holder panics").closed = true;
+        self.state.lock().closed = true;
         self.work.notify_all();
     }
 
     /// The first failed read, if any; the next call gives none.
     pub(crate) fn take_first_error(&self) -> Option<Error> {
-        self.first_error.lock().expect("no holder panics").take()
+        self.first_error.lock().take()
     }
 
     /// What one worker does until [`Reads::close`].
@@ -96,7 +97,7 @@ impl<R: Reply> Reads<R> {
             let result = read_exactly(content, batch.offset, batch.len, &mut buffer);
             // The lane goes on in another worker while this one hands out the bytes.
             let more = {
-                let mut state = self.state.lock().expect("no holder panics");
+                let mut state = self.state.lock();
                 state.schedule.finished(&batch);
                 state.schedule.is_waiting()
             };
@@ -111,7 +112,7 @@ impl<R: Reply> Reads<R> {
     }
 
     fn next_batch(&self) -> Option<Batch<R>> {
-        let mut state = self.state.lock().expect("no holder panics");
+        let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;
@@ -119,7 +120,7 @@ impl<R: Reply> Reads<R> {
             if let Some(batch) = state.schedule.take() {
                 return Some(batch);
             }
-            state = self.work.wait(state).expect("no holder panics");
+            self.work.wait(&mut state);
         }
     }
 
@@ -154,7 +155,7 @@ impl<R: Reply> Reads<R> {
         if let Some(on_error) = &self.on_error {
             on_error(&error);
         }
-        self.first_error.lock().expect("no holder panics").get_or_insert(error);
+        self.first_error.lock().get_or_insert(error);
     }
 }
 

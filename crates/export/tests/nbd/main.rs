@@ -15,7 +15,7 @@ mod protocol;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use client::{ACK, Client};
 use merganser_export::Error;
 use merganser_export::nbd::{Address, Export, Server, ServerOptions, Stopper};
 use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
+use parking_lot::{Condvar, Mutex};
 
 const SIZE: usize = 5_000_017;
 const M: usize = 1 << 20;
@@ -46,7 +47,7 @@ struct Gate {
 
 impl Gate {
     fn set(&self, closed: bool) {
-        *self.closed.lock().expect("no holder panics") = closed;
+        *self.closed.lock() = closed;
         self.opened.notify_all();
     }
 }
@@ -66,8 +67,7 @@ impl Storage for Bytes {
 
     fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
         let Operation::Read { offset, mut buffer } = operation else { panic!("only reads") };
-        let closed = self.gate.closed.lock().expect("no holder panics");
-        drop(self.gate.opened.wait_while(closed, |closed| *closed).expect("no holder panics"));
+        self.gate.opened.wait_while(&mut self.gate.closed.lock(), |closed| *closed);
         let (from, end) = (offset as usize, offset as usize + buffer.len());
         assert!(end <= self.content.len(), "{end} is outside");
         buffer.copy_from_slice(&self.content[from..end]);

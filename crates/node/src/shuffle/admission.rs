@@ -1,6 +1,8 @@
 //! How much may be under way at once.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Result, ShuffleError};
 
@@ -73,7 +75,7 @@ impl Admission {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().expect("no holder panics")
+        self.taken.lock()
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use merganser_random::Random;
 use merganser_sort::record::ifile::{END_MARKER, push_record};
+use rustix::fs::{Advice, fadvise};
 
 use super::segment::forget;
 use super::{Result, SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
@@ -167,8 +167,7 @@ impl Scratch {
         let read_ns = begun.elapsed().as_nanos() as f64 / at as f64;
 
         forget(&file, 0, bytes);
-        // SAFETY: it takes a descriptor, which is open, and numbers.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+        let _ = fadvise(&file, 0, None, Advice::Random);
         let (begun, mut seeks) = (Instant::now(), 0);
         while seeks < SEEKS && begun.elapsed() < SEEK_TIME {
             let at = random.bits() % (bytes / 4096) * 4096;

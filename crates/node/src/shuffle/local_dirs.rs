@@ -5,10 +5,13 @@
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 
 /// Folders, below which files may be opened.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ impl LocalDirs {
             .place(path)
             .ok_or_else(|| refused("it lies below none of the folders given by --local-dir"))?;
         let file = match open_beneath(&dir, &below) {
-            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::NOSYS | Errno::PERM)) => {
                 open_step_by_step(&dir, &below)
             }
             opened => opened,
@@ -64,23 +67,8 @@ impl LocalDirs {
 /// Lets the system see to it that there is no link on the way; `dir` itself may be one.
 fn open_beneath(dir: &Path, below: &Path) -> io::Result<File> {
     let dir = open_dir(dir)?;
-    let name = c_string(below.as_os_str())?;
-    // SAFETY: the structure consists of integers, for which zero is a value.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = OPEN_FLAGS as u64;
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
-    // SAFETY: the name ends with NUL, the structure has the size that is told, and both live during
-    // the call.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            dir.as_raw_fd(),
-            name.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        )
-    };
-    opened(fd as i32)
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    opened(openat2(dir, c_string(below.as_os_str())?, OPEN_FLAGS, Mode::empty(), resolve))
 }
 
 /// The same where the system can't: from folder to folder.
@@ -90,15 +78,13 @@ fn open_step_by_step(dir: &Path, below: &Path) -> io::Result<File> {
     while let Some(part) = parts.next() {
         let flags = if parts.peek().is_some() { DIR_FLAGS } else { OPEN_FLAGS };
         let name = c_string(part)?;
-        // SAFETY: the name ends with NUL and lives during the call.
-        let fd = unsafe { libc::openat(at.as_raw_fd(), name.as_ptr(), flags | libc::O_NOFOLLOW) };
-        at = opened(fd)?;
+        at = opened(openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty()))?;
     }
     Ok(at)
 }
 
 fn open_dir(dir: &Path) -> io::Result<File> {
-    std::fs::OpenOptions::new().read(true).custom_flags(DIR_FLAGS).open(dir)
+    std::fs::OpenOptions::new().read(true).custom_flags(DIR_FLAGS.bits().cast_signed()).open(dir)
 }
 
 fn c_string(name: &OsStr) -> io::Result<CString> {
@@ -106,24 +92,21 @@ fn c_string(name: &OsStr) -> io::Result<CString> {
 }
 
 /// What the system has opened, or why it has not.
-fn opened(fd: i32) -> io::Result<File> {
-    if fd >= 0 {
-        // SAFETY: the system has just given the descriptor to this process; nobody else has it.
-        return Ok(unsafe { File::from_raw_fd(fd) });
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EXDEV | libc::ELOOP | libc::ENOTDIR) => Err(refused(LINK)),
-        _ => Err(error),
+fn opened(result: rustix::io::Result<OwnedFd>) -> io::Result<File> {
+    match result {
+        Ok(file) => Ok(File::from(file)),
+        Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => Err(refused(LINK)),
+        Err(error) => Err(error.into()),
     }
 }
 
 const LINK: &str = "on the way to it, below its --local-dir, is a link or what is no folder";
 
 /// A pipe or a terminal must not make the open wait, or become this process's own.
-const OPEN_FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+const OPEN_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// A folder, to look up names in.
-const DIR_FLAGS: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+const DIR_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn refused(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
@@ -133,6 +116,8 @@ fn refused(why: &str) -> io::Error {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use rustix::fs::CWD;
 
     use super::*;
 
@@ -151,9 +136,7 @@ mod tests {
         symlink("app/spill_0.out", dir.join("inside")).expect("made");
         symlink("app", dir.join("same")).expect("made");
         symlink(&dir, root.join("alias")).expect("made");
-        let pipe = CString::new(dir.join("pipe").as_os_str().as_bytes()).expect("no NUL");
-        // SAFETY: the name ends with NUL.
-        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        rustix::fs::mkfifoat(CWD, dir.join("pipe"), Mode::from(0o600)).expect("made");
 
         let dirs = LocalDirs::new(vec![root.join("missing"), root.join("alias")]);
         dirs.open(&spill).expect("by what the folder's name leads to");

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicUsize;
 use merganser_sort::key::WritableOrder;
 use merganser_sort::merge::ifile::{IFileCount, IFileError, IFileMerge};
 use merganser_sort::record::ifile::END_MARKER;
+use rustix::io::Errno;
 
 use super::segment::{CRC_BYTES, MARKER_BYTES, SegmentReader, SegmentSpec};
 use super::{Result, ShuffleError};
@@ -302,7 +303,7 @@ fn opening(path: &Path, error: io::Error) -> ShuffleError {
         io::ErrorKind::PermissionDenied => {
             ShuffleError::Refused { path, reason: error.to_string() }
         }
-        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+        _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {
             ShuffleError::Busy { why: "no more files can be opened".to_owned() }
         }
         _ => ShuffleError::Io { path, offset: 0, source: error },

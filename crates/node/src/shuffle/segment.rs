@@ -15,7 +15,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use merganser_sort::merge::ifile::Source;
 use merganser_sort::record::ifile::END_MARKER;
+use rustix::fs::{Advice, fadvise};
 
 use super::{Result, ShuffleError};
 
@@ -147,12 +148,9 @@ impl SegmentReader {
         {
             return;
         }
-        // SAFETY: it takes a descriptor, which is open, and numbers. It is advice: that it fails is no
-        // loss.
-        unsafe {
-            let (from, len) = (self.advised as i64, (until - self.advised) as i64);
-            libc::posix_fadvise(self.file.as_raw_fd(), from, len, libc::POSIX_FADV_WILLNEED);
-        }
+        let len = NonZeroU64::new(until - self.advised);
+        // It is advice: a failure costs nothing.
+        let _ = fadvise(&self.file, self.advised, len, Advice::WillNeed);
         self.advised = until;
     }
 
@@ -239,10 +237,7 @@ impl SegmentReader {
 /// Has the system forget what it holds of a file, except what was not written to the disk yet: that
 /// it begins to write. Whole pages only.
 pub(super) fn forget(file: &File, offset: u64, len: u64) {
-    // SAFETY: it takes a descriptor, which is open, and numbers. It is advice, as above.
-    unsafe {
-        libc::posix_fadvise(file.as_raw_fd(), offset as i64, len as i64, libc::POSIX_FADV_DONTNEED);
-    }
+    let _ = fadvise(file, offset, NonZeroU64::new(len), Advice::DontNeed);
 }
 
 impl Source for SegmentReader {

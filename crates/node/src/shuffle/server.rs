@@ -15,17 +15,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use merganser_storage::socket::Socket;
 use merganser_storage::thread::refused;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::admission::{Admission, Ticket};
 use super::local_dirs::LocalDirs;
@@ -213,7 +214,7 @@ impl Stopper {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
-        self.clients.lock().expect("no holder panics")
+        self.clients.lock()
     }
 
     /// Counts a client in; false when there is no place for it, not even that of an idle one.
@@ -224,8 +225,7 @@ impl Shared {
             let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
             let _ = oldest.shutdown(Shutdown::Both);
             let full = |clients: &mut HashMap<_, _>| clients.len() >= CONNECTIONS_MAX;
-            let waited = self.gone.wait_timeout_while(clients, EVICTION, full);
-            clients = waited.expect("no holder panics").0;
+            self.gone.wait_while_for(&mut clients, full, EVICTION);
         }
         let room = clients.len() < CONNECTIONS_MAX && !self.stopping.load(Ordering::SeqCst);
         if room {
@@ -249,13 +249,13 @@ impl Shared {
     /// Waits until all clients are gone; not for long. Returns how many had to be cut off.
     fn see_off(&self) -> usize {
         let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
-        let waited = self.gone.wait_timeout_while(self.lock(), DRAIN_PATIENCE, some);
-        let (clients, _) = waited.expect("no holder panics");
+        let mut clients = self.lock();
+        self.gone.wait_while_for(&mut clients, some, DRAIN_PATIENCE);
         let cut = clients.len();
         for client in clients.values() {
             let _ = client.stream.shutdown(Shutdown::Both);
         }
-        drop(self.gone.wait_while(clients, some).expect("no holder panics"));
+        self.gone.wait_while(&mut clients, some);
         cut
     }
 }
@@ -477,10 +477,9 @@ impl Connection<'_> {
 
     /// Whether the client has hung up.
     fn is_gone(&self) -> bool {
-        let fd = self.stream.as_raw_fd();
-        let mut poll = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
-        // SAFETY: one structure, which lives during the call.
-        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 && poll.revents & libc::POLLHUP != 0 }
+        let mut stream = [PollFd::new(self.stream, PollFlags::RDHUP)];
+        let ready = poll(&mut stream, Some(&Timespec::default()));
+        ready.is_ok_and(|ready| ready > 0) && stream[0].revents().contains(PollFlags::HUP)
     }
 }
 
@@ -504,7 +503,7 @@ impl Events {
     }
 
     fn tell(&self, event: &str) {
-        let mut told = self.told.lock().expect("no holder panics");
+        let mut told = self.told.lock();
         let (second, count) = &mut *told;
         if second.is_none_or(|second| second.elapsed() >= Duration::from_secs(1)) {
             if *count > EVENTS_PER_SECOND {

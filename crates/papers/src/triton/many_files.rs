@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -161,8 +160,8 @@ fn buffered(lab: &Lab<'_>, folder: &Path, files: usize, bytes: u64) -> Result<St
     made.iter().try_for_each(File::sync_data).map_err(failed)?;
     let write_seconds = started.elapsed().as_secs_f64();
     for file in &made {
-        // From the disk, not from the cache. SAFETY: advice about an open file touches no memory.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        // From the disk, not from the cache.
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     }
     drop(made);
     let mut read = 0;

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -190,20 +189,14 @@ fn remove(path: &Path) {
 fn forget_cached(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;
-    // SAFETY: advice about an open file touches no memory. A kernel that does not take it, doesn't.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    // A kernel may ignore the advice.
+    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     Ok(())
 }
 
 /// Bytes that may still be written below `path`.
 fn free_bytes(path: &Path) -> io::Result<u64> {
     let folder = File::open(path)?;
-    let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: an open descriptor, and room for the answer.
-    if unsafe { libc::fstatvfs(folder.as_raw_fd(), found.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: zeroed, which is valid for these numbers, and filled since.
-    let found = unsafe { found.assume_init() };
+    let found = rustix::fs::fstatvfs(&folder)?;
     Ok(found.f_bavail * found.f_frsize)
 }

@@ -18,10 +18,11 @@ mod bins;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use merganser_storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
 use merganser_storage::{Clock, Directory, Storage};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use crate::Progress;
@@ -98,7 +99,7 @@ impl Timeline {
 
 impl Row {
     fn timeline(&self) -> MutexGuard<'_, Timeline> {
-        self.timeline.lock().expect("nothing panics in it")
+        self.timeline.lock()
     }
 }
 
@@ -144,7 +145,7 @@ impl Recorder {
     }
 
     fn transfers(&self) -> MutexGuard<'_, [Transfers; 2]> {
-        self.transfers.lock().expect("nothing panics in it")
+        self.transfers.lock()
     }
 }
 
@@ -208,7 +209,7 @@ impl Activity {
     pub fn enroll(&self, role: &'static str) -> Enrolled {
         let entered = self.0.as_ref().map(|recorder| {
             let now_ns = recorder.now_ns();
-            let mut rows = recorder.rows.lock().expect("nothing panics in it");
+            let mut rows = recorder.rows.lock();
             let free =
                 rows.iter().find(|row| row.role == role && row.timeline().state.is_none()).cloned();
             let row = free.unwrap_or_else(|| {
@@ -258,7 +259,7 @@ impl Activity {
         let recorder = self.0.as_ref()?;
         let now_ns = recorder.now_ns();
         let mut end_ns = now_ns;
-        let rows = recorder.rows.lock().expect("nothing panics in it");
+        let rows = recorder.rows.lock();
         let mut timelines = Vec::new();
         for row in &*rows {
             let mut timeline = row.timeline();
@@ -304,7 +305,7 @@ impl Activity {
                 in_flight_ns: bins.column(FLIGHT, len),
             }
         });
-        let phases = recorder.phases.lock().expect("nothing panics in it").clone();
+        let phases = recorder.phases.lock().clone();
         Some(ActivityReport { end_ns, bin_ns: 1 << shift, phases, workers, reads, writes })
     }
 }
@@ -421,7 +422,7 @@ impl Progress for Phases<'_> {
     fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
         if let Some(recorder) = &self.activity.0 {
             let start_ns = recorder.now_ns();
-            let mut phases = recorder.phases.lock().expect("nothing panics in it");
+            let mut phases = recorder.phases.lock();
             if phases.len() < PHASES {
                 phases.push(Phase { name, start_ns });
             }

@@ -30,9 +30,10 @@ pub mod trial;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use merganser_storage::{Buffer, Completions, Storage};
+use parking_lot::Mutex;
 
 use batch::Batch;
 use bucket::{Bucket, BucketSet, Piece, slice_bytes};
@@ -377,7 +378,7 @@ impl Distributor<'_> {
         loop {
             let next = {
                 let _waiting = wait(State::Input);
-                jobs.lock().expect("no panic here").recv()
+                jobs.lock().recv()
             };
             let Ok(Job { chunk, span, turn: number }) = next else { return Ok(()) };
             if self.progress.cancelled() {

@@ -22,9 +22,10 @@
 mod writer;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use merganser_storage::{Buffer, Storage};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::bucket::Extent;
 use super::partition::SampleKey;
@@ -264,7 +265,7 @@ impl Store {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
-        lock(&self.pool)
+        self.pool.lock()
     }
 
     /// Waits for turn number `number`; each number is taken once.
@@ -297,7 +298,7 @@ impl Store {
     /// What failed first ([`Stops::fail`]).
     pub(super) fn finish(self) -> Result<(Vec<Received>, Reservation)> {
         self.failed.into_result()?;
-        let state = self.pool.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.pool.into_inner();
         assert!(state.closed && state.pending_blocks == 0, "writers end when all is written");
         let tails = self.tails.into_inner();
         let lists = state.extents.into_iter().zip(state.crcs);
@@ -320,11 +321,6 @@ impl Store {
     pub(super) fn write(&self, disk: usize) -> Result<()> {
         Writer::new(self, disk).run()
     }
-}
-
-/// A thread that panicked has stopped the others by itself.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The right to append: batches are appended in input order.
@@ -428,8 +424,7 @@ impl Store {
                 return Ok(block);
             }
             let _waiting = wait(activity::State::Memory);
-            let waited = self.freed.wait(state);
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.freed.wait(&mut state);
         }
     }
 }

@@ -8,9 +8,10 @@
 //! Memory is all of the back-pressure: a worker begins a piece when what the piece takes is free,
 //! pieces claim it in order, and so the piece that the reader waits for always has its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use merganser_storage::{ALIGNMENT, Buffer, Completions};
+use parking_lot::Mutex;
 
 use super::bucket::{BucketSet, LoadingPiece, Piece, PieceMemory, PieceSorter};
 use crate::budget::Reservation;
@@ -355,7 +356,7 @@ impl Pieces {
     /// punching a hole waits for all reads of the file that are in flight, and new ones for it.
     fn was_read(&self, bucket: usize) -> Vec<usize> {
         let total: u64 = self.set.buckets.iter().map(|bucket| bucket.bytes).sum();
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         let (buckets, bytes) = &mut *read;
         buckets.push(bucket);
         *bytes += self.set.buckets[bucket].bytes;

@@ -1,10 +1,10 @@
 //! Threads of a scope that fail together.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use merganser_storage::thread::{Helper, spawn_or_run, spawn_scoped};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::activity::Activity;
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ pub struct FirstError(Mutex<Option<Error>>);
 
 impl FirstError {
     fn lock(&self) -> MutexGuard<'_, Option<Error>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Takes note of an error.
@@ -44,7 +44,7 @@ impl FirstError {
     /// # Errors
     /// That.
     pub fn into_result(self) -> Result<()> {
-        let first = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let first = self.0.into_inner();
         first.map_or(Ok(()), Err)
     }
 }

@@ -18,10 +18,11 @@
 //!   nothing else runs: what a modelled clock needs.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use merganser_storage::thread::spawn;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Workers;
 use crate::activity::{Activity, State, wait};
@@ -200,7 +201,7 @@ impl<S: Stage> Pipeline<S> {
                 continue;
             }
             let _waiting = wait(State::Input);
-            ledger = self.line.wait(ledger);
+            self.line.changed.wait(&mut ledger);
         }
     }
 
@@ -246,11 +247,7 @@ impl<S: Stage> Ledger<S> {
 
 impl<S: Stage> Line<S> {
     fn lock(&self) -> MutexGuard<'_, Ledger<S>> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, ledger: MutexGuard<'a, Ledger<S>>) -> MutexGuard<'a, Ledger<S>> {
-        self.changed.wait(ledger).unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 
     fn bench(&self) -> Result<Bench<S>> {
@@ -274,7 +271,7 @@ impl<S: Stage> Line<S> {
                 Ok(Claim::Later) if patient => {
                     self.stage.give_up(&mut bench.kept);
                     let _waiting = wait(State::Memory);
-                    ledger = self.wait(ledger);
+                    self.changed.wait(&mut ledger);
                 }
                 Ok(Claim::Later) => return false,
                 end => {
@@ -368,7 +365,7 @@ impl<S: Stage> Desk<'_, S> {
                 return Ok(look(&mut ledger.source));
             }
             let _waiting = wait(State::Output);
-            ledger = self.line.wait(ledger);
+            self.line.changed.wait(&mut ledger);
         }
     }
 

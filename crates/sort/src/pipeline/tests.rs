@@ -18,6 +18,8 @@ struct Squares {
     near: u64,
     fails: Option<u64>,
     panics: Option<u64>,
+    /// Panics while it is claimed, so while its worker holds the lock.
+    panics_when_claimed: Option<u64>,
     seen: Arc<Seen>,
 }
 
@@ -57,6 +59,7 @@ impl Stage for Squares {
         if source.left == 0 {
             return Ok(Claim::Later);
         }
+        assert!(self.panics_when_claimed != Some(source.next), "as asked");
         source.left -= 1;
         source.next += 1;
         Ok(Claim::Item(source.next - 1))
@@ -158,11 +161,14 @@ fn an_error_comes_after_all_items_before_it_and_ends_the_pipeline() {
 #[test]
 fn a_panic_of_a_worker_panics_in_the_reader() {
     for threads in [1, 2, 5] {
-        let (mut pipeline, seen) = start(Squares { panics: Some(20), ..squares(1000) }, threads);
-        let read = || while pipeline.next().expect("no error").is_some() {};
-        assert!(catch_unwind(AssertUnwindSafe(read)).is_err());
-        drop(pipeline);
-        assert_eq!(seen.benches.load(Ordering::Relaxed), 0, "all workers have ended");
+        for (panics, panics_when_claimed) in [(Some(20), None), (None, Some(20))] {
+            let asked = Squares { panics, panics_when_claimed, ..squares(1000) };
+            let (mut pipeline, seen) = start(asked, threads);
+            let read = || while pipeline.next().expect("no error").is_some() {};
+            assert!(catch_unwind(AssertUnwindSafe(read)).is_err());
+            drop(pipeline);
+            assert_eq!(seen.benches.load(Ordering::Relaxed), 0, "all workers have ended");
+        }
     }
 }
 

@@ -9,7 +9,8 @@
 //! holds what it has made and no more, so that is all of the back-pressure.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::activity::{State, wait};
 
@@ -34,7 +35,7 @@ impl<T> Turns<T> {
 
     /// A worker that panicked in its turn has stopped the others.
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Waits for turn number `number`, which is taken once; `None` when turns are stopped.
@@ -52,7 +53,7 @@ impl<T> Turns<T> {
                 return Some(Turn { turns: self, queue });
             }
             let _waiting = wait(State::Turn);
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut queue);
         }
     }
 
@@ -69,7 +70,7 @@ impl<T> Turns<T> {
 
     /// The thing; all workers have ended.
     pub fn into_inner(self) -> T {
-        self.queue.into_inner().unwrap_or_else(PoisonError::into_inner).thing
+        self.queue.into_inner().thing
     }
 }
 

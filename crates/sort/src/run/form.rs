@@ -9,11 +9,11 @@
 //! records are prefetched [`AHEAD`] tags early.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use merganser_storage::Buffer;
 use merganser_storage::thread::spawn_or_run;
+use parking_lot::Mutex;
 
 use super::format::PIECE_BYTES;
 use super::input::Chunk;
@@ -341,7 +341,7 @@ fn extract<F: Framing>(
             while at < end {
                 let full = filled.last().is_none_or(|(slab, n)| *n == slab.len());
                 if full {
-                    match slabs.lock().expect("no panic here").next() {
+                    match slabs.lock().next() {
                         Some(slab) => filled.push((slab, 0)),
                         None => {
                             rest_at = Some(at);
@@ -377,7 +377,7 @@ fn extract<F: Framing>(
             if rest_at.is_some() {
                 stopped.fetch_min(i, Ordering::Relaxed);
             }
-            done.lock().expect("no panic here").push((i, filled, rest_at));
+            done.lock().push((i, filled, rest_at));
         }
     };
     if threads <= 1 || chunk.spans.len() - first < 2 {
@@ -394,7 +394,7 @@ fn extract<F: Framing>(
         });
     }
 
-    let mut done = done.into_inner().expect("no panic here");
+    let mut done = done.into_inner();
     done.sort_unstable_by_key(|(i, ..)| *i);
     for (i, filled, rest_at) in done {
         for (slab, n) in filled {
@@ -416,7 +416,7 @@ pub(crate) fn put_key<'k>(
 ) -> Option<u64> {
     let need = ENTRY_HEAD_BYTES + key.len();
     if room.1.len() < need {
-        let mut arena = arena.lock().expect("no panic here");
+        let mut arena = arena.lock();
         let slab = SLAB_BYTES.max(need).min(arena.1.len());
         if slab < need {
             return None;
@@ -513,7 +513,7 @@ impl Sorted<'_> {
         let parts = Mutex::new(out.chunks_mut(PIECE_BYTES).enumerate());
         let work = || {
             loop {
-                let Some((number, part)) = parts.lock().expect("no panic here").next() else {
+                let Some((number, part)) = parts.lock().next() else {
                     return;
                 };
                 let PieceStart { tag, mut skip } = self.pieces[number];
@@ -604,7 +604,7 @@ impl Gather for Sorted<'_> {
                 });
                 if let Err(e) = one {
                     next.store(sorted.pieces.len(), Ordering::Relaxed);
-                    failed.lock().expect("no panic here").get_or_insert_err(e);
+                    failed.lock().get_or_insert_err(e);
                 }
             }
         };
@@ -624,7 +624,7 @@ impl Gather for Sorted<'_> {
                 work(first);
             });
         }
-        failed.into_inner().expect("no panic here")
+        failed.into_inner()
     }
 }
 

@@ -32,10 +32,10 @@
 //! whatever `from` holds: a source beyond the end panics at once, one that is named twice is found
 //! `DONE` and panics then.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use merganser_storage::thread::spawn_or_run;
+use parking_lot::Mutex;
 
 use super::form::prefetch_at;
 use crate::activity::{Team, leave};
@@ -154,7 +154,7 @@ impl Places<'_> {
             let slot = pocket.pop().unwrap_or_else(|| {
                 // There are twice as many slots as walkers, each walker has lifted one record that
                 // is not taken yet, and no pocket holds more than one for each of its walkers.
-                self.spare.lock().expect("no panic here").pop().expect("slots for all walkers")
+                self.spare.lock().pop().expect("slots for all walkers")
             });
             // SAFETY: `hole` was a source and is ours since (see the table); the slot is free.
             unsafe { self.copy(self.record(hole), self.slot(slot)) };
@@ -184,7 +184,7 @@ impl Places<'_> {
         if pocket.len() < WALKERS {
             pocket.push(slot);
         } else {
-            self.spare.lock().expect("no panic here").push(slot);
+            self.spare.lock().push(slot);
         }
         false
     }

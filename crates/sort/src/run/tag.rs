@@ -22,9 +22,9 @@
 //! 8 M uniform tags, two beyond. Measured against alternatives in docs/benchmarks.md.
 
 use std::cmp::Ordering;
-use std::sync::Mutex;
 
 use merganser_storage::thread::spawn_or_run;
+use parking_lot::Mutex;
 
 use super::short_sort::sort_short;
 use super::word::{Alphabet, Equal};
@@ -128,7 +128,7 @@ pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
                 let _member = team.join();
                 loop {
                     // The lock goes before the work begins.
-                    let Some(job) = jobs.lock().expect("held for a moment only").next() else {
+                    let Some(job) = jobs.lock().next() else {
                         return;
                     };
                     work(job);

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
+use parking_lot::Mutex;
 
 use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_FIXED_BYTES, FENCE_KEY_BYTES_MAX,
@@ -257,7 +258,7 @@ impl RunWriter {
         };
         debug_assert_eq!(physical % 4096, 0);
         let index = PieceIndex::new(&blocks, fences, filled);
-        let mut placed = self.placed.lock().expect("no writer panics");
+        let mut placed = self.placed.lock();
         let bytes = placed.bytes + index.entries.len() as u64 + PIECE_INDEX_BYTES;
         placed.memory.grow_to(bytes)?;
         placed.bytes = bytes;
@@ -285,7 +286,7 @@ impl RunWriter {
     /// The storage's own; [`crate::Error::Memory`] for its fences.
     pub fn finish(self, spec: &str, records: u64, durable: bool) -> Result<Run> {
         let RunWriter { storage, block_bytes, compression, placed, .. } = self;
-        let Placed { mut pieces, bytes, mut memory } = placed.into_inner().expect("no panic");
+        let Placed { mut pieces, bytes, mut memory } = placed.into_inner();
         let mut footer = Footer {
             index_offset: 0,
             index_bytes: 4 + spec.len() as u64,

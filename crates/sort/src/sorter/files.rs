@@ -11,11 +11,12 @@
 //! Not one file for all from the start: to punch a hole waits for the reads of that file that are in
 //! flight, so runs that are given back behind a merge would hold up one another.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use merganser_storage::closable::ClosableDirectory;
 use merganser_storage::region::Regions;
 use merganser_storage::{Directory, Storage};
+use parking_lot::Mutex;
 
 /// The share of the storages that can still be opened which temporary runs take: the others are for
 /// inputs, which are opened while runs are written, and for the output.
@@ -42,7 +43,7 @@ impl TempFiles {
 
     /// An empty storage on each disk. What was handed out before must not grow any more.
     pub(super) fn create(&self) -> std::io::Result<Vec<Arc<dyn Storage>>> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let own = made.own.unwrap_or_else(|| {
             let left = self.disks.iter().map(|disk| disk.storages_left()).min();
             left.unwrap_or(1) / OWN_SHARE / self.disks.len().max(1) as u64

@@ -5,10 +5,11 @@
 //!                      given up last                   given up first, oldest first
 //! ```
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use merganser_storage::{ALIGNMENT, Buffer};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::readers::Readers;
 use crate::budget::Reservation;
@@ -75,7 +76,7 @@ impl ReadMemory {
     }
 
     pub(super) fn take_spare(&self) -> Option<Scratch> {
-        self.spare.lock().expect("nothing panics with it").take()
+        self.spare.lock().take()
     }
 }
 
@@ -105,7 +106,7 @@ impl KeptPiece {
 
 impl Kept {
     fn lock(&self) -> MutexGuard<'_, Vec<(PieceId, Option<Arc<KeptPiece>>)>> {
-        self.pieces.lock().expect("nothing panics with it")
+        self.pieces.lock()
     }
 
     /// Whether a piece is here.
@@ -142,7 +143,7 @@ impl Kept {
                 }
                 Some(being_made) => {
                     pieces.push(being_made);
-                    pieces = self.changed.wait(pieces).expect("nothing panics with it");
+                    self.changed.wait(&mut pieces);
                 }
                 None => break,
             }

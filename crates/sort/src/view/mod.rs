@@ -39,9 +39,10 @@ mod stream;
 mod unsorted;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use merganser_storage::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+use parking_lot::Mutex;
 
 pub(crate) use give_back::GivingBack;
 use making::Section;

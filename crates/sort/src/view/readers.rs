@@ -13,7 +13,9 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::View;
 use super::stream::ViewPortions;
@@ -60,7 +62,7 @@ impl Readers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().expect("readers do not panic")
+        self.known.lock()
     }
 
     /// Ends all read-ahead; it begins again when readers continue.
@@ -88,8 +90,7 @@ impl Known {
 
     /// The stream in whose reach `place` is.
     fn near(&mut self, place: u64) -> Option<Arc<Slot>> {
-        let reaches =
-            |slot: &Arc<Slot>| slot.reach.lock().expect("readers do not panic").contains(&place);
+        let reaches = |slot: &Arc<Slot>| slot.reach.lock().contains(&place);
         let slot = self.streams.iter().position(reaches).map(|i| self.streams.remove(i))?;
         self.streams.push(Arc::clone(&slot));
         Some(slot)
@@ -172,7 +173,7 @@ impl View {
 impl Slot {
     /// Copies what is at `place` to `out`; false when the stream has passed it.
     fn serve(&self, place: u64, out: &mut [u8], reach_bytes: u64) -> Result<bool> {
-        let mut reading = self.reading.lock().expect("readers do not panic");
+        let mut reading = self.reading.lock();
         let Reading { portions, held } = &mut *reading;
         if held.front().is_some_and(|oldest| place < oldest.output_offset) {
             return Ok(false);
@@ -205,7 +206,7 @@ impl Slot {
                 return Ok(false);
             }
             let start = held.front().expect("just pushed").output_offset;
-            *self.reach.lock().expect("readers do not panic") = start..end + reach_bytes;
+            *self.reach.lock() = start..end + reach_bytes;
         }
         Ok(true)
     }

@@ -98,7 +98,7 @@ impl SortedBucket {
     /// more than streams leave free.
     fn keep(&self, memory: &ReadMemory, scratch: Scratch) {
         if scratch.memory.bytes() <= random_bytes(self.segments.footers()) {
-            *memory.spare.lock().expect("nothing panics with it") = Some(scratch);
+            *memory.spare.lock() = Some(scratch);
         }
     }
 

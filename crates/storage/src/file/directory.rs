@@ -9,6 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 use super::descriptors;
 use super::flight::FileError;
 use super::kind::FileKind;
@@ -51,7 +54,7 @@ impl FileDirectory {
     ) -> io::Result<Arc<FileDirectory>> {
         let path = path.as_ref();
         let mut how = OpenOptions::new();
-        let handle = how.read(true).custom_flags(libc::O_DIRECTORY).open(path);
+        let handle = how.read(true).custom_flags(OFlags::DIRECTORY.bits().cast_signed()).open(path);
         Self::assemble(path, handle, options, false)
     }
 
@@ -136,7 +139,7 @@ impl FileDirectory {
     pub fn create_file(&self, name: &str) -> io::Result<Arc<FileStorage>> {
         let (name, shown) = self.place(name, "create")?;
         let mode = if self.private { 0o600 } else { 0o666 };
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = at::open(&self.handle, name, flags, mode);
         let file = file.map_err(|e| FileError::wrap(&shown, "create", e))?;
         self.storage(file, shown, true)
@@ -164,7 +167,7 @@ impl FileDirectory {
     pub fn open_file(&self, name: &str, writable: bool) -> io::Result<Arc<FileStorage>> {
         let (name, shown) = self.place(name, "open")?;
         let open = || {
-            let access = if writable { libc::O_RDWR } else { libc::O_RDONLY };
+            let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
             let look = || at::look(&self.handle, name)?.metadata();
             let opened = at::open(&self.handle, name, access | CAREFUL, 0);
             let file = opened.map_err(|e| own::explain(e, look, FileKind::Regular))?;
@@ -261,13 +264,13 @@ impl Directory for FileDirectory {
 
 /// A file without a name in `folder`, which may be given one later.
 pub(super) fn open_unnamed(folder: &File, mode: u32) -> io::Result<File> {
-    at::open(folder, OsStr::new("."), libc::O_TMPFILE | libc::O_RDWR, mode)
+    at::open(folder, OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, mode)
 }
 
 /// Whether `error` from [`open_unnamed`] says that the file system or kernel has no such files.
 pub(super) fn lacks_unnamed(error: &io::Error) -> bool {
     // Where the flag is unknown it looks like an attempt to write a directory.
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL))
+    matches!(Errno::from_io_error(error), Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL))
 }
 
 /// A new private file in `folder` that has lost its name. A kill between two system calls leaves an
@@ -279,7 +282,7 @@ fn create_nameless(folder: &File) -> io::Result<File> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!(".merganser-{}-{count}.tmp", std::process::id());
         let name = OsStr::new(&name);
-        match at::open(folder, name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, 0o600) {
+        match at::open(folder, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, 0o600) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
             Ok(file) => {

@@ -16,6 +16,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 use super::at;
 use super::flight::FileError;
 use super::own::{self, CAREFUL};
@@ -76,7 +78,7 @@ pub(super) fn clear(folder: &File, name: &OsStr) {
 
 /// Whether there is nothing under this hidden name, or no longer.
 fn clear_one(folder: &File, hidden: &OsStr) -> io::Result<()> {
-    let file = match at::open(folder, hidden, libc::O_RDONLY | CAREFUL, 0) {
+    let file = match at::open(folder, hidden, OFlags::RDONLY | CAREFUL, 0) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
@@ -101,7 +103,7 @@ pub(super) fn lock(file: &File) {
 
 /// Makes a private, locked file under a hidden name of the output `name`.
 pub(super) fn create(folder: &File, name: &OsStr) -> io::Result<(File, OsString)> {
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     take(name, |hidden| {
         let file = at::open(folder, hidden, flags, 0o600)?;
         lock(&file);

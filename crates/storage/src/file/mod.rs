@@ -17,8 +17,8 @@
 //! with the last of them, after the last operation.
 //!
 //! ```
-//! use storage::file::{FileDirectory, Output, FileOptions};
-//! use storage::{Directory, Storage, StorageExt};
+//! use merganser_storage::file::{FileDirectory, FileOptions, Output};
+//! use merganser_storage::{Directory, Storage, StorageExt};
 //!
 //! # let place = tempfile::tempdir()?;
 //! # let path = place.path();
@@ -59,7 +59,9 @@ mod threads;
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 pub use attributes::{Attributes, new_file_mode, publish_file, publish_folder};
 pub use directory::FileDirectory;
@@ -167,7 +169,7 @@ impl Engines {
     /// The running engine of the kind that `options` ask for, started if there is none.
     fn shared(options: FileOptions) -> io::Result<Arc<Engines>> {
         let queue_depth = options.queue_depth.max(1);
-        let mut all = SHARED.lock().expect("starting an engine does not panic");
+        let mut all = SHARED.lock();
         all.retain(|engine| engine.strong_count() > 0);
         let found = all
             .iter()

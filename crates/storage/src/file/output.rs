@@ -6,6 +6,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use super::attributes::{Attributes, publish_file};
 use super::directory::{lacks_unnamed, open_unnamed};
 use super::flight::FileError;
@@ -71,7 +73,7 @@ impl Output {
             unnamed(&place.folder, 0o666)
         } else {
             // There would be no way to give it a name.
-            Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+            Err(Errno::OPNOTSUPP.into())
         };
         let (file, hidden) = match made {
             Ok(file) => {
@@ -192,7 +194,7 @@ mod tests {
             names
         };
         let begin = || {
-            let lacking = |_: &File, _| Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+            let lacking = |_: &File, _| Err(Errno::OPNOTSUPP.into());
             Output::begin(
                 resolve_output(&path).expect("resolved"),
                 &path,

@@ -17,13 +17,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 use super::at;
 use super::kind::FileKind;
 
 /// Flags to open a file that may be of any kind: no link is followed, no FIFO is waited
 /// for, and no terminal becomes this process's own.
-pub(super) const CAREFUL: i32 =
-    libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+pub(super) const CAREFUL: OFlags =
+    OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Why a file or folder is not used. It is inside the [`io::Error`] of the functions here;
 /// [`Refusal::of`] finds it.
@@ -116,8 +119,7 @@ impl From<Refusal> for io::Error {
 /// The effective user of this process.
 #[must_use]
 pub fn user() -> u32 {
-    // SAFETY: asks for a number, and can't fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Accepts a file of this kind and no other.
@@ -163,7 +165,8 @@ fn check_owner(found: &Metadata) -> Result<(), Refusal> {
 /// `NotFound` and the like, or a [`Refusal`]. The path is not in the text.
 pub fn open_file(path: &Path, writable: bool) -> io::Result<File> {
     let mut how = File::options();
-    let opened = how.read(true).write(writable).custom_flags(CAREFUL).open(path);
+    let opened =
+        how.read(true).write(writable).custom_flags(CAREFUL.bits().cast_signed()).open(path);
     let file = opened.map_err(|e| explain(e, || fs::symlink_metadata(path), FileKind::Regular))?;
     check_file(&file.metadata()?)?;
     at::set_blocking(&file)?;
@@ -201,7 +204,8 @@ pub fn create_folder(path: &Path) -> io::Result<File> {
 
 fn open_folder_unchecked(path: &Path) -> io::Result<File> {
     let mut how = File::options();
-    let opened = how.read(true).custom_flags(CAREFUL | libc::O_DIRECTORY).open(path);
+    let opened =
+        how.read(true).custom_flags((CAREFUL | OFlags::DIRECTORY).bits().cast_signed()).open(path);
     opened.map_err(|e| explain(e, || fs::symlink_metadata(path), FileKind::Folder))
 }
 
@@ -224,8 +228,8 @@ pub(super) fn explain(
 ) -> io::Error {
     // ELOOP and ENOTDIR: a link. ENXIO: a FIFO without a reader, or a socket. EISDIR: a folder that
     // should be written.
-    let in_the_way = [libc::ELOOP, libc::ENXIO, libc::ENOTDIR, libc::EISDIR];
-    if error.raw_os_error().is_some_and(|code| in_the_way.contains(&code))
+    let in_the_way = [Errno::LOOP, Errno::NXIO, Errno::NOTDIR, Errno::ISDIR];
+    if Errno::from_io_error(&error).is_some_and(|code| in_the_way.contains(&code))
         && let Ok(found) = look()
         && let Err(refusal) = check_kind(&found, expected)
     {

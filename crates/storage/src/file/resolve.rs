@@ -21,6 +21,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 use super::attributes::Attributes;
 use super::directory::FileDirectory;
 use super::flight::FileError;
@@ -185,7 +188,7 @@ impl ResolvedOutput {
 fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
     let given = path.to_owned();
     let mut how = OpenOptions::new();
-    let existing = match how.read(true).custom_flags(libc::O_PATH).open(path) {
+    let existing = match how.read(true).custom_flags(OFlags::PATH.bits().cast_signed()).open(path) {
         Ok(existing) => existing,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return match walk(path)? {
@@ -241,12 +244,13 @@ enum Walked {
 
 /// Follows the links that `path` is, but not those of its folders, which the kernel follows.
 fn walk(path: &Path) -> io::Result<Walked> {
+    let folder_only = OFlags::PATH | OFlags::DIRECTORY;
     let mut how = OpenOptions::new();
-    let mut from = how.read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(".")?;
+    let mut from = how.read(true).custom_flags(folder_only.bits().cast_signed()).open(".")?;
     let mut text = path.as_os_str().to_owned();
     for _ in 0..LINKS_MAX {
         let Some((folder, name)) = split(&text) else { return Ok(Walked::Folder) };
-        let folder = at::open(&from, &folder, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        let folder = at::open(&from, &folder, folder_only, 0)?;
         let place = |folder| Place { folder, name };
         let last = match at::look(&folder, name_of(&text)) {
             Ok(last) => last,
@@ -266,7 +270,7 @@ fn walk(path: &Path) -> io::Result<Walked> {
         text = at::read_link(&last)?;
         from = folder;
     }
-    Err(io::Error::from_raw_os_error(libc::ELOOP))
+    Err(Errno::LOOP.into())
 }
 
 /// The folder of a path and the name in it. The folder ends in `/.`: a link there is one to a folder,
@@ -290,7 +294,7 @@ fn name_of(path: &OsStr) -> &OsStr {
 impl Place {
     /// The same place with a folder in which files can be made, and which can be synced.
     fn readable(self) -> io::Result<Place> {
-        let folder = at::open(&self.folder, OsStr::new("."), libc::O_DIRECTORY, 0)?;
+        let folder = at::open(&self.folder, OsStr::new("."), OFlags::DIRECTORY, 0)?;
         Ok(Place { folder, ..self })
     }
 }
@@ -325,13 +329,7 @@ pub(super) fn guard(folder: &Metadata, found: &Metadata) -> Result<(), Refusal> 
 }
 
 fn is_proc(folder: &File) -> io::Result<bool> {
-    // SAFETY: a structure of numbers, for which zeros are valid.
-    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: an open descriptor and a structure to be filled.
-    if unsafe { libc::fstatfs(folder.as_raw_fd(), &raw mut found) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(found.f_type == libc::PROC_SUPER_MAGIC)
+    Ok(rustix::fs::fstatfs(folder)?.f_type == rustix::fs::PROC_SUPER_MAGIC)
 }
 
 pub(super) fn identity(found: &Metadata) -> (u64, u64) {

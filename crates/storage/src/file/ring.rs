@@ -21,11 +21,13 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::sync::{Arc, Mutex, mpsc};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, PollFlags, eventfd};
 
 use super::flight::{Call, Flight};
 
@@ -62,7 +64,7 @@ impl Inbox {
     /// Changes the state and wakes the thread if it needs that.
     fn tell(&self, change: impl FnOnce(&mut State)) {
         let wake = {
-            let mut state = self.state.lock().expect("the ring's thread does not panic");
+            let mut state = self.state.lock();
             change(&mut state);
             std::mem::take(&mut state.sleeping)
         };
@@ -75,13 +77,7 @@ impl Inbox {
 impl Ring {
     /// Starts a ring, if the kernel has one that can do all we need and lets us have it.
     pub(super) fn start(queue_depth: u32) -> io::Result<Ring> {
-        // SAFETY: makes a new descriptor, no memory is passed.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        let wake = unsafe { File::from_raw_fd(fd) };
+        let wake = File::from(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let inbox = Arc::new(Inbox { state: Mutex::default(), wake });
         let (started, outcome) = mpsc::channel();
         let theirs = Arc::clone(&inbox);
@@ -158,7 +154,7 @@ impl Reaper {
     fn run(mut self, inbox: &Inbox) {
         loop {
             {
-                let mut state = inbox.state.lock().expect("submitters do not panic");
+                let mut state = inbox.state.lock();
                 self.ready.append(&mut state.queue);
                 let idle = self.ready.is_empty() && self.free.len() == self.flights.len();
                 if idle && state.closing {
@@ -179,7 +175,7 @@ impl Reaper {
 
     fn arm(&mut self, wake: RawFd) {
         if !self.armed {
-            let poll = opcode::PollAdd::new(types::Fd(wake), libc::POLLIN as u32).build();
+            let poll = opcode::PollAdd::new(types::Fd(wake), PollFlags::IN.bits() as u32).build();
             self.armed = self.push(&poll.user_data(WAKE));
         }
     }

@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use rustix::fs::OFlags;
+
 use super::flight::{FileError, Flight};
 use super::{Direct, Engines, FileOptions, Mode, at};
 use crate::{Clock, Completions, Operation, RealClock, Storage};
@@ -126,7 +128,9 @@ impl FileStorage {
             // A pipe that has taken the file's place meanwhile would make the open wait for its
             // other end.
             let mut how = OpenOptions::new();
-            how.read(true).write(writable).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+            how.read(true)
+                .write(writable)
+                .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
             let file = how.open(path)?;
             check_addressable(&file.metadata()?)?;
             at::set_blocking(&file)?;
@@ -168,7 +172,7 @@ impl FileStorage {
             // Through /proc: the same file even when it has no name or has just been renamed.
             let path = format!("/proc/self/fd/{}", opened.buffered_fd());
             let mut how = OpenOptions::new();
-            how.read(true).write(writable).custom_flags(libc::O_DIRECT);
+            how.read(true).write(writable).custom_flags(OFlags::DIRECT.bits().cast_signed());
             match how.open(path) {
                 Ok(file) => opened.direct = Some(file),
                 Err(e) => opened.refuse_direct(&e),

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::flight::{Call, Flight};
 use crate::thread::refused;
@@ -46,14 +48,14 @@ impl Pool {
     }
 
     pub(super) fn submit(&self, flight: Flight) {
-        self.shared.inbox.lock().expect("workers do not panic").queue.push_back(flight);
+        self.shared.inbox.lock().queue.push_back(flight);
         self.shared.arrived.notify_one();
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.inbox.lock().expect("workers do not panic").closing = true;
+        self.shared.inbox.lock().closing = true;
         self.shared.arrived.notify_all();
         for thread in self.threads.drain(..) {
             thread.join().expect("workers do not panic");
@@ -62,7 +64,7 @@ impl Drop for Pool {
 }
 
 fn work(shared: &Shared) {
-    let mut inbox = shared.inbox.lock().expect("workers do not panic");
+    let mut inbox = shared.inbox.lock();
     loop {
         if let Some(flight) = inbox.queue.pop_front() {
             drop(inbox);
@@ -71,11 +73,11 @@ fn work(shared: &Shared) {
                 let call = flight.call();
                 next = flight.took(make(call));
             }
-            inbox = shared.inbox.lock().expect("workers do not panic");
+            inbox = shared.inbox.lock();
         } else if inbox.closing {
             return;
         } else {
-            inbox = shared.arrived.wait(inbox).expect("workers do not panic");
+            shared.arrived.wait(&mut inbox);
         }
     }
 }

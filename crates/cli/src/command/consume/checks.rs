@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use merganser_sort::journal::{Taken, Text};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 
 use crate::config::{Destination, SortConfig, Sorting};
 use crate::failure::Failure;
@@ -158,7 +160,7 @@ fn refuse_twice(found: &[Metadata], shown: &[PathBuf]) -> Result<(), Failure> {
 /// # Errors
 /// The system's own.
 pub fn has_data(file: &File, from: u64, to: u64) -> io::Result<bool> {
-    Ok(from < to && seek(file, from, libc::SEEK_DATA)?.is_some_and(|data| data < to))
+    Ok(from < to && seek(file, SeekFrom::Data(from))?.is_some_and(|data| data < to))
 }
 
 /// Whether `file` has a hole between two places.
@@ -166,19 +168,14 @@ pub fn has_data(file: &File, from: u64, to: u64) -> io::Result<bool> {
 /// # Errors
 /// The system's own.
 pub fn has_hole(file: &File, from: u64, to: u64) -> io::Result<bool> {
-    Ok(from < to && seek(file, from, libc::SEEK_HOLE)?.is_some_and(|hole| hole < to))
+    Ok(from < to && seek(file, SeekFrom::Hole(from))?.is_some_and(|hole| hole < to))
 }
 
 /// The next data or hole; `None` where there is none before the end of the file.
-fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
-    use std::os::fd::AsRawFd;
-    // SAFETY: no memory is involved, and the descriptor is open.
-    let place = unsafe { libc::lseek(file.as_raw_fd(), from as libc::off_t, whence) };
-    match u64::try_from(place) {
+fn seek(file: &File, to: SeekFrom) -> io::Result<Option<u64>> {
+    match rustix::fs::seek(file, to) {
         Ok(place) => Ok(Some(place)),
-        Err(_) => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
-            error => Err(error),
-        },
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

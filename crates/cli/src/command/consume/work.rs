@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use merganser_sort::activity::Activity;
 use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
@@ -13,6 +13,7 @@ use merganser_sort::view::View;
 use merganser_sort::{Budget, Consumed, Progress, SortOptions, SortReport, sort_consuming};
 use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{Directory, Storage};
+use parking_lot::Mutex;
 
 use super::checks::{Inputs, check, has_data, has_hole, open_input};
 use super::protocol::{Begun, Found, Refusal, Steps};
@@ -233,7 +234,7 @@ impl<'a> Work<'a> {
         let files = Arc::clone(&self.files);
         let journal = Mutex::new(self.journal().clone());
         let before = |partial: &Path| {
-            let mut journal = journal.lock().expect("no holder panics");
+            let mut journal = journal.lock();
             journal.result = Some(note_of(&partial.symlink_metadata()?));
             journal.write(&files).map_err(io::Error::other)
         };
@@ -255,7 +256,7 @@ impl<'a> Work<'a> {
             threads: self.config.threads,
         };
         copy.run(self.progress)?;
-        self.journal = Some(journal.into_inner().expect("no holder panics"));
+        self.journal = Some(journal.into_inner());
         Ok(())
     }
 }

@@ -245,12 +245,8 @@ fn peak_rss_bytes() -> u64 {
 }
 
 fn cpu_seconds() -> f64 {
-    // SAFETY: all zeros is a valid value of this struct of integers.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a struct of the type that the call fills in.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Physical processor cores, two threads of one core counted once; 0 where the system does not tell.

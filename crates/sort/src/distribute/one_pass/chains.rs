@@ -5,8 +5,9 @@
 //!   bucket ──► a chain a worker ──► numbers of its blocks, in input order
 //! ```
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+
+use parking_lot::Mutex;
 
 use crate::run::form::ChunkView;
 use crate::run::tag::{Tag, Tagged};
@@ -51,7 +52,7 @@ impl<'p> Open<'p> {
         let slot = match self.room.next() {
             Some(slot) => slot,
             None => {
-                let next = room.blocks.lock().expect("held for a moment only").next();
+                let next = room.blocks.lock().next();
                 let Some((number, block)) = next else { return false };
                 self.blocks.push(number as u32);
                 self.room = block.iter_mut();

@@ -2,11 +2,11 @@
 //! pieces, some of which neighbouring buckets share.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use merganser_storage::Buffer;
 use merganser_storage::thread::spawn_or_run;
+use parking_lot::Mutex;
 
 use super::chains::Bucket;
 use crate::activity::Team;
@@ -233,7 +233,7 @@ impl Gathering<'_> {
         if part.len() as u64 == whole {
             return (self.place)(number, piece, behind);
         }
-        let mut seams = self.seams.lock().expect("no panic here");
+        let mut seams = self.seams.lock();
         let Seams { parked, spare } = &mut *seams;
         let Some((other, there)) = parked.get_mut(&number) else {
             parked.insert(number, (piece, part.len()));

@@ -20,9 +20,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard};
 
 use merganser_storage::{Backing, Buffer};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::activity::{State, wait};
 use crate::run::input::{Follower, Keeping, READ_BYTES};
@@ -92,7 +92,7 @@ impl Work {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// What to do next; `None` when all is done.
@@ -120,7 +120,7 @@ impl Work {
                 return None;
             }
             let _waiting = wait(State::Input);
-            queue = self.changed.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.changed.wait(&mut queue);
         }
     }
 

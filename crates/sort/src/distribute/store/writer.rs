@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
-use super::{EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES, Store, lock};
+use super::{EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES, Store};
 use crate::activity::{self, wait};
 use crate::distribute::bucket::Extent;
 use crate::run::format::HEADER_BYTES;
@@ -47,7 +47,7 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(store: &'a Store, disk: usize) -> Self {
-        let joined = std::mem::take(&mut *lock(&store.joined[disk]));
+        let joined = std::mem::take(&mut *store.joined[disk].lock());
         Writer {
             store,
             disk,
@@ -93,8 +93,7 @@ impl<'a> Writer<'a> {
                 return Ok(None);
             }
             let _waiting = wait(activity::State::Input);
-            let waited = self.store.filled.wait(state);
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.store.filled.wait(&mut state);
         };
         let most = if plan.policy.is_double() { 1 } else { EXTENT_BYTES_MAX / plan.block_bytes };
         let n = state.pending[bucket].len().min(most.max(1));
