@@ -99,7 +99,7 @@ pub(crate) fn seal(
 /// Looks at both ends of a bucket file.
 ///
 /// # Errors
-/// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
+/// [`Error::Corrupt`]; [`Error::UnknownVersion`].
 pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
     let file = storage.name();
     let size = storage.size();
@@ -118,9 +118,12 @@ pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
     check_crc(file, 0, "header", &header[..crc_at], u32_at(&header, crc_at))?;
     let version = u32_at(&header, 8);
     if version != VERSION {
-        return Err(Error::Unsupported(format!(
-            "{file}: a bucket file of version {version}; this program reads version {VERSION}"
-        )));
+        return Err(Error::UnknownVersion {
+            file: file.to_owned(),
+            kind: "bucket file".to_owned(),
+            version,
+            known: format!("version {VERSION}"),
+        });
     }
     let at = size - FOOTER_BYTES as u64;
     let footer = storage.read_vec(at, FOOTER_BYTES)?;

@@ -211,9 +211,7 @@ impl Distributor<'_> {
     ) -> Result<()> {
         let (bytes, lower) = (bucket.bytes, bucket.lower.clone());
         if stuck > STUCK_MAX {
-            return Err(Error::Unsupported(
-                "a key range could not be parted into pieces that fit into --memory; give more or use --strategy merge".to_owned(),
-            ));
+            return Err(Error::Indivisible);
         }
         done.parted_again += 1;
         let plan =
@@ -440,7 +438,7 @@ impl Read for BucketReader {
                 memory = Buffer::try_new(len.next_multiple_of(4096) as usize)?;
             }
             let loaded = self.set.load(piece, memory).finish();
-            self.slice = loaded.map_err(|e| std::io::Error::from(&e))?;
+            self.slice = loaded.map_err(|e| std::io::Error::from(e))?;
             self.at += len;
             self.rest = 0..len as usize;
         }

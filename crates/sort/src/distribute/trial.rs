@@ -160,8 +160,7 @@ fn read(
     disks: &[Arc<dyn Storage>],
     progress: &dyn Progress,
 ) -> Result<u64> {
-    let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None);
-    let order = order.map_err(|error| Error::Unsupported(error.to_string()))?;
+    let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None)?;
     let buckets = received.into_iter().map(|received| Bucket {
         lower: Vec::new(),
         // Is read in slices.

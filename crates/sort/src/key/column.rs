@@ -1,5 +1,5 @@
-//! Keys of CSV rows: `--key COLUMN[:TYPE][:r]`, where COLUMN is a name of the header or a number
-//! from 1 and TYPE is a letter or word of GNU sort's.
+//! Keys of CSV rows: `COLUMN[:TYPE][:r]`, where COLUMN is a name of the header or a number from 1,
+//! and TYPE is a letter or word of GNU sort.
 //!
 //! A field is compared by its value: without its quotes, doubled quotes once, and without the
 //! carriage return of a row's end. A column that a row does not have is empty.
@@ -12,7 +12,7 @@ use super::element::Element;
 use super::options::{Blanks, Options};
 use crate::record::Outside;
 
-/// A parsed `--key` of CSV rows.
+/// A parsed key of CSV rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ColumnKey {
     pub(super) column: String,
@@ -20,8 +20,8 @@ pub(super) struct ColumnKey {
 }
 
 impl ColumnKey {
-    /// Parses what follows `--key`: options are taken from the end as long as there are any, so a
-    /// column's name may have colons.
+    /// Parses a key. Options are taken from its end as long as there are any, so a column's name may
+    /// have colons.
     pub(super) fn parse(text: &str) -> Self {
         let mut options = Options::default();
         let mut column = text;
@@ -54,15 +54,15 @@ impl ColumnKey {
     }
 }
 
-/// Number, from 0, of the column that the `--key` of csv rows `key` names in rows with this header.
+/// Number, from 0, of the column that `key` names in CSV rows with this header.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why no column has this name.
 pub fn column_of(key: &str, header: Option<&[u8]>, separator: u8) -> Result<usize, String> {
     ColumnKey::parse(key).find(header, separator)
 }
 
-/// The option letters that `word` stands for: itself, or a WORD of GNU sort's `--sort=WORD`.
+/// The option letters that `word` stands for: itself, or GNU sort's letter for a word such as `numeric`.
 fn letters(word: &str) -> Option<&str> {
     let is_letter = |letter: char| "dfghiMnRrV".contains(letter);
     Some(match word {

@@ -197,8 +197,7 @@ impl Merger<'_> {
         if let Some(order) = &self.order {
             return Ok(Arc::clone(order));
         }
-        let compiled = self.with.order.compile(self.header.as_deref());
-        let order = Arc::new(compiled.map_err(|e| Error::Unsupported(e.to_string()))?);
+        let order = Arc::new(self.with.order.compile(self.header.as_deref())?);
         self.order = Some(Arc::clone(&order));
         Ok(order)
     }

@@ -367,11 +367,11 @@ mod tests {
             key
         });
         let expected = expected.concat();
-        assert!(sorted(records, order, threads) == expected, "in place: {}", order.spec());
+        assert!(sorted(records, order, threads) == expected, "in place: {:?}", order.spec());
         let mut tags = Buffer::new(expected.len() / bytes * TAG_BYTES);
         let mut sorted = vec![0; expected.len()];
         sort_into(records, order, &mut tags, &mut sorted, threads);
-        assert!(sorted == expected, "into a second buffer: {}", order.spec());
+        assert!(sorted == expected, "into a second buffer: {:?}", order.spec());
     }
 
     /// Bytes from a seed, of which each takes one of `values` values.

@@ -349,7 +349,7 @@ impl ChunkReader {
                 file,
                 offset: self.offset - tail.len() as u64,
                 most_bytes: room as u64,
-                factor: (tail.len() / room + 1).max(2) as u64,
+                factor: Some((tail.len() / room + 1).max(2) as u64),
             });
         }
         let base = chunk.base;
@@ -563,10 +563,10 @@ impl ChunkReader {
                     assert!(fill.framed == fill.end, "the added terminator ends the record");
                 }
                 Tail::Damaged(how) => {
-                    return Err(Error::Input {
+                    return Err(Error::LastRecord {
                         file: input.name().to_owned(),
                         offset: self.offset - (fill.end - fill.framed) as u64,
-                        detail: format!("{how}; repair the input or choose another --format"),
+                        detail: how,
                     });
                 }
             }

@@ -16,7 +16,7 @@ use crate::output::{FileSink, Out, Top, copy};
 use crate::plan::RunPlan;
 use crate::run::{Compression, Input};
 use crate::view::{Bucket, KeyBytes, Manifest, Segment};
-use crate::{Budget, Error, Progress, Result, activity};
+use crate::{Budget, Conflict, Error, Progress, Result, activity};
 
 /// Whether to distribute, and if so whether to trust the leading bits of keys.
 pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Option<bool>> {
@@ -29,7 +29,7 @@ pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Opt
         Strategy::Auto if sorter.plan.chunks == 1 => Ok(None),
         Strategy::Auto => Ok(is_worth_distributing(sorter).then_some(false)),
         Strategy::Distribute { uniform } => match refusal(sorter) {
-            Some(refusal) => Err(refusal),
+            Some(conflict) => Err(conflict.into()),
             None => Ok((!fits).then_some(uniform)),
         },
     }
@@ -79,21 +79,19 @@ pub(super) fn look_ahead(
 }
 
 /// Why these options need a merge.
-pub(super) fn refusal(sorter: &Sorter<'_>) -> Option<Error> {
+pub(super) fn refusal(sorter: &Sorter<'_>) -> Option<Conflict> {
     let options = sorter.options;
-    let (what, instead) = if options.top.is_some() {
-        ("--top", "leave one of them out: a merge drops what is not wanted early")
+    if options.top.is_some() {
+        Some(Conflict::TopDistribute)
     } else if sorter.journal.is_some() {
-        // Its buckets are whole only when all inputs have been read: until then what was parted lies
-        // in memory and in files without an index, and no input may be given back.
-        ("--consume", "use --strategy merge, which gives its inputs back run by run")
+        // Its buckets are whole only when all inputs have been read. Until then records are in
+        // memory and in files without an index, and no input may be given back.
+        Some(Conflict::ConsumeDistribute)
     } else if !matches!(options.compression, CompressionChoice::Fixed(Compression::Off)) {
-        ("--compress", "use --strategy merge")
+        Some(Conflict::CompressDistribute)
     } else {
-        return None;
-    };
-    let text = format!("--strategy distribute and {what} cannot go together; {instead}");
-    Some(Error::Unsupported(text))
+        None
+    }
 }
 
 impl Sorter<'_> {

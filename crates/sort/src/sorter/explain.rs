@@ -1,5 +1,5 @@
 //! What a sort is going to do and what that is likely to cost, for both strategies beside one
-//! another: the ground on which `auto` chooses, and what `--explain` prints.
+//! another: the ground on which `auto` chooses, and what a plan shows.
 //!
 //! The model: in each of two passes the processors and the disk work at the same time, so a pass
 //! takes what the slower of them takes. Processor time is a sum of so much a record and so much a byte;
@@ -145,13 +145,11 @@ fn processor_seconds(sorter: &Sorter<'_>, total: u64) -> ((f64, f64), (f64, f64)
 /// sorted; the disk is measured with a little data. `to_view`: the result is to be a view.
 ///
 /// # Errors
-/// As [`super::sort`]; [`Error::Unsupported`] for an input of unknown size.
+/// As [`super::sort`]; [`Error::UnknownSize`].
 pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Result<Explanation> {
     let sorter = Sorter::prepare(inputs, options, to_view)?;
     let Some(input_bytes) = sorter.total_bytes else {
-        return Err(Error::Unsupported(
-            "--explain: needs inputs whose size is known; name files".to_owned(),
-        ));
+        return Err(Error::UnknownSize);
     };
     let (disk_read_rate, disk_write_rate) = match options.temp.first() {
         Some(disk) => probe(&*disk.create_unnamed()?)?,
@@ -186,7 +184,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         _ if one_pass => ("one pass", "all of it fits into memory".to_owned()),
         Strategy::Distribute { .. } => {
             if let Some(refused) = refused {
-                return Err(refused);
+                return Err(refused.into());
             }
             ("distribute", "asked for".to_owned())
         }

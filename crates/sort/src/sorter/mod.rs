@@ -38,7 +38,7 @@ use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
 use crate::run::input::Input;
 use crate::run::{Compression, Run};
-use crate::{Budget, Error, Progress, Result, shares};
+use crate::{Budget, Conflict, Error, Progress, Result, shares};
 
 pub use consume::{Consumed, Stamp, sort_consuming};
 pub use explain::{Estimate, Explanation, explain};
@@ -60,14 +60,10 @@ pub fn sort(
 ) -> Result<SortReport> {
     let started = Instant::now();
     if options.order.unique && matches!(output, SortOutput::View { .. }) {
-        return Err(Error::Unsupported(
-            "-u and --view cannot go together: how many duplicates there are, and so the view's exact size, is known only after merging; use -o FILE".to_owned(),
-        ));
+        return Err(Conflict::UniqueView.into());
     }
     if options.top.is_some() && matches!(output, SortOutput::View { .. }) {
-        return Err(Error::Unsupported(
-            "--top and --view cannot go together; use -o FILE, or read the front of a view with 'merganser cat --head'".to_owned(),
-        ));
+        return Err(Conflict::TopView.into());
     }
     let mut sorter = Sorter::prepare(inputs, options, matches!(output, SortOutput::View { .. }))?;
     progress.phase("sorting", sorter.total_bytes);
@@ -120,10 +116,7 @@ impl<'a> Sorter<'a> {
         } else {
             (Vec::new(), Some(header.to_vec()).filter(|h| !h.is_empty()))
         };
-        let order = options
-            .order
-            .compile(header.as_deref())
-            .map_err(|e| Error::Unsupported(e.to_string()))?;
+        let order = options.order.compile(header.as_deref())?;
         let total_bytes = total_bytes(&inputs);
         let workers = Workers::new(options.threads);
         let free_bytes = options.budget.free_bytes() + held_bytes;

@@ -312,7 +312,7 @@ impl Storage for View {
     fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
         let completion = match operation {
             Operation::Read { offset, mut buffer } => {
-                let result = self.read(offset, &mut buffer).map_err(|e| std::io::Error::from(&e));
+                let result = self.read(offset, &mut buffer).map_err(std::io::Error::from);
                 Completion { token, buffer: Some(buffer), result }
             }
             Operation::Sync => Completion { token, buffer: None, result: Ok(0) },

@@ -176,10 +176,7 @@ impl BucketFiles {
         let mut found = BucketFiles { names, files, ends, indexes };
         for bucket in manifest.buckets.iter().filter(|bucket| bucket.is_unsorted()) {
             let [segment] = &bucket.segments[..] else {
-                return Err(Error::Unsupported(format!(
-                    "{}: a bucket of several unsorted segments; this program reads one",
-                    folder.name()
-                )));
+                return Err(Error::SeveralUnsorted { folder: folder.name().to_owned() });
             };
             if !found.names.contains(&segment.run) {
                 let file = folder.open(&segment.run, writable)?;

@@ -74,7 +74,7 @@ fn check(inputs: &[Vec<u8>], order: &Order, buckets: u64, threads: usize) {
     let tags = 2 * threads * expected.len() + blocks;
     expected.sort_by(|a, b| order.compare(a, b));
     let found = sorted(inputs, order, (buckets, threads, tags)).expect("suits");
-    assert!(found == expected.concat(), "{}, {buckets} buckets", order.spec());
+    assert!(found == expected.concat(), "{:?}, {buckets} buckets", order.spec());
 }
 
 #[test]
