@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::builder::RunBuilder;
 use merganser_sort::run::{Compression, Input, Run, RunWriter};
 use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
 use merganser_sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};

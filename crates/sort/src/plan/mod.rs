@@ -15,8 +15,8 @@ pub(crate) use sample::{sample, sample_bytes};
 
 use crate::run::form::{SLAB_TAGS, TAG_BYTES};
 use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};
+use crate::run::index::IndexMemory;
 use crate::run::input::{Chunk, SPAN_BYTES};
-use crate::run::writer::IndexMemory;
 use crate::{Error, Result};
 
 /// The smallest chunk that is worth its run, in bytes read.

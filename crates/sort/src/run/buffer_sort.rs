@@ -26,8 +26,9 @@ use merganser_storage::Buffer;
 
 use super::form::as_tags;
 use super::permute::{self, permute, prefetch_record};
+use super::radix::{DIGITS, SMALL, digit, digit_shift, on_threads};
 use super::short_sort::sort_short;
-use super::tag::{DIGITS, SMALL, Tag, digit, digit_shift, on_threads};
+use super::tag::Tag;
 use crate::key::Order;
 use crate::prefix::prefix_at;
 use crate::record::Format;

@@ -17,9 +17,11 @@ use merganser_storage::thread::spawn_or_run;
 
 use super::format::PIECE_BYTES;
 use super::input::Chunk;
-use super::tag::{Tag, Tagged, sort_tagged, word_at};
+use super::piece::Piece;
+use super::settle::{Tagged, sort_tagged, word_at};
+use super::tag::Tag;
 use super::word::{Alphabet, LEARN_BYTES};
-use super::writer::{Piece, WriteBehind};
+use super::write_behind::WriteBehind;
 use crate::access::resort_bytes;
 use crate::activity::{Team, leave};
 use crate::budget::Reservation;

@@ -20,8 +20,9 @@ use crate::plan::{FENCES_SHARE_MAX, RunPlan};
 use crate::run::RunWriter;
 use crate::run::form::{Gather, SortMemory, sort_chunk};
 use crate::run::format::PIECE_BYTES;
+use crate::run::index::{FENCES, IndexMemory};
 use crate::run::input::{Chunk, ChunkReader};
-use crate::run::writer::{FENCES, IndexMemory, WriteBehind};
+use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 
 /// How many more runs are made room for when nobody knows how many come.

@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use crate::run::form::ChunkView;
-use crate::run::tag::{Tag, Tagged};
+use crate::run::settle::Tagged;
+use crate::run::tag::Tag;
 
 /// Tags of a block.
 pub(super) const BLOCK_TAGS: usize = 64;

@@ -14,9 +14,11 @@ use crate::key::Order;
 use crate::run::form::{ChunkView, Gather, Place as PlacePiece, SortMemory};
 use crate::run::format::PIECE_BYTES;
 use crate::run::input::Chunk;
-use crate::run::tag::{Tag, sort_tagged};
+use crate::run::piece::Piece;
+use crate::run::settle::sort_tagged;
+use crate::run::tag::Tag;
 use crate::run::word::Alphabet;
-use crate::run::writer::{Piece, WriteBehind};
+use crate::run::write_behind::WriteBehind;
 use crate::{Error, Result};
 
 /// All records of the inputs, parted.

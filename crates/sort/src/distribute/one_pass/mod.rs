@@ -44,7 +44,8 @@ use crate::run::Input;
 use crate::run::form::{SortMemory, put_key};
 use crate::run::format::PIECE_BYTES;
 use crate::run::input::{Chunk, ChunkReader, READ_BYTES};
-use crate::run::tag::{Tag, word_at};
+use crate::run::settle::word_at;
+use crate::run::tag::Tag;
 use crate::run::word::{Alphabet, LEARN_BYTES};
 use crate::{Progress, Result};
 

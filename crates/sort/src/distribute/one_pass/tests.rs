@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::OrderSpec;
 use crate::run::form::Gather;
-use crate::run::writer::{Piece, WriteBehind};
+use crate::run::piece::Piece;
+use crate::run::write_behind::WriteBehind;
 use crate::{Budget, Silent};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
