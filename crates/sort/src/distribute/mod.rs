@@ -298,7 +298,7 @@ impl Distributor<'_> {
             let started = || -> Result<_> {
                 let mut workers = Vec::new();
                 for disk in 0..files.len() {
-                    crew.spawn("write", move || store.write(disk))?;
+                    crew.spawn("write", move || store::writer::write(store, disk))?;
                 }
                 for _ in 0..self.threads {
                     let (jobs, empty_to) = (Arc::clone(&jobs), empty_to.clone());
@@ -438,7 +438,7 @@ impl Read for BucketReader {
                 memory = Buffer::try_new(len.next_multiple_of(4096) as usize)?;
             }
             let loaded = self.set.load(piece, memory).finish();
-            self.slice = loaded.map_err(|e| std::io::Error::from(e))?;
+            self.slice = loaded.map_err(std::io::Error::from)?;
             self.at += len;
             self.rest = 0..len as usize;
         }

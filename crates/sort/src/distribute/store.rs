@@ -19,7 +19,7 @@
 //! takes any bucket, so that a slow disk gets fewer extents and nobody waits for it; a bucket is then
 //! spread over disks, and is read back from all of them at once.
 
-mod writer;
+pub(super) mod writer;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -32,7 +32,6 @@ use crate::activity::{self, wait};
 use crate::budget::Reservation;
 use crate::pipeline::{FirstError, Stops, Turn, Turns};
 use crate::{Error, Result};
-use writer::Writer;
 
 /// The most that is written at one place.
 const EXTENT_BYTES_MAX: usize = 8 << 20;
@@ -310,15 +309,6 @@ impl Store {
             sample: tail.sample,
         });
         Ok((received.collect(), state.lists))
-    }
-
-    /// Writes to disk number `disk` until all is written. One thread a disk.
-    ///
-    /// # Errors
-    /// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
-    /// [`Stops::fail`].
-    pub(super) fn write(&self, disk: usize) -> Result<()> {
-        Writer::new(self, disk).run()
     }
 }
 

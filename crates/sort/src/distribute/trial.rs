@@ -80,7 +80,9 @@ impl StoreTrial {
         std::thread::scope(|scope| {
             let started = (0..disks.len()).try_for_each(|disk| {
                 let store = &store;
-                let write = move || store.write(disk).map_err(|error| store.fail(error));
+                let write = move || {
+                    super::store::writer::write(store, disk).map_err(|error| store.fail(error))
+                };
                 spawn_scoped(scope, "write", write).map(|_| ())
             });
             let started = started.map_err(Error::from);

@@ -11,6 +11,15 @@ use crate::distribute::bucket::Extent;
 use crate::run::format::HEADER_BYTES;
 use crate::{Error, Result};
 
+/// Writes to disk number `disk` of `store` until all is written. One thread per disk.
+///
+/// # Errors
+/// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
+/// [`Stops::fail`](crate::pipeline::Stops::fail).
+pub(crate) fn write(store: &Store, disk: usize) -> Result<()> {
+    Writer::new(store, disk).run()
+}
+
 /// The blocks of an extent, where it goes, and where among its bucket's checksums its own begin.
 struct Taken {
     bucket: usize,
@@ -28,7 +37,7 @@ struct Flying {
     rest: Option<Buffer>,
 }
 
-pub(super) struct Writer<'a> {
+struct Writer<'a> {
     store: &'a Store,
     disk: usize,
     storage: &'a Arc<dyn Storage>,

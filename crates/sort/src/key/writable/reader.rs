@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::{Field, KeyFault, Kind, WritableOrder};
+use super::order::{Field, KeyFault, Kind, WritableOrder};
 use crate::merge::tree::Word;
 use crate::prefix::prefix_at;
 use crate::record::ifile::vlong;
