@@ -18,12 +18,12 @@ pub struct Budget {
 #[derive(Debug)]
 struct Shared {
     limit_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<Usage>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Usage {
     used_bytes: u64,
     peak_bytes: u64,
     /// Few: one a place in the code that reserves.
@@ -37,7 +37,7 @@ struct OwnerUse {
     peak_bytes: u64,
 }
 
-impl State {
+impl Usage {
     fn owner(&mut self, owner: &'static str) -> &mut OwnerUse {
         let at = self.owners.iter().position(|known| known.owner == owner).unwrap_or_else(|| {
             self.owners.push(OwnerUse { owner, used_bytes: 0, peak_bytes: 0 });
@@ -58,7 +58,7 @@ pub struct OwnerPeak {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.state.lock().expect("nothing panics while it holds the budget")
     }
 
@@ -86,7 +86,7 @@ impl Budget {
         Budget {
             shared: Arc::new(Shared {
                 limit_bytes,
-                state: Mutex::new(State::default()),
+                state: Mutex::new(Usage::default()),
                 freed: Condvar::new(),
             }),
         }
@@ -171,7 +171,7 @@ impl Budget {
 
     fn take(
         &self,
-        state: &mut State,
+        state: &mut Usage,
         bytes: u64,
         owner: &'static str,
     ) -> Result<Reservation, Error> {

@@ -495,7 +495,7 @@ fn damaged_records_are_named_by_file_and_offset() {
     for (format, bytes, expected) in cases {
         for input in [stored(&bytes), streamed(&bytes)] {
             match sort_bytes(OrderSpec::new(format), input, 8 << 20) {
-                Err(Error::Input { file, offset, .. }) => {
+                Err(Error::LastRecord { file, offset, .. }) => {
                     assert_eq!((file.as_str(), offset), ("people", expected), "{format:?}");
                 }
                 other => panic!("{format:?}: {other:?}"),

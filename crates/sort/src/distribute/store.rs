@@ -31,7 +31,7 @@ use super::partition::SampleKey;
 use crate::activity::{self, wait};
 use crate::budget::Reservation;
 use crate::pipeline::{FirstError, Stops, Turn, Turns};
-use crate::{Error, Result};
+use crate::{Error, Result, shares};
 
 /// The most that is written at one place.
 const EXTENT_BYTES_MAX: usize = 8 << 20;
@@ -113,7 +113,7 @@ impl StorePlan {
         }
         let writes = (share / bytes).min(FLIGHT_BYTES / JOINED_BYTES_MAX);
         let left = self.blocks - disks * writes * (bytes / self.block_bytes);
-        (left > self.buckets / 2 * 3).then_some((bytes, writes))
+        (left > shares::blocks_for(self.buckets)).then_some((bytes, writes))
     }
 
     /// Space on disk is reserved in steps of this: few of them, and little too much at the end.
@@ -164,7 +164,7 @@ pub(super) struct Store {
 
 /// What whoever has the turn owns: no writer looks at it.
 struct Tails {
-    tails: Vec<Tail>,
+    tails: Vec<BucketTail>,
     sampled: usize,
     sampled_bytes: usize,
     /// Of the keys offered, every so many-th is kept.
@@ -173,7 +173,7 @@ struct Tails {
 }
 
 #[derive(Default)]
-struct Tail {
+struct BucketTail {
     block: Option<Buffer>,
     filled: usize,
     bytes: u64,
@@ -243,7 +243,7 @@ impl Store {
             stopped: false,
         };
         let tails = Tails {
-            tails: (0..buckets).map(|_| Tail::default()).collect(),
+            tails: (0..buckets).map(|_| BucketTail::default()).collect(),
             sampled: 0,
             sampled_bytes: 0,
             sample_every: 1,

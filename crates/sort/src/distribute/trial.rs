@@ -15,7 +15,7 @@ use std::time::Instant;
 use merganser_storage::thread::spawn_scoped;
 use merganser_storage::{Buffer, Storage, StorageExt};
 
-use super::bucket::{Bucket, BucketSet};
+use super::bucket::{BucketSet, StoredBucket};
 use super::store::{Appended, Received, Store, StorePlan};
 use crate::key::OrderSpec;
 use crate::pipeline::Stops;
@@ -163,7 +163,7 @@ fn read(
     progress: &dyn Progress,
 ) -> Result<u64> {
     let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None)?;
-    let buckets = received.into_iter().map(|received| Bucket {
+    let buckets = received.into_iter().map(|received| StoredBucket {
         lower: Vec::new(),
         // Is read in slices.
         one_key: true,

@@ -97,7 +97,7 @@ impl ColumnKeys {
             if *column < next {
                 (rest, next) = (all, 0);
             }
-            let field = rest.nth(*column - next).unwrap_or(Field(&[]));
+            let field = rest.nth(*column - next).unwrap_or(ColumnField(&[]));
             next = *column + 1;
             match field.plain() {
                 Some(value) => element.encode(value, out),
@@ -127,22 +127,22 @@ impl<'a> Columns<'a> {
 }
 
 impl<'a> Iterator for Columns<'a> {
-    type Item = Field<'a>;
+    type Item = ColumnField<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<ColumnField<'a>> {
         let start = self.start?;
         let end = self.separators.next();
         self.start = end.map(|end| end + 1);
-        Some(Field(&self.row[start..end.unwrap_or(self.row.len())]))
+        Some(ColumnField(&self.row[start..end.unwrap_or(self.row.len())]))
     }
 }
 
 /// A field as it lies in the row, quotes and all.
 #[derive(Debug, Clone, Copy)]
-struct Field<'a>(&'a [u8]);
+struct ColumnField<'a>(&'a [u8]);
 
-impl<'a> Field<'a> {
+impl<'a> ColumnField<'a> {
     /// The value, when it lies in the row as it is.
     #[inline]
     fn plain(self) -> Option<&'a [u8]> {
@@ -153,8 +153,8 @@ impl<'a> Field<'a> {
     }
 
     /// The value in pieces.
-    fn pieces(self) -> Pieces<'a> {
-        Pieces { rest: self.0, quoted: false }
+    fn pieces(self) -> ValuePieces<'a> {
+        ValuePieces { rest: self.0, quoted: false }
     }
 
     fn value(self) -> Cow<'a, [u8]> {
@@ -167,12 +167,12 @@ impl<'a> Field<'a> {
 
 /// Stretches of a field's value. A quote inside quotes that is followed by another stands for
 /// itself; any other quote begins or ends quoting and is no part of the value.
-struct Pieces<'a> {
+struct ValuePieces<'a> {
     rest: &'a [u8],
     quoted: bool,
 }
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for ValuePieces<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

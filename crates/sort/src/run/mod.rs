@@ -9,8 +9,13 @@
 //!   index        the index in memory, which writer and reader share
 //!   reader       an open run: its fences in memory, verified block reads
 //!   release      gives the space of runs back behind a merge
-//!   input        reads inputs into chunks that begin and end at record boundaries
+//!   input        where records come from
+//!   chunk        memory full of whole records
+//!   chunk_reader reads inputs into chunks that begin and end at record boundaries
 //!   form         chunk -> sorted tags -> records gathered into pieces
+//!   extract      the tags of a chunk's records
+//!   chunk_view   the records of a chunk, as their tags point to them
+//!   gather       records in the order of their tags
 //!   tag          a word of a record's key, the record's place and length
 //!   word         the bits of a key that go into eight bytes
 //!   radix        sorts tags by all their bits
@@ -22,12 +27,18 @@
 
 pub mod buffer_sort;
 pub mod builder;
+pub(crate) mod chunk;
+pub(crate) mod chunk_reader;
+pub(crate) mod chunk_view;
+pub(crate) mod extract;
 pub(crate) mod form;
 pub mod format;
+pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod input;
 pub mod permute;
 pub(crate) mod piece;
+pub(crate) mod prefetch;
 pub mod radix;
 pub mod reader;
 pub(crate) mod release;

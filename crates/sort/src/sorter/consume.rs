@@ -21,7 +21,8 @@ use super::journal::{Journal, Phase, Text};
 use super::{SortOptions, SortOutput, SortReport, Sorter};
 use crate::record::Format;
 use crate::run::Run;
-use crate::run::input::{ChunkReader, Input};
+use crate::run::chunk_reader::ChunkReader;
+use crate::run::input::Input;
 use crate::view::{MANIFEST_NAME, Manifest, Segment};
 use crate::{Conflict, Error, Progress, Result};
 

@@ -8,8 +8,8 @@ use super::form::Formed;
 use super::{SortOutput, Sorter};
 use crate::activity::{State, wait};
 use crate::output::InTurn;
-use crate::run::form::Gather;
 use crate::run::format::PIECE_BYTES;
+use crate::run::gather::Gather;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 

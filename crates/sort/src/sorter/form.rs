@@ -18,9 +18,12 @@ use crate::activity::{Activity, State, wait};
 use crate::budget::Reservation;
 use crate::distribute::one_pass::OnePass;
 use crate::key::Order;
-use crate::run::form::{Gather, SortMemory, sort_chunk};
+use crate::run::chunk::Chunk;
+use crate::run::chunk_reader::ChunkReader;
+use crate::run::form::{SortMemory, sort_chunk};
 use crate::run::format::PIECE_BYTES;
-use crate::run::input::{Chunk, ChunkReader, Input};
+use crate::run::gather::Gather;
+use crate::run::input::Input;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 

@@ -21,6 +21,10 @@ use crate::run::input::Input;
 use crate::run::{Compression, Run};
 use crate::{Budget, Error, Result, shares};
 
+/// Runs are compressed when the sample shrinks to two parts of three. With less gain, compression takes
+/// more time than it saves.
+const COMPRESSED_PARTS: (usize, usize) = (2, 3);
+
 /// A sort that is prepared or under way.
 pub(super) struct Sorter<'a> {
     pub(super) options: &'a SortOptions,
@@ -97,7 +101,11 @@ impl<'a> Sorter<'a> {
             CompressionChoice::Fixed(compression) => compression,
             CompressionChoice::Auto => {
                 let packed = lz4_flex::block::compress(&sampled).len();
-                if packed * 3 <= sampled.len() * 2 { Compression::Lz4 } else { Compression::Off }
+                if packed * COMPRESSED_PARTS.1 <= sampled.len() * COMPRESSED_PARTS.0 {
+                    Compression::Lz4
+                } else {
+                    Compression::Off
+                }
             }
         };
         let report = SortReport {

@@ -46,7 +46,7 @@ use merganser_storage::{Clock, Completion, Completions, Directory, Geometry, Ope
 pub(crate) use give_back::GivingBack;
 use making::Section;
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
-use memory::{Kept, ReadMemory};
+use memory::{KeptPieces, ReadMemory};
 use open::Opened;
 use readers::Readers;
 pub use stream::ViewStream;
@@ -124,7 +124,7 @@ impl View {
             budget: budget.clone(),
             threads: workers.count(),
             readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
-            kept: Kept::default(),
+            kept: KeptPieces::default(),
             spare: Mutex::new(None),
         };
         Ok(View {

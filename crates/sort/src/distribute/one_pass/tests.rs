@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::key::OrderSpec;
-use crate::run::form::Gather;
+use crate::run::gather::Gather;
 use crate::run::piece::Piece;
 use crate::run::write_behind::WriteBehind;
 use crate::{Budget, Silent};

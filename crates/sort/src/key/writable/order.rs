@@ -27,19 +27,19 @@ const FIELDS_MAX: usize = 64;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WritableOrder {
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<WritableField>,
 }
 
 /// One field of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) kind: Kind,
+pub(super) struct WritableField {
+    pub(super) kind: FieldKind,
     pub(super) descending: bool,
 }
 
 /// How a field is serialized and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text,
     Bytes,
     Int,
@@ -55,18 +55,18 @@ pub(super) enum Kind {
 }
 
 /// The kinds whose name says all.
-pub(super) const NAMES: [(&str, Kind); 11] = [
-    ("text", Kind::Text),
-    ("bytes", Kind::Bytes),
-    ("int", Kind::Int),
-    ("long", Kind::Long),
-    ("vint", Kind::VInt),
-    ("vlong", Kind::VLong),
-    ("null", Kind::Null),
-    ("boolean", Kind::Boolean),
-    ("float", Kind::Float),
-    ("double", Kind::Double),
-    ("raw", Kind::Raw),
+pub(super) const NAMES: [(&str, FieldKind); 11] = [
+    ("text", FieldKind::Text),
+    ("bytes", FieldKind::Bytes),
+    ("int", FieldKind::Int),
+    ("long", FieldKind::Long),
+    ("vint", FieldKind::VInt),
+    ("vlong", FieldKind::VLong),
+    ("null", FieldKind::Null),
+    ("boolean", FieldKind::Boolean),
+    ("float", FieldKind::Float),
+    ("double", FieldKind::Double),
+    ("raw", FieldKind::Raw),
 ];
 
 /// Why a description means no order. One sentence.
@@ -113,9 +113,9 @@ impl FromStr for WritableOrder {
             }
             WritableOrderError { description: shown, reason }
         };
-        let mut fields: Vec<Field> = Vec::new();
+        let mut fields: Vec<WritableField> = Vec::new();
         for word in description.split(',') {
-            if fields.last().is_some_and(|field| field.kind == Kind::Raw) {
+            if fields.last().is_some_and(|field| field.kind == FieldKind::Raw) {
                 return Err(fail(
                     "raw is all that is left of a key, so it is the last field".into(),
                 ));
@@ -123,26 +123,26 @@ impl FromStr for WritableOrder {
             if fields.len() == FIELDS_MAX {
                 return Err(fail(format!("a key has at most {FIELDS_MAX} fields")));
             }
-            fields.push(Field::parse(word).map_err(&fail)?);
+            fields.push(WritableField::parse(word).map_err(&fail)?);
         }
         Ok(WritableOrder { fields })
     }
 }
 
-impl Field {
+impl WritableField {
     fn parse(word: &str) -> Result<Self, String> {
         let (name, descending) = match word.strip_suffix(":desc") {
             Some(name) => (name, true),
             None => (word, false),
         };
         if let Some((_, kind)) = NAMES.iter().find(|(known, _)| *known == name) {
-            return Ok(Field { kind: *kind, descending });
+            return Ok(WritableField { kind: *kind, descending });
         }
         if let Some(bytes) = name.strip_prefix("fixed:") {
             let digits = bytes.bytes().all(|byte| byte.is_ascii_digit());
             let bytes = bytes.parse().ok().filter(|n| digits && (1..=i32::MAX as u32).contains(n));
             let bytes = bytes.ok_or("fixed:N takes the bytes of the field, 1 to 2147483647")?;
-            return Ok(Field { kind: Kind::Fixed(bytes), descending });
+            return Ok(WritableField { kind: FieldKind::Fixed(bytes), descending });
         }
         let known: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
         let shown: String = word.chars().take(40).collect();
@@ -154,17 +154,17 @@ impl Field {
     #[inline]
     pub(super) fn slice(self, key: &[u8], at: usize) -> Option<Result<Range<usize>, i64>> {
         let (start, len) = match self.kind {
-            Kind::Text => {
+            FieldKind::Text => {
                 let (len, size) = vlong(&key[at..])?;
                 (at + size, len)
             }
-            Kind::Bytes => {
+            FieldKind::Bytes => {
                 let len = i32::from_be_bytes(*key[at..].first_chunk()?);
                 (at + 4, i64::from(len))
             }
-            Kind::Boolean => (at, 1),
-            Kind::Fixed(bytes) => (at, i64::from(bytes)),
-            Kind::Null => (at, 0),
+            FieldKind::Boolean => (at, 1),
+            FieldKind::Fixed(bytes) => (at, i64::from(bytes)),
+            FieldKind::Null => (at, 0),
             _ => (at, (key.len() - at) as i64),
         };
         if !(0..=i64::from(i32::MAX)).contains(&len) {
@@ -184,24 +184,24 @@ impl Field {
         let four = || key.first_chunk().map(|four| u32::from_be_bytes(*four));
         let eight = || key.first_chunk().map(|eight| u64::from_be_bytes(*eight));
         let (word, size) = match self.kind {
-            Kind::Int => (u64::from(four()?) ^ SIGN_32, 4),
-            Kind::Long => (eight()? ^ SIGN_64, 8),
-            Kind::Float => {
+            FieldKind::Int => (u64::from(four()?) ^ SIGN_32, 4),
+            FieldKind::Long => (eight()? ^ SIGN_64, 8),
+            FieldKind::Float => {
                 let value = f32::from_bits(four()?);
                 let bits =
                     if value.is_nan() { f32::NAN.to_bits() & !(1 << 31) } else { value.to_bits() };
                 let sorted = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
                 (u64::from(sorted), 4)
             }
-            Kind::Double => {
+            FieldKind::Double => {
                 let value = f64::from_bits(eight()?);
                 let bits =
                     if value.is_nan() { f64::NAN.to_bits() & !SIGN_64 } else { value.to_bits() };
                 (if bits & SIGN_64 != 0 { !bits } else { bits | SIGN_64 }, 8)
             }
-            Kind::VInt | Kind::VLong => {
+            FieldKind::VInt | FieldKind::VLong => {
                 let (value, size) = vlong(key)?;
-                if self.kind == Kind::VInt && i32::try_from(value).is_err() {
+                if self.kind == FieldKind::VInt && i32::try_from(value).is_err() {
                     return Some(Err(value));
                 }
                 (value as u64 ^ SIGN_64, size)
@@ -211,16 +211,16 @@ impl Field {
         Some(Ok((word, at + size)))
     }
 
-    /// Whether it is a number, which [`Field::word`] reads, or bytes, which [`Field::slice`] finds.
+    /// Whether it is a number, which [`WritableField::word`] reads, or bytes, which [`WritableField::slice`] finds.
     pub(super) fn is_word(self) -> bool {
-        use Kind::{Double, Float, Int, Long, Null, VInt, VLong};
+        use FieldKind::{Double, Float, Int, Long, Null, VInt, VLong};
         matches!(self.kind, Int | Long | VInt | VLong | Null | Float | Double)
     }
 }
 
 impl WritableOrder {
     /// The only field, if there is one only.
-    pub(super) fn only(&self) -> Option<Field> {
+    pub(super) fn only(&self) -> Option<WritableField> {
         match self.fields[..] {
             [field] => Some(field),
             _ => None,
@@ -238,8 +238,10 @@ impl WritableOrder {
                     field.word(key, at).ok_or(None).and_then(|r| r.map_err(Some)).map_err(fault)?;
                 at = end;
                 match field.kind {
-                    Kind::Null => {}
-                    Kind::Int | Kind::Float => out.extend_from_slice(&(word as u32).to_be_bytes()),
+                    FieldKind::Null => {}
+                    FieldKind::Int | FieldKind::Float => {
+                        out.extend_from_slice(&(word as u32).to_be_bytes());
+                    }
                     _ => out.extend_from_slice(&word.to_be_bytes()),
                 }
             } else {
@@ -250,7 +252,7 @@ impl WritableOrder {
                     .map_err(fault)?;
                 at = range.end;
                 match field.kind {
-                    Kind::Boolean | Kind::Fixed(_) => out.extend_from_slice(&key[range]),
+                    FieldKind::Boolean | FieldKind::Fixed(_) => out.extend_from_slice(&key[range]),
                     _ => text::encode(&key[range], out),
                 }
             }
@@ -262,7 +264,7 @@ impl WritableOrder {
     }
 }
 
-impl Field {
+impl WritableField {
     /// Why field `number` (from 0) of `key` can't be read: its `value`, or that it ends too early.
     #[cold]
     pub(super) fn fault(self, number: usize, key: &[u8], value: Option<i64>) -> KeyFault {
@@ -274,9 +276,9 @@ impl Field {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FieldKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Kind::Fixed(bytes) = self {
+        if let FieldKind::Fixed(bytes) = self {
             return write!(f, "fixed:{bytes}");
         }
         let (name, _) = NAMES.iter().find(|(_, kind)| kind == self).expect("all others are there");
