@@ -5,6 +5,9 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use merganser_sort::Conflict;
+use merganser_sort::key::{KeyError, Records, Setting};
+
 use crate::input::Input;
 use crate::shown;
 
@@ -163,13 +166,13 @@ impl From<String> for Failure {
 
 impl From<merganser_export::Error> for Failure {
     fn from(error: merganser_export::Error) -> Self {
-        Failure::Error(plain_text(error.to_string()))
+        Failure::Error(export_sentence(&error))
     }
 }
 
-impl From<merganser_sort::key::KeyError> for Failure {
-    fn from(error: merganser_sort::key::KeyError) -> Self {
-        Failure::Error(error.to_string())
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        Failure::Error(key_sentence(&error))
     }
 }
 
@@ -178,12 +181,112 @@ impl From<merganser_sort::Error> for Failure {
         match error {
             merganser_sort::Error::Io(error) => Failure::named(&error),
             merganser_sort::Error::Cancelled => Failure::Cancelled,
-            merganser_sort::Error::BeingConsumed { view, output } => {
-                let output = shown::name(Path::new(&output));
-                Failure::Error(being_consumed(&view, &output))
-            }
-            error => Failure::Error(plain_text(error.to_string())),
+            error => Failure::Error(sort_sentence(&error)),
         }
+    }
+}
+
+/// The sentence for an error of a mount or server.
+pub fn export_sentence(error: &merganser_export::Error) -> String {
+    match error {
+        merganser_export::Error::Read { name, offset, len, source } => {
+            format!("{name}: reading {len} bytes at offset {offset} failed: {}", plain(source))
+        }
+        error => plain_text(error.to_string()),
+    }
+}
+
+/// The sentence for an error of the engine, with the flags that help.
+fn sort_sentence(error: &merganser_sort::Error) -> String {
+    use merganser_sort::Error;
+    match error {
+        Error::Io(error) => plain(error),
+        Error::Key(error) => key_sentence(error),
+        Error::Conflict(conflict) => conflict_sentence(*conflict).to_owned(),
+        Error::LastRecord { file, offset, detail } => format!(
+            "{file}: at byte {offset}: {detail}; repair the input or choose another --format"
+        ),
+        Error::RecordTooLong { file, offset, most_bytes, factor } => {
+            let give = match factor {
+                Some(factor) => format!("give at least {factor} times as much"),
+                None => "give more".to_owned(),
+            };
+            format!(
+                "{file}: at byte {offset}: a record is longer than {most_bytes} bytes, the most for this --memory; {give}"
+            )
+        }
+        Error::Memory { owner, least_bytes, limit_bytes } => format!(
+            "--memory {limit_bytes} is too small for {owner}: at least {least_bytes} bytes are needed"
+        ),
+        Error::TempLimit { limit_bytes } => format!(
+            "temporary runs need more than --temp-limit {limit_bytes} bytes; raise it or sort to a view"
+        ),
+        Error::BeingConsumed { view, output } => {
+            being_consumed(view, &shown::name(Path::new(output)))
+        }
+        Error::ConsumedElsewhere { view, output } => format!(
+            "{view}: this view is already being consumed into {output:?}; finish that first with 'merganser materialize --consume'"
+        ),
+        Error::OtherCopy { folder, view } => format!(
+            "{folder}: holds records of {view:?}, whose 'materialize --consume' was interrupted; finish that first"
+        ),
+        Error::NotAView { .. } => {
+            format!("{error}; name a folder made by 'merganser sort --view'")
+        }
+        Error::UnknownSize => "--explain: needs inputs whose size is known; name files".to_owned(),
+        Error::Indivisible => {
+            "a key range could not be split into pieces that fit into --memory; give more or use --strategy merge".to_owned()
+        }
+        error => plain_text(error.to_string()),
+    }
+}
+
+/// The sentence for options that cannot be combined.
+fn conflict_sentence(conflict: Conflict) -> &'static str {
+    match conflict {
+        Conflict::UniqueView => {
+            "-u and --view cannot go together: how many duplicates there are, and so the view's exact size, is known only after merging; use -o FILE"
+        }
+        Conflict::TopView => {
+            "--top and --view cannot go together; use -o FILE, or read the front of a view with 'merganser cat --head'"
+        }
+        Conflict::TopDistribute => {
+            "--strategy distribute and --top cannot go together; leave one of them out: a merge drops what is not wanted early"
+        }
+        Conflict::ConsumeDistribute => {
+            "--strategy distribute and --consume cannot go together; use --strategy merge, which gives its inputs back run by run"
+        }
+        Conflict::CompressDistribute => {
+            "--strategy distribute and --compress cannot go together; use --strategy merge"
+        }
+        Conflict::ConsumeDrops => {
+            "--consume keeps every record; leave out -u and --top, or --consume"
+        }
+        Conflict::UniformKeys => {
+            "--uniform trusts the leading bits of a key of fixed length, as --format fixed:N --key OFFSET:LENGTH has; leave it out"
+        }
+    }
+}
+
+/// The sentence for an order that makes no sense.
+fn key_sentence(error: &KeyError) -> String {
+    let unfit = |flag: String, records: &Records| match records {
+        Records::WholeRows => format!("{flag} has no meaning for csv rows without --key"),
+        records => format!("{flag} has no meaning for {records}"),
+    };
+    match error {
+        KeyError::Value { of, value, reason } => {
+            let flag = match of {
+                Setting::LineKey => "-k",
+                Setting::Key => "--key",
+                Setting::Separator => "-t",
+                Setting::Format => "--format",
+            };
+            format!("{flag} '{value}': {reason}")
+        }
+        KeyError::Incompatible(_) => error.to_string(),
+        KeyError::UnfitLetter { letter, records } => unfit(format!("-{letter}"), records),
+        KeyError::UnfitSeparator { records } => unfit("-t".to_owned(), records),
     }
 }
 
@@ -204,7 +307,8 @@ fn being_consumed(view: &str, output: &str) -> String {
 
 /// The words of an error for a sentence.
 pub fn plain(error: &io::Error) -> String {
-    plain_text(error.to_string())
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<merganser_sort::Error>());
+    inner.map_or_else(|| plain_text(error.to_string()), sort_sentence)
 }
 
 /// The system's words without the error number.
@@ -219,7 +323,12 @@ fn plain_text(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use merganser_sort::key::OrderSpec;
+    use merganser_sort::record::Format;
+
     use super::*;
+
+    const FIXED: Format = Format::Fixed { bytes: 8 };
 
     /// SAFETY finding F9: errors of files are errors, whatever their kind.
     #[test]
@@ -236,6 +345,37 @@ mod tests {
                 assert_eq!(failure.status(), 2);
                 assert!(failure.sentence().is_some_and(|said| !said.is_empty()), "{failure:?}");
             }
+        }
+    }
+
+    #[test]
+    fn flags_are_named_for_the_engines_errors() {
+        let separator = merganser_sort::key::parse_separator(b"ab").expect_err("two bytes");
+        let key = OrderSpec { keys: vec!["4:8".to_owned()], ..OrderSpec::new(FIXED) };
+        let letter = OrderSpec { options: "n".to_owned(), ..OrderSpec::new(FIXED) };
+        let csv = Format::Csv { separator: b',', header: false };
+        let row = OrderSpec { options: "n".to_owned(), ..OrderSpec::new(csv) };
+        let refused = |spec: &OrderSpec| spec.compile(None).expect_err("refused").into();
+        let memory =
+            || merganser_sort::Error::Memory { owner: "a merge", least_bytes: 2, limit_bytes: 1 };
+        let table: [(merganser_sort::Error, &str); 7] = [
+            (separator.into(), "-t 'ab': a separator is one byte, or \\0 for NUL"),
+            (refused(&key), "--key '4:8': the key ends outside the record, which has 8 bytes"),
+            (refused(&letter), "-n has no meaning for fixed-length records"),
+            (refused(&row), "-n has no meaning for csv rows without --key"),
+            (memory(), "--memory 1 is too small for a merge: at least 2 bytes are needed"),
+            // A storage that the engine makes carries its errors through the layers below.
+            (
+                merganser_sort::Error::Io(memory().into()),
+                "--memory 1 is too small for a merge: at least 2 bytes are needed",
+            ),
+            (
+                Conflict::CompressDistribute.into(),
+                "--strategy distribute and --compress cannot go together; use --strategy merge",
+            ),
+        ];
+        for (error, sentence) in table {
+            assert_eq!(Failure::from(error).sentence(), Some(sentence));
         }
     }
 

@@ -241,13 +241,13 @@ fn every_format_and_key() {
                     let mut runner = runner(&device, settings(Policy::SkipBusy));
                     runner.write(CONTROL, &work.open()).expect("opened");
                     let result = read_all(&mut runner, &work, 1 + random.index(5000));
-                    let result = result.unwrap_or_else(|e| panic!("{sample}, {order}: {e}"));
-                    assert!(result == work.expected, "{sample}, '{order}'");
+                    let result = result.unwrap_or_else(|e| panic!("{sample}, {order:?}: {e}"));
+                    assert!(result == work.expected, "{sample}, {order:?}");
                     if order.keys.is_empty() && order.options.is_empty() {
                         continue;
                     }
                     let compiled = order.compile(None).expect("an order");
-                    let what = format!("{sample}, '{order}'");
+                    let what = format!("{sample}, {order:?}");
                     // Equal records stay in the order of chunks, which the parting has mixed.
                     let input: Vec<&[u8]> =
                         work.chunks.iter().flat_map(|chunk| layout.split(chunk)).collect();

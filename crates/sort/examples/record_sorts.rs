@@ -11,7 +11,8 @@ use std::time::Instant;
 use merganser_sort::key::{Order, OrderSpec};
 use merganser_sort::record::Format;
 use merganser_sort::run::buffer_sort::{TAG_BYTES, sort_in_place, sort_into};
-use merganser_sort::run::tag::{self, Tag, prefix_at};
+use merganser_sort::run::radix;
+use merganser_sort::run::tag::{Tag, prefix_at};
 use merganser_storage::Buffer;
 
 const KEY_BYTES: usize = 10;
@@ -108,7 +109,7 @@ fn with_scratch(
         tags[i] =
             Tag::new(prefix_at(&record[..KEY_BYTES.min(bytes)], 0), (i * bytes) as u64, bytes);
     }
-    tag::sort(tags, scratch, threads);
+    radix::sort(tags, scratch, threads);
     for (i, place) in out.chunks_exact_mut(bytes).enumerate() {
         if let Some(tag) = tags.get(i + 24) {
             for line in (0..bytes.min(512)).step_by(64) {

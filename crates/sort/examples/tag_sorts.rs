@@ -7,7 +7,8 @@
 
 use std::time::Instant;
 
-use merganser_sort::run::tag::{Tag, sort};
+use merganser_sort::run::radix::sort;
+use merganser_sort::run::tag::Tag;
 
 /// Sorts tags with as much scratch.
 type Sorter = dyn Fn(&mut [Tag], &mut [Tag]);

@@ -19,12 +19,12 @@ pub struct Budget {
 #[derive(Debug)]
 struct Shared {
     limit_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<Usage>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Usage {
     used_bytes: u64,
     peak_bytes: u64,
     /// Few: one a place in the code that reserves.
@@ -38,7 +38,7 @@ struct OwnerUse {
     peak_bytes: u64,
 }
 
-impl State {
+impl Usage {
     fn owner(&mut self, owner: &'static str) -> &mut OwnerUse {
         let at = self.owners.iter().position(|known| known.owner == owner).unwrap_or_else(|| {
             self.owners.push(OwnerUse { owner, used_bytes: 0, peak_bytes: 0 });
@@ -59,7 +59,7 @@ pub struct OwnerPeak {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.state.lock()
     }
 
@@ -87,7 +87,7 @@ impl Budget {
         Budget {
             shared: Arc::new(Shared {
                 limit_bytes,
-                state: Mutex::new(State::default()),
+                state: Mutex::new(Usage::default()),
                 freed: Condvar::new(),
             }),
         }
@@ -172,7 +172,7 @@ impl Budget {
 
     fn take(
         &self,
-        state: &mut State,
+        state: &mut Usage,
         bytes: u64,
         owner: &'static str,
     ) -> Result<Reservation, Error> {

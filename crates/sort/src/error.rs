@@ -1,8 +1,13 @@
 //! Everything that can go wrong in the engine.
+//!
+//! The texts name the file, the place and the numbers. They do not name flags: a program that has
+//! flags matches on the variant and adds the advice.
 
 use std::io;
 
-/// The engine's errors. The texts are whole sentences for the user.
+use crate::key::KeyError;
+
+/// The engine's errors.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A storage failed; its own text names file, operation and offset.
@@ -18,7 +23,7 @@ pub enum Error {
         /// What was found, what was expected.
         detail: String,
     },
-    /// An input is not what its format says.
+    /// An input is not in its format.
     #[error("{file}: at byte {offset}: {detail}")]
     Input {
         /// The input's name.
@@ -28,9 +33,19 @@ pub enum Error {
         /// What is wrong and what to do.
         detail: String,
     },
-    /// A record does not fit into the memory that a sort has for one chunk of its input.
+    /// The last record of an input has no end.
+    #[error("{file}: at byte {offset}: {detail}; repair the input or choose another format")]
+    LastRecord {
+        /// The input's name.
+        file: String,
+        /// Where the record begins.
+        offset: u64,
+        /// What is missing.
+        detail: &'static str,
+    },
+    /// A record does not fit into the memory that there is for one.
     #[error(
-        "{file}: at byte {offset}: a record is longer than {most_bytes} bytes, the most for this --memory; give at least {factor} times as much"
+        "{file}: at byte {offset}: a record is longer than {most_bytes} bytes, the most for this memory; give {}", more_memory(*.factor)
     )]
     RecordTooLong {
         /// The input's name.
@@ -39,8 +54,8 @@ pub enum Error {
         offset: u64,
         /// The longest record that fits, in bytes.
         most_bytes: u64,
-        /// How many times as much memory is needed at least.
-        factor: u64,
+        /// How many times as much memory is needed at least, where that is known.
+        factor: Option<u64>,
     },
     /// An input was written to while it was sorted.
     #[error(
@@ -56,28 +71,24 @@ pub enum Error {
     },
     /// The budget cannot hold what is needed.
     #[error(
-        "--memory {limit_bytes} is too small for {owner}: at least {least_bytes} bytes are needed"
+        "a memory of {limit_bytes} bytes is too small for {owner}: at least {least_bytes} bytes are needed"
     )]
     Memory {
-        /// What needed it.
+        /// What needs it.
         owner: &'static str,
-        /// The least budget that would do.
+        /// The least budget that is enough.
         least_bytes: u64,
         /// The budget.
         limit_bytes: u64,
     },
-    /// Temporary space would exceed its cap.
-    #[error(
-        "temporary runs need more than --temp-limit {limit_bytes} bytes; raise it or sort to a view"
-    )]
+    /// Temporary space would exceed its limit.
+    #[error("temporary runs need more than their limit of {limit_bytes} bytes")]
     TempLimit {
-        /// The cap.
+        /// The limit.
         limit_bytes: u64,
     },
     /// A part of the view may be given back already, so it can't be read.
-    #[error(
-        "{view}: this view is being consumed into {output:?}; finish with 'merganser materialize {view} -o {output:?} --consume'"
-    )]
+    #[error("{view}: this view is being consumed into {output:?}; finish that first")]
     BeingConsumed {
         /// The folder of the view.
         view: String,
@@ -85,18 +96,16 @@ pub enum Error {
         output: std::ffi::OsString,
     },
     /// The view is being consumed into another output.
-    #[error(
-        "{view}: this view is already being consumed into {output:?}; finish that first with 'merganser materialize --consume'"
-    )]
+    #[error("{view}: this view is already being consumed into {output:?}; finish that first")]
     ConsumedElsewhere {
         /// The folder of the view.
         view: String,
         /// The other output.
         output: std::ffi::OsString,
     },
-    /// The folder of unfinished work holds a copy of another view, which is its only place.
+    /// The folder of unfinished work holds records of another view, and nothing else does.
     #[error(
-        "{folder}: holds records of {view:?}, whose 'materialize --consume' was interrupted; finish that first"
+        "{folder}: holds records of {view:?}, whose consumption was interrupted; finish that first"
     )]
     OtherCopy {
         /// The folder of unfinished work.
@@ -112,12 +121,80 @@ pub enum Error {
         /// The partial output.
         partial: String,
     },
-    /// What was asked cannot be done; the text says what to do instead.
-    #[error("{0}")]
-    Unsupported(String),
+    /// A file of a version that this program does not know.
+    #[error("{file}: a {kind} of version {version}; this program reads {known}")]
+    UnknownVersion {
+        /// The file.
+        file: String,
+        /// What the file says that it is.
+        kind: String,
+        /// Its version.
+        version: u32,
+        /// The versions that this program reads.
+        known: String,
+    },
+    /// A folder without a manifest.
+    #[error("{folder}: not a sorted view: it has no {manifest}")]
+    NotAView {
+        /// The folder.
+        folder: String,
+        /// The name that a manifest has.
+        manifest: &'static str,
+    },
+    /// A bucket of a view has several unsorted segments.
+    #[error("{folder}: a bucket of several unsorted segments; this program reads one")]
+    SeveralUnsorted {
+        /// The folder of the view.
+        folder: String,
+    },
+    /// The order makes no sense, or not for these records.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Options that cannot be combined.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// A plan needs inputs whose size is known.
+    #[error("a plan needs inputs whose size is known; name files")]
+    UnknownSize,
+    /// A distribution found no keys that split a bucket into buckets that fit into memory.
+    #[error("a key range could not be split into pieces that fit into memory")]
+    Indivisible,
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// Options that cannot be combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    /// Unique keys, and a view.
+    #[error(
+        "a view cannot leave out records with equal keys: how many there are, and so the view's exact size, is known only after merging"
+    )]
+    UniqueView,
+    /// The first records alone, and a view.
+    #[error("a view holds all records, not the first ones alone")]
+    TopView,
+    /// The first records alone, and a distribution.
+    #[error("a distribution sorts all records, not the first ones alone")]
+    TopDistribute,
+    /// Inputs that are consumed, and a distribution.
+    #[error("a distribution does not consume its inputs")]
+    ConsumeDistribute,
+    /// Compressed runs, and a distribution.
+    #[error("a distribution does not compress")]
+    CompressDistribute,
+    /// Inputs that are consumed, and records that are left out.
+    #[error("a sort that consumes its inputs keeps every record")]
+    ConsumeDrops,
+    /// Buckets by the leading bits of a key, and keys without a fixed length.
+    #[error("buckets by leading bits need a key of fixed length")]
+    UniformKeys,
+}
+
+/// How much memory a record that is too long needs.
+fn more_memory(factor: Option<u64>) -> String {
+    factor.map_or_else(|| "more".to_owned(), |factor| format!("at least {factor} times as much"))
 }
 
 /// A failed read of an input, with the input's name. The cause stays its source, so that a caller
@@ -143,15 +220,16 @@ impl Error {
 /// The engine's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-impl From<&Error> for io::Error {
-    /// For the layers below, which know only I/O errors: the text stays.
-    fn from(error: &Error) -> Self {
+impl From<Error> for io::Error {
+    /// For the layers below, which know only I/O errors. Other errors stay inside, so that a caller
+    /// finds them there.
+    fn from(error: Error) -> Self {
         let kind = match error {
-            Error::Io(e) => e.kind(),
+            Error::Io(error) => return error,
             Error::Corrupt { .. } => io::ErrorKind::InvalidData,
             Error::Memory { .. } => io::ErrorKind::OutOfMemory,
             _ => io::ErrorKind::Other,
         };
-        io::Error::new(kind, error.to_string())
+        io::Error::new(kind, error)
     }
 }

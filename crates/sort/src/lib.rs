@@ -60,7 +60,7 @@ pub use activity::Activity;
 pub use budget::Budget;
 #[cfg(feature = "trial")]
 pub use distribute::trial;
-pub use error::{Error, Result};
+pub use error::{Conflict, Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{
     CompressionChoice, Consumed, Estimate, Explanation, SortOptions, SortOutput, SortReport, Stamp,

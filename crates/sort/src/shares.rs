@@ -1,4 +1,4 @@
-//! The parts of a budget that are kept back, and what they are for: all of them in one place.
+//! The parts of a budget that are kept back, all in one place, and the reasons for them.
 //!
 //! Each pair says how much a stage may take of some memory, and the other way round the memory in
 //! which that much may be taken. The second is what an error names as the least that works, so it is
@@ -12,6 +12,18 @@ const STREAM_PARTS: (u64, u64) = (9, 10);
 /// A distribution takes fifteen parts of sixteen of its memory. The sixteenth is for lists of extents and
 /// for the samples that buckets keep of themselves, which grow with the data.
 const DISTRIBUTE_PARTS: (u64, u64) = (15, 16);
+
+/// The memory that is planned for the fences of all runs, for each byte that is expected: an eighth
+/// more. The last blocks of runs are short, and keys can be longer than the sample's.
+const FENCES_PARTS: (u64, u64) = (9, 8);
+
+/// Of the files that a process may still open, the runs of a view take three of four. The others are for
+/// the reader's output and for what the caller opens.
+const OPEN_FILES_PARTS: (u64, u64) = (3, 4);
+
+/// Blocks of its pool that a distribution needs for each bucket to work well: one and a half. Every bucket
+/// fills one block, and the others wait or are being written.
+const BLOCKS_PER_BUCKET: (usize, usize) = (3, 2);
 
 /// Bytes that rounding takes at most where a part of a part is taken.
 const ROUNDING_BYTES: u64 = 100;
@@ -34,6 +46,21 @@ pub(crate) fn of_distribution(memory_bytes: u64) -> u64 {
 /// The memory in which it may take `bytes`.
 pub(crate) fn for_distribution(bytes: u64) -> u64 {
     whole(bytes, DISTRIBUTE_PARTS) + DISTRIBUTE_PARTS.1
+}
+
+/// The memory to plan for fences that are expected to take `bytes`.
+pub(crate) fn for_fences(bytes: u64) -> u64 {
+    part(bytes, FENCES_PARTS)
+}
+
+/// How many runs of a view may be open, of `files` that a process may still open.
+pub(crate) fn of_open_files(files: u64) -> u64 {
+    part(files, OPEN_FILES_PARTS)
+}
+
+/// The least number of blocks with which `buckets` work well.
+pub(crate) fn blocks_for(buckets: usize) -> usize {
+    buckets / BLOCKS_PER_BUCKET.1 * BLOCKS_PER_BUCKET.0
 }
 
 /// Divides first: no budget is too large for it.

@@ -8,7 +8,8 @@ use merganser_sort::record::Format;
 use merganser_sort::run::{Compression, Input};
 use merganser_sort::view::View;
 use merganser_sort::{
-    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
+    Budget, CompressionChoice, Conflict, Error, Silent, SortOptions, SortOutput, SortReport,
+    Strategy, sort,
 };
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
@@ -246,7 +247,7 @@ fn trusting_uniform_keys_is_right_even_where_they_are_not() {
     let input = vec![seekable(&random_lines(1, 4 << 20))];
     let output = SortOutput::Storage(MemoryStorage::new("output"));
     let refused = sort(input, output, &case.options(), &Silent);
-    assert!(matches!(refused, Err(Error::Unsupported(text)) if text.contains("--uniform")));
+    assert!(matches!(refused, Err(Error::Conflict(Conflict::UniformKeys))));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::builder::RunBuilder;
 use merganser_sort::run::{Compression, Input, Run, RunWriter};
 use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
 use merganser_sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
@@ -460,7 +460,7 @@ fn a_manifest_is_these_bytes() {
 fn check_damaged(what: &str, folder: &Arc<dyn Directory>, expected: &[u8]) {
     match read_all(folder) {
         Ok(bytes) => assert!(bytes == expected, "{what}: wrong bytes were read"),
-        Err(Error::Corrupt { .. } | Error::Unsupported(_)) => {}
+        Err(Error::Corrupt { .. } | Error::UnknownVersion { .. }) => {}
         Err(other) => panic!("{what}: {other:?}"),
     }
 }
@@ -611,8 +611,10 @@ fn later_versions_are_refused_by_name() {
     let body = body.replacen("\"version\": 1", "\"version\": 4", 1);
     let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
     manifest.write_at(0, sealed.as_bytes()).expect("writes");
-    let Err(Error::Unsupported(refusal)) = read_all(&folder) else { panic!("version 4 was read") };
-    assert!(refusal.contains("version 4"), "{refusal}");
+    let Err(Error::UnknownVersion { version, .. }) = read_all(&folder) else {
+        panic!("version 4 was read")
+    };
+    assert_eq!(version, 4);
 
     let run = folder.open("000000.run", true).expect("opens");
     let mut header = run.read_vec(0, PAGE).expect("reads");
@@ -620,7 +622,9 @@ fn later_versions_are_refused_by_name() {
     let crc = crc32c::crc32c(&header[..PAGE - 4]);
     header[PAGE - 4..].copy_from_slice(&crc.to_le_bytes());
     run.write_at(0, &header).expect("writes");
-    let Err(Error::Unsupported(refusal)) = Run::open(run) else { panic!("version 2 was read") };
+    let Err(refusal) = Run::open(run) else { panic!("version 2 was read") };
+    assert!(matches!(refusal, Error::UnknownVersion { version: 2, .. }), "{refusal:?}");
+    let refusal = refusal.to_string();
     assert!(refusal.contains("version 2"), "{refusal}");
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::output::{Materialize, forget, materialize};
 use merganser_sort::record::Format;
-use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::builder::RunBuilder;
 use merganser_sort::run::{Compression, Input, RunWriter};
 use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
 use merganser_sort::{

@@ -170,8 +170,7 @@ fn cut_sorts(made: Made) {
                     assert!(bytes == expected, "{what}: a wrong view");
                     whole += 1;
                 }
-                Err(Error::Unsupported(text)) => {
-                    assert!(text.contains("not a sorted view"), "{what}: {text}");
+                Err(Error::NotAView { .. }) => {
                     none += 1;
                 }
                 Err(other) => panic!("{what}: half a view: {other}"),
@@ -229,11 +228,8 @@ fn cut_copies(consume: bool, made: Made) {
             }
             match copy() {
                 // The cut came at the last change of all, which only removes.
-                Err(Error::Unsupported(text))
-                    if consume && disk.list().expect("lists") == ["out"] =>
-                {
-                    assert!(text.contains("not a sorted view"), "{what}: {text}");
-                }
+                Err(Error::NotAView { .. })
+                    if consume && disk.list().expect("lists") == ["out"] => {}
                 Ok(bytes) => assert_eq!(bytes, expected.len() as u64, "{what}"),
                 Err(other) => panic!("{what}: does not go on: {other}"),
             }

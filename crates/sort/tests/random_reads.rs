@@ -7,7 +7,7 @@ use std::sync::Arc;
 use merganser_sort::Budget;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::builder::RunBuilder;
 use merganser_sort::run::{Compression, RunWriter};
 use merganser_sort::view::{Manifest, Segment, View};
 use merganser_storage::memory::MemoryDirectory;

@@ -6,7 +6,7 @@ use merganser_export::nbd::{Address, Export, Server, ServerOptions};
 use merganser_storage::thread::spawn;
 
 use crate::config::ExportConfig;
-use crate::failure::{Failure, notice};
+use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
 use crate::standard;
 
@@ -21,7 +21,7 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     let server = Server::new(ServerOptions {
         threads: config.threads,
         reply_bytes: config.reply_bytes,
-        on_error: Some(Box::new(|error| notice(&error.to_string()))),
+        on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
         ..ServerOptions::new(config.address, exports)
     })?;
     if port_is_chosen {

@@ -10,7 +10,7 @@ use merganser_storage::file::FileStorage;
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
-use crate::config::view_memory_bytes;
+use crate::config::{order_flags, view_memory_bytes};
 use crate::failure::Failure;
 use crate::shown;
 use crate::standard;
@@ -35,7 +35,7 @@ fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
         ("kind", json!("view")),
         ("name", json!(manifest.name)),
         ("format", json!(format_name(manifest.order.format))),
-        ("order", json!(manifest.order.to_string())),
+        ("order", json!(order_flags(&manifest.order))),
         ("records", json!(manifest.records)),
         ("bytes", json!(manifest.size_bytes)),
         ("runs", json!(view.storages().len())),

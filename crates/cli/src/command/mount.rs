@@ -7,7 +7,7 @@ use merganser_export::fuse::{ExportedFile, Mount, MountOptions};
 use merganser_storage::thread::spawn;
 
 use crate::config::MountConfig;
-use crate::failure::{Failure, notice};
+use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
 
 /// Shows a view as a file until somebody unmounts it, or a signal says so.
@@ -18,7 +18,7 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mount = Mount::new(MountOptions {
         allow_other: config.allow_other,
         threads: config.threads,
-        on_error: Some(Box::new(|error| notice(&error.to_string()))),
+        on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
         ..MountOptions::new(config.mountpoint, vec![file])
     })?;
     let unmounter = mount.unmounter();

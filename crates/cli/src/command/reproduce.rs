@@ -62,6 +62,7 @@ fn sentence(error: Error) -> Failure {
         Error::File { path, source } => Failure::on(&path, &source),
         Error::Storage(error) => Failure::named(&error),
         Error::Sort(error) => error.into(),
+        Error::Key(error) => error.into(),
         error @ Error::Space { .. } => {
             Failure::Error(format!("{error}; give a smaller --size or another --dir"))
         }

@@ -17,6 +17,7 @@ mod view;
 
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
+pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
 pub use serve::ServeConfig;

@@ -141,6 +141,24 @@ fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     Ok(salt_from(&source))
 }
 
+/// The flags that ask for this order; nothing when there are none.
+pub fn flags(order: &OrderSpec) -> String {
+    let mut words = Vec::new();
+    if let Some(separator) = order.separator {
+        words.push(format!("-t '{}'", separator.escape_ascii()));
+    }
+    let flag = if matches!(order.format, Format::Lines { .. }) { "-k" } else { "--key" };
+    words.extend(order.keys.iter().map(|key| format!("{flag} {key}")));
+    let letters = [(order.stable, 's'), (order.unique, 'u')]
+        .into_iter()
+        .filter_map(|(given, letter)| given.then_some(letter));
+    let letters: String = order.options.chars().chain(letters).collect();
+    if !letters.is_empty() {
+        words.push(format!("-{letters}"));
+    }
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{config, refusal};
@@ -227,5 +245,18 @@ mod tests {
             let sentence = refusal(&[&["verify", "file"], options].concat());
             assert!(sentence.starts_with('-'), "{sentence}");
         }
+    }
+
+    #[test]
+    fn an_order_is_shown_as_its_flags() {
+        let spec = OrderSpec {
+            keys: vec!["2,2n".to_owned(), "1".to_owned()],
+            options: "r".to_owned(),
+            separator: Some(0),
+            stable: true,
+            ..OrderSpec::new(Format::Lines { delimiter: b'\n' })
+        };
+        assert_eq!(flags(&spec), "-t '\\x00' -k 2,2n -k 1 -rs");
+        assert_eq!(flags(&OrderSpec::new(Format::Keyed)), "");
     }
 }

@@ -463,7 +463,7 @@ mod tests {
         let of_fields: [Change<'_, Descriptor>; 9] = [
             (&|d| d.order.keys = vec!["95:10".into()], "the key ends outside the record"),
             (&|d| d.order.unique = true, "the size of the result is not known beforehand"),
-            (&|d| d.order.options = "n".into(), "-n has no meaning for fixed-length records"),
+            (&|d| d.order.options = "n".into(), "option n has no meaning for fixed-length records"),
             (&|d| d.chunks.clear(), "chunks of the descriptor: there is nothing to merge"),
             (&|d| d.chunks[0].bytes = 2100, "chunk 0 of the descriptor: 2100 bytes, but its"),
             (&|d| d.chunks[1].bytes = 99, "chunk 1 of the descriptor: 99 bytes are no whole"),

@@ -21,7 +21,7 @@ use std::io;
 use std::ops::Range;
 
 use merganser_sort::key::{Order, Place};
-use merganser_sort::merge::step::{Segment, StepMerge};
+use merganser_sort::merge::step::{SortedSlice, StepMerge};
 use merganser_storage::near::{Inside, RequestId};
 use merganser_storage::{Buffer, Work};
 
@@ -493,10 +493,10 @@ impl Running {
             if dry || done.bytes == out.len() {
                 break;
             }
-            let mut segments: Vec<Segment<'_>> = self
+            let mut segments: Vec<SortedSlice<'_>> = self
                 .chunks
                 .iter()
-                .map(|chunk| Segment { bytes: chunk.segment(), more: chunk.more() })
+                .map(|chunk| SortedSlice { bytes: chunk.segment(), more: chunk.more() })
                 .collect();
             let before: Vec<usize> = segments.iter().map(|s| s.bytes.len()).collect();
             let count = self.steps.merge(&mut segments, &mut out[done.bytes..]);

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::access::KeyAccess;
 use crate::key::Order;
 use crate::record::Framing;
-use crate::run::form::ENTRY_HEAD_BYTES;
+use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 
 /// One key of about so many bytes of records is offered to the sample that buckets keep.
 const SAMPLE_STEP_BYTES: usize = 64 << 10;

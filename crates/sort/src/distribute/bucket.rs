@@ -23,9 +23,11 @@ use crate::key::{DirectKey, Order};
 use crate::prefix::prefix_at;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::buffer_sort::{RECORDS_MAX, TAG_BYTES as IN_PLACE_TAG_BYTES, sort_in_place};
-use crate::run::form::{Gather, SLAB_TAGS, SortMemory, TAG_BYTES, sort_chunk};
+use crate::run::chunk::{Chunk, SPAN_BYTES};
+use crate::run::extract::SLAB_TAGS;
+use crate::run::form::{SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
-use crate::run::input::{Chunk, SPAN_BYTES};
+use crate::run::gather::Gather;
 use crate::{Budget, Error, Result};
 
 /// Bytes of one read.
@@ -50,7 +52,7 @@ pub(crate) struct Extent {
 
 /// Records whose keys lie between two splitters, in input order.
 #[derive(Debug, Clone)]
-pub(crate) struct Bucket {
+pub(crate) struct StoredBucket {
     /// No full key in it is below.
     pub(crate) lower: Vec<u8>,
     /// Whether all of its keys are `lower`.
@@ -67,7 +69,7 @@ pub(crate) struct Bucket {
     pub(crate) crcs: Vec<u32>,
 }
 
-impl Bucket {
+impl StoredBucket {
     /// Bytes of memory that the description holds.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let extents = self.extents.len() * size_of::<Extent>();
@@ -78,7 +80,7 @@ impl Bucket {
 /// Buckets in order, and the files that they lie in.
 pub(crate) struct BucketSet {
     pub(crate) files: Vec<Arc<dyn Storage>>,
-    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) buckets: Vec<StoredBucket>,
     pub(crate) order: Arc<Order>,
     pub(crate) unique: bool,
     /// No record is longer: how much of a bucket of one key is looked at for its first.
@@ -94,7 +96,7 @@ pub(crate) fn slice_bytes(budget: &Budget) -> u64 {
 
 /// What is sorted and handed out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct BucketPiece {
     pub(crate) bucket: usize,
     /// Where in the bucket it begins.
     pub(crate) from: u64,
@@ -148,7 +150,7 @@ impl PieceMemory {
 
 impl BucketSet {
     /// All pieces, in output order.
-    pub(crate) fn pieces(&self) -> Vec<Piece> {
+    pub(crate) fn pieces(&self) -> Vec<BucketPiece> {
         let mut pieces = Vec::with_capacity(self.buckets.len());
         let mut output = 0;
         for (number, bucket) in self.buckets.iter().enumerate() {
@@ -166,7 +168,7 @@ impl BucketSet {
             while from < end {
                 let bytes = step.min(end - from);
                 let (slice, output) = (bucket.one_key, output + from);
-                pieces.push(Piece { bucket: number, from, bytes, output, slice });
+                pieces.push(BucketPiece { bucket: number, from, bytes, output, slice });
                 from += bytes;
             }
             output += bucket.bytes;
@@ -175,7 +177,7 @@ impl BucketSet {
     }
 
     /// Memory for `piece`, sorted by `threads` threads.
-    pub(crate) fn memory(&self, piece: &Piece, threads: usize) -> PieceMemory {
+    pub(crate) fn memory(&self, piece: &BucketPiece, threads: usize) -> PieceMemory {
         let bucket = &self.buckets[piece.bucket];
         if piece.slice {
             let mut memory = PieceMemory::of(piece.bytes, 0, 0, threads);
@@ -197,7 +199,7 @@ impl BucketSet {
     }
 
     /// Memory for `piece` where it can be sorted where it lies, by any number of threads.
-    pub(crate) fn memory_in_place(&self, piece: &Piece) -> Option<PieceMemory> {
+    pub(crate) fn memory_in_place(&self, piece: &BucketPiece) -> Option<PieceMemory> {
         let bucket = &self.buckets[piece.bucket];
         let can =
             !piece.slice && bucket.records <= RECORDS_MAX as u64 && self.fixed(bucket).is_some();
@@ -205,13 +207,13 @@ impl BucketSet {
     }
 
     /// The least memory for `piece`.
-    pub(crate) fn least_memory(&self, piece: &Piece) -> PieceMemory {
+    pub(crate) fn least_memory(&self, piece: &BucketPiece) -> PieceMemory {
         self.memory_in_place(piece).unwrap_or_else(|| self.memory(piece, 1))
     }
 
     /// Length and key of the records of `bucket` where these let one thread sort it as a
     /// [`FixedBucket`].
-    fn fixed(&self, bucket: &Bucket) -> Option<(usize, DirectKey)> {
+    fn fixed(&self, bucket: &StoredBucket) -> Option<(usize, DirectKey)> {
         match (self.order.format(), self.order.direct()) {
             (Format::Fixed { bytes }, Some(key))
                 if !self.unique && bucket.bytes == bucket.records * bytes as u64 =>
@@ -223,7 +225,7 @@ impl BucketSet {
     }
 
     /// Starts all reads of `piece` into `memory`, which is at least as long.
-    pub(crate) fn load(self: &Arc<Self>, piece: Piece, memory: Buffer) -> LoadingPiece {
+    pub(crate) fn load(self: &Arc<Self>, piece: BucketPiece, memory: Buffer) -> LoadingPiece {
         let bucket = &self.buckets[piece.bucket];
         let wanted = piece.from..piece.from + piece.bytes;
         let mut loading = LoadingPiece {
@@ -265,7 +267,7 @@ impl BucketSet {
 /// A piece whose reads are under way.
 pub(crate) struct LoadingPiece {
     set: Arc<BucketSet>,
-    pub(crate) piece: Piece,
+    pub(crate) piece: BucketPiece,
     /// What no read has taken.
     memory: Option<Buffer>,
     /// File, place and length of each read.
@@ -409,7 +411,7 @@ impl PieceSorter {
     pub(crate) fn sort_in_place(
         &mut self,
         set: &BucketSet,
-        piece: Piece,
+        piece: BucketPiece,
         mut records: Buffer,
         pad: usize,
     ) -> Result<(usize, Buffer)> {
@@ -441,7 +443,7 @@ impl PieceSorter {
     pub(crate) fn sort(
         &mut self,
         set: &BucketSet,
-        piece: Piece,
+        piece: BucketPiece,
         input: Buffer,
         output: &mut Buffer,
         pad: usize,
@@ -510,7 +512,7 @@ mod tests {
         spec.keys.push("1:4".to_owned());
         let order = Arc::new(spec.compile(None).expect("compiles"));
         let bytes = count * record_bytes;
-        let bucket = Bucket {
+        let bucket = StoredBucket {
             lower: Vec::new(),
             one_key: false,
             bytes: bytes as u64,

@@ -14,7 +14,7 @@ use merganser_storage::Buffer;
 
 use crate::key::{DirectKey, Place};
 use crate::prefix::prefix_at;
-use crate::run::form::prefetch_at;
+use crate::run::prefetch::prefetch_at;
 
 /// Tags that a part is to have: they, their counts and where they go lie in the first-level cache.
 const PART_TAGS: usize = 512;

@@ -11,7 +11,7 @@
 
 use merganser_storage::{Operation, Storage, StorageExt};
 
-use super::bucket::{Bucket, Extent};
+use super::bucket::{Extent, StoredBucket};
 use crate::run::format::{FOOTER_BYTES, HEADER_BYTES, SIZE_BYTES_MAX, corrupt, u32_at, u64_at};
 use crate::{Error, Result};
 
@@ -46,7 +46,7 @@ pub(crate) fn seal(
     storage: &dyn Storage,
     spec: &str,
     block_bytes: u32,
-    buckets: &[&Bucket],
+    buckets: &[&StoredBucket],
 ) -> Result<u32> {
     let mut index = Vec::new();
     index.extend_from_slice(&(spec.len() as u32).to_le_bytes());
@@ -99,7 +99,7 @@ pub(crate) fn seal(
 /// Looks at both ends of a bucket file.
 ///
 /// # Errors
-/// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
+/// [`Error::Corrupt`]; [`Error::UnknownVersion`].
 pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
     let file = storage.name();
     let size = storage.size();
@@ -118,9 +118,12 @@ pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
     check_crc(file, 0, "header", &header[..crc_at], u32_at(&header, crc_at))?;
     let version = u32_at(&header, 8);
     if version != VERSION {
-        return Err(Error::Unsupported(format!(
-            "{file}: a bucket file of version {version}; this program reads version {VERSION}"
-        )));
+        return Err(Error::UnknownVersion {
+            file: file.to_owned(),
+            kind: "bucket file".to_owned(),
+            version,
+            known: format!("version {VERSION}"),
+        });
     }
     let at = size - FOOTER_BYTES as u64;
     let footer = storage.read_vec(at, FOOTER_BYTES)?;
@@ -152,14 +155,14 @@ impl Ends {
     pub(crate) fn memory_bytes(&self) -> u64 {
         const { assert!(2 * size_of::<Extent>() <= 3 * EXTENT_BYTES) };
         let lists = self.index_bytes.div_ceil(2) * 3;
-        self.buckets * size_of::<Bucket>() as u64 + lists + self.index_bytes
+        self.buckets * size_of::<StoredBucket>() as u64 + lists + self.index_bytes
     }
 
     /// Reads the index and checks all of it. Extents lie in file 0; bounds are not in the file.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.
-    pub(crate) fn open(&self, storage: &dyn Storage) -> Result<Vec<Bucket>> {
+    pub(crate) fn open(&self, storage: &dyn Storage) -> Result<Vec<StoredBucket>> {
         let (file, at) = (storage.name(), self.index_offset);
         let index = storage.read_vec(at, self.index_bytes as usize)?;
         check_crc(file, at, "index", &index, self.index_crc)?;
@@ -179,7 +182,7 @@ fn decode_buckets(
     count: u64,
     block_bytes: u32,
     data_end: u64,
-) -> Option<Vec<Bucket>> {
+) -> Option<Vec<StoredBucket>> {
     let (len, rest) = index.split_first_chunk::<4>()?;
     let mut rest = rest.get(u32::from_le_bytes(*len) as usize..)?;
     let mut buckets = Vec::new();
@@ -209,7 +212,7 @@ fn decode_buckets(
         if sum != bytes || !counted || key_bytes / 1024 > bytes || key_bytes > KEY_BYTES_MAX {
             return None;
         }
-        buckets.push(Bucket {
+        buckets.push(StoredBucket {
             lower: Vec::new(),
             one_key: false,
             bytes,

@@ -36,7 +36,7 @@ use merganser_storage::{Buffer, Completions, Storage};
 use parking_lot::Mutex;
 
 use batch::Batch;
-use bucket::{Bucket, BucketSet, Piece, slice_bytes};
+use bucket::{BucketPiece, BucketSet, StoredBucket, slice_bytes};
 use partition::{Partition, SampleKey};
 pub(crate) use plan::DistributePlan;
 use store::{Received, Store, StorePlan, WritePolicy};
@@ -50,7 +50,8 @@ use crate::pipeline::{Crew, Stops};
 use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
-use crate::run::input::{Chunk, ChunkReader};
+use crate::run::chunk::Chunk;
+use crate::run::chunk_reader::ChunkReader;
 use crate::{Budget, Error, Progress, Result, shares};
 
 /// A bucket that did not get smaller so many times is given up.
@@ -85,7 +86,7 @@ pub(crate) struct Distributed {
 
 /// A bucket in a file that is whole.
 pub(crate) struct Sealed<'a> {
-    pub(crate) bucket: &'a Bucket,
+    pub(crate) bucket: &'a StoredBucket,
     /// Number of its file, and its own number there.
     pub(crate) file: usize,
     pub(crate) number: u32,
@@ -169,7 +170,7 @@ impl Distributor<'_> {
             }
             let (lower, one_key) = partition.lower(number);
             received.extents.iter_mut().for_each(|extent| extent.file += first as u32);
-            let bucket = Bucket {
+            let bucket = StoredBucket {
                 lower: lower.to_vec(),
                 one_key,
                 bytes: received.bytes,
@@ -191,7 +192,7 @@ impl Distributor<'_> {
     }
 
     /// Whether one bucket can be sorted in memory.
-    fn fits(&self, set: &BucketSet, bucket: &Bucket) -> bool {
+    fn fits(&self, set: &BucketSet, bucket: &StoredBucket) -> bool {
         let alone = BucketSet {
             files: set.files.clone(),
             buckets: vec![bucket.clone()],
@@ -206,15 +207,13 @@ impl Distributor<'_> {
     fn part_again(
         &self,
         done: &mut Distributed,
-        bucket: Bucket,
+        bucket: StoredBucket,
         mut sample: Vec<SampleKey>,
         stuck: u32,
     ) -> Result<()> {
         let (bytes, lower) = (bucket.bytes, bucket.lower.clone());
         if stuck > STUCK_MAX {
-            return Err(Error::Unsupported(
-                "a key range could not be parted into pieces that fit into --memory; give more or use --strategy merge".to_owned(),
-            ));
+            return Err(Error::Indivisible);
         }
         done.parted_again += 1;
         let plan =
@@ -301,7 +300,7 @@ impl Distributor<'_> {
             let started = || -> Result<_> {
                 let mut workers = Vec::new();
                 for disk in 0..files.len() {
-                    crew.spawn("write", move || store.write(disk))?;
+                    crew.spawn("write", move || store::writer::write(store, disk))?;
                 }
                 for _ in 0..self.threads {
                     let (jobs, empty_to) = (Arc::clone(&jobs), empty_to.clone());
@@ -435,13 +434,14 @@ impl Read for BucketReader {
         let bucket = &self.set.buckets[0];
         if self.rest.is_empty() && self.at < bucket.bytes {
             let len = SLICE_BYTES.max(u64::from(bucket.block_bytes)).min(bucket.bytes - self.at);
-            let piece = Piece { bucket: 0, from: self.at, bytes: len, output: 0, slice: true };
+            let piece =
+                BucketPiece { bucket: 0, from: self.at, bytes: len, output: 0, slice: true };
             let mut memory = std::mem::replace(&mut self.slice, Buffer::empty());
             if memory.is_empty() {
                 memory = Buffer::try_new(len.next_multiple_of(4096) as usize)?;
             }
             let loaded = self.set.load(piece, memory).finish();
-            self.slice = loaded.map_err(|e| std::io::Error::from(&e))?;
+            self.slice = loaded.map_err(std::io::Error::from)?;
             self.at += len;
             self.rest = 0..len as usize;
         }
@@ -495,10 +495,10 @@ impl Distributed {
     pub(crate) fn seal(&self, spec: &str) -> Result<Vec<Sealed<'_>>> {
         let mut listed = vec![(0, 0); self.set.buckets.len()];
         for (file, storage) in self.set.files.iter().enumerate() {
-            let is_here = |bucket: &Bucket| bucket.extents[0].file as usize == file;
+            let is_here = |bucket: &StoredBucket| bucket.extents[0].file as usize == file;
             let here: Vec<usize> =
                 (0..listed.len()).filter(|i| is_here(&self.set.buckets[*i])).collect();
-            let buckets: Vec<&Bucket> = here.iter().map(|i| &self.set.buckets[*i]).collect();
+            let buckets: Vec<&StoredBucket> = here.iter().map(|i| &self.set.buckets[*i]).collect();
             let Some(first) = buckets.first() else { continue };
             let crc = format::seal(&**storage, spec, first.block_bytes, &buckets)?;
             for (number, i) in here.into_iter().enumerate() {

@@ -12,7 +12,7 @@
 
 use crate::access::KeyAccess;
 use crate::key::{Order, Place};
-use crate::{Error, Result};
+use crate::{Conflict, Result};
 
 /// Slots of the table: 16 KiB, which stay in the first-level cache.
 const SLOTS: usize = 4096;
@@ -79,14 +79,11 @@ impl Partition {
     /// Trusts that the leading bits of keys are uniform: no sample is needed.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for keys that are not a fixed number of bytes of the record.
+    /// [`Conflict::UniformKeys`] for keys that are not a fixed number of bytes of the record.
     pub(super) fn uniform(order: &Order, buckets: usize) -> Result<Self> {
         let fixed = order.direct().filter(|key| matches!(key.place, Place::Range { .. }));
         if fixed.is_none() {
-            return Err(Error::Unsupported(
-                "--uniform trusts the leading bits of a key of fixed length, as --format fixed:N --key OFFSET:LENGTH has; leave it out"
-                    .to_owned(),
-            ));
+            return Err(Conflict::UniformKeys.into());
         }
         let buckets = buckets.clamp(1, BUCKETS_MAX) as u128;
         let splitters: Vec<SampleKey> = (1..buckets)

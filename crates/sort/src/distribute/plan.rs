@@ -13,11 +13,11 @@
 
 use super::bucket::PieceMemory;
 use super::partition::BUCKETS_MAX;
-use super::sampling::{Places, places};
+use super::sampling::{SamplePlaces, places};
 use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
-use crate::run::input::{Chunk, SPAN_BYTES};
+use crate::run::chunk::{Chunk, SPAN_BYTES};
 use crate::{Error, Result, shares};
 
 /// Chunks: one is being read, others are being parted.
@@ -113,7 +113,7 @@ impl DistributePlan {
     /// Bytes that a distribution of `inputs` reads to choose splitters by, before it reads them all.
     pub(crate) fn sample_bytes(&self, inputs: &[Input], format: Format, sample: Sample) -> u64 {
         let places = places(inputs, format, sample.record_bytes, self.buckets);
-        places.map_or(0, Places::bytes)
+        places.map_or(0, SamplePlaces::bytes)
     }
 
     /// Chunks, and for each thread a batch and the list of its records.

@@ -11,7 +11,7 @@ use crate::access::with_access;
 use crate::key::Order;
 use crate::record::{Format, Framing};
 use crate::run::Input;
-use crate::run::input::Chunk;
+use crate::run::chunk::Chunk;
 
 /// Places looked at for each bucket.
 const PLACES_PER_BUCKET: u64 = 24;
@@ -50,18 +50,18 @@ pub(super) fn places(
     format: Format,
     record_bytes: f64,
     buckets: u64,
-) -> Option<Places> {
-    Places::new(inputs, format, record_bytes, PLACES_PER_BUCKET * buckets)
+) -> Option<SamplePlaces> {
+    SamplePlaces::new(inputs, format, record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
 /// How many random places are looked at, and how much of each is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places {
+pub(super) struct SamplePlaces {
     count: u64,
     window_bytes: u64,
 }
 
-impl Places {
+impl SamplePlaces {
     /// About `count` places of `inputs`; none where records cannot be found from the middle of an
     /// input.
     pub(super) fn new(
@@ -78,7 +78,7 @@ impl Places {
         let window_bytes =
             window.clamp(*WINDOW_BYTES.start(), *WINDOW_BYTES.end()).next_multiple_of(4096);
         let count = count.min(PLACES_MAX).min(READ_BYTES_MAX / window_bytes).max(16);
-        Some(Places { count, window_bytes })
+        Some(SamplePlaces { count, window_bytes })
     }
 
     /// Bytes that are read, but for what lies past an input's end, and for places that are left out
@@ -91,7 +91,7 @@ impl Places {
 /// Hands the records at random `places` of `inputs`, for which they were counted, to `take`, some
 /// neighbours at a time, until what it keeps of them, which it returns in bytes, is much.
 pub(super) fn records_at(
-    places: Places,
+    places: SamplePlaces,
     inputs: &[Input],
     format: Format,
     mut take: impl FnMut(&[u8]) -> usize,

@@ -19,7 +19,7 @@
 //! takes any bucket, so that a slow disk gets fewer extents and nobody waits for it; a bucket is then
 //! spread over disks, and is read back from all of them at once.
 
-mod writer;
+pub(super) mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,8 +32,7 @@ use super::partition::SampleKey;
 use crate::activity::{self, wait};
 use crate::budget::Reservation;
 use crate::pipeline::{FirstError, Stops, Turn, Turns};
-use crate::{Error, Result};
-use writer::Writer;
+use crate::{Error, Result, shares};
 
 /// The most that is written at one place.
 const EXTENT_BYTES_MAX: usize = 8 << 20;
@@ -115,7 +114,7 @@ impl StorePlan {
         }
         let writes = (share / bytes).min(FLIGHT_BYTES / JOINED_BYTES_MAX);
         let left = self.blocks - disks * writes * (bytes / self.block_bytes);
-        (left > self.buckets / 2 * 3).then_some((bytes, writes))
+        (left > shares::blocks_for(self.buckets)).then_some((bytes, writes))
     }
 
     /// Space on disk is reserved in steps of this: few of them, and little too much at the end.
@@ -166,7 +165,7 @@ pub(super) struct Store {
 
 /// What whoever has the turn owns: no writer looks at it.
 struct Tails {
-    tails: Vec<Tail>,
+    tails: Vec<BucketTail>,
     sampled: usize,
     sampled_bytes: usize,
     /// Of the keys offered, every so many-th is kept.
@@ -175,7 +174,7 @@ struct Tails {
 }
 
 #[derive(Default)]
-struct Tail {
+struct BucketTail {
     block: Option<Buffer>,
     filled: usize,
     bytes: u64,
@@ -245,7 +244,7 @@ impl Store {
             stopped: false,
         };
         let tails = Tails {
-            tails: (0..buckets).map(|_| Tail::default()).collect(),
+            tails: (0..buckets).map(|_| BucketTail::default()).collect(),
             sampled: 0,
             sampled_bytes: 0,
             sample_every: 1,
@@ -311,15 +310,6 @@ impl Store {
             sample: tail.sample,
         });
         Ok((received.collect(), state.lists))
-    }
-
-    /// Writes to disk number `disk` until all is written. One thread a disk.
-    ///
-    /// # Errors
-    /// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
-    /// [`Stops::fail`].
-    pub(super) fn write(&self, disk: usize) -> Result<()> {
-        Writer::new(self, disk).run()
     }
 }
 

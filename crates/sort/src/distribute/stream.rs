@@ -13,7 +13,7 @@ use std::sync::Arc;
 use merganser_storage::{ALIGNMENT, Buffer, Completions};
 use parking_lot::Mutex;
 
-use super::bucket::{BucketSet, LoadingPiece, Piece, PieceMemory, PieceSorter};
+use super::bucket::{BucketPiece, BucketSet, LoadingPiece, PieceMemory, PieceSorter};
 use crate::budget::Reservation;
 use crate::pipeline::Workers;
 use crate::pipeline::ordered::{Claim, Desk, Pipeline, Stage};
@@ -41,18 +41,18 @@ pub(crate) struct StreamOptions {
 
 /// An ordered stream of sorted pieces.
 pub(crate) struct PieceStream {
-    pieces: Pipeline<Pieces>,
+    pieces: Pipeline<PieceStage>,
     _memory: Reservation,
 }
 
 /// The least memory in which all of `pieces` can be streamed, one at a time, in bytes.
-pub(crate) fn least_memory_bytes(set: &BucketSet, pieces: &[Piece]) -> u64 {
+pub(crate) fn least_memory_bytes(set: &BucketSet, pieces: &[BucketPiece]) -> u64 {
     pieces.iter().map(|piece| set.least_memory(piece).total()).max().unwrap_or(0)
 }
 
 /// The most memory that a stream of `pieces` puts to use, in bytes.
-pub(crate) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: usize) -> u64 {
-    let of = |piece: &Piece| set.memory(piece, threads);
+pub(crate) fn useful_memory_bytes(set: &BucketSet, pieces: &[BucketPiece], threads: usize) -> u64 {
+    let of = |piece: &BucketPiece| set.memory(piece, threads);
     let total = pieces.iter().map(|p| of(p).total()).max().unwrap_or(0);
     let output = pieces.iter().map(|p| of(p).output).max().unwrap_or(0);
     let ahead = 1 + READ_AHEAD_BYTES.div_ceil(output.max(1));
@@ -63,12 +63,12 @@ pub(crate) fn useful_memory_bytes(set: &BucketSet, pieces: &[Piece], threads: us
 /// bytes.
 pub(crate) fn holding_memory_bytes(
     set: &BucketSet,
-    pieces: &[Piece],
+    pieces: &[BucketPiece],
     threads: usize,
     held: u64,
 ) -> u64 {
     let total =
-        |piece: &Piece| set.memory(piece, 1).total().max(set.memory(piece, threads).total());
+        |piece: &BucketPiece| set.memory(piece, 1).total().max(set.memory(piece, threads).total());
     let most = pieces.iter().map(|piece| (total(piece), set.memory(piece, 1).output));
     let (total, output) = most.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
     total + held * output
@@ -78,11 +78,11 @@ pub(crate) fn holding_memory_bytes(
 /// sorts a piece and reads the next one.
 pub(crate) fn read_ahead_memory_bytes(
     set: &BucketSet,
-    pieces: &[Piece],
+    pieces: &[BucketPiece],
     threads: usize,
     held: u64,
 ) -> u64 {
-    let one = |piece: &Piece| set.memory(piece, 1);
+    let one = |piece: &BucketPiece| set.memory(piece, 1);
     let total = pieces.iter().map(|piece| one(piece).total()).max().unwrap_or(0);
     let output = pieces.iter().map(|piece| one(piece).output).max().unwrap_or(0);
     2 * threads as u64 * total + (PIECES_AHEAD + held) * output
@@ -90,7 +90,7 @@ pub(crate) fn read_ahead_memory_bytes(
 
 /// The length of most pieces' buffers: the longest piece of those up to twice the median. Buffers of
 /// one length are used again as they are, those of many lengths cost page faults.
-fn usual_bytes(pieces: &[Piece]) -> u64 {
+fn usual_bytes(pieces: &[BucketPiece]) -> u64 {
     let mut lengths: Vec<u64> = pieces.iter().map(|piece| piece.bytes).collect();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
@@ -105,7 +105,7 @@ impl PieceStream {
     /// [`Error::Memory`](crate::Error::Memory) with the least that works.
     pub(crate) fn new(
         set: Arc<BucketSet>,
-        pieces: Vec<Piece>,
+        pieces: Vec<BucketPiece>,
         room: u64,
         options: StreamOptions,
         budget: &Budget,
@@ -113,7 +113,7 @@ impl PieceStream {
         let useful = useful_memory_bytes(&set, &pieces, options.threads);
         let room = room.min(useful).max(least_memory_bytes(&set, &pieces));
         let memory = budget.reserve(room, "sorting buckets")?;
-        let stage = Pieces {
+        let stage = PieceStage {
             set,
             options,
             budget: budget.clone(),
@@ -154,9 +154,9 @@ impl Portions for PieceStream {
 }
 
 /// How pieces are sorted.
-struct Pieces {
+struct PieceStage {
     set: Arc<BucketSet>,
-    pieces: Vec<Piece>,
+    pieces: Vec<BucketPiece>,
     options: StreamOptions,
     budget: Budget,
     room: u64,
@@ -228,7 +228,7 @@ struct BegunPiece<R> {
     reads: R,
 }
 
-impl Stage for Pieces {
+impl Stage for PieceStage {
     type Source = PieceSource;
     type Item = ClaimedPiece;
     type Begun = BegunPiece<LoadingPiece>;
@@ -341,10 +341,10 @@ impl Stage for Pieces {
     }
 }
 
-impl Pieces {
+impl PieceStage {
     /// Memory for `piece`, sorted by one thread: in buffers of the usual length where memory is not
     /// short.
-    fn memory(&self, piece: &Piece) -> PieceMemory {
+    fn memory(&self, piece: &BucketPiece) -> PieceMemory {
         let exact = self.set.memory(piece, 1);
         let usual = PieceMemory::of(self.usual_bytes, 0, 0, 1);
         let input = if exact.in_place { 0 } else { usual.input.max(exact.input) };

@@ -15,7 +15,7 @@ use std::time::Instant;
 use merganser_storage::thread::spawn_scoped;
 use merganser_storage::{Buffer, Storage, StorageExt};
 
-use super::bucket::{Bucket, BucketSet};
+use super::bucket::{BucketSet, StoredBucket};
 use super::store::{Appended, Received, Store, StorePlan};
 use crate::key::OrderSpec;
 use crate::pipeline::Stops;
@@ -80,7 +80,9 @@ impl StoreTrial {
         std::thread::scope(|scope| {
             let started = (0..disks.len()).try_for_each(|disk| {
                 let store = &store;
-                let write = move || store.write(disk).map_err(|error| store.fail(error));
+                let write = move || {
+                    super::store::writer::write(store, disk).map_err(|error| store.fail(error))
+                };
                 spawn_scoped(scope, "write", write).map(|_| ())
             });
             let started = started.map_err(Error::from);
@@ -160,9 +162,8 @@ fn read(
     disks: &[Arc<dyn Storage>],
     progress: &dyn Progress,
 ) -> Result<u64> {
-    let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None);
-    let order = order.map_err(|error| Error::Unsupported(error.to_string()))?;
-    let buckets = received.into_iter().map(|received| Bucket {
+    let order = OrderSpec::new(Format::Fixed { bytes: 1 }).compile(None)?;
+    let buckets = received.into_iter().map(|received| StoredBucket {
         lower: Vec::new(),
         // Is read in slices.
         one_key: true,

@@ -9,14 +9,14 @@ use std::str::FromStr;
 /// What the bytes of a key mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Binary {
-    pub(super) kind: Kind,
+    pub(super) kind: NumberKind,
     pub(super) little_endian: bool,
     /// Bytes of the value: 1, 2, 4 or 8.
     pub(super) width: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NumberKind {
     Unsigned,
     Signed,
     Float,
@@ -34,16 +34,16 @@ impl FromStr for Binary {
             _ => return Err(()),
         };
         let (kind, width) = match bits {
-            "u8" if bits == name => (Kind::Unsigned, 1),
-            "i8" if bits == name => (Kind::Signed, 1),
-            "u16" => (Kind::Unsigned, 2),
-            "u32" => (Kind::Unsigned, 4),
-            "u64" => (Kind::Unsigned, 8),
-            "i16" => (Kind::Signed, 2),
-            "i32" => (Kind::Signed, 4),
-            "i64" => (Kind::Signed, 8),
-            "f32" => (Kind::Float, 4),
-            "f64" => (Kind::Float, 8),
+            "u8" if bits == name => (NumberKind::Unsigned, 1),
+            "i8" if bits == name => (NumberKind::Signed, 1),
+            "u16" => (NumberKind::Unsigned, 2),
+            "u32" => (NumberKind::Unsigned, 4),
+            "u64" => (NumberKind::Unsigned, 8),
+            "i16" => (NumberKind::Signed, 2),
+            "i32" => (NumberKind::Signed, 4),
+            "i64" => (NumberKind::Signed, 8),
+            "f32" => (NumberKind::Float, 4),
+            "f64" => (NumberKind::Float, 8),
             _ => return Err(()),
         };
         Ok(Binary { kind, little_endian, width })
@@ -53,7 +53,7 @@ impl FromStr for Binary {
 impl Binary {
     /// Whether the bytes sort as they lie.
     pub(super) fn is_bytes(self) -> bool {
-        self.kind == Kind::Unsigned && (!self.little_endian || self.width == 1)
+        self.kind == NumberKind::Unsigned && (!self.little_endian || self.width == 1)
     }
 
     /// Appends the value that is all of `bytes`.
@@ -67,9 +67,9 @@ impl Binary {
         }
         let negative = value[0] & 0x80 != 0;
         match self.kind {
-            Kind::Unsigned => {}
-            Kind::Float if negative => super::numeric::complement(value),
-            Kind::Signed | Kind::Float => value[0] ^= 0x80,
+            NumberKind::Unsigned => {}
+            NumberKind::Float if negative => super::numeric::complement(value),
+            NumberKind::Signed | NumberKind::Float => value[0] ^= 0x80,
         }
     }
 }

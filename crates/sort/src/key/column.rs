@@ -1,5 +1,5 @@
-//! Keys of CSV rows: `--key COLUMN[:TYPE][:r]`, where COLUMN is a name of the header or a number
-//! from 1 and TYPE is a letter or word of GNU sort's.
+//! Keys of CSV rows: `COLUMN[:TYPE][:r]`, where COLUMN is a name of the header or a number from 1,
+//! and TYPE is a letter or word of GNU sort.
 //!
 //! A field is compared by its value: without its quotes, doubled quotes once, and without the
 //! carriage return of a row's end. A column that a row does not have is empty.
@@ -12,7 +12,7 @@ use super::element::Element;
 use super::options::{Blanks, Options};
 use crate::record::Outside;
 
-/// A parsed `--key` of CSV rows.
+/// A parsed key of CSV rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ColumnKey {
     pub(super) column: String,
@@ -20,8 +20,8 @@ pub(super) struct ColumnKey {
 }
 
 impl ColumnKey {
-    /// Parses what follows `--key`: options are taken from the end as long as there are any, so a
-    /// column's name may have colons.
+    /// Parses a key. Options are taken from its end as long as there are any, so a column's name may
+    /// have colons.
     pub(super) fn parse(text: &str) -> Self {
         let mut options = Options::default();
         let mut column = text;
@@ -54,15 +54,15 @@ impl ColumnKey {
     }
 }
 
-/// Number, from 0, of the column that the `--key` of csv rows `key` names in rows with this header.
+/// Number, from 0, of the column that `key` names in CSV rows with this header.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why no column has this name.
 pub fn column_of(key: &str, header: Option<&[u8]>, separator: u8) -> Result<usize, String> {
     ColumnKey::parse(key).find(header, separator)
 }
 
-/// The option letters that `word` stands for: itself, or a WORD of GNU sort's `--sort=WORD`.
+/// The option letters that `word` stands for: itself, or GNU sort's letter for a word such as `numeric`.
 fn letters(word: &str) -> Option<&str> {
     let is_letter = |letter: char| "dfghiMnRrV".contains(letter);
     Some(match word {
@@ -97,7 +97,7 @@ impl ColumnKeys {
             if *column < next {
                 (rest, next) = (all, 0);
             }
-            let field = rest.nth(*column - next).unwrap_or(Field(&[]));
+            let field = rest.nth(*column - next).unwrap_or(ColumnField(&[]));
             next = *column + 1;
             match field.plain() {
                 Some(value) => element.encode(value, out),
@@ -127,22 +127,22 @@ impl<'a> Columns<'a> {
 }
 
 impl<'a> Iterator for Columns<'a> {
-    type Item = Field<'a>;
+    type Item = ColumnField<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<ColumnField<'a>> {
         let start = self.start?;
         let end = self.separators.next();
         self.start = end.map(|end| end + 1);
-        Some(Field(&self.row[start..end.unwrap_or(self.row.len())]))
+        Some(ColumnField(&self.row[start..end.unwrap_or(self.row.len())]))
     }
 }
 
 /// A field as it lies in the row, quotes and all.
 #[derive(Debug, Clone, Copy)]
-struct Field<'a>(&'a [u8]);
+struct ColumnField<'a>(&'a [u8]);
 
-impl<'a> Field<'a> {
+impl<'a> ColumnField<'a> {
     /// The value, when it lies in the row as it is.
     #[inline]
     fn plain(self) -> Option<&'a [u8]> {
@@ -153,8 +153,8 @@ impl<'a> Field<'a> {
     }
 
     /// The value in pieces.
-    fn pieces(self) -> Pieces<'a> {
-        Pieces { rest: self.0, quoted: false }
+    fn pieces(self) -> ValuePieces<'a> {
+        ValuePieces { rest: self.0, quoted: false }
     }
 
     fn value(self) -> Cow<'a, [u8]> {
@@ -167,12 +167,12 @@ impl<'a> Field<'a> {
 
 /// Stretches of a field's value. A quote inside quotes that is followed by another stands for
 /// itself; any other quote begins or ends quoting and is no part of the value.
-struct Pieces<'a> {
+struct ValuePieces<'a> {
     rest: &'a [u8],
     quoted: bool,
 }
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for ValuePieces<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

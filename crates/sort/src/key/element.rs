@@ -7,8 +7,8 @@ use super::{general, human, month, numeric, random, text, version};
 /// How the text of a key is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Element {
-    pub(super) kind: Kind,
-    pub(super) kept: Kept,
+    pub(super) kind: ElementKind,
+    pub(super) kept: KeptChars,
     /// Whether lower case counts as upper case.
     pub(super) fold: bool,
     pub(super) descending: bool,
@@ -16,7 +16,7 @@ pub(super) struct Element {
 
 /// What a text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     Text,
     Numeric,
     General,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 /// Which bytes of a text count, in the C locale. Only texts, versions and random keys leave bytes
 /// out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeptChars {
     All,
     /// Letters, digits and blanks: `-d`.
     Dictionary,
@@ -41,7 +41,7 @@ impl Element {
     /// Whether it is a text of which all bytes count.
     #[inline]
     pub(super) fn is_all_text(&self) -> bool {
-        self.kind == Kind::Text && self.kept == Kept::All
+        self.kind == ElementKind::Text && self.kept == KeptChars::All
     }
 
     /// Appends the encoding of `text`.
@@ -49,21 +49,23 @@ impl Element {
     pub(super) fn encode(&self, text: &[u8], out: &mut Vec<u8>) {
         let mark = out.len();
         match self.kind {
-            Kind::Text if self.kept == Kept::All => {
+            ElementKind::Text if self.kept == KeptChars::All => {
                 return self.encode_pieces(std::iter::once(text), out);
             }
-            Kind::Text => {
+            ElementKind::Text => {
                 for byte in self.mapped(text) {
                     text::push_byte(byte, out);
                 }
                 text::end(out);
             }
-            Kind::Numeric => numeric::encode(text, out),
-            Kind::General => general::encode(text, out),
-            Kind::Human => human::encode(text, self.fold, out),
-            Kind::Month => month::encode(text, out),
-            Kind::Random { salt } => self.with_mapped(text, |text| random::encode(text, salt, out)),
-            Kind::Version => self.with_mapped(text, |text| version::encode(text, out)),
+            ElementKind::Numeric => numeric::encode(text, out),
+            ElementKind::General => general::encode(text, out),
+            ElementKind::Human => human::encode(text, self.fold, out),
+            ElementKind::Month => month::encode(text, out),
+            ElementKind::Random { salt } => {
+                self.with_mapped(text, |text| random::encode(text, salt, out));
+            }
+            ElementKind::Version => self.with_mapped(text, |text| version::encode(text, out)),
         }
         if self.descending {
             complement(&mut out[mark..]);
@@ -99,7 +101,7 @@ impl Element {
 
     /// Copies `text` only when bytes are left out or folded.
     fn with_mapped(&self, text: &[u8], encode: impl FnOnce(&[u8])) {
-        if self.kept == Kept::All && !self.fold {
+        if self.kept == KeptChars::All && !self.fold {
             encode(text);
         } else {
             encode(&self.mapped(text).collect::<Vec<_>>());
@@ -107,12 +109,12 @@ impl Element {
     }
 }
 
-impl Kept {
+impl KeptChars {
     fn keeps(self, byte: u8) -> bool {
         match self {
-            Kept::All => true,
-            Kept::Dictionary => byte.is_ascii_alphanumeric() || is_blank(byte),
-            Kept::Printable => matches!(byte, b' '..=b'~'),
+            KeptChars::All => true,
+            KeptChars::Dictionary => byte.is_ascii_alphanumeric() || is_blank(byte),
+            KeptChars::Printable => matches!(byte, b' '..=b'~'),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Keys of fixed-length records: `--key OFFSET:LENGTH[:TYPE][:r]`.
+//! Keys of fixed-length records: `OFFSET:LENGTH[:TYPE][:r]`.
 
 use super::binary::Binary;
 use super::numeric::complement;
 
-/// A parsed `--key` of fixed-length records.
+/// A parsed key of fixed-length records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FieldKey {
     pub(super) offset: usize,
@@ -14,7 +14,7 @@ pub(super) struct FieldKey {
 }
 
 impl FieldKey {
-    /// Parses what follows `--key`; the error is the reason alone.
+    /// Parses a key; the error is the reason alone.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok());

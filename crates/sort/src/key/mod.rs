@@ -28,6 +28,7 @@
 mod binary;
 mod column;
 mod element;
+mod error;
 mod extended;
 mod field;
 mod general;
@@ -47,8 +48,9 @@ pub(crate) mod writable;
 use std::cmp::Ordering;
 
 pub use column::column_of;
+pub use error::{KeyError, Records, Setting};
 pub use random::{SALT_SOURCE_BYTES, salt_from};
-pub use spec::{KeyError, OrderSpec, parse_separator};
+pub use spec::{OrderSpec, parse_separator};
 pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 
 use crate::record::{Format, key_of};

@@ -1,6 +1,6 @@
 //! The ordering letters of GNU sort, for all keys or for one: `bdfghiMnRrV`.
 
-use super::element::{Element, Kept, Kind};
+use super::element::{Element, ElementKind, KeptChars};
 
 /// Which letters were given. As in GNU sort, a key without any letter takes the global ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,26 +99,26 @@ impl Options {
     /// How a text is encoded under these options.
     pub(super) fn element(self, salt: u64) -> Element {
         let kind = if self.numeric {
-            Kind::Numeric
+            ElementKind::Numeric
         } else if self.general {
-            Kind::General
+            ElementKind::General
         } else if self.human {
-            Kind::Human
+            ElementKind::Human
         } else if self.month {
-            Kind::Month
+            ElementKind::Month
         } else if self.random {
-            Kind::Random { salt }
+            ElementKind::Random { salt }
         } else if self.version {
-            Kind::Version
+            ElementKind::Version
         } else {
-            Kind::Text
+            ElementKind::Text
         };
         let kept = if self.dictionary {
-            Kept::Dictionary
+            KeptChars::Dictionary
         } else if self.printable {
-            Kept::Printable
+            KeptChars::Printable
         } else {
-            Kept::All
+            KeptChars::All
         };
         Element { kind, kept, fold: self.fold, descending: self.reverse }
     }

@@ -1,18 +1,18 @@
-//! A random permutation of keys in which equal keys stay together: `-R`.
+//! A random permutation of keys in which equal keys stay together: the option `R`.
 //!
 //! ```text
 //! 8 bytes of a hash of salt and text    the text as in `text`
 //! ```
 //! The text behind the hash keeps different texts apart when their hashes collide. GNU sort uses
-//! another hash, so its permutation is another one even with the same `--random-source`.
+//! another hash, so its permutation is another one even with the same source of randomness.
 
 use super::text;
 
-/// How many bytes of a `--random-source` decide. GNU sort reads as many: the source may be a device
-/// that never ends.
+/// How many bytes of a source of randomness decide. GNU sort reads as many: the source may be a
+/// device that never ends.
 pub const SALT_SOURCE_BYTES: usize = 16;
 
-/// The salt that the first bytes of a `--random-source` stand for.
+/// The salt from the first bytes of a source of randomness.
 #[must_use]
 pub fn salt_from(source: &[u8; SALT_SOURCE_BYTES]) -> u64 {
     hash(0, source)

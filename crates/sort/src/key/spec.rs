@@ -1,11 +1,9 @@
 //! What was asked for, as data: it can be stored, shown and compiled to an [`Order`] again.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::column::{ColumnKey, ColumnKeys};
+use super::error::{KeyError, Records, Setting};
 use super::field::FieldKey;
 use super::line::{CompiledKey, LineKey, LineKeys, Range};
 use super::options::{Blanks, Options};
@@ -31,9 +29,9 @@ use crate::record::Format;
 pub struct OrderSpec {
     /// The records to order.
     pub format: Format,
-    /// The keys, most important first, as they follow their flag: `-k` for lines, `--key` for
-    /// other formats. None means the whole record as it lies there, quotes and all, or the key
-    /// of [`Format::Keyed`].
+    /// The keys, most important first. Lines take GNU sort's (`2,2n`), CSV `COLUMN[:TYPE][:r]`, and
+    /// fixed-length records `OFFSET:LENGTH[:TYPE][:r]`. Without keys, the order is that of the whole
+    /// record, quotes included, or of the key of [`Format::Keyed`].
     #[serde(default)]
     pub keys: Vec<String>,
     /// GNU sort's ordering letters for keys that have none of their own. Lines take
@@ -54,32 +52,6 @@ pub struct OrderSpec {
     pub salt: u64,
 }
 
-/// Why there is no such order. Shown as one sentence that names the flag.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum KeyError {
-    /// A flag's value means nothing, or nothing in these records.
-    #[error("{flag} '{value}': {reason}")]
-    Value {
-        /// The flag, with its dashes.
-        flag: &'static str,
-        /// What was given.
-        value: String,
-        /// What is wrong with it, or what would be right.
-        reason: String,
-    },
-    /// Letters that contradict one another, in GNU sort's order.
-    #[error("options '-{0}' are incompatible")]
-    Incompatible(String),
-    /// A flag that these records have no use for.
-    #[error("{flag} has no meaning for {records}")]
-    Unfit {
-        /// The flag, with its dashes.
-        flag: String,
-        /// What the records are.
-        records: &'static str,
-    },
-}
-
 /// The field separator that the value of `-t` stands for: one byte, or `\0` for NUL.
 ///
 /// # Errors
@@ -89,7 +61,7 @@ pub fn parse_separator(value: &[u8]) -> Result<u8, KeyError> {
         [byte] => Ok(*byte),
         b"\\0" => Ok(0),
         _ => Err(KeyError::Value {
-            flag: "-t",
+            of: Setting::Separator,
             value: String::from_utf8_lossy(value).into_owned(),
             reason: "a separator is one byte, or \\0 for NUL".to_owned(),
         }),
@@ -119,7 +91,7 @@ impl OrderSpec {
     pub fn compile(&self, header: Option<&[u8]>) -> Result<Order, KeyError> {
         let global = self.global_options()?;
         if self.separator.is_some() && !matches!(self.format, Format::Lines { .. }) {
-            return Err(self.unfit("-t"));
+            return Err(KeyError::UnfitSeparator { records: self.records() });
         }
         let keys = match self.format {
             Format::Lines { .. } => self.compile_lines(global)?,
@@ -138,7 +110,8 @@ impl OrderSpec {
     fn compile_lines(&self, global: Options) -> Result<Keys, KeyError> {
         let mut keys = Vec::new();
         for text in &self.keys {
-            let key = LineKey::parse(text).map_err(|reason| value("-k", text, reason))?;
+            let key =
+                LineKey::parse(text).map_err(|reason| value(Setting::LineKey, text, reason))?;
             keys.push(key);
         }
         if keys.is_empty() && !global.is_plain() {
@@ -174,7 +147,7 @@ impl OrderSpec {
         if matches!(separator, b'"' | b'\n' | b'\r') {
             let separator = separator.escape_ascii().to_string();
             let reason = "quotes and line ends cannot separate the fields of csv rows";
-            return Err(value("-t", &separator, reason));
+            return Err(value(Setting::Separator, &separator, reason));
         }
         if self.keys.is_empty() {
             return Ok(whole_record(Place::Line, global));
@@ -183,7 +156,7 @@ impl OrderSpec {
         for text in &self.keys {
             let key = ColumnKey::parse(text);
             let column =
-                key.find(header, separator).map_err(|reason| value("--key", text, reason))?;
+                key.find(header, separator).map_err(|reason| value(Setting::Key, text, reason))?;
             keys.push((column, self.effective(key.options, global)?.element(self.salt)));
         }
         Ok(Keys::Columns(ColumnKeys { separator, keys }))
@@ -193,14 +166,15 @@ impl OrderSpec {
         // The command line refuses it, too, but a manifest is written by anyone. Whatever cuts
         // records would divide by it, or never get on (audit finding F17).
         if bytes == 0 {
-            return Err(value("--format", "fixed:0", "a record has at least one byte"));
+            return Err(value(Setting::Format, "fixed:0", "a record has at least one byte"));
         }
         let mut keys = Vec::new();
         for text in &self.keys {
-            let mut key = FieldKey::parse(text).map_err(|reason| value("--key", text, reason))?;
+            let mut key =
+                FieldKey::parse(text).map_err(|reason| value(Setting::Key, text, reason))?;
             if key.end().is_none_or(|end| end > bytes) {
                 let reason = format!("the key ends outside the record, which has {bytes} bytes");
-                return Err(value("--key", text, reason));
+                return Err(value(Setting::Key, text, reason));
             }
             key.descending |= global.reverse;
             keys.push(key);
@@ -218,7 +192,7 @@ impl OrderSpec {
         for text in &self.keys {
             if text != ":r" {
                 let reason = "a length-prefixed record has one key, and only :r can be given";
-                return Err(value("--key", text, reason));
+                return Err(value(Setting::Key, text, reason));
             }
             global.reverse = true;
         }
@@ -243,23 +217,20 @@ impl OrderSpec {
         let mut options = Options::default();
         for letter in self.options.chars() {
             if !fit.contains(letter) {
-                return Err(self.unfit(&format!("-{letter}")));
+                return Err(KeyError::UnfitLetter { letter, records: self.records() });
             }
             options.set(letter as u8, Blanks::Both);
         }
         Ok(options)
     }
 
-    fn unfit(&self, flag: &str) -> KeyError {
-        KeyError::Unfit {
-            flag: flag.to_owned(),
-            records: match self.format {
-                Format::Lines { .. } => "lines",
-                Format::Csv { .. } if self.keys.is_empty() => "csv rows without --key",
-                Format::Csv { .. } => "csv rows",
-                Format::Fixed { .. } => "fixed-length records",
-                Format::Keyed => "length-prefixed records",
-            },
+    fn records(&self) -> Records {
+        match self.format {
+            Format::Lines { .. } => Records::Lines,
+            Format::Csv { .. } if self.keys.is_empty() => Records::WholeRows,
+            Format::Csv { .. } => Records::Rows,
+            Format::Fixed { .. } => Records::Fixed,
+            Format::Keyed => Records::Keyed,
         }
     }
 }
@@ -268,26 +239,6 @@ fn whole_record(place: Place, global: Options) -> Keys {
     Keys::Direct(DirectKey { place, descending: global.reverse })
 }
 
-fn value(flag: &'static str, value: &str, reason: impl Into<String>) -> KeyError {
-    KeyError::Value { flag, value: value.to_owned(), reason: reason.into() }
-}
-
-/// The flags that ask for this order; nothing when there are none.
-impl fmt::Display for OrderSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut words = Vec::new();
-        if let Some(separator) = self.separator {
-            words.push(format!("-t '{}'", separator.escape_ascii()));
-        }
-        let flag = if matches!(self.format, Format::Lines { .. }) { "-k" } else { "--key" };
-        words.extend(self.keys.iter().map(|key| format!("{flag} {key}")));
-        let letters = [(self.stable, 's'), (self.unique, 'u')]
-            .into_iter()
-            .filter_map(|(given, letter)| given.then_some(letter));
-        let letters: String = self.options.chars().chain(letters).collect();
-        if !letters.is_empty() {
-            words.push(format!("-{letters}"));
-        }
-        f.write_str(&words.join(" "))
-    }
+fn value(of: Setting, value: &str, reason: impl Into<String>) -> KeyError {
+    KeyError::Value { of, value: value.to_owned(), reason: reason.into() }
 }

@@ -38,7 +38,7 @@ fn line(text: &[u8]) -> Vec<u8> {
 /// the records do.
 fn check_pair(order: &Order, a: &[u8], b: &[u8], expected: Ordering) {
     let (x, y) = (encoded(order, a), encoded(order, b));
-    let context = || format!("{}: {} and {}", order.spec(), a.escape_ascii(), b.escape_ascii());
+    let context = || format!("{:?}: {} and {}", order.spec(), a.escape_ascii(), b.escape_ascii());
     assert_eq!(x.cmp(&y), expected, "{}", context());
     if order.direct().is_none() {
         assert!(x == y || !x.starts_with(&y) && !y.starts_with(&x), "{}", context());
@@ -512,55 +512,55 @@ fn errors_name_the_flag_and_the_value() {
         |format, options: &str| OrderSpec { options: options.to_owned(), ..OrderSpec::new(format) };
     let without_header = Format::Csv { separator: b';', header: false };
     for (spec, expected) in [
-        (with_keys(LINES, &["0"]), "-k '0': fields are counted from 1"),
-        (with_keys(LINES, &["x"]), "-k 'x': it must begin with a field number"),
-        (with_keys(LINES, &["1.0"]), "-k '1.0': characters are counted from 1"),
+        (with_keys(LINES, &["0"]), "key '0': fields are counted from 1"),
+        (with_keys(LINES, &["x"]), "key 'x': it must begin with a field number"),
+        (with_keys(LINES, &["1.0"]), "key '1.0': characters are counted from 1"),
         (
             with_keys(LINES, &["1q"]),
-            "-k '1q': positions are F[.C] and options are letters of bdfghiMnRrV",
+            "key '1q': positions are F[.C] and options are letters of bdfghiMnRrV",
         ),
         (option(LINES, "ng"), "options '-gn' are incompatible"),
         (option(LINES, "rdinb"), "options '-dn' are incompatible"),
         (
             with_keys(fixed, &["9:2"]),
-            "--key '9:2': the key ends outside the record, which has 10 bytes",
+            "key '9:2': the key ends outside the record, which has 10 bytes",
         ),
-        (with_keys(fixed, &["1:2:u32le"]), "--key '1:2:u32le': u32le is 4 bytes long, not 2"),
-        (with_keys(fixed, &["1:0"]), "--key '1:0': a key is at least 1 byte long"),
+        (with_keys(fixed, &["1:2:u32le"]), "key '1:2:u32le': u32le is 4 bytes long, not 2"),
+        (with_keys(fixed, &["1:0"]), "key '1:0': a key is at least 1 byte long"),
         (
             with_keys(fixed, &["1"]),
-            "--key '1': it must begin with OFFSET:LENGTH, two numbers of bytes",
+            "key '1': it must begin with OFFSET:LENGTH, two numbers of bytes",
         ),
         (
             with_keys(fixed, &["1:2:r:n"]),
-            "--key '1:2:r:n': 'n' is out of place; only r follows the type",
+            "key '1:2:r:n': 'n' is out of place; only r follows the type",
         ),
-        (option(fixed, "n"), "-n has no meaning for fixed-length records"),
+        (option(fixed, "n"), "option n has no meaning for fixed-length records"),
         (
             with_keys(Format::Keyed, &["x"]),
-            "--key 'x': a length-prefixed record has one key, and only :r can be given",
+            "key 'x': a length-prefixed record has one key, and only :r can be given",
         ),
-        (option(without_header, "n"), "-n has no meaning for csv rows without --key"),
+        (option(without_header, "n"), "option n has no meaning for csv rows without keys"),
         (
             OrderSpec::new(Format::Csv { separator: b'\n', header: false }),
-            "-t '\\n': quotes and line ends cannot separate the fields of csv rows",
+            "separator '\\n': quotes and line ends cannot separate the fields of csv rows",
         ),
-        (with_keys(without_header, &["0"]), "--key '0': columns are counted from 1"),
+        (with_keys(without_header, &["0"]), "key '0': columns are counted from 1"),
         (
             with_keys(without_header, &["x:n"]),
-            "--key 'x:n': a column is a number from 1 where there is no header",
+            "key 'x:n': a column is a number from 1 where there is no header",
         ),
         (
             OrderSpec { separator: Some(b';'), ..OrderSpec::new(fixed) },
-            "-t has no meaning for fixed-length records",
+            "a separator has no meaning for fixed-length records",
         ),
     ] {
         assert_eq!(error(&spec), expected);
     }
     let no_column = with_keys(CSV, &["c"]).compile(Some(b"a,b\n")).unwrap_err();
-    assert_eq!(no_column.to_string(), "--key 'c': the header has no column 'c'");
+    assert_eq!(no_column.to_string(), "key 'c': the header has no column 'c'");
     let error = parse_separator(b"ab").unwrap_err();
-    assert_eq!(error.to_string(), "-t 'ab': a separator is one byte, or \\0 for NUL");
+    assert_eq!(error.to_string(), "separator 'ab': a separator is one byte, or \\0 for NUL");
     assert_eq!(parse_separator(b"\\0"), Ok(0));
     assert_eq!(parse_separator(b"\\"), Ok(b'\\'));
 }
@@ -576,7 +576,6 @@ fn a_specification_survives_being_stored() {
     };
     let stored = serde_json::to_string(&spec).unwrap();
     assert_eq!(serde_json::from_str::<OrderSpec>(&stored).unwrap(), spec);
-    assert_eq!(spec.to_string(), "-t '\\x00' -k 2,2n -k 1 -rs");
     let least: OrderSpec = serde_json::from_str(r#"{"format":"keyed"}"#).unwrap();
     assert_eq!(least, OrderSpec::new(Format::Keyed));
 }

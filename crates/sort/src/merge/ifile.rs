@@ -122,15 +122,15 @@ pub struct IFileCount {
 #[derive(Debug)]
 pub struct IFileMerge<S> {
     order: WritableOrder,
-    state: State<S>,
+    state: MergeByKey<S>,
 }
 
 /// One for each way to read keys, compiled once each.
 #[derive(Debug)]
-enum State<S> {
-    Slices(Merging<S, std::ops::Range<u32>, u128>),
-    Words(Merging<S, (), u64>),
-    Encoded(Merging<S, Vec<u8>, u128>),
+enum MergeByKey<S> {
+    Slices(IfileMerge<S, std::ops::Range<u32>, u128>),
+    Words(IfileMerge<S, (), u64>),
+    Encoded(IfileMerge<S, Vec<u8>, u128>),
 }
 
 /// Runs `$body` with the state and the reader of a merge bound.
@@ -138,15 +138,15 @@ macro_rules! with_state {
     ($merge:expr, $state:ident, $reader:ident => $body:expr) => {{
         let merge = $merge;
         match &mut merge.state {
-            State::Slices($state) => {
+            MergeByKey::Slices($state) => {
                 let $reader = merge.order.slice_reader().expect("chosen by it");
                 $body
             }
-            State::Words($state) => {
+            MergeByKey::Words($state) => {
                 let $reader = merge.order.word_reader().expect("chosen by it");
                 $body
             }
-            State::Encoded($state) => {
+            MergeByKey::Encoded($state) => {
                 let $reader = EncodedReader(&merge.order);
                 $body
             }
@@ -159,11 +159,11 @@ impl<S: Source> IFileMerge<S> {
     #[must_use]
     pub fn new(order: &WritableOrder, sources: Vec<S>) -> Self {
         let state = if order.slice_reader().is_some() {
-            State::Slices(Merging::new(sources))
+            MergeByKey::Slices(IfileMerge::new(sources))
         } else if order.word_reader().is_some() {
-            State::Words(Merging::new(sources))
+            MergeByKey::Words(IfileMerge::new(sources))
         } else {
-            State::Encoded(Merging::new(sources))
+            MergeByKey::Encoded(IfileMerge::new(sources))
         };
         IFileMerge { order: order.clone(), state }
     }
@@ -195,9 +195,9 @@ impl<S: Source> IFileMerge<S> {
     #[must_use]
     pub fn count(&self) -> IFileCount {
         match &self.state {
-            State::Slices(state) => state.count,
-            State::Words(state) => state.count,
-            State::Encoded(state) => state.count,
+            MergeByKey::Slices(state) => state.count,
+            MergeByKey::Words(state) => state.count,
+            MergeByKey::Encoded(state) => state.count,
         }
     }
 }
@@ -248,7 +248,7 @@ impl<S: Source, K, W: Word> Leaf<S, K, W> {
 
 /// The tree and its leaves.
 #[derive(Debug)]
-struct Merging<S, K, W> {
+struct IfileMerge<S, K, W> {
     leaves: Vec<Leaf<S, K, W>>,
     tree: Vec<Node<W>>,
     /// The leaf with the next record; `None` before the first read.
@@ -286,10 +286,10 @@ impl<S: Source, R: KeyReader> Leaves for Playing<'_, S, R> {
     }
 }
 
-impl<S: Source, K: Default, W: Word> Merging<S, K, W> {
+impl<S: Source, K: Default, W: Word> IfileMerge<S, K, W> {
     fn new(sources: Vec<S>) -> Self {
         let leaf = |source| Leaf { source, len: 0, word: W::ZERO, kept: K::default() };
-        Merging {
+        IfileMerge {
             leaves: sources.into_iter().map(leaf).collect(),
             tree: Vec::new(),
             winner: None,

@@ -49,7 +49,7 @@ impl KeyWord for u128 {
 
 /// One sorted input of a merge.
 #[derive(Debug, Clone, Copy)]
-pub struct Segment<'a> {
+pub struct SortedSlice<'a> {
     /// Whole records.
     pub bytes: &'a [u8],
     /// Whether records follow that are not in memory: the merge stops when these are used up.
@@ -90,7 +90,7 @@ impl<'a, K: Default, W: KeyWord> Cursor<'a, K, W> {
 pub(crate) fn merge<W: KeyWord, F: Framing, A: KeyAccess>(
     framing: F,
     access: A,
-    segments: &mut [Segment<'_>],
+    segments: &mut [SortedSlice<'_>],
     unique: bool,
     out: &mut [u8],
 ) -> MergeCount {
@@ -239,8 +239,8 @@ mod tests {
         DirectAccess(DirectKey { place: Place::Line, descending })
     }
 
-    fn whole<'a>(segments: &[&'a [u8]]) -> Vec<Segment<'a>> {
-        segments.iter().map(|bytes| Segment { bytes, more: false }).collect()
+    fn whole<'a>(segments: &[&'a [u8]]) -> Vec<SortedSlice<'a>> {
+        segments.iter().map(|bytes| SortedSlice { bytes, more: false }).collect()
     }
 
     fn run(segments: &[&[u8]], unique: bool, out: usize) -> Vec<u8> {
@@ -261,8 +261,10 @@ mod tests {
 
     #[test]
     fn stops_where_a_segment_runs_dry() {
-        let mut segments =
-            [Segment { bytes: b"a\nc\n", more: true }, Segment { bytes: b"b\nd\n", more: false }];
+        let mut segments = [
+            SortedSlice { bytes: b"a\nc\n", more: true },
+            SortedSlice { bytes: b"b\nd\n", more: false },
+        ];
         let mut out = [0; 8];
         let count = merge::<u64, _, _>(LINES, lines(false), &mut segments, false, &mut out);
         assert_eq!((&out[..6], count.bytes), (&b"a\nb\nc\n"[..], 6));

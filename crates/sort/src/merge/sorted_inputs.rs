@@ -23,13 +23,14 @@ use std::sync::Arc;
 use merganser_storage::region::Regions;
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 
-use super::kernel::{Segment, merge};
+use super::kernel::{SortedSlice, merge};
 use crate::access::with_access;
 use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
-use crate::run::input::{Chunk, ChunkReader};
+use crate::run::chunk::Chunk;
+use crate::run::chunk_reader::ChunkReader;
 use crate::run::release::ignore_unsupported;
 use crate::{Budget, Error, Progress, Result};
 
@@ -197,8 +198,7 @@ impl Merger<'_> {
         if let Some(order) = &self.order {
             return Ok(Arc::clone(order));
         }
-        let compiled = self.with.order.compile(self.header.as_deref());
-        let order = Arc::new(compiled.map_err(|e| Error::Unsupported(e.to_string()))?);
+        let order = Arc::new(self.with.order.compile(self.header.as_deref())?);
         self.order = Some(Arc::clone(&order));
         Ok(order)
     }
@@ -304,8 +304,8 @@ fn merge_sources(
         for source in &mut *sources {
             source.refill(progress)?;
         }
-        let mut segments: Vec<Segment<'_>> =
-            sources.iter().map(|s| Segment { bytes: s.current(), more: s.follows() }).collect();
+        let mut segments: Vec<SortedSlice<'_>> =
+            sources.iter().map(|s| SortedSlice { bytes: s.current(), more: s.follows() }).collect();
         let before: Vec<usize> = segments.iter().map(|s| s.bytes.len()).collect();
         if before.iter().all(|len| *len == 0) {
             return Ok(records);

@@ -15,7 +15,7 @@ use super::kernel::{self, MergeCount};
 use crate::access::with_access;
 use crate::key::Order;
 
-pub use super::kernel::Segment;
+pub use super::kernel::SortedSlice;
 
 /// A record of which the last step wrote only the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +32,13 @@ pub struct Cut {
 ///
 /// ```
 /// use merganser_sort::key::OrderSpec;
-/// use merganser_sort::merge::step::{Segment, StepMerge};
+/// use merganser_sort::merge::step::{SortedSlice, StepMerge};
 /// use merganser_sort::record::Format;
 ///
 /// let order = OrderSpec::new(Format::Lines { delimiter: b'\n' }).compile(None)?;
 /// let mut merge = StepMerge::new(order);
 /// let mut segments =
-///     [Segment { bytes: b"ant\nelk\n", more: true }, Segment { bytes: b"cat\nfox\n", more: false }];
+///     [SortedSlice { bytes: b"ant\nelk\n", more: true }, SortedSlice { bytes: b"cat\nfox\n", more: false }];
 /// let mut out = [0; 16];
 /// let count = merge.merge(&mut segments, &mut out);
 /// assert_eq!(&out[..count.bytes as usize], b"ant\ncat\nelk\n");
@@ -82,7 +82,7 @@ impl StepMerge {
     /// Once one segment is left and no other has more to come, its bytes are copied without looking
     /// for records, and they are not counted as such. The count of compares is that of all matches
     /// played, those of building the tree included.
-    pub fn merge(&mut self, segments: &mut [Segment<'_>], out: &mut [u8]) -> MergeCount {
+    pub fn merge(&mut self, segments: &mut [SortedSlice<'_>], out: &mut [u8]) -> MergeCount {
         let mut count = MergeCount::default();
         if let Some(cut) = &mut self.cut {
             let rest = &mut segments[cut.segment].bytes;
@@ -166,8 +166,8 @@ mod tests {
                 if at_hand.iter().all(Vec::is_empty) {
                     break;
                 }
-                let mut segments: Vec<Segment<'_>> = at_hand.iter().zip(&next).zip(&runs)
-                    .map(|((bytes, next), run)| Segment { bytes, more: *next < run.len() })
+                let mut segments: Vec<SortedSlice<'_>> = at_hand.iter().zip(&next).zip(&runs)
+                    .map(|((bytes, next), run)| SortedSlice { bytes, more: *next < run.len() })
                     .collect();
                 let mut bytes = vec![0; out + 1];
                 let count = merge.merge(&mut segments, &mut bytes);
@@ -186,7 +186,8 @@ mod tests {
     fn matches_are_counted_even_when_a_record_is_all_there_is() {
         let order = OrderSpec::new(Format::Fixed { bytes: 2 }).compile(None).expect("a format");
         let mut merge = StepMerge::new(order);
-        let mut segments = [&b"bb"[..], b"aa", b"cc"].map(|bytes| Segment { bytes, more: true });
+        let mut segments =
+            [&b"bb"[..], b"aa", b"cc"].map(|bytes| SortedSlice { bytes, more: true });
         let mut out = [0; 9];
         let count = merge.merge(&mut segments, &mut out);
         assert_eq!((count.records, count.compares, count.bytes), (1, 2, 2));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Completions};
 
 use super::bound::Bound;
-use super::kernel::{MergeCount, Segment, merge};
+use super::kernel::{MergeCount, SortedSlice, merge};
 use super::width::Width;
 use crate::access::with_access;
 use crate::activity::{State, wait};
@@ -463,7 +463,7 @@ impl Window {
             &part.bytes()[part.range.clone()]
         }
         let mut slices: Vec<_> =
-            self.parts.iter().map(|p| Segment { bytes: slice(p), more: false }).collect();
+            self.parts.iter().map(|p| SortedSlice { bytes: slice(p), more: false }).collect();
         let (unique, wide) = (segments.unique, segments.width.choose());
         let count = with_access!(&segments.order, framing, access => {
             if wide {

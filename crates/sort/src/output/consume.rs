@@ -111,8 +111,7 @@ impl Resume {
     /// Reads the resume point in a folder of unfinished work, if it has one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know; the
-    /// storage's own.
+    /// [`Error::Corrupt`]; [`Error::UnknownVersion`]; the storage's own.
     pub fn read(work: &Arc<dyn Directory>) -> Result<Option<Self>> {
         let Some(file) = work.open_if_exists(RESUME_NAME)? else { return Ok(None) };
         if file.size() > RESUME_BYTES_MAX {
@@ -133,10 +132,12 @@ impl Resume {
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
         let resume: Resume = unseal(file, "resume point", bytes)?;
         if resume.format != FORMAT_NAME || resume.version != VERSION {
-            return Err(Error::Unsupported(format!(
-                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {VERSION}",
-                resume.format, resume.version
-            )));
+            return Err(Error::UnknownVersion {
+                file: file.to_owned(),
+                kind: resume.format,
+                version: resume.version,
+                known: format!("{FORMAT_NAME} version {VERSION}"),
+            });
         }
         if resume.written > resume.total {
             return Err(corrupt(file, 0, "more is written than there is".to_owned()));
@@ -498,6 +499,6 @@ mod tests {
     #[test]
     fn another_version_is_not_read() {
         let wrong = Resume { version: VERSION + 1, ..resume() };
-        assert!(matches!(Resume::decode("x", &wrong.encode()), Err(Error::Unsupported(_))));
+        assert!(matches!(Resume::decode("x", &wrong.encode()), Err(Error::UnknownVersion { .. })));
     }
 }

@@ -1,5 +1,6 @@
 //! What every stage relies on.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +9,10 @@ use std::time::Duration;
 use super::ordered::{Claim, Desk, Pipeline, Stage};
 use super::{Crew, FirstError, Stops, Turns, Workers};
 use crate::{Error, Result};
+
+fn failure(text: impl Into<String>) -> Error {
+    Error::Io(io::Error::other(text.into()))
+}
 
 /// Makes squares. What is asked of it is in its fields.
 #[derive(Default)]
@@ -72,7 +77,7 @@ impl Stage for Squares {
 
     fn load(&self, _kept: &mut Bench, item: u64) -> Result<u64> {
         if self.fails == Some(item) {
-            return Err(Error::Unsupported(format!("item {item}")));
+            return Err(failure(format!("item {item}")));
         }
         // Others overtake it.
         if item.is_multiple_of(3) {
@@ -271,9 +276,9 @@ fn the_first_real_error_of_a_crew_wins() {
         let crew = Crew::new(scope, &job);
         let gave_up = crew.spawn("gave up", || Err(Error::Cancelled)).expect("starts");
         gave_up.join().expect("does not panic");
-        let failed = crew.spawn("failed", || Err(Error::Unsupported("first".to_owned())));
+        let failed = crew.spawn("failed", || Err(failure("first")));
         failed.expect("starts").join().expect("does not panic");
-        let later = crew.spawn("later", || Err(Error::Unsupported("second".to_owned())));
+        let later = crew.spawn("later", || Err(failure("second")));
         later.expect("starts").join().expect("does not panic");
     });
     let error = job.first.into_result().expect_err("failed").to_string();

@@ -13,11 +13,12 @@ mod sample;
 pub use sample::Sample;
 pub(crate) use sample::{sample, sample_bytes};
 
-use crate::run::form::{SLAB_TAGS, TAG_BYTES};
+use crate::run::chunk::{Chunk, SPAN_BYTES};
+use crate::run::extract::SLAB_TAGS;
+use crate::run::form::TAG_BYTES;
 use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};
-use crate::run::input::{Chunk, SPAN_BYTES};
-use crate::run::writer::IndexMemory;
-use crate::{Error, Result};
+use crate::run::index::IndexMemory;
+use crate::{Error, Result, shares};
 
 /// The smallest chunk that is worth its run, in bytes read.
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
@@ -52,6 +53,9 @@ const OVERLAPPED_RECORDS_MIN: u64 = 64;
 
 /// For inputs of unknown length, the part of the memory that is left to fences.
 const UNKNOWN_FENCES_SHARE: u64 = 16;
+/// Memory of a chunk for each byte that it reads: a sixteenth more holds the record that the last chunk
+/// broke off.
+const CHUNK_WITH_CARRY: f64 = 1.0625;
 /// Length of their fences' keys, in bytes, that the first block size reckons with: longer ones make
 /// later blocks larger when there is more data than memory for fences.
 const UNKNOWN_KEY_BYTES: f64 = 11.0;
@@ -114,7 +118,7 @@ impl RunPlan {
         };
         // The largest of two chunks beside so many bytes of fences.
         let largest = |fences: u64| {
-            let factor = 2.0 * 1.0625 + 2.0 * tags + keys;
+            let factor = 2.0 * CHUNK_WITH_CARRY + 2.0 * tags + keys;
             let bytes = ((available - fences - (1 << 20)) as f64 / factor) as u64;
             bytes / 65536 * 65536
         };
@@ -125,8 +129,10 @@ impl RunPlan {
                     let alone = largest(0);
                     let block = block_bytes(alone);
                     let room = match total_bytes {
-                        // An eighth more: last blocks are short, keys longer than the sample's.
-                        Some(all) => (index(all, block).open + index(alone, block).writing) / 8 * 9,
+                        Some(all) => {
+                            let expected = index(all, block).open + index(alone, block).writing;
+                            shares::for_fences(expected)
+                        }
                         None => memory_bytes / UNKNOWN_FENCES_SHARE,
                     };
                     let most = (memory_bytes / FENCES_SHARE_MAX).min(memory_bytes - least);

@@ -8,7 +8,7 @@
 
 use memchr::{memchr_iter, memrchr2_iter};
 
-use super::Framing;
+use super::framing::Framing;
 use super::outside::Outside;
 
 /// [`Framing`] of [`Format::Csv`](super::Format::Csv).

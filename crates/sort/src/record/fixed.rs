@@ -1,6 +1,6 @@
 //! Fixed-length records: every record has the same number of bytes, whatever they are.
 
-use super::Framing;
+use super::framing::Framing;
 
 /// [`Framing`] of [`Format::Fixed`](super::Format::Fixed).
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@
 //! └─────────────┴───────────────┴──────────┴────────────┘
 //! ```
 
-use super::Framing;
+use super::framing::Framing;
 
 /// Bytes before the key.
 pub(crate) const HEADER_LEN: usize = 8;

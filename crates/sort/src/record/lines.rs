@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::Framing;
+use super::framing::Framing;
 
 /// [`Framing`] of [`Format::Lines`](super::Format::Lines).
 #[derive(Debug, Clone, Copy)]

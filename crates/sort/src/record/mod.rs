@@ -19,6 +19,7 @@
 
 mod csv;
 mod fixed;
+mod framing;
 pub mod ifile;
 mod keyed;
 mod lines;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use csv::CsvFraming;
 pub use fixed::FixedFraming;
+pub use framing::Framing;
 pub use keyed::KeyedFraming;
 pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
@@ -69,28 +71,6 @@ pub enum Tail {
     Complete(u8),
     /// They are a damaged record; the text says in which way.
     Damaged(&'static str),
-}
-
-/// Finds record ends; one type a format, so that hot loops are compiled for each.
-pub trait Framing: Copy + Send + Sync + 'static {
-    /// Length, terminator included, of the record that begins at `bytes[0]`; `None` when it does
-    /// not end within `bytes`.
-    fn next(self, bytes: &[u8]) -> Option<usize>;
-
-    /// See [`Format::cut`]. Walks from record to record; a format that can jump does.
-    fn cut(self, bytes: &[u8], piece: usize, cuts: &mut Vec<usize>) {
-        let (mut at, mut cut) = (0, 0);
-        while let Some(len) = self.next(&bytes[at..]) {
-            at += len;
-            if at - cut >= piece {
-                cuts.push(at);
-                cut = at;
-            }
-        }
-        if at > cut {
-            cuts.push(at);
-        }
-    }
 }
 
 /// Runs `$body` with `$framing` bound to the framing type of `$format`, compiled once for each.

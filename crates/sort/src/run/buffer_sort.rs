@@ -26,8 +26,9 @@ use merganser_storage::Buffer;
 
 use super::form::as_tags;
 use super::permute::{self, permute, prefetch_record};
+use super::radix::{DIGITS, SMALL, digit, digit_shift, on_threads};
 use super::short_sort::sort_short;
-use super::tag::{DIGITS, SMALL, Tag, digit, digit_shift, on_threads};
+use super::tag::Tag;
 use crate::key::Order;
 use crate::prefix::prefix_at;
 use crate::record::Format;
@@ -56,7 +57,7 @@ const BUCKET_TAGS: usize = 256;
 /// When `order` is not of [`Format::Fixed`], when `records` ends within a record or has more than
 /// [`RECORDS_MAX`], or when `tags` is too small.
 pub fn sort_in_place(records: &mut [u8], order: &Order, tags: &mut Buffer, threads: usize) {
-    let Some(keys) = Keys::new(records, order) else { return };
+    let Some(keys) = BufferKeys::new(records, order) else { return };
     let (bytes, tags) = (keys.record_bytes, &mut as_tags(tags)[..keys.count()]);
     sort_tags(&keys, tags, threads);
     permute(records, bytes, sources(tags), threads);
@@ -74,7 +75,9 @@ pub fn sort_into(
     threads: usize,
 ) {
     assert_eq!(records.len(), sorted.len());
-    let Some(keys) = Keys::new(records, order) else { return sorted.copy_from_slice(records) };
+    let Some(keys) = BufferKeys::new(records, order) else {
+        return sorted.copy_from_slice(records);
+    };
     let (bytes, tags) = (keys.record_bytes, &mut as_tags(tags)[..keys.count()]);
     sort_tags(&keys, tags, threads);
     let part = tags.len().div_ceil(threads.max(1));
@@ -90,7 +93,7 @@ pub fn sort_into(
 }
 
 /// The records, by number.
-struct Keys<'a> {
+struct BufferKeys<'a> {
     records: &'a [u8],
     record_bytes: usize,
     order: &'a Order,
@@ -98,7 +101,7 @@ struct Keys<'a> {
     key_bytes: usize,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> BufferKeys<'a> {
     /// None when fewer than two records leave nothing to sort.
     fn new(records: &'a [u8], order: &'a Order) -> Option<Self> {
         let Format::Fixed { bytes: record_bytes } = order.format() else {
@@ -109,7 +112,7 @@ impl<'a> Keys<'a> {
         assert!(count <= RECORDS_MAX, "{count} records are too many");
         let mut key = Vec::new();
         order.encode(records.get(..record_bytes)?, &mut key);
-        (count > 1).then_some(Keys { records, record_bytes, order, key_bytes: key.len() })
+        (count > 1).then_some(BufferKeys { records, record_bytes, order, key_bytes: key.len() })
     }
 
     fn count(&self) -> usize {
@@ -140,7 +143,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Makes the tags of all records, in order.
-fn sort_tags(keys: &Keys<'_>, tags: &mut [Tag], threads: usize) {
+fn sort_tags(keys: &BufferKeys<'_>, tags: &mut [Tag], threads: usize) {
     let buckets = Buckets::sample(keys);
     let mut parts: Vec<ThreadShare<'_>> = (0..threads.max(1))
         .map(|part| {
@@ -203,7 +206,7 @@ struct Buckets {
 }
 
 impl Buckets {
-    fn sample(keys: &Keys<'_>) -> Self {
+    fn sample(keys: &BufferKeys<'_>) -> Self {
         let (mut least, mut greatest) = (u64::MAX, 0);
         let step = (keys.count() / SAMPLE).max(1);
         keys.for_each((0..keys.count()).step_by(step), 0, |_, prefix| {
@@ -272,7 +275,7 @@ const FEW: usize = 64;
 /// Orders each group of equal prefixes in `tags`, which are sorted, eight bytes deeper at a time.
 /// Where keys end, they are equal, and their tags in input order already. The tags' prefixes end up
 /// as whatever was compared last.
-fn settle(keys: &Keys<'_>, tags: &mut [Tag]) {
+fn settle(keys: &BufferKeys<'_>, tags: &mut [Tag]) {
     if keys.key_bytes <= 8 {
         return;
     }
@@ -367,11 +370,11 @@ mod tests {
             key
         });
         let expected = expected.concat();
-        assert!(sorted(records, order, threads) == expected, "in place: {}", order.spec());
+        assert!(sorted(records, order, threads) == expected, "in place: {:?}", order.spec());
         let mut tags = Buffer::new(expected.len() / bytes * TAG_BYTES);
         let mut sorted = vec![0; expected.len()];
         sort_into(records, order, &mut tags, &mut sorted, threads);
-        assert!(sorted == expected, "into a second buffer: {}", order.spec());
+        assert!(sorted == expected, "into a second buffer: {:?}", order.spec());
     }
 
     /// Bytes from a seed, of which each takes one of `values` values.

@@ -129,8 +129,7 @@ pub fn encode_header(block_bytes: u32) -> [u8; HEADER_BYTES] {
 /// Reads a header page; returns the logical bytes of a block.
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming `file`; [`Error::Unsupported`] for a whole header of a version that
-/// this program does not know.
+/// [`Error::Corrupt`] naming `file`; [`Error::UnknownVersion`] for a whole header.
 pub fn decode_header(file: &str, page: &[u8; HEADER_BYTES]) -> Result<u32> {
     const CRC_AT: usize = HEADER_BYTES - 4;
     if page[..8] != HEADER_MAGIC {
@@ -143,9 +142,12 @@ pub fn decode_header(file: &str, page: &[u8; HEADER_BYTES]) -> Result<u32> {
     }
     let version = u32_at(page, 8);
     if version != VERSION {
-        return Err(Error::Unsupported(format!(
-            "{file}: a run of version {version}; this program reads version {VERSION}"
-        )));
+        return Err(Error::UnknownVersion {
+            file: file.to_owned(),
+            kind: "run".to_owned(),
+            version,
+            known: format!("version {VERSION}"),
+        });
     }
     Ok(u32_at(page, 12))
 }

@@ -1,31 +1,55 @@
 //! Runs: immutable files of records in order, written once.
 //!
 //! ```text
-//!   format  the bytes of a run file: header, blocks, index, footer   (docs/formats.md)
-//!   writer  places finished blocks, then the index and footer, and syncs
-//!   reader  an open run: its fences in memory, verified block reads
-//!   release  gives the space of runs back behind a merge
-//!   word    what of a key goes into eight bytes
-//!   tag     (key word, place, length) of a record, and the sort that moves only these
+//!   format       the bytes of a run file: header, blocks, index, footer   (docs/formats.md)
+//!   piece        a piece of a run while it is filled, and its part of the index
+//!   writer       writes pieces, then the index and footer, and syncs
+//!   write_behind writes in flight, with a buffer each
+//!   builder      a run from records that come in order
+//!   index        the index in memory, which writer and reader share
+//!   reader       an open run: its fences in memory, verified block reads
+//!   release      gives the space of runs back behind a merge
+//!   input        where records come from
+//!   chunk        memory full of whole records
+//!   chunk_reader reads inputs into chunks that begin and end at record boundaries
+//!   form         chunk -> sorted tags -> records gathered into pieces
+//!   extract      the tags of a chunk's records
+//!   chunk_view   the records of a chunk, as their tags point to them
+//!   gather       records in the order of their tags
+//!   tag          a word of a record's key, the record's place and length
+//!   word         the bits of a key that go into eight bytes
+//!   radix        sorts tags by all their bits
 //!   short_sort   the last pass of that sort, within the first-level cache
-//!   input   reads inputs into chunks that begin and end at record boundaries
-//!   form    chunk -> sorted tags -> records gathered into blocks
-//!   buffer_sort  a buffer of fixed-length records, sorted where it lies or into a second one
+//!   settle       orders tags whose prefixes are equal
+//!   buffer_sort  a buffer of fixed-length records, sorted in place or into a second one
 //!   permute      moves the records of a buffer to their places by following cycles
 //! ```
 
 pub mod buffer_sort;
+pub mod builder;
+pub(crate) mod chunk;
+pub(crate) mod chunk_reader;
+pub(crate) mod chunk_view;
+pub(crate) mod extract;
 pub(crate) mod form;
 pub mod format;
+pub(crate) mod gather;
+pub(crate) mod index;
 pub(crate) mod input;
 pub mod permute;
+pub(crate) mod piece;
+pub(crate) mod prefetch;
+pub mod radix;
 pub mod reader;
 pub(crate) mod release;
+pub(crate) mod settle;
 mod short_sort;
 pub mod tag;
 pub(crate) mod word;
+pub(crate) mod write_behind;
 pub mod writer;
 
+pub use builder::RunBuilder;
 pub use format::Compression;
 pub use input::Input;
 pub use reader::Run;

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use merganser_storage::thread::spawn_or_run;
 use parking_lot::Mutex;
 
-use super::form::prefetch_at;
+use super::prefetch::prefetch_at;
 use crate::activity::{Team, leave};
 
 /// Most records of a buffer: the rest of an entry's values are marks.
@@ -74,7 +74,7 @@ pub fn permute(records: &mut [u8], record_bytes: usize, from: &mut [u32], thread
     let spare = Mutex::new((0..slots as u32).collect());
     // SAFETY: `AtomicU32` has the layout of `u32`, and the exclusive borrow of `from` is passed on.
     let from = unsafe { &*(std::ptr::from_mut(from) as *const [AtomicU32]) };
-    let places = Places {
+    let places = Permutation {
         from,
         records: records.as_mut_ptr(),
         lifted: lifted.as_mut_ptr(),
@@ -98,7 +98,7 @@ pub fn permute(records: &mut [u8], record_bytes: usize, from: &mut [u32], thread
 }
 
 /// What all walkers share.
-struct Places<'a> {
+struct Permutation<'a> {
     from: &'a [AtomicU32],
     /// `from.len()` records.
     records: *mut u8,
@@ -111,7 +111,7 @@ struct Places<'a> {
 
 // SAFETY: a record or slot is only touched by the thread that owns it by its entry in `from`; see
 // the table of states.
-unsafe impl Sync for Places<'_> {}
+unsafe impl Sync for Permutation<'_> {}
 
 /// Between two steps: the place to fill, and the record that belongs there.
 struct Walker {
@@ -119,7 +119,7 @@ struct Walker {
     source: usize,
 }
 
-impl Places<'_> {
+impl Permutation<'_> {
     /// Walks until every record of `starts` is where it belongs, and some others are.
     fn walk(&self, mut starts: std::ops::Range<usize>) {
         let mut pocket = Vec::with_capacity(WALKERS + 1);

@@ -9,7 +9,7 @@ use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_BYTES_MAX, ENTRY_FIXED_BYTES, FOOTER_BYTES,
     Footer, HEADER_BYTES, NO_START, PIECE_BYTES, SIZE_BYTES_MAX, corrupt, unpack,
 };
-use super::writer::FENCES;
+use super::index::{FENCES, Fences, Index, index_bytes};
 use crate::budget::Reservation;
 use crate::{Budget, Result};
 
@@ -24,56 +24,6 @@ pub struct Run {
     fences: Fences,
     /// What it holds of a budget: nothing when the opener has reserved it.
     memory: Option<Reservation>,
-}
-
-/// What an index says, as an open run holds it.
-pub(super) struct Index {
-    crcs: Vec<u32>,
-    places: Vec<(u64, u32)>,
-    packed: bool,
-    fences: Fences,
-}
-
-/// Memory of an [`Index`], in bytes.
-pub(super) fn index_bytes(blocks: u64, fences: u64, key_bytes: u64, packed: bool) -> u64 {
-    let places = if packed { size_of::<(u64, u32)>() as u64 } else { 0 };
-    blocks * (4 + places) + fences * (3 * 8 + 1) + key_bytes
-}
-
-impl Index {
-    pub(super) fn with_room(blocks: usize, fences: usize, key_bytes: usize, packed: bool) -> Self {
-        Index {
-            crcs: Vec::with_capacity(blocks),
-            places: Vec::with_capacity(if packed { blocks } else { 0 }),
-            packed,
-            fences: Fences {
-                positions: Vec::with_capacity(fences),
-                records: Vec::with_capacity(fences),
-                key_ends: Vec::with_capacity(fences),
-                keys: Vec::with_capacity(key_bytes),
-                cut: Vec::with_capacity(fences),
-                any_cut: false,
-            },
-        }
-    }
-
-    /// Takes the next block's entry.
-    pub(super) fn push(&mut self, block_bytes: u32, entry: &BlockEntry) {
-        let block = self.crcs.len() as u64;
-        self.crcs.push(entry.crc);
-        if self.packed {
-            self.places.push((entry.physical, entry.stored_bytes));
-        }
-        if entry.first_start != NO_START {
-            let fences = &mut self.fences;
-            fences.positions.push(block * u64::from(block_bytes) + u64::from(entry.first_start));
-            fences.records.push(entry.first_record);
-            fences.keys.extend_from_slice(&entry.key);
-            fences.key_ends.push(fences.keys.len() as u64);
-            fences.cut.push(entry.key_cut);
-            fences.any_cut |= entry.key_cut;
-        }
-    }
 }
 
 /// Takes a stored index in stretches, checking it: all of it need not be in memory.
@@ -167,16 +117,6 @@ impl<'a> IndexReader<'a> {
             && (footer.records == 0) == (footer.data_bytes == 0);
         self.spec.filter(|_| whole).map(|spec| (spec, self.index))
     }
-}
-
-/// Key, place and number of the first record in each block that has one.
-struct Fences {
-    positions: Vec<u64>,
-    records: Vec<u64>,
-    key_ends: Vec<u64>,
-    keys: Vec<u8>,
-    cut: Vec<bool>,
-    any_cut: bool,
 }
 
 /// What a footer says before its index is read.

@@ -21,9 +21,10 @@ use super::journal::{Journal, Phase, Text};
 use super::{SortOptions, SortOutput, SortReport, Sorter};
 use crate::record::Format;
 use crate::run::Run;
-use crate::run::input::{ChunkReader, Input};
+use crate::run::chunk_reader::ChunkReader;
+use crate::run::input::Input;
 use crate::view::{MANIFEST_NAME, Manifest, Segment};
-use crate::{Error, Progress, Result};
+use crate::{Conflict, Error, Progress, Result};
 
 /// Bytes are given back in whole units of this size, the largest block that file systems use.
 const HOLE_BYTES: u64 = 64 << 10;
@@ -65,9 +66,7 @@ pub fn sort_consuming(
     progress: &dyn Progress,
 ) -> Result<SortReport> {
     if options.order.unique || options.top.is_some() {
-        return Err(Error::Unsupported(
-            "--consume keeps every record; leave out -u and --top, or --consume".to_owned(),
-        ));
+        return Err(Conflict::ConsumeDrops.into());
     }
     assert_eq!(journal.phase, Phase::Sorting, "the caller continues a sorted one");
     assert_eq!(journal.inputs.len(), inputs.storages.len(), "the inputs of the journal");

@@ -1,4 +1,4 @@
-//! A sort by distribution: when it is chosen, and what it makes.
+//! A sort by distribution.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -7,33 +7,15 @@ use std::time::Instant;
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{Directory, Storage};
 
-use super::explain::is_worth_distributing;
-use super::{CompressionChoice, SortOutput, SortReport, Sorter, Strategy, total_bytes};
+use super::{SortOutput, SortReport, Sorter, Strategy, total_bytes};
 use crate::budget::Reservation;
 use crate::distribute::{Distributed, Distributor};
 use crate::key::OrderSpec;
 use crate::output::{FileSink, Out, Top, copy};
 use crate::plan::RunPlan;
-use crate::run::{Compression, Input};
+use crate::run::Input;
 use crate::view::{Bucket, KeyBytes, Manifest, Segment};
 use crate::{Budget, Error, Progress, Result, activity};
-
-/// Whether to distribute, and if so whether to trust the leading bits of keys.
-pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Option<bool>> {
-    let view = matches!(output, SortOutput::View { .. });
-    // What fits is sorted at once, without temporary files.
-    let fits = sorter.plan.chunks == 1 && !view;
-    match sorter.options.strategy {
-        Strategy::Merge => Ok(None),
-        // One run is a view that needs no merge.
-        Strategy::Auto if sorter.plan.chunks == 1 => Ok(None),
-        Strategy::Auto => Ok(is_worth_distributing(sorter).then_some(false)),
-        Strategy::Distribute { uniform } => match refusal(sorter) {
-            Some(refusal) => Err(refusal),
-            None => Ok((!fits).then_some(uniform)),
-        },
-    }
-}
 
 /// A stream that is to be distributed is taken into memory as far as an eighth of that goes: one
 /// that ends there is sorted at once, without temporary files. What is held goes with the answer.
@@ -76,24 +58,6 @@ pub(super) fn look_ahead(
         sorter.inputs.push(Input::Stream { name, reader });
     }
     Ok(Some(memory))
-}
-
-/// Why these options need a merge.
-pub(super) fn refusal(sorter: &Sorter<'_>) -> Option<Error> {
-    let options = sorter.options;
-    let (what, instead) = if options.top.is_some() {
-        ("--top", "leave one of them out: a merge drops what is not wanted early")
-    } else if sorter.journal.is_some() {
-        // Its buckets are whole only when all inputs have been read: until then what was parted lies
-        // in memory and in files without an index, and no input may be given back.
-        ("--consume", "use --strategy merge, which gives its inputs back run by run")
-    } else if !matches!(options.compression, CompressionChoice::Fixed(Compression::Off)) {
-        ("--compress", "use --strategy merge")
-    } else {
-        return None;
-    };
-    let text = format!("--strategy distribute and {what} cannot go together; {instead}");
-    Some(Error::Unsupported(text))
 }
 
 impl Sorter<'_> {

@@ -18,6 +18,8 @@ use merganser_storage::region::Regions;
 use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
 
+use crate::shares;
+
 /// The share of the storages that can still be opened which temporary runs take: the others are for
 /// inputs, which are opened while runs are written, and for the output.
 const OWN_SHARE: u64 = 2;
@@ -74,7 +76,7 @@ impl ViewFolder {
         if left == u64::MAX {
             return ViewFolder { folder, runs_max: usize::MAX };
         }
-        let runs_max = usize::try_from(left / 4 * 3).unwrap_or(usize::MAX).max(3);
+        let runs_max = usize::try_from(shares::of_open_files(left)).unwrap_or(usize::MAX).max(3);
         let folder = ClosableDirectory::new(folder, runs_max);
         ViewFolder { folder, runs_max }
     }

@@ -169,14 +169,16 @@ impl Journal {
     /// Reads the bytes of a journal file; `file` names it in errors.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
+    /// [`Error::Corrupt`]; [`Error::UnknownVersion`].
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
         let journal: Journal = unseal(file, "journal of a sort", bytes)?;
         if journal.format != FORMAT_NAME || journal.version != VERSION {
-            return Err(Error::Unsupported(format!(
-                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {VERSION}",
-                journal.format, journal.version
-            )));
+            return Err(Error::UnknownVersion {
+                file: file.to_owned(),
+                kind: journal.format,
+                version: journal.version,
+                known: format!("{FORMAT_NAME} version {VERSION}"),
+            });
         }
         let beyond =
             |input: &Taken| input.taken > input.file.size || input.given_back > input.taken;

@@ -195,9 +195,12 @@ impl<'a> Verifier<'a> {
         self.carry.extend_from_slice(bytes);
         if self.carry.len() > self.limits.record_bytes_max {
             let most = self.limits.record_bytes_max;
-            return Err(self.input_error(format!(
-                "a record is longer than {most} bytes, the most for this --memory; give more"
-            )));
+            return Err(Error::RecordTooLong {
+                file: self.name.to_owned(),
+                offset: self.found.bytes,
+                most_bytes: most as u64,
+                factor: None,
+            });
         }
         Ok(())
     }

@@ -20,8 +20,8 @@ const PIECES: usize = 4;
 /// Takes 4 MiB besides the longest record.
 ///
 /// # Errors
-/// The reader's own, [`Error::Input`] for a damaged or overlong record, [`Error::Unsupported`] for
-/// an order that makes no sense in these records, [`Error::Cancelled`].
+/// The reader's own, [`Error::Input`] for a damaged or overlong record, [`Error::Key`] for an
+/// order that makes no sense in these records, [`Error::Cancelled`].
 pub fn stream(
     name: &str,
     reader: &mut (dyn Read + Send),
@@ -36,7 +36,7 @@ pub fn stream(
         _ => Vec::new(),
     };
     let header = spec.format.record_len(&beginning).map(|len| &beginning[..len]);
-    let order = spec.compile(header).map_err(|error| Error::Unsupported(error.to_string()))?;
+    let order = spec.compile(header)?;
     let mut verifier = Verifier::new(name, &order, limits);
     verifier.feed(&beginning)?;
     progress.advance(beginning.len() as u64);

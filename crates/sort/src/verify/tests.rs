@@ -149,7 +149,8 @@ fn a_record_longer_than_memory_is_an_error_with_its_offset() {
     verifier.feed(b"short\n").expect("fits");
     verifier.feed(&[b'x'; 60]).expect("fits");
     match verifier.feed(&[b'x'; 60]) {
-        Err(Error::Input { offset: 6, detail, .. }) => {
+        Err(error @ Error::RecordTooLong { offset: 6, factor: None, .. }) => {
+            let detail = error.to_string();
             assert!(detail.contains("100 bytes"), "{detail}");
         }
         other => panic!("{other:?}"),

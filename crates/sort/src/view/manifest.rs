@@ -204,16 +204,18 @@ impl Manifest {
     /// Reads a manifest file; `file` names it in errors.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; [`Error::Unsupported`] for a version that this program does not know.
+    /// [`Error::Corrupt`]; [`Error::UnknownVersion`].
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
         let manifest: Manifest = unseal(file, "manifest", bytes)?;
         if manifest.format != FORMAT_NAME
             || !(MERGED_VERSION..=MIXED_VERSION).contains(&manifest.version)
         {
-            return Err(Error::Unsupported(format!(
-                "{file}: a {} of version {}; this program reads {FORMAT_NAME} version {MERGED_VERSION} to {MIXED_VERSION}",
-                manifest.format, manifest.version
-            )));
+            return Err(Error::UnknownVersion {
+                file: file.to_owned(),
+                kind: manifest.format,
+                version: manifest.version,
+                known: format!("{FORMAT_NAME} version {MERGED_VERSION} to {MIXED_VERSION}"),
+            });
         }
         let segments = manifest.buckets.iter().flat_map(|b| &b.segments);
         let sum = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.bytes));
@@ -254,13 +256,12 @@ impl Manifest {
     /// Reads the manifest of `folder`.
     ///
     /// # Errors
-    /// As [`Manifest::decode`]; [`Error::Unsupported`] with a plain sentence when there is none.
+    /// As [`Manifest::decode`]; [`Error::NotAView`] when there is none.
     pub fn read(folder: &Arc<dyn Directory>) -> Result<Self> {
         let file = folder.open(MANIFEST_NAME, false).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => Error::Unsupported(format!(
-                "{}: not a sorted view: it has no {MANIFEST_NAME}; name a folder made by 'merganser sort --view'",
-                folder.name()
-            )),
+            std::io::ErrorKind::NotFound => {
+                Error::NotAView { folder: folder.name().to_owned(), manifest: MANIFEST_NAME }
+            }
             _ => Error::Io(e),
         })?;
         if file.size() > BYTES_MAX {

@@ -25,7 +25,7 @@ pub(super) struct ReadMemory {
     /// Threads that make what one reader waits for.
     pub(super) threads: usize,
     pub(super) readers: Readers,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptPieces,
     pub(super) spare: Mutex<Option<Scratch>>,
 }
 
@@ -85,7 +85,7 @@ pub(super) type PieceId = (usize, usize);
 
 /// Pieces that were made for reads at random or passed by sequential readers, most recently used last.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct KeptPieces {
     /// A piece is `None` while it is being made.
     pieces: Mutex<Vec<(PieceId, Option<Arc<KeptPiece>>)>>,
     changed: Condvar,
@@ -104,7 +104,7 @@ impl KeptPiece {
     }
 }
 
-impl Kept {
+impl KeptPieces {
     fn lock(&self) -> MutexGuard<'_, Vec<(PieceId, Option<Arc<KeptPiece>>)>> {
         self.pieces.lock()
     }
@@ -170,7 +170,7 @@ impl Kept {
 
 /// The place of a piece that is being made.
 struct Entry<'a> {
-    kept: &'a Kept,
+    kept: &'a KeptPieces,
     id: PieceId,
     piece: Option<Arc<KeptPiece>>,
 }

@@ -47,7 +47,7 @@ use parking_lot::Mutex;
 pub(crate) use give_back::GivingBack;
 use making::Section;
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
-use memory::{Kept, ReadMemory};
+use memory::{KeptPieces, ReadMemory};
 use open::Opened;
 use readers::Readers;
 pub use stream::ViewStream;
@@ -125,7 +125,7 @@ impl View {
             budget: budget.clone(),
             threads: workers.count(),
             readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
-            kept: Kept::default(),
+            kept: KeptPieces::default(),
             spare: Mutex::new(None),
         };
         Ok(View {
@@ -313,7 +313,7 @@ impl Storage for View {
     fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
         let completion = match operation {
             Operation::Read { offset, mut buffer } => {
-                let result = self.read(offset, &mut buffer).map_err(|e| std::io::Error::from(&e));
+                let result = self.read(offset, &mut buffer).map_err(std::io::Error::from);
                 Completion { token, buffer: Some(buffer), result }
             }
             Operation::Sync => Completion { token, buffer: None, result: Ok(0) },

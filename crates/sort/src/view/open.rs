@@ -16,7 +16,7 @@ use super::manifest::{Bucket, MANIFEST_NAME, Manifest};
 use super::sorted::SortedBucket;
 use super::unsorted::UnsortedBuckets;
 use crate::budget::Reservation;
-use crate::distribute::bucket::{self, BucketSet, Piece, slice_bytes};
+use crate::distribute::bucket::{self, BucketPiece, BucketSet, slice_bytes};
 use crate::distribute::format::{self, Ends};
 use crate::distribute::stream::least_memory_bytes as least_sort_bytes;
 use crate::key::Order;
@@ -103,8 +103,9 @@ pub(super) fn open(
             Group::Unsorted(buckets) => {
                 let set = files.take(buckets, order, budget)?;
                 let pieces = set.pieces();
-                list_bytes += set.buckets.iter().map(bucket::Bucket::memory_bytes).sum::<u64>()
-                    + (pieces.len() * size_of::<Piece>()) as u64;
+                list_bytes +=
+                    set.buckets.iter().map(bucket::StoredBucket::memory_bytes).sum::<u64>()
+                        + (pieces.len() * size_of::<BucketPiece>()) as u64;
                 Ready::Unsorted(buckets, set, pieces)
             }
         });
@@ -152,7 +153,7 @@ pub(super) fn open(
 /// A group whose indexes are in memory.
 enum Ready<'m> {
     Sorted(&'m Bucket, Segments),
-    Unsorted(&'m [Bucket], BucketSet, Vec<Piece>),
+    Unsorted(&'m [Bucket], BucketSet, Vec<BucketPiece>),
 }
 
 /// No full key in `bucket` is below.
@@ -166,7 +167,7 @@ struct BucketFiles {
     files: Vec<Arc<dyn Storage>>,
     ends: Vec<Ends>,
     /// Of each file, the buckets that were not taken yet.
-    indexes: Vec<Vec<Option<bucket::Bucket>>>,
+    indexes: Vec<Vec<Option<bucket::StoredBucket>>>,
 }
 
 impl BucketFiles {
@@ -176,10 +177,7 @@ impl BucketFiles {
         let mut found = BucketFiles { names, files, ends, indexes };
         for bucket in manifest.buckets.iter().filter(|bucket| bucket.is_unsorted()) {
             let [segment] = &bucket.segments[..] else {
-                return Err(Error::Unsupported(format!(
-                    "{}: a bucket of several unsorted segments; this program reads one",
-                    folder.name()
-                )));
+                return Err(Error::SeveralUnsorted { folder: folder.name().to_owned() });
             };
             if !found.names.contains(&segment.run) {
                 let file = folder.open(&segment.run, writable)?;

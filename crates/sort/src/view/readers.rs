@@ -10,6 +10,8 @@
 //! A few portions are kept behind a stream's place, because kernels send read-ahead slightly out of
 //! order. Sorted pieces that a reader has passed are kept longer, for reads at random, as long as nothing
 //! else needs their memory.
+//!
+//! This file is the part of [`View`] that answers reads, so it and `view/mod.rs` import each other.
 
 use std::collections::VecDeque;
 use std::ops::Range;

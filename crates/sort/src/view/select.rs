@@ -123,14 +123,14 @@ struct Pivot {
 }
 
 /// What that comparison shows.
-struct Seen {
+struct SeenRecords {
     /// For each run, how many of its fences are surely on the pivot's left.
     lefts: Vec<usize>,
     place: Bracket,
 }
 
 impl Pivot {
-    fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> Seen {
+    fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> SeenRecords {
         let mut place = Bracket { low: 0, high: 0, gaps_squared: 0.0 };
         let mut lefts = Vec::with_capacity(ranges.len());
         // Outside its range a run's fences are known to be left or right of the pivot. Cut keys
@@ -149,7 +149,7 @@ impl Pivot {
                 place.add(low, unit.of(run, self.bound.fences_maybe_left(run, number, n)));
             }
         }
-        Seen { lefts, place }
+        SeenRecords { lefts, place }
     }
 }
 
@@ -203,7 +203,7 @@ impl Search {
     }
 
     /// Takes what was `seen` of `pivot`, which is on the `left` of the border or is not.
-    fn narrow(&mut self, pivot: &Pivot, seen: &Seen, left: bool) {
+    fn narrow(&mut self, pivot: &Pivot, seen: &SeenRecords, left: bool) {
         if !self.ranges[pivot.run].contains(&pivot.fence) {
             return;
         }

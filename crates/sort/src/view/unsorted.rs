@@ -16,7 +16,7 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use super::making::{Making, Measure, Origin, Purpose, Space};
 use super::memory::{KeptPiece, ReadMemory};
 use super::readers::HELD;
-use crate::distribute::bucket::{Bucket, BucketSet, Piece, PieceMemory, PieceSorter};
+use crate::distribute::bucket::{BucketPiece, BucketSet, PieceMemory, PieceSorter, StoredBucket};
 use crate::distribute::stream::{
     PieceStream, StreamOptions, holding_memory_bytes, read_ahead_memory_bytes, useful_memory_bytes,
 };
@@ -32,7 +32,7 @@ pub(super) struct UnsortedBuckets {
     /// Number of the section in the view.
     section: usize,
     set: Arc<BucketSet>,
-    pieces: Vec<Piece>,
+    pieces: Vec<BucketPiece>,
     /// Bytes and records before each bucket, and of all.
     starts: Vec<Measure>,
     /// Memory that a read at random takes at most.
@@ -44,7 +44,7 @@ impl UnsortedBuckets {
     pub(super) fn new(
         section: usize,
         set: BucketSet,
-        pieces: Vec<Piece>,
+        pieces: Vec<BucketPiece>,
         budget: &Budget,
         threads: usize,
     ) -> Self {
@@ -138,7 +138,7 @@ impl UnsortedBuckets {
     }
 
     /// The pieces that hold the bytes of `range`, which is not empty.
-    fn pieces_of(&self, range: &Range<u64>) -> Vec<Piece> {
+    fn pieces_of(&self, range: &Range<u64>) -> Vec<BucketPiece> {
         let (first, last) = (self.piece_at(range.start), self.piece_at(range.end - 1));
         let mut pieces = self.pieces[first..=last].to_vec();
         // A bucket of one key can be read from any block on.
@@ -155,7 +155,12 @@ impl UnsortedBuckets {
 
 /// How many of `threads` threads sort `piece` for a read at random, and in what memory: in little where
 /// it is much of the budget.
-fn alone(set: &BucketSet, piece: &Piece, budget: &Budget, threads: usize) -> (usize, PieceMemory) {
+fn alone(
+    set: &BucketSet,
+    piece: &BucketPiece,
+    budget: &Budget,
+    threads: usize,
+) -> (usize, PieceMemory) {
     let most = budget.limit_bytes() / 2;
     let all = set.memory(piece, threads);
     if all.total() <= most {
@@ -323,7 +328,7 @@ struct UnsortedSpace<'a> {
 
 impl UnsortedSpace<'_> {
     /// `part` begins with a block of `bucket` and ends with one.
-    fn release_part(&mut self, bucket: &Bucket, part: Range<u64>) -> Result<()> {
+    fn release_part(&mut self, bucket: &StoredBucket, part: Range<u64>) -> Result<()> {
         let mut start = 0;
         for extent in &bucket.extents {
             let (from, to) = (part.start.max(start), part.end.min(start + extent.bytes));

@@ -9,8 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 
-use crate::run::form::ChunkView;
-use crate::run::tag::{Tag, Tagged};
+use crate::run::chunk_view::ChunkView;
+use crate::run::settle::Tagged;
+use crate::run::tag::Tag;
 
 /// Tags of a block.
 pub(super) const BLOCK_TAGS: usize = 64;
@@ -91,7 +92,7 @@ impl Chain {
 }
 
 /// Records of a key range.
-pub(super) struct Bucket {
+pub(super) struct TagBucket {
     /// One a worker.
     pub(super) chains: Vec<Chain>,
     pub(super) one_key: bool,
@@ -101,7 +102,7 @@ pub(super) struct Bucket {
     pub(super) start: u64,
 }
 
-impl Bucket {
+impl TagBucket {
     /// Copies as many tags as fit to the front of `out`, from those `taken` on of each chain, which go on
     /// behind them. Returns how many. Those of a bucket of one key come in input order.
     pub(super) fn copy(

@@ -8,22 +8,26 @@ use merganser_storage::Buffer;
 use merganser_storage::thread::spawn_or_run;
 use parking_lot::Mutex;
 
-use super::chains::Bucket;
+use super::chains::TagBucket;
 use crate::activity::Team;
 use crate::key::Order;
-use crate::run::form::{ChunkView, Gather, Place as PlacePiece, SortMemory};
+use crate::run::chunk::Chunk;
+use crate::run::chunk_view::ChunkView;
+use crate::run::form::SortMemory;
 use crate::run::format::PIECE_BYTES;
-use crate::run::input::Chunk;
-use crate::run::tag::{Tag, sort_tagged};
+use crate::run::gather::{Gather, PlacePiece};
+use crate::run::piece::Piece;
+use crate::run::settle::sort_tagged;
+use crate::run::tag::Tag;
 use crate::run::word::Alphabet;
-use crate::run::writer::{Piece, WriteBehind};
+use crate::run::write_behind::WriteBehind;
 use crate::{Error, Result};
 
 /// All records of the inputs, parted.
 pub(crate) struct Parted<'a> {
     pub(super) order: &'a Order,
     pub(super) alphabet: Option<Alphabet>,
-    pub(super) buckets: Vec<Bucket>,
+    pub(super) buckets: Vec<TagBucket>,
     pub(super) records: u64,
     pub(super) bytes: u64,
 }
@@ -162,7 +166,7 @@ impl Gathering<'_> {
 
     fn bucket(
         &self,
-        bucket: &Bucket,
+        bucket: &TagBucket,
         tags: &mut [Tag],
         scratch: &mut [Tag],
         behind: &mut WriteBehind,

@@ -30,21 +30,24 @@ use std::sync::atomic::Ordering;
 
 use merganser_storage::thread::spawn_scoped;
 
-use chains::{BLOCK_TAGS, Bucket, Chain, Open, Room};
+use chains::{BLOCK_TAGS, Chain, Open, Room, TagBucket};
 use gather::{Parted, seams_max};
 use work::{Alarm, Feed, Span, Task, Work};
 
 use super::partition::{Partition, SampleKey};
-use super::sampling::{Places, RECORDS_PER_PLACE, records_at};
+use super::sampling::{RECORDS_PER_PLACE, SamplePlaces, records_at};
 use crate::activity::{self, Activity};
 use crate::key::{Order, Place};
 use crate::plan::Sample;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::Input;
-use crate::run::form::{SortMemory, put_key};
+use crate::run::chunk::{Chunk, READ_BYTES};
+use crate::run::chunk_reader::ChunkReader;
+use crate::run::extract::put_key;
+use crate::run::form::SortMemory;
 use crate::run::format::PIECE_BYTES;
-use crate::run::input::{Chunk, ChunkReader, READ_BYTES};
-use crate::run::tag::{Tag, word_at};
+use crate::run::settle::word_at;
+use crate::run::tag::Tag;
 use crate::run::word::{Alphabet, LEARN_BYTES};
 use crate::{Progress, Result};
 
@@ -71,8 +74,8 @@ fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
 }
 
 /// Where keys are looked for to choose so many buckets by.
-fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<Places> {
-    Places::new(inputs, format, sample.record_bytes, PLACES_PER_BUCKET * buckets)
+fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<SamplePlaces> {
+    SamplePlaces::new(inputs, format, sample.record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
 /// How tags are parted.
@@ -118,7 +121,7 @@ impl<'a> OnePass<'a> {
     ) -> u64 {
         let buckets = buckets(sample, total_bytes);
         let places = buckets.and_then(|buckets| places(inputs, format, sample, buckets));
-        places.map_or(0, Places::bytes)
+        places.map_or(0, SamplePlaces::bytes)
     }
 
     fn with_buckets(
@@ -238,7 +241,7 @@ impl<'a> OnePass<'a> {
         for number in 0..self.partition.buckets() {
             let parts = chains.iter_mut().map(|c| c.next().expect("a chain a bucket"));
             let (chains, part_bytes): (Vec<Chain>, Vec<u64>) = parts.unzip();
-            let bucket = Bucket {
+            let bucket = TagBucket {
                 one_key: self.partition.lower(number).1,
                 tags: chains.iter().map(|chain| chain.tags).sum(),
                 chains,

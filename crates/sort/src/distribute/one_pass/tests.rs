@@ -8,8 +8,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::key::OrderSpec;
-use crate::run::form::Gather;
-use crate::run::writer::{Piece, WriteBehind};
+use crate::run::gather::Gather;
+use crate::run::piece::Piece;
+use crate::run::write_behind::WriteBehind;
 use crate::{Budget, Silent};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
@@ -74,7 +75,7 @@ fn check(inputs: &[Vec<u8>], order: &Order, buckets: u64, threads: usize) {
     let tags = 2 * threads * expected.len() + blocks;
     expected.sort_by(|a, b| order.compare(a, b));
     let found = sorted(inputs, order, (buckets, threads, tags)).expect("suits");
-    assert!(found == expected.concat(), "{}, {buckets} buckets", order.spec());
+    assert!(found == expected.concat(), "{:?}, {buckets} buckets", order.spec());
 }
 
 #[test]

@@ -25,7 +25,7 @@ use merganser_storage::{Backing, Buffer};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::activity::{State, wait};
-use crate::run::input::{Follower, Keeping, READ_BYTES};
+use crate::run::chunk::{Follower, Keeping, READ_BYTES};
 
 /// Memory that is backed at a time: a huge page, which two threads that touch it first would both zero.
 const STEP_BYTES: usize = 2 << 20;
@@ -54,12 +54,12 @@ pub(super) struct Work {
     reads: Range<usize>,
     steps: usize,
     lends: usize,
-    queue: Mutex<Queue>,
+    queue: Mutex<SpanQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
+struct SpanQueue {
     free: Vec<Buffer>,
     copies: VecDeque<(Buffer, Keeping)>,
     spans: VecDeque<Span>,
@@ -86,12 +86,12 @@ impl Work {
         };
         let free = (0..lends).map(|_| cut()).collect();
         let steps = reads.end.div_ceil(STEP_BYTES);
-        let queue = Queue { free, next_step: reads.start / STEP_BYTES, ..Queue::default() };
+        let queue = SpanQueue { free, next_step: reads.start / STEP_BYTES, ..SpanQueue::default() };
         let (queue, changed) = (Mutex::new(queue), Condvar::new());
         Ok(Work { backing, reads, steps, lends, queue, changed })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, SpanQueue> {
         self.queue.lock()
     }
 
@@ -108,7 +108,7 @@ impl Work {
                 queue.being_backed.push(step);
                 return Some(Task::Back(step));
             }
-            let Queue { copies, being_backed, .. } = &mut *queue;
+            let SpanQueue { copies, being_backed, .. } = &mut *queue;
             let backed = |end: usize| being_backed.iter().all(|step| step * STEP_BYTES >= end);
             if let Some((lent, keeping)) = copies.pop_front_if(|(_, keeping)| backed(keeping.end)) {
                 return Some(Task::Copy(lent, keeping));

@@ -11,8 +11,17 @@ use crate::distribute::bucket::Extent;
 use crate::run::format::HEADER_BYTES;
 use crate::{Error, Result};
 
+/// Writes to disk number `disk` of `store` until all is written. One thread per disk.
+///
+/// # Errors
+/// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
+/// [`Stops::fail`](crate::pipeline::Stops::fail).
+pub(crate) fn write(store: &Store, disk: usize) -> Result<()> {
+    Writer::new(store, disk).run()
+}
+
 /// The blocks of an extent, where it goes, and where among its bucket's checksums its own begin.
-struct Taken {
+struct TakenExtent {
     bucket: usize,
     blocks: Vec<(Buffer, usize)>,
     at: u64,
@@ -28,7 +37,7 @@ struct Flying {
     rest: Option<Buffer>,
 }
 
-pub(super) struct Writer<'a> {
+struct Writer<'a> {
     store: &'a Store,
     disk: usize,
     storage: &'a Arc<dyn Storage>,
@@ -79,7 +88,7 @@ impl<'a> Writer<'a> {
 
     /// The next extent's blocks and its place. `None` when there is none now and something is in
     /// flight, or there will be none any more.
-    fn take(&mut self) -> Result<Option<Taken>> {
+    fn take(&mut self) -> Result<Option<TakenExtent>> {
         let plan = &self.store.plan;
         let mut state = self.store.pool();
         let bucket = loop {
@@ -119,11 +128,11 @@ impl<'a> Writer<'a> {
         drop(state);
         // Each full block wakes one writer, who may have taken the blocks of several.
         self.store.filled.notify_one();
-        Ok(Some(Taken { bucket, blocks, at, first_crc }))
+        Ok(Some(TakenExtent { bucket, blocks, at, first_crc }))
     }
 
     /// Starts the writes of an extent, waiting for earlier ones where memory to join is short.
-    fn put(&mut self, taken: Taken) -> Result<()> {
+    fn put(&mut self, taken: TakenExtent) -> Result<()> {
         if self.next > self.allocated {
             let len = (self.next - self.allocated).next_multiple_of(self.store.plan.step_bytes());
             self.storage.run(Operation::Allocate { offset: self.allocated, len })?;
@@ -132,7 +141,10 @@ impl<'a> Writer<'a> {
         if self.joins { self.put_joined(taken) } else { self.put_blocks(taken) }
     }
 
-    fn put_blocks(&mut self, Taken { bucket, blocks, mut at, first_crc }: Taken) -> Result<()> {
+    fn put_blocks(
+        &mut self,
+        TakenExtent { bucket, blocks, mut at, first_crc }: TakenExtent,
+    ) -> Result<()> {
         for (number, (mut block, len)) in blocks.into_iter().enumerate() {
             let crc = crc32c::crc32c(&block[..len]);
             self.store.pool().crcs[bucket][first_crc + number] = crc;
@@ -146,7 +158,10 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn put_joined(&mut self, Taken { bucket, blocks, mut at, first_crc }: Taken) -> Result<()> {
+    fn put_joined(
+        &mut self,
+        TakenExtent { bucket, blocks, mut at, first_crc }: TakenExtent,
+    ) -> Result<()> {
         let mut blocks = blocks.into_iter().peekable();
         let mut crcs = Vec::with_capacity(blocks.len());
         while blocks.peek().is_some() {

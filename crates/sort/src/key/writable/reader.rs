@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::{Field, KeyFault, Kind, WritableOrder};
+use super::order::{FieldKind, KeyFault, WritableField, WritableOrder};
 use crate::merge::tree::Word;
 use crate::prefix::prefix_at;
 use crate::record::ifile::vlong;
@@ -40,11 +40,11 @@ pub(super) fn compare<R: KeyReader>(reader: R, a: &[u8], b: &[u8]) -> Result<Ord
 /// A key of one field that is compared as bytes. Keeps where they lie.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SliceReader {
-    field: Field,
+    field: WritableField,
 }
 
 impl SliceReader {
-    pub(super) fn new(field: Field) -> Self {
+    pub(super) fn new(field: WritableField) -> Self {
         SliceReader { field }
     }
 
@@ -52,10 +52,10 @@ impl SliceReader {
     fn find(self, key: &[u8]) -> Result<Range<usize>, KeyFault> {
         // Hadoop's comparators of one field skip its length, whatever it says, and compare the rest.
         let found = match self.field.kind {
-            Kind::Text => vlong(key).map(|(_, size)| size..key.len()),
-            Kind::Bytes => (key.len() >= 4).then_some(4..key.len()),
-            Kind::Boolean => (!key.is_empty()).then_some(0..key.len()),
-            Kind::Fixed(bytes) => (key.len() >= bytes as usize).then_some(0..bytes as usize),
+            FieldKind::Text => vlong(key).map(|(_, size)| size..key.len()),
+            FieldKind::Bytes => (key.len() >= 4).then_some(4..key.len()),
+            FieldKind::Boolean => (!key.is_empty()).then_some(0..key.len()),
+            FieldKind::Fixed(bytes) => (key.len() >= bytes as usize).then_some(0..bytes as usize),
             _ => Some(0..key.len()),
         };
         found.ok_or_else(|| self.field.fault(0, key, None))
@@ -97,11 +97,11 @@ impl KeyReader for SliceReader {
 /// A key of one number, which its word holds whole.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WordReader {
-    field: Field,
+    field: WritableField,
 }
 
 impl WordReader {
-    pub(super) fn new(field: Field) -> Self {
+    pub(super) fn new(field: WritableField) -> Self {
         WordReader { field }
     }
 }

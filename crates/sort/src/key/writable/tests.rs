@@ -2,8 +2,9 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 
+use super::order::NAMES;
 use super::*;
-use crate::record::ifile::push_vlong;
+use crate::record::ifile::{push_vlong, vlong};
 
 fn order(description: &str) -> WritableOrder {
     description.parse().expect(description)

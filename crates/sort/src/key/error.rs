@@ -1,0 +1,88 @@
+//! Why keys and options make no order.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Why there is no such order. The texts do not name flags: a program that has flags matches on the
+/// variant.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// A value has no meaning, or none for these records.
+    #[error("{of} '{value}': {reason}")]
+    Value {
+        /// What it is the value of.
+        of: Setting,
+        /// What was given.
+        value: String,
+        /// What is wrong with it, or what would be right.
+        reason: String,
+    },
+    /// Letters that contradict one another, in GNU sort's order and words.
+    #[error("options '-{0}' are incompatible")]
+    Incompatible(String),
+    /// An ordering letter that these records have no use for.
+    #[error("option {letter} has no meaning for {records}")]
+    UnfitLetter {
+        /// The letter.
+        letter: char,
+        /// The records.
+        records: Records,
+    },
+    /// A field separator that these records have no use for.
+    #[error("a separator has no meaning for {records}")]
+    UnfitSeparator {
+        /// The records.
+        records: Records,
+    },
+}
+
+/// The settings of an order that have a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// A key of lines, as GNU sort writes it.
+    LineKey,
+    /// A key of other records.
+    Key,
+    /// The field separator.
+    Separator,
+    /// The format of the records.
+    Format,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Setting::LineKey | Setting::Key => "key",
+            Setting::Separator => "separator",
+            Setting::Format => "format",
+        })
+    }
+}
+
+/// Records, by the ordering letters that they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    /// Lines.
+    Lines,
+    /// CSV rows that are ordered by columns.
+    Rows,
+    /// CSV rows that are ordered as a whole.
+    WholeRows,
+    /// Records of a fixed length.
+    Fixed,
+    /// Length-prefixed records.
+    Keyed,
+}
+
+impl fmt::Display for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Records::Lines => "lines",
+            Records::Rows => "csv rows",
+            Records::WholeRows => "csv rows without keys",
+            Records::Fixed => "fixed-length records",
+            Records::Keyed => "length-prefixed records",
+        })
+    }
+}

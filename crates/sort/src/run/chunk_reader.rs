@@ -1,0 +1,402 @@
+//! Reads inputs into chunks that begin and end at record boundaries.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+use std::sync::Arc;
+
+use merganser_storage::{Buffer, Completions, Operation, Storage};
+
+use super::chunk::{
+    Chunk, Follower, Keeping, READ_BYTES, SLACK_BYTES, SPAN_BYTES, carry_liked, headroom,
+};
+use super::input::Input;
+use crate::activity::{State, wait};
+use crate::record::{Format, Tail};
+use crate::{Error, Progress, Result};
+
+/// Reads in flight.
+const READ_DEPTH: usize = 8;
+
+/// Reads inputs, one after the other, chunk by chunk.
+pub(crate) struct ChunkReader {
+    format: Format,
+    read_bytes: usize,
+    inputs: VecDeque<Input>,
+    /// Where to begin in each input, for a sort that goes on.
+    starts: VecDeque<u64>,
+    /// Of the input at the front: its size when it was begun, how far it is read, how many of the
+    /// next bytes were sorted before, and whether a header is still to come.
+    size: u64,
+    offset: u64,
+    skip: usize,
+    header_due: bool,
+    header: Option<Vec<u8>>,
+    carry: Vec<u8>,
+}
+
+/// How far one chunk is filled.
+struct Fill {
+    /// Bytes up to here are whole records, in spans already.
+    framed: usize,
+    /// Bytes up to here are read.
+    end: usize,
+}
+
+impl ChunkReader {
+    pub(crate) fn new(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
+        Self::resume(inputs, format, read_bytes, None, &[])
+    }
+
+    /// Goes on in each of `inputs` at its byte of `starts` (where none is given, at 0), where a
+    /// record begins. `header` is the header row, when it was read before.
+    pub(crate) fn resume(
+        inputs: Vec<Input>,
+        format: Format,
+        read_bytes: usize,
+        header: Option<Vec<u8>>,
+        starts: &[u64],
+    ) -> Self {
+        assert_eq!(read_bytes % 4096, 0);
+        let mut reader = ChunkReader {
+            format,
+            read_bytes,
+            inputs: inputs.into(),
+            starts: starts.iter().copied().collect(),
+            size: 0,
+            offset: 0,
+            skip: 0,
+            header_due: false,
+            header,
+            carry: Vec::new(),
+        };
+        reader.begin_input();
+        reader
+    }
+
+    fn begin_input(&mut self) {
+        let start = self.starts.pop_front().unwrap_or(0);
+        // Asked once: a file that is cut between two chunks has not ended there.
+        self.size = self.inputs.front().and_then(Input::size).unwrap_or(0);
+        self.skip = (start % 4096) as usize;
+        self.offset = start - self.skip as u64;
+        self.header_due = start == 0 && has_header(self.format);
+    }
+
+    /// The first input's header row, once a chunk was read.
+    pub(crate) fn header(&self) -> Option<&[u8]> {
+        self.header.as_deref()
+    }
+
+    /// Whether everything was read.
+    pub(crate) fn finished(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
+    /// Fills `chunk` with the next records. It has none when the inputs have ended.
+    pub(crate) fn fill(&mut self, chunk: &mut Chunk, progress: &dyn Progress) -> Result<()> {
+        self.fill_followed(chunk, None, progress)
+    }
+
+    /// As [`ChunkReader::fill`]; `follower` gets records as they arrive.
+    pub(crate) fn fill_followed(
+        &mut self,
+        chunk: &mut Chunk,
+        mut follower: Option<&mut dyn Follower>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        assert_eq!(chunk.base, 0, "what was handed out is joined again");
+        chunk.spans.clear();
+        chunk.taken.clear();
+        let room = headroom(self.read_bytes);
+        let framed = room - self.carry.len();
+        let beyond = self.carry.len().saturating_sub(carry_liked(self.read_bytes));
+        let limit = room + self.read_bytes - beyond.next_multiple_of(4096);
+        // What an earlier fill touched and this one will not goes back to the system.
+        chunk.buffer.release(0..framed);
+        if beyond > 0 {
+            let end = chunk.buffer.len();
+            chunk.buffer.release(limit + SLACK_BYTES..end);
+        }
+        chunk.buffer[framed..room].copy_from_slice(&self.carry);
+        self.carry.clear();
+        let mut fill = Fill { framed, end: room };
+        while let Some(mut input) = self.inputs.pop_front() {
+            let ended = match &mut input {
+                Input::Storage(storage) => {
+                    let storage = Arc::clone(storage);
+                    self.fill_from_storage(
+                        chunk,
+                        &mut fill,
+                        limit,
+                        &storage,
+                        &mut follower,
+                        progress,
+                    )?
+                }
+                Input::Stream { name, reader } => self.fill_from_stream(
+                    chunk,
+                    &mut fill,
+                    limit,
+                    (name, reader),
+                    &mut follower,
+                    progress,
+                )?,
+            };
+            if ended {
+                self.end_input(chunk, &mut fill, &input, &mut follower)?;
+            } else {
+                self.inputs.push_front(input);
+            }
+            if fill.end >= limit || !ended {
+                break;
+            }
+        }
+        let tail = fill.framed..fill.end.max(fill.framed);
+        if let Some(Input::Storage(storage)) = self.inputs.front() {
+            chunk.taken.push((Arc::clone(storage), self.offset - tail.len() as u64));
+        }
+        if tail.len() > room {
+            let file = self.inputs.front().map_or("input", Input::name).to_owned();
+            return Err(Error::RecordTooLong {
+                file,
+                offset: self.offset - tail.len() as u64,
+                most_bytes: room as u64,
+                factor: Some((tail.len() / room + 1).max(2) as u64),
+            });
+        }
+        let base = chunk.base;
+        self.carry.extend_from_slice(&chunk.buffer[tail.start - base..tail.end - base]);
+        Ok(())
+    }
+
+    /// Reads the storage at the front until the chunk is full (false) or it has ended (true).
+    fn fill_from_storage(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        limit: usize,
+        storage: &Arc<dyn Storage>,
+        follower: &mut Option<&mut dyn Follower>,
+        progress: &dyn Progress,
+    ) -> Result<bool> {
+        let size = self.size;
+        let completions = Completions::new();
+        let clock = storage.clock();
+        let mut rest = chunk.buffer.split_off(fill.end - chunk.base);
+        let mut space = limit - fill.end;
+        let mut next_offset = self.offset;
+        let (mut submitted, mut joined) = (0u64, 0u64);
+        let in_flight = follower.as_ref().map_or(READ_DEPTH, |follower| follower.lends()) as u64;
+        // Of reads into lent buffers: where the bytes go, and what of the buffer is not read into.
+        let mut places: BTreeMap<u64, (Keeping, Buffer)> = BTreeMap::new();
+        let mut arrived: BTreeMap<u64, (Buffer, usize)> = BTreeMap::new();
+        let mut lengths: VecDeque<usize> = VecDeque::new();
+        loop {
+            while submitted - joined < in_flight && space > 0 && next_offset < size {
+                let want = (size - next_offset).min(space.min(READ_BYTES) as u64) as usize;
+                let len = want.next_multiple_of(4096).min(rest.len());
+                let after = rest.split_off(len);
+                let mut buffer = std::mem::replace(&mut rest, after);
+                if let Some(follower) = follower {
+                    let end = limit - space + len;
+                    let mut lent = follower.lend(end);
+                    let unused = lent.split_off(len);
+                    let keeping = Keeping {
+                        token: submitted,
+                        place: std::mem::replace(&mut buffer, lent),
+                        end,
+                        bytes: 0,
+                        filled: false,
+                        completions: completions.clone(),
+                    };
+                    places.insert(submitted, (keeping, unused));
+                }
+                storage.submit(
+                    submitted,
+                    Operation::Read { offset: next_offset, buffer },
+                    &completions,
+                );
+                lengths.push_back(want);
+                submitted += 1;
+                next_offset += want as u64;
+                space = space.saturating_sub(len);
+            }
+            if submitted == joined {
+                break;
+            }
+            let done = {
+                let _waiting = wait(State::Reading);
+                completions.wait(&*clock)
+            };
+            let n = done.result?;
+            let mut buffer = done.buffer.expect("a read returns its buffer");
+            if let Some(follower) = follower
+                && let Some((mut keeping, unused)) = places.remove(&done.token)
+            {
+                buffer.unsplit(unused).expect("it was cut off");
+                keeping.bytes = n;
+                follower.keep(buffer, keeping);
+                continue;
+            }
+            arrived.insert(done.token, (buffer, n));
+            while let Some((buffer, n)) = arrived.remove(&joined) {
+                let want = lengths.pop_front().expect("one a read");
+                if n < want {
+                    return Err(Error::Input {
+                        file: storage.name().to_owned(),
+                        offset: self.offset + n as u64,
+                        detail: format!(
+                            "the file ends here but had {size} bytes when it was opened; leave it alone while it is sorted"
+                        ),
+                    });
+                }
+                chunk.buffer.unsplit(buffer).expect("pieces are joined in order");
+                fill.end += want;
+                self.offset += want as u64;
+                joined += 1;
+                progress.advance(want as u64);
+                self.frame(chunk, fill, storage.name(), follower)?;
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+            }
+        }
+        chunk.buffer.unsplit(rest).expect("the rest follows the pieces");
+        Ok(self.offset >= size)
+    }
+
+    fn fill_from_stream(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        limit: usize,
+        (name, reader): (&str, &mut dyn Read),
+        follower: &mut Option<&mut dyn Follower>,
+        progress: &dyn Progress,
+    ) -> Result<bool> {
+        let mut unframed = 0;
+        while fill.end < limit {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let to = limit.min(fill.end + READ_BYTES);
+            let read = {
+                let _waiting = wait(State::Input);
+                reader.read(&mut chunk.buffer[fill.end - chunk.base..to - chunk.base])
+            };
+            let n = match read {
+                Ok(n) => n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Error::reading(name, e)),
+            };
+            fill.end += n;
+            unframed += n;
+            self.offset += n as u64;
+            progress.advance(n as u64);
+            if unframed >= SPAN_BYTES || n == 0 || fill.end == limit {
+                self.frame(chunk, fill, name, follower)?;
+                unframed = 0;
+            }
+            if n == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes spans of the whole records that were read since the last call.
+    fn frame(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        name: &str,
+        follower: &mut Option<&mut dyn Follower>,
+    ) -> Result<()> {
+        if self.skip > 0 {
+            if fill.end - fill.framed < self.skip {
+                return Ok(());
+            }
+            fill.framed += std::mem::take(&mut self.skip);
+        }
+        if self.header_due {
+            let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
+            let Some(len) = self.format.record_len(unframed) else {
+                return Ok(());
+            };
+            self.take_header(&unframed[..len], name)?;
+            fill.framed += len;
+        }
+        let mut cuts = Vec::new();
+        let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
+        self.format.cut(unframed, SPAN_BYTES, &mut cuts);
+        let base = fill.framed;
+        for cut in cuts {
+            let span = fill.framed..base + cut;
+            fill.framed = span.end;
+            chunk.spans.push(span.clone());
+            if let Some(follower) = follower {
+                chunk.hand(span, *follower);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_header(&mut self, row: &[u8], name: &str) -> Result<()> {
+        self.header_due = false;
+        match &self.header {
+            None => self.header = Some(row.to_vec()),
+            Some(first) if trimmed(first) == trimmed(row) => {}
+            Some(_) => {
+                return Err(Error::Input {
+                    file: name.to_owned(),
+                    offset: 0,
+                    detail: "its header row is not that of the first input; sort inputs with the same columns".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes or refuses what follows the last terminator of the input that just ended.
+    fn end_input(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        input: &Input,
+        follower: &mut Option<&mut dyn Follower>,
+    ) -> Result<()> {
+        if fill.framed < fill.end {
+            let base = chunk.base;
+            match self.format.tail(&chunk.buffer[fill.framed - base..fill.end - base]) {
+                Tail::Complete(terminator) => {
+                    chunk.buffer[fill.end - base] = terminator;
+                    fill.end += 1;
+                    self.frame(chunk, fill, input.name(), follower)?;
+                    assert!(fill.framed == fill.end, "the added terminator ends the record");
+                }
+                Tail::Damaged(how) => {
+                    return Err(Error::LastRecord {
+                        file: input.name().to_owned(),
+                        offset: self.offset - (fill.end - fill.framed) as u64,
+                        detail: how,
+                    });
+                }
+            }
+        }
+        if let Input::Storage(storage) = input {
+            chunk.taken.push((Arc::clone(storage), self.offset));
+        }
+        self.begin_input();
+        fill.end = fill.end.next_multiple_of(4096);
+        fill.framed = fill.end;
+        Ok(())
+    }
+}
+
+fn has_header(format: Format) -> bool {
+    matches!(format, Format::Csv { header: true, .. })
+}
+
+fn trimmed(row: &[u8]) -> &[u8] {
+    row.trim_ascii_end()
+}

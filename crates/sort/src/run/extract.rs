@@ -1,0 +1,219 @@
+//! The tags of a chunk's records, made on all cores.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use merganser_storage::Buffer;
+use merganser_storage::thread::spawn_or_run;
+use parking_lot::Mutex;
+
+use super::chunk::Chunk;
+use super::chunk_view::ENTRY_HEAD_BYTES;
+use super::settle::word_at;
+use super::tag::Tag;
+use super::word::{Alphabet, LEARN_BYTES};
+use crate::activity::{Team, leave};
+use crate::key::{self, Order};
+use crate::record::Framing;
+
+/// Where in a chunk sorting goes on: span, and byte in the chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChunkResume {
+    pub(super) span: usize,
+    pub(super) at: usize,
+}
+
+/// Tags that a thread takes at a time while extracting. Each span leaves half of one unused.
+pub(crate) const SLAB_TAGS: usize = 64;
+
+/// Bytes of encoded keys that a thread takes at a time.
+const SLAB_BYTES: usize = 64 << 10;
+
+/// How many keys an alphabet is learned from.
+const LEARN_KEYS: usize = 2048;
+
+/// And the longest record that is looked at.
+const LEARN_RECORD_BYTES: usize = 64 << 10;
+
+/// The alphabet of the keys of `chunk`, when words of it hold more than bytes do.
+pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
+    if order
+        .direct()
+        .is_some_and(|key| matches!(key.place, key::Place::Range { len, .. } if len <= 8))
+    {
+        return None;
+    }
+    let each = LEARN_KEYS.div_ceil(chunk.spans.len().max(1));
+    let mut keys = Vec::new();
+    let mut ends = Vec::new();
+    for span in &chunk.spans {
+        let mut rest = &chunk.bytes()[span.clone()];
+        for _ in 0..each {
+            let Some(len) = order.format().record_len(rest) else { break };
+            // Memory for long keys is not set aside.
+            if len <= LEARN_RECORD_BYTES {
+                let start = keys.len();
+                match order.direct() {
+                    Some(direct) => keys.extend_from_slice(direct.place.of(&rest[..len])),
+                    None => order.encode(&rest[..len], &mut keys),
+                }
+                keys.truncate(start + LEARN_BYTES);
+                ends.push(keys.len());
+            }
+            rest = &rest[len..];
+        }
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &keys[start..*end]).collect();
+    Alphabet::learn(&keys)
+}
+
+/// One span's tags, in the slabs they were put in.
+type SpanTags<'s> = Vec<(&'s mut [Tag], usize)>;
+
+/// What tags are made of.
+pub(super) struct Extraction<'c> {
+    pub(super) chunk: &'c Chunk,
+    /// Where to begin; at its start without.
+    pub(super) from: Option<ChunkResume>,
+    pub(super) order: &'c Order,
+    pub(super) alphabet: Option<&'c Alphabet>,
+    pub(super) threads: usize,
+}
+
+impl Extraction<'_> {
+    /// Makes the tags of all records, as far as memory for tags (`slabs`) and encoded keys reaches, and
+    /// hands them to `take` in input order. Returns where to continue when memory was too short.
+    pub(super) fn run<F: Framing>(
+        &self,
+        framing: F,
+        slabs: &mut [Tag],
+        keys: &mut Buffer,
+        mut take: impl FnMut(&[Tag]),
+    ) -> Option<ChunkResume> {
+        let Extraction { chunk, from, order, alphabet, threads } = *self;
+        let first = from.map_or(0, |r| r.span);
+        let span = |i: usize| -> Range<usize> {
+            match from {
+                Some(r) if r.span == i => r.at..chunk.spans[i].end,
+                _ => chunk.spans[i].clone(),
+            }
+        };
+        let bytes = chunk.bytes();
+        let direct = order.direct();
+        let flip = if direct.is_some_and(|key| key.descending) { u64::MAX } else { 0 };
+        let slabs = Mutex::new(slabs.chunks_mut(SLAB_TAGS));
+        let arena = Mutex::new((0usize, &mut keys[..]));
+        let next = AtomicUsize::new(first);
+        // The first span that could not be finished; spans after it are done again later.
+        let stopped = AtomicUsize::new(usize::MAX);
+        let done: Mutex<Vec<(usize, SpanTags<'_>, Option<usize>)>> = Mutex::new(Vec::new());
+
+        let work = || {
+            let mut key = Vec::new();
+            let mut room: (usize, &mut [u8]) = (0, &mut []);
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= chunk.spans.len() || i > stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let Range { start: mut at, end } = span(i);
+                let mut filled: SpanTags<'_> = Vec::new();
+                let mut rest_at = None;
+                while at < end {
+                    let full = filled.last().is_none_or(|(slab, n)| *n == slab.len());
+                    if full {
+                        match slabs.lock().next() {
+                            Some(slab) => filled.push((slab, 0)),
+                            None => {
+                                rest_at = Some(at);
+                                break;
+                            }
+                        }
+                    }
+                    let (slab, n) = filled.last_mut().expect("one was pushed");
+                    let mut out_of_keys = false;
+                    while at < end && *n < slab.len() {
+                        let len = framing.next(&bytes[at..end]).expect("spans hold whole records");
+                        let record = &bytes[at..at + len];
+                        slab[*n] = if let Some(direct) = direct {
+                            let word = word_at(alphabet, direct.place.of(record), 0);
+                            Tag::new(word ^ flip, at as u64, len)
+                        } else {
+                            key.clear();
+                            order.encode(record, &mut key);
+                            let Some(place) = put_key(&key, at, &mut room, &arena) else {
+                                out_of_keys = true;
+                                break;
+                            };
+                            Tag::new(word_at(alphabet, &key, 0), place, len)
+                        };
+                        *n += 1;
+                        at += len;
+                    }
+                    if out_of_keys {
+                        rest_at = Some(at);
+                        break;
+                    }
+                }
+                if rest_at.is_some() {
+                    stopped.fetch_min(i, Ordering::Relaxed);
+                }
+                done.lock().push((i, filled, rest_at));
+            }
+        };
+        if threads <= 1 || chunk.spans.len() - first < 2 {
+            work();
+        } else {
+            let (team, _left) = (Team::here(), leave());
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    spawn_or_run(scope, "sort", || {
+                        let _member = team.join();
+                        work();
+                    });
+                }
+            });
+        }
+
+        let mut done = done.into_inner();
+        done.sort_unstable_by_key(|(i, ..)| *i);
+        for (i, filled, rest_at) in done {
+            for (slab, n) in filled {
+                take(&slab[..n]);
+            }
+            if let Some(at) = rest_at {
+                return Some(ChunkResume { span: i, at });
+            }
+        }
+        None
+    }
+}
+
+/// Puts an encoded key and its head into the arena; returns its place, or `None` when it is full.
+pub(crate) fn put_key<'k>(
+    key: &[u8],
+    record_at: usize,
+    room: &mut (usize, &'k mut [u8]),
+    arena: &Mutex<(usize, &'k mut [u8])>,
+) -> Option<u64> {
+    let need = ENTRY_HEAD_BYTES + key.len();
+    if room.1.len() < need {
+        let mut arena = arena.lock();
+        let slab = SLAB_BYTES.max(need).min(arena.1.len());
+        if slab < need {
+            return None;
+        }
+        let (slab_bytes, rest) = std::mem::take(&mut arena.1).split_at_mut(slab);
+        *room = (arena.0, slab_bytes);
+        arena.0 += slab;
+        arena.1 = rest;
+    }
+    let (entry, rest) = std::mem::take(&mut room.1).split_at_mut(need);
+    entry[..8].copy_from_slice(&(record_at as u64).to_le_bytes());
+    entry[8..12].copy_from_slice(&(key.len() as u32).to_le_bytes());
+    entry[12..].copy_from_slice(key);
+    let place = room.0 as u64;
+    *room = (room.0 + need, rest);
+    Some(place)
+}

@@ -1,0 +1,174 @@
+//! The state of a directory that fails: its plan, its storages, and the changes of names that are not
+//! synced.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use merganser_storage::Storage;
+
+use super::node::{Node, NodeId, PAGE, pages};
+use super::plan::{Counts, Fault, Plan};
+use crate::Random;
+
+/// Names that begin so hold what a crash may bring back; nobody sees them.
+pub(super) const HIDDEN: &str = ".faulty-hidden-";
+
+pub(super) struct DiskState {
+    pub(super) plan: Plan,
+    pub(super) random: Random,
+    pub(super) counts: Counts,
+    pub(super) fired: Vec<Fault>,
+    pub(super) power: Arc<Power>,
+    /// Number of crashes so far; handles of an earlier boot are dead.
+    pub(super) boot: u64,
+    pub(super) names: BTreeMap<String, NodeId>,
+    pub(super) nodes: BTreeMap<NodeId, Node>,
+    /// Changes of names since the last good sync of the directory, oldest first.
+    pub(super) journal: Vec<Change>,
+    /// For node numbers and hidden names.
+    pub(super) serial: u64,
+}
+
+/// What directories of one machine have in common.
+#[derive(Default)]
+pub(super) struct Power {
+    pub(super) off: AtomicBool,
+    pub(super) changes: AtomicU64,
+}
+
+impl Power {
+    pub(super) fn is_off(&self) -> bool {
+        self.off.load(Ordering::SeqCst)
+    }
+}
+
+pub(super) enum Change {
+    Created { name: String },
+    Renamed { from: String, to: String, replaced: Option<(String, NodeId)> },
+    Removed { name: String, hidden: String, node: NodeId },
+}
+
+pub(super) fn off() -> io::Error {
+    io::Error::other("the power is off")
+}
+
+pub(super) fn injected(fault: Fault) -> io::Error {
+    io::Error::other(format!("injected fault {fault:?}"))
+}
+
+impl DiskState {
+    /// Whether one of the planned faults is `fault`; then it has fired.
+    pub(super) fn fires(&mut self, fault: Fault) -> bool {
+        let fires = self.plan.faults.contains(&fault);
+        if fires {
+            self.fired.push(fault);
+        }
+        fires
+    }
+
+    /// [`DiskState::fires`], as an error.
+    pub(super) fn fail(&mut self, fault: Fault) -> io::Result<()> {
+        if self.fires(fault) { Err(injected(fault)) } else { Ok(()) }
+    }
+
+    /// Counts a change; true when the power goes with it.
+    pub(super) fn change(&mut self) -> bool {
+        self.counts.changes += 1;
+        let nth = self.power.changes.fetch_add(1, Ordering::SeqCst) + 1;
+        let cut = self.fires(Fault::PowerCut { nth });
+        if cut {
+            self.power.off.store(true, Ordering::SeqCst);
+        }
+        cut
+    }
+
+    /// A change that does not happen at all when the power goes.
+    pub(super) fn change_whole(&mut self) -> io::Result<()> {
+        if self.change() { Err(off()) } else { Ok(()) }
+    }
+
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.change_whole()?;
+        self.counts.syncs += 1;
+        self.fail(Fault::FailSync { nth: self.counts.syncs })
+    }
+
+    pub(super) fn create(&mut self) -> io::Result<()> {
+        self.change_whole()?;
+        self.counts.creates += 1;
+        self.fail(Fault::FailCreate { nth: self.counts.creates })
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        let alive = self.nodes.values().filter(|node| node.named || node.handles > 0);
+        alive.map(|node| node.pages.len() as u64 * PAGE).sum()
+    }
+
+    /// How many of `wanted`, in order, there is room for; fires when not for all.
+    pub(super) fn room(&mut self, node: NodeId, wanted: Range<u64>) -> u64 {
+        let full = self.plan.faults.iter().find_map(|&fault| match fault {
+            Fault::Full { bytes } => Some(bytes),
+            _ => None,
+        });
+        let all = wanted.end - wanted.start;
+        let Some(bytes) = full else { return all };
+        let mut free = bytes.saturating_sub(self.used_bytes()) / PAGE;
+        let has = &self.nodes[&node].pages;
+        for (fitting, page) in wanted.enumerate() {
+            if !has.contains(&page) {
+                if free == 0 {
+                    self.fired.push(Fault::Full { bytes });
+                    return fitting as u64;
+                }
+                free -= 1;
+            }
+        }
+        all
+    }
+
+    pub(super) fn node(&mut self, id: NodeId) -> &mut Node {
+        self.nodes.get_mut(&id).expect("handles, names and the journal keep it")
+    }
+
+    pub(super) fn add(
+        &mut self,
+        storage: &Arc<dyn Storage>,
+        writable: bool,
+        named: bool,
+    ) -> NodeId {
+        self.serial += 1;
+        let id = NodeId(self.serial);
+        let node = Node {
+            writer: writable.then(|| Arc::clone(storage)),
+            handles: 0,
+            named,
+            pages: pages(0, storage.size()).collect(),
+            synced_size: storage.size(),
+            unsynced: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
+        };
+        self.nodes.insert(id, node);
+        id
+    }
+
+    pub(super) fn hidden_name(&mut self) -> String {
+        self.serial += 1;
+        format!("{HIDDEN}{}", self.serial)
+    }
+
+    /// Forgets a node that neither a name nor a handle nor the journal needs.
+    pub(super) fn drop_unneeded(&mut self, id: NodeId) {
+        let journalled = self.journal.iter().any(|change| match change {
+            Change::Created { .. } => false,
+            Change::Renamed { replaced, .. } => replaced.as_ref().is_some_and(|(_, n)| *n == id),
+            Change::Removed { node, .. } => *node == id,
+        });
+        let node = &self.nodes[&id];
+        if !journalled && !node.named && node.handles == 0 {
+            self.nodes.remove(&id);
+        }
+    }
+}
