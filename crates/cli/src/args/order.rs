@@ -29,7 +29,7 @@ pub struct OrderArgs {
     /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
     /// empty string between a non-blank and a blank]
     #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]
-    pub field_separator: Option<OsString>,
+    pub field_separator: Vec<OsString>,
 
     /// Sort by this key; repeat for more keys, the first decides first
     ///
@@ -94,7 +94,7 @@ pub struct OrderArgs {
 
     /// Take the randomness of -R from this file
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
-    pub random_source: Option<PathBuf>,
+    pub random_source: Vec<PathBuf>,
 
     /// Reverse the order
     #[arg(short = 'r', long, help_heading = "Keys")]

@@ -3,6 +3,7 @@
 mod advise;
 mod cat;
 mod consume;
+mod debug;
 mod export;
 mod generate;
 mod info;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use merganser_sort::activity::{Activity, State, wait};
 use merganser_sort::merge::{Merging, merge_sorted};
+use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
 use merganser_sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
 use merganser_storage::file::FileDirectory;
 use merganser_storage::{Directory, Storage};
 
+use super::debug::Marked;
 use super::{consume, open_folder, report, verify};
 use crate::args::CompressionName;
 use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
@@ -97,6 +99,10 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
             };
             let mut output = Output::open(path, cancel)?;
             let done = match output.storage() {
+                None if sorting.debug => {
+                    let mut marked = marked(config, &mut output)?;
+                    run(SortOutput::Writer(&mut marked))?
+                }
                 Some(storage) => {
                     let target = activity.storage(Arc::clone(&storage) as Arc<dyn Storage>);
                     let done = run(SortOutput::Storage(target))?;
@@ -223,21 +229,33 @@ fn merge(
         budget: &options.budget,
         temp: &options.temp,
         temp_limit_bytes: options.temp_limit_bytes,
-        inputs_max: open.most(),
+        inputs_max: open.most().min(sorting.batch_max.unwrap_or(usize::MAX)),
     };
-    let records = merge_sorted(inputs, &with, &*progress, |bytes| {
-        let (wanted, more) = top.take(bytes);
-        output.write_all(wanted)?;
-        Ok(more)
-    })?;
+    let merge = |output: &mut dyn Write| {
+        merge_sorted(inputs, &with, &*progress, |bytes| {
+            let (wanted, more) = top.take(bytes);
+            output.write_all(wanted)?;
+            Ok(more)
+        })
+    };
+    let records =
+        if sorting.debug { merge(&mut marked(config, &mut output)?)? } else { merge(&mut output)? };
     output.finish()?;
     Ok(sorting.top.map_or(records, |top| records.min(top)))
+}
+
+/// What underlines the keys on the way to `output`, after the doubts about the keys are told.
+fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, Output>, Failure> {
+    let Format::Lines { delimiter } = config.order.format else {
+        unreachable!("--debug is refused with other records")
+    };
+    Ok(Marked::new(output, config.order.marks()?, delimiter))
 }
 
 /// The first records of a stream, when only so many are wanted.
 struct Top {
     left: Option<u64>,
-    format: merganser_sort::record::Format,
+    format: Format,
 }
 
 impl Top {

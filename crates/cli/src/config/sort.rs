@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
-use super::{ReportConfig, memory_bytes, order, threads};
-use crate::args::{CheckHow, CompressionName, SortArgs, StrategyName};
+use super::{ReportConfig, memory, memory_bytes, order, threads};
+use crate::args::{CheckHow, CompressionName, FormatName, SortArgs, StrategyName};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::standard;
@@ -50,8 +50,12 @@ pub enum Task {
 pub struct Sorting {
     /// Where the result goes.
     pub destination: Destination,
+    /// Whether what each key compares is underlined.
+    pub debug: bool,
     /// Whether every input is sorted already.
     pub merge: bool,
+    /// How many sorted inputs are merged at once, at most.
+    pub batch_max: Option<usize>,
     /// How many records to keep.
     pub top: Option<u64>,
     /// Where temporary runs go; none: into the view.
@@ -96,8 +100,15 @@ impl TryFrom<SortArgs> for SortConfig {
     fn try_from(typed: SortArgs) -> Result<Self, Failure> {
         let inputs = inputs(&typed)?;
         let order = order(&typed.order)?;
-        let memory_bytes = memory_bytes(typed.memory)?;
         let threads = threads(typed.threads)?;
+        let memory_bytes = match memory::buffer_bytes(&typed.buffer_size, threads) {
+            Some(_) if typed.memory.is_some() => {
+                return Err("-S and --memory: give one of them".to_owned().into());
+            }
+            Some(bytes) => bytes,
+            None => memory_bytes(typed.memory)?,
+        };
+        refuse_contradictions(&typed)?;
         let quiet = typed.quiet;
         let task = match check(&typed)? {
             Some(diagnose) => {
@@ -164,13 +175,52 @@ fn check(typed: &SortArgs) -> Result<Option<bool>, Failure> {
     }
 }
 
+/// Refuses what GNU sort refuses, whatever is done.
+fn refuse_contradictions(typed: &SortArgs) -> Result<(), Failure> {
+    let sentence = if differ(&typed.output) {
+        "-o: given twice, with different files"
+    } else if differ(&typed.compress_program) {
+        "--compress-program: given twice, with different programs"
+    } else if typed.batch_size.is_some_and(|inputs| inputs < 2) {
+        "--batch-size: at least 2"
+    } else {
+        return Ok(());
+    };
+    Err(sentence.to_owned().into())
+}
+
+/// Whether not all values of an option are the same.
+fn differ<T: PartialEq>(values: &[T]) -> bool {
+    values.windows(2).any(|two| two[0] != two[1])
+}
+
+/// `--debug` writes lines that are not records, so only people read them.
+fn refuse_with_debug(typed: &SortArgs) -> Result<(), Failure> {
+    if typed.order.format != FormatName::Lines {
+        return Err("--debug: only with --format lines".to_owned().into());
+    }
+    let makes = [
+        (!typed.output.is_empty(), "-o"),
+        (typed.view.is_some(), "--view"),
+        (typed.consume, "--consume"),
+        (typed.explain, "--explain"),
+    ];
+    match makes.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) => {
+            Err(format!("--debug: is for a look at standard output; leave out {flag}").into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// A check reads one input and makes nothing.
 fn refuse_with_check(typed: &SortArgs, inputs: &[Input]) -> Result<(), Failure> {
     if let [_, second, ..] = inputs {
         return Err(format!("-c: checks one input; leave out '{second}'").into());
     }
     let makes = [
-        (typed.output.is_some(), "-o"),
+        (!typed.output.is_empty(), "-o"),
+        (typed.debug, "--debug"),
         (typed.view.is_some(), "--view"),
         (typed.top.is_some(), "--top"),
         (typed.consume, "--consume"),
@@ -193,7 +243,11 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
             .to_owned()
             .into());
     }
-    let destination = match (typed.output, typed.view) {
+    if typed.debug {
+        refuse_with_debug(&typed)?;
+    }
+    let output = typed.output.into_iter().next();
+    let destination = match (output, typed.view) {
         (Some(_), Some(_)) => {
             return Err("-o and --view: give one of them; materialize copies a view out"
                 .to_owned()
@@ -210,7 +264,9 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     };
     Ok(Sorting {
         destination,
+        debug: typed.debug,
         merge: typed.merge,
+        batch_max: typed.batch_size,
         top: typed.top.map(|count| count.0),
         temp_dirs,
         temp_limit_bytes: typed.temp_limit.map(|size| size.0),
@@ -297,6 +353,15 @@ mod tests {
     }
 
     #[test]
+    fn gnu_values_mean_what_they_mean_there() {
+        assert_eq!(meant(&["-S", "1048576"]).memory_bytes, 1 << 30, "a bare number is KiB");
+        assert!(meant(&["-S1"]).memory_bytes > 1 << 20);
+        assert_eq!(meant(&["--memory=1"]).memory_bytes, 1);
+        assert_eq!(sorting(&["-o", "a", "-oa"]).destination, Destination::File("a".into()));
+        assert_eq!(sorting(&["--batch-size=7", "--compress-program=gzip"]).batch_max, Some(7));
+    }
+
+    #[test]
     fn checking_has_five_spellings() {
         for words in [&["-c"][..], &["--check"], &["--check=diagnose-first"]] {
             assert_eq!(meant(words).task, Task::Check { diagnose: true }, "{words:?}");
@@ -351,6 +416,16 @@ mod tests {
                 &["--report", "a.html", "--endurance", "600"],
                 "--endurance: less than any drive endures; give its TBW with a unit, such as 600TB",
             ),
+            (&["-o", "a", "-o", "b"], "-o: given twice, with different files"),
+            (
+                &["--compress-program=a", "--compress-program=b"],
+                "--compress-program: given twice, with different programs",
+            ),
+            (&["--batch-size=1"], "--batch-size: at least 2"),
+            (&["-S1G", "--memory=1G"], "-S and --memory: give one of them"),
+            (&["-c", "--debug"], "-c: only checks; leave out --debug"),
+            (&["--debug", "-o", "a"], "--debug: is for a look at standard output; leave out -o"),
+            (&["--debug", "--format=fixed:8"], "--debug: only with --format lines"),
             (&["--threads", "0"], "--threads: at least 1"),
             (&["--memory", "0"], "--memory: at least 1 byte"),
         ];

@@ -9,6 +9,8 @@
 //! ```
 //! A key that begins behind its end is empty; so is one behind the end of the line.
 
+use std::ops;
+
 use memchr::memchr;
 
 use super::element::Element;
@@ -138,6 +140,18 @@ impl LineKeys {
         }
     }
 
+    /// Where the keys are in `line`, which has no terminator.
+    pub(super) fn ranges(&self, line: &[u8]) -> Vec<ops::Range<usize>> {
+        match self.separator {
+            Some(separator) => self.ranges_with(&mut Fields::new(line, Separated(separator))),
+            None => self.ranges_with(&mut Fields::new(line, Blank)),
+        }
+    }
+
+    fn ranges_with<S: Splitter>(&self, fields: &mut Fields<'_, S>) -> Vec<ops::Range<usize>> {
+        self.keys.iter().map(|key| fields.range(key)).collect()
+    }
+
     #[inline]
     fn encode_with<S: Splitter>(&self, fields: &mut Fields<'_, S>, out: &mut Vec<u8>) {
         for key in &self.keys {
@@ -220,6 +234,12 @@ impl<'a, S: Splitter> Fields<'a, S> {
 
     #[inline]
     fn key(&mut self, key: &CompiledKey) -> &'a [u8] {
+        let range = self.range(key);
+        &self.line[range]
+    }
+
+    #[inline]
+    fn range(&mut self, key: &CompiledKey) -> ops::Range<usize> {
         let line = self.line;
         let mut start = self.start_of(key.range.start_field);
         if key.skip_blanks_start {
@@ -240,6 +260,6 @@ impl<'a, S: Splitter> Fields<'a, S> {
                 start.saturating_add(bytes).min(line.len())
             }
         };
-        &line[start..end.max(start)]
+        start..end.max(start)
     }
 }

@@ -33,6 +33,7 @@ mod field;
 mod general;
 mod human;
 mod line;
+mod marks;
 mod month;
 mod numeric;
 mod options;
@@ -47,6 +48,7 @@ pub(crate) mod writable;
 use std::cmp::Ordering;
 
 pub use column::column_of;
+pub use marks::KeyMarks;
 pub use random::{SALT_SOURCE_BYTES, salt_from};
 pub use spec::{KeyError, OrderSpec, parse_separator};
 pub use writable::{KeyFault, WritableOrder, WritableOrderError};
