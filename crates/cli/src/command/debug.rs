@@ -11,7 +11,35 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use merganser_sort::key::KeyMarks;
+use merganser_sort::key::{KeyDoubt, KeyMarks, OrderSpec};
+
+use crate::failure::{self, Failure};
+
+/// Tells on stderr how text is compared, and what is doubtful about the keys.
+pub fn tell_doubts(order: &OrderSpec) -> Result<(), Failure> {
+    failure::notice("text ordering performed using simple byte comparison");
+    for doubt in order.doubts()? {
+        failure::notice(&sentence(&doubt));
+    }
+    Ok(())
+}
+
+/// GNU sort's words.
+fn sentence(doubt: &KeyDoubt) -> String {
+    match doubt {
+        KeyDoubt::Empty { key } => format!("key {key} has zero width and will be ignored"),
+        KeyDoubt::Blanks { key } => {
+            format!("leading blanks are significant in key {key}; consider also specifying 'b'")
+        }
+        KeyDoubt::Fields { key } => format!("key {key} is numeric and spans multiple fields"),
+        KeyDoubt::Point => "note numbers use '.' as a decimal point in this locale".to_owned(),
+        KeyDoubt::Unused { letters } if letters.len() == 1 => {
+            format!("option '-{letters}' is ignored")
+        }
+        KeyDoubt::Unused { letters } => format!("options '-{letters}' are ignored"),
+        KeyDoubt::LastResort => "option '-r' only applies to last-resort comparison".to_owned(),
+    }
+}
 
 /// Marks the lines that are written to it.
 pub struct Marked<'a, W> {

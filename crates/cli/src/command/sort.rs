@@ -13,7 +13,7 @@ use merganser_sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOu
 use merganser_storage::file::FileDirectory;
 use merganser_storage::{Directory, Storage};
 
-use super::debug::Marked;
+use super::debug::{self, Marked};
 use super::{consume, open_folder, report, verify};
 use crate::args::CompressionName;
 use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
@@ -249,6 +249,7 @@ fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, 
     let Format::Lines { delimiter } = config.order.format else {
         unreachable!("--debug is refused with other records")
     };
+    debug::tell_doubts(&config.order)?;
     Ok(Marked::new(output, config.order.marks()?, delimiter))
 }
 

@@ -104,7 +104,7 @@ fn csv_separator(typed: &OrderArgs) -> Result<u8, Failure> {
 
 /// The ordering letters, as GNU sort has them.
 fn letters(typed: &OrderArgs) -> String {
-    let word = |word: SortWord| typed.sort == Some(word);
+    let word = |word: SortWord| typed.sort.contains(&word);
     [
         (typed.ignore_leading_blanks, 'b'),
         (typed.dictionary_order, 'd'),
@@ -234,6 +234,7 @@ mod tests {
                 &["--random-source=a", "--random-source=b"],
                 "--random-source: given twice, with different files",
             ),
+            (&["--sort=numeric", "--sort=month"], "options '-Mn' are incompatible"),
             (&["-ng"], "options '-gn' are incompatible"),
             (&["--random-source", "/missing"], "/missing: No such file or directory"),
         ];

@@ -1,5 +1,6 @@
 //! The command as its users see it. One binary; each test has a folder of its own.
 //!
+//! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `generate`: test data, judged by `sha256sum`
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
@@ -12,6 +13,7 @@
 //! - `views`: views made, read in parts, verified, copied out
 
 mod active_sort;
+mod dropin;
 mod generate;
 mod help;
 mod places;

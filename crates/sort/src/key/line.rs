@@ -9,8 +9,6 @@
 //! ```
 //! A key that begins behind its end is empty; so is one behind the end of the line.
 
-use std::ops;
-
 use memchr::memchr;
 
 use super::element::Element;
@@ -45,6 +43,39 @@ enum End {
 
 impl Range {
     pub(super) const LINE: Range = Range { start_field: 0, start_byte: 0, end: End::Line };
+
+    /// The field in which it ends, unless it ends with the line.
+    fn end_field(self) -> Option<usize> {
+        match self.end {
+            End::Line => None,
+            End::Field(field) | End::Byte { field, .. } => Some(field),
+        }
+    }
+
+    /// Whether it ends before the field in which it begins.
+    pub(super) fn is_reversed(self) -> bool {
+        self.end_field().is_some_and(|field| field < self.start_field)
+    }
+
+    /// Whether it may hold more than one field.
+    pub(super) fn spans_fields(self) -> bool {
+        self.end_field().is_none_or(|field| field > self.start_field)
+    }
+
+    /// Whether bytes at the start of its first field are left out.
+    pub(super) fn begins_inside(self) -> bool {
+        self.start_byte > 0
+    }
+
+    /// Whether it ends after a number of bytes.
+    pub(super) fn ends_inside(self) -> bool {
+        matches!(self.end, End::Byte { .. })
+    }
+
+    /// Whether it ends after a number of bytes of the line.
+    pub(super) fn is_of_line_start(self) -> bool {
+        matches!(self.end, End::Byte { field: 0, .. })
+    }
 }
 
 impl LineKey {
@@ -140,16 +171,17 @@ impl LineKeys {
         }
     }
 
-    /// Where the keys are in `line`, which has no terminator.
-    pub(super) fn ranges(&self, line: &[u8]) -> Vec<ops::Range<usize>> {
+    /// Where the keys begin and end in `line`, which has no terminator. A key may end before it
+    /// begins.
+    pub(super) fn ends(&self, line: &[u8]) -> Vec<(usize, usize)> {
         match self.separator {
-            Some(separator) => self.ranges_with(&mut Fields::new(line, Separated(separator))),
-            None => self.ranges_with(&mut Fields::new(line, Blank)),
+            Some(separator) => self.ends_with(&mut Fields::new(line, Separated(separator))),
+            None => self.ends_with(&mut Fields::new(line, Blank)),
         }
     }
 
-    fn ranges_with<S: Splitter>(&self, fields: &mut Fields<'_, S>) -> Vec<ops::Range<usize>> {
-        self.keys.iter().map(|key| fields.range(key)).collect()
+    fn ends_with<S: Splitter>(&self, fields: &mut Fields<'_, S>) -> Vec<(usize, usize)> {
+        self.keys.iter().map(|key| fields.ends(key)).collect()
     }
 
     #[inline]
@@ -234,12 +266,12 @@ impl<'a, S: Splitter> Fields<'a, S> {
 
     #[inline]
     fn key(&mut self, key: &CompiledKey) -> &'a [u8] {
-        let range = self.range(key);
-        &self.line[range]
+        let (start, end) = self.ends(key);
+        &self.line[start..end.max(start)]
     }
 
     #[inline]
-    fn range(&mut self, key: &CompiledKey) -> ops::Range<usize> {
+    fn ends(&mut self, key: &CompiledKey) -> (usize, usize) {
         let line = self.line;
         let mut start = self.start_of(key.range.start_field);
         if key.skip_blanks_start {
@@ -260,6 +292,6 @@ impl<'a, S: Splitter> Fields<'a, S> {
                 start.saturating_add(bytes).min(line.len())
             }
         };
-        start..end.max(start)
+        (start, end)
     }
 }

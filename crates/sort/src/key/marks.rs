@@ -37,27 +37,28 @@ impl KeyMarks {
     /// is compared last. A key that finds nothing has an empty part.
     #[must_use]
     pub fn of(&self, line: &[u8]) -> Vec<Range<usize>> {
-        let mut parts = self.keys.ranges(line);
-        for (part, key) in parts.iter_mut().zip(&self.keys.keys) {
-            *part = narrowed(line, part.clone(), key);
-        }
+        let ends = self.keys.ends(line).into_iter().zip(&self.keys.keys);
+        let mut parts: Vec<_> =
+            ends.map(|((start, end), key)| part(line, start, end, key)).collect();
         parts.extend(self.whole.then_some(0..line.len()));
         parts
     }
 }
 
-/// The bytes of `part` that decide.
-fn narrowed(line: &[u8], part: Range<usize>, key: &CompiledKey) -> Range<usize> {
-    let blanks_end = part.end - skip_blanks(&line[part.clone()]).len();
-    let text = &line[blanks_end..part.end];
+/// The bytes of the key from `start` to `end` that decide.
+fn part(line: &[u8], start: usize, end: usize, key: &CompiledKey) -> Range<usize> {
+    let skipped = |end: usize| end - skip_blanks(&line[start..end]).len();
+    // GNU sort looks behind the end of a key that ends before it begins.
+    let first = if end < start { skipped(line.len()) } else { skipped(end) };
+    let text = &line[first..end.max(first)];
     let len = match key.element.kind {
         Kind::Numeric => decimal_len(text, false),
         Kind::Human => decimal_len(text, true),
         Kind::General => general::len(text),
         Kind::Month => month::len(text),
-        Kind::Text | Kind::Random { .. } | Kind::Version => return part,
+        Kind::Text | Kind::Random { .. } | Kind::Version => return start..end.max(start),
     };
-    blanks_end..blanks_end + len
+    first..first + len
 }
 
 /// Bytes of the number at the front of `text`, of its point and, for `h`, of its suffix.

@@ -27,6 +27,7 @@
 
 mod binary;
 mod column;
+mod doubts;
 mod element;
 mod extended;
 mod field;
@@ -48,6 +49,7 @@ pub(crate) mod writable;
 use std::cmp::Ordering;
 
 pub use column::column_of;
+pub use doubts::KeyDoubt;
 pub use marks::KeyMarks;
 pub use random::{SALT_SOURCE_BYTES, salt_from};
 pub use spec::{KeyError, OrderSpec, parse_separator};
