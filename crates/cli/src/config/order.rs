@@ -123,7 +123,7 @@ fn letters(typed: &OrderArgs) -> String {
     .collect()
 }
 
-/// What decides the permutation of -R: a file, or chance. Orders without it have none, so that they
+/// The seed of the permutation of -R: from a file, or random. Orders without -R have none, so that they
 /// stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(['R', 'r']));
@@ -135,7 +135,7 @@ fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
         [path, ..] => path,
     };
     let failed = |error: io::Error| Failure::on(path, &error);
-    // Without -R it decides nothing, but a name that is wrong is told.
+    // Without -R the file is not read, but a wrong name is still an error.
     let metadata = fs::metadata(path).map_err(failed)?;
     if !spec.options.contains('R') && !spec.keys.iter().any(|key| key.contains('R')) {
         return Ok(0);
