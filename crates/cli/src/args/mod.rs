@@ -25,7 +25,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-pub use advise::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};
+pub use advise::{AdviseArgs, AdviseCommand};
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;

@@ -1,13 +1,13 @@
-//! How much memory to use when nobody says.
+//! How much memory to use: the default, and GNU sort's `-S`.
 
 use std::fs;
 use std::path::Path;
 
 use crate::args::BufferSize;
 
-/// Which part of the available memory is taken: sorting is rarely alone on a machine.
+/// The default is this fraction of the available memory, 1 / 4: a sort is rarely alone on a machine.
 const SHARE: u64 = 4;
-/// What is assumed where the system tells nothing.
+/// Assumed where the system does not say.
 const UNKNOWN_BYTES: u64 = 1 << 30;
 /// The least that `sort -S` gives a sort, and what it adds for each thread. A sort needs 1.8 MiB and
 /// 1 MiB for each thread; with this much it also takes lines of more than a megabyte, where GNU sort

@@ -1,4 +1,4 @@
-//! What `merganser sort` was asked to do.
+//! The settings of `merganser sort`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::standard;
 /// Inputs, their order, and what to do with them.
 #[derive(Debug, PartialEq)]
 pub struct SortConfig {
-    /// What to read, in this order; at least one.
+    /// The inputs, in this order; at least one.
     pub inputs: Vec<Input>,
     /// How records are ordered.
     pub order: OrderSpec,
@@ -70,7 +70,7 @@ pub struct Sorting {
     pub explain: bool,
     /// Whether the inputs' space is given back.
     pub consume: bool,
-    /// What to tell of it, and where.
+    /// The report to write.
     pub report: Option<ReportConfig>,
 }
 
@@ -282,8 +282,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     })
 }
 
-/// Beside the output, where the same amount of space is needed anyway, unless the user has said
-/// otherwise.
+/// `$TMPDIR`, or else the folder of the output: the same amount of space is needed there anyway.
 fn default_temp_dir(destination: &Destination) -> PathBuf {
     if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         return dir.into();
