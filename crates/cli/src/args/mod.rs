@@ -1,6 +1,6 @@
-//! What was typed: one struct a subcommand, whose doc comments are the help.
+//! The command line as it was typed: one struct per subcommand, whose doc comments are the help.
 //!
-//! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
+//! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
 mod export;
@@ -135,8 +135,7 @@ pub struct CompletionsArgs {
 
 /// Print the manual page
 ///
-/// Writes the page merganser(1), and one page a command when a folder is given, from the same text
-/// as the help.
+/// Writes the page merganser(1), or with --dir one page per command, from the same text as the help.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,5 +1,4 @@
-//! The options that say what a record is and how records are ordered; `sort` and `verify` share
-//! them.
+//! The options for the format of the records and for their order; `sort` and `verify` share them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,8 +8,7 @@ use clap::{Args, ValueEnum};
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
-    /// What a record is: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and
-    /// value)
+    /// The records: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and value)
     #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
     pub format: FormatName,
 
@@ -51,7 +49,7 @@ pub struct OrderArgs {
     )]
     pub key: Vec<OsString>,
 
-    /// Compare by what WORD says, like the option of that letter: general-numeric -g, human-numeric
+    /// Compare as WORD says, like the option of its letter: general-numeric -g, human-numeric
     /// -h, month -M, numeric -n, random -R, version -V
     #[arg(long, value_name = "WORD", hide_possible_values = true, help_heading = "Keys")]
     pub sort: Vec<SortWord>,

@@ -9,10 +9,10 @@ use super::{BufferSize, Count, OrderArgs, ReportArgs, Size};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
-/// Sorts records that need not fit in memory. Without INPUT, or where INPUT is -, it reads standard
-/// input; without -o and --view it writes standard output. The options on lines are GNU sort's, with
-/// its meaning in the C locale: its long options may be abbreviated, as in --rev, and its old keys
-/// work, as in +1 -2. A link to this program with the name sort is this command.
+/// The records may take more space than the memory. Without INPUT, or where INPUT is -, it reads
+/// standard input; without -o and --view it writes standard output. The options on lines are GNU
+/// sort's, with its meaning in the C locale: its long options may be abbreviated, as in --rev, and
+/// its old keys work, as in +1 -2. A link to this program with the name sort is this command.
 ///
 /// Sizes take K, M, G, T or KiB, MiB, ... (powers of 1024) and KB, MB, GB, TB (powers of 1000); a
 /// bare number is bytes.
@@ -52,8 +52,8 @@ pub struct SortArgs {
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub view: Option<PathBuf>,
 
-    /// Keep only the first N records of the result; what can't be among them is never written
-    /// anywhere
+    /// Keep only the first N records of the result; records that can't be among them are never
+    /// written
     #[arg(long, visible_alias = "head", value_name = "N", help_heading = "Result")]
     pub top: Option<Count>,
 
@@ -75,7 +75,7 @@ pub struct SortArgs {
         hide_possible_values = true,
         help_heading = "Result"
     )]
-    pub check: Option<CheckHow>,
+    pub check: Vec<CheckHow>,
 
     /// Under each line on standard output, underline what each key compares; doubts about the keys
     /// go to standard error
@@ -108,7 +108,7 @@ pub struct SortArgs {
     )]
     pub buffer_size: Vec<BufferSize>,
 
-    /// Where temporary runs go; repeat to spread them over several disks [default: $TMPDIR, or else
+    /// Write temporary runs here; repeat to spread them over several disks [default: $TMPDIR, or else
     /// the folder of the output, or else /tmp; with --view, the view]
     #[arg(
         short = 'T',
@@ -141,7 +141,7 @@ pub struct SortArgs {
 
     /// Merge at most N sorted inputs of -m at once, at least 2
     #[arg(long, value_name = "N", help_heading = "Resources")]
-    pub batch_size: Option<usize>,
+    pub batch_size: Vec<usize>,
 
     /// How to sort: auto, merge (sorted runs), or distribute (key ranges)
     #[arg(
@@ -160,13 +160,13 @@ pub struct SortArgs {
     #[arg(long, help_heading = "Resources")]
     pub uniform: bool,
 
-    /// Only say what would be done, and what it is likely to cost: passes, bytes, seconds
+    /// Only print the plan, and its likely cost: passes, bytes, seconds
     #[arg(long, help_heading = "Resources")]
     pub explain: bool,
 
-    /// Use this many threads [default: one a processor]
+    /// Use this many threads [default: one per processor]
     #[arg(long, alias = "parallel", value_name = "N", help_heading = "Resources")]
-    pub threads: Option<usize>,
+    pub threads: Vec<usize>,
 
     /// Give the space of the inputs back while they are read: they are empty or gone afterwards
     #[arg(long, help_heading = "Resources")]

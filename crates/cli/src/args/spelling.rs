@@ -9,7 +9,8 @@
 //! | `-- +1` | the operand `+1` |
 //!
 //! An abbreviation is looked up among GNU sort's options first, so that a script never depends on
-//! which options this program adds. Whatever is not understood here is left as it is: clap refuses it.
+//! which options this program adds. Words that are not understood here are left as they are: clap
+//! refuses them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -78,7 +79,7 @@ impl Dialect {
     /// POSIX took old keys away in 2001 and left them to the system in 2008.
     fn new(version: Option<i64>, posixly_correct: bool) -> Self {
         let version = version.unwrap_or(200_809);
-        let old_keys = version < 200_112 || version >= 200_809;
+        let old_keys = !(200_112..200_809).contains(&version);
         Dialect {
             old_keys,
             old_pairs: old_keys || !posixly_correct,

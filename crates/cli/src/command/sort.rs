@@ -122,11 +122,11 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     watch.finish(|| told(of_sort(&done, io)))
 }
 
-/// What a sort says of itself.
+/// The facts of a sort for its report.
 fn of_sort(done: &SortReport, io: Vec<(&'static str, String)>) -> report::Done {
     report::Done {
         command: "sort",
-        // A sort that went on where another had ended has read nothing.
+        // A sort that continued an earlier one has read nothing.
         input_bytes: Some(done.input_bytes).filter(|bytes| *bytes > 0),
         output_bytes: Some(done.output_bytes),
         records: Some(done.records),
@@ -176,7 +176,7 @@ fn open_inputs(
     config.inputs.iter().map(open).collect()
 }
 
-/// What is going to be done, and what that is likely to cost.
+/// The plan, and its likely cost.
 fn explain(
     config: &SortConfig,
     sorting: &Sorting,
@@ -195,8 +195,8 @@ fn explain(
     Ok(merganser_sort::explain(inputs, to_view, &options)?)
 }
 
-/// What a report compares the run with; nothing where nobody reports, or where nothing can be
-/// known before. What is wrong with a sort is told by the sort.
+/// The plan that a report compares the run with; `None` without a report, or when the plan can't be
+/// known before. Errors are left to the sort, which finds them again.
 fn prediction(
     config: &SortConfig,
     sorting: &Sorting,
@@ -244,7 +244,8 @@ fn merge(
     Ok(sorting.top.map_or(records, |top| records.min(top)))
 }
 
-/// What underlines the keys on the way to `output`, after the doubts about the keys are told.
+/// A writer that underlines the keys on the way to `output`. The doubts about the keys are printed
+/// first.
 fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, Output>, Failure> {
     let Format::Lines { delimiter } = config.order.format else {
         unreachable!("--debug is refused with other records")
@@ -253,14 +254,14 @@ fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, 
     Ok(Marked::new(output, config.order.marks()?, delimiter))
 }
 
-/// The first records of a stream, when only so many are wanted.
+/// The first records of a stream, when only some are wanted.
 struct Top {
     left: Option<u64>,
     format: Format,
 }
 
 impl Top {
-    /// What of some whole records is wanted, and whether more is.
+    /// The wanted part of some whole records, and whether more is wanted.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let Some(left) = &mut self.left else { return (bytes, true) };
         let mut at = 0;

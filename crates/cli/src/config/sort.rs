@@ -100,7 +100,7 @@ impl TryFrom<SortArgs> for SortConfig {
     fn try_from(typed: SortArgs) -> Result<Self, Failure> {
         let inputs = inputs(&typed)?;
         let order = order(&typed.order)?;
-        let threads = threads(typed.threads)?;
+        let threads = threads(last(&typed.threads, 1))?;
         let memory_bytes = match memory::buffer_bytes(&typed.buffer_size, threads) {
             Some(_) if typed.memory.is_some() => {
                 return Err("-S and --memory: give one of them".to_owned().into());
@@ -165,9 +165,8 @@ fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Whether to check only, and if so whether to name the disorder.
 fn check(typed: &SortArgs) -> Result<Option<bool>, Failure> {
-    let how = typed.check;
-    let diagnose = typed.check_diagnose || how == Some(CheckHow::DiagnoseFirst);
-    let quiet = typed.check_quiet || how == Some(CheckHow::Quiet);
+    let diagnose = typed.check_diagnose || typed.check.contains(&CheckHow::DiagnoseFirst);
+    let quiet = typed.check_quiet || typed.check.contains(&CheckHow::Quiet);
     match (diagnose, quiet) {
         (true, true) => Err("-c and -C: give one of them".to_owned().into()),
         (false, false) => Ok(None),
@@ -181,12 +180,17 @@ fn refuse_contradictions(typed: &SortArgs) -> Result<(), Failure> {
         "-o: given twice, with different files"
     } else if differ(&typed.compress_program) {
         "--compress-program: given twice, with different programs"
-    } else if typed.batch_size.is_some_and(|inputs| inputs < 2) {
+    } else if typed.batch_size.iter().any(|&inputs| inputs < 2) {
         "--batch-size: at least 2"
     } else {
         return Ok(());
     };
     Err(sentence.to_owned().into())
+}
+
+/// The last value of an option, unless an earlier one is below `least` and so to be refused.
+fn last(values: &[usize], least: usize) -> Option<usize> {
+    values.iter().find(|&&value| value < least).or(values.last()).copied()
 }
 
 /// Whether not all values of an option are the same.
@@ -266,7 +270,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
         destination,
         debug: typed.debug,
         merge: typed.merge,
-        batch_max: typed.batch_size,
+        batch_max: last(&typed.batch_size, 2),
         top: typed.top.map(|count| count.0),
         temp_dirs,
         temp_limit_bytes: typed.temp_limit.map(|size| size.0),
@@ -399,6 +403,7 @@ mod tests {
                 "-o and --view: give one of them; materialize copies a view out",
             ),
             (&["-c", "-C"], "-c and -C: give one of them"),
+            (&["--check", "--check=quiet"], "-c and -C: give one of them"),
             (&["-c", "--check=quiet"], "-c and -C: give one of them"),
             (&["-c", "a", "b"], "-c: checks one input; leave out 'b'"),
             (&["-c", "-o", "a"], "-c: only checks; leave out -o"),
@@ -421,6 +426,8 @@ mod tests {
                 "--compress-program: given twice, with different programs",
             ),
             (&["--batch-size=1"], "--batch-size: at least 2"),
+            (&["--batch-size=1", "--batch-size=9"], "--batch-size: at least 2"),
+            (&["--parallel=0", "--threads=2"], "--threads: at least 1"),
             (&["-S1G", "--memory=1G"], "-S and --memory: give one of them"),
             (&["-c", "--debug"], "-c: only checks; leave out --debug"),
             (&["--debug", "-o", "a"], "--debug: is for a look at standard output; leave out -o"),

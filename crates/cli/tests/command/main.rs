@@ -5,11 +5,11 @@
 //! - `generate`: test data, judged by `sha256sum`
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
-//! - `reports`: what is reported of every command that reports
+//! - `reports`: the reports of every command that writes one
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `simulate`: modelled devices: workloads, traces, sorts
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
-//! - `verify`: checking, beside GNU sort
+//! - `verify`: checking, compared with GNU sort
 //! - `views`: views made, read in parts, verified, copied out
 
 mod active_sort;

@@ -1,4 +1,4 @@
-//! What is doubtful about keys that are not wrong: what GNU `sort --debug` warns of.
+//! Doubts about keys that are valid: GNU `sort --debug` warns of the same.
 
 use super::OrderSpec;
 use super::element::Kind;
@@ -36,7 +36,7 @@ pub enum KeyDoubt {
 }
 
 impl OrderSpec {
-    /// What is doubtful about these keys of lines.
+    /// The doubts about these keys of lines, in GNU sort's order.
     ///
     /// # Errors
     /// When there is no such order, or when the records are not lines.

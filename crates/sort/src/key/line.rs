@@ -37,7 +37,7 @@ enum End {
     Line,
     /// With this field.
     Field(usize),
-    /// After so many bytes of this field.
+    /// After this number of bytes of a field.
     Byte { field: usize, bytes: usize },
 }
 

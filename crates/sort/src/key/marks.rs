@@ -1,5 +1,5 @@
-//! Which parts of a line the keys compare, for people who look for the mistake in a key: what GNU
-//! `sort --debug` underlines.
+//! The parts of a line that the keys compare, for people who look for the mistake in a key: GNU
+//! `sort --debug` underlines them.
 //!
 //! The part is narrower than the key where only the front of it counts: a number, with `n`, `g` or
 //! `h`, or a month's name.
@@ -21,7 +21,7 @@ pub struct KeyMarks {
 }
 
 impl OrderSpec {
-    /// What says which parts of a line the keys compare.
+    /// The keys of this order, ready to say which parts of a line they compare.
     ///
     /// # Errors
     /// When there is no such order, or when the records are not lines.

@@ -1,4 +1,4 @@
-//! What was asked for, as data: it can be stored, shown and compiled to an [`Order`] again.
+//! The order that was asked for, as data: it can be stored, shown and compiled to an [`Order`].
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct OrderSpec {
     /// The records to order.
     pub format: Format,
     /// The keys, most important first, as they follow their flag: `-k` for lines, `--key` for
-    /// other formats. None means the whole record as it lies there, quotes and all, or the key
+    /// other formats. Without keys it is the whole record as it is, quotes and all, or the key
     /// of [`Format::Keyed`].
     #[serde(default)]
     pub keys: Vec<String>,
@@ -62,9 +62,9 @@ pub enum KeyError {
     Value {
         /// The flag, with its dashes.
         flag: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
-        /// What is wrong with it, or what would be right.
+        /// The mistake, or the right form.
         reason: String,
     },
     /// Letters that contradict one another, in GNU sort's order.
@@ -75,7 +75,7 @@ pub enum KeyError {
     Unfit {
         /// The flag, with its dashes.
         flag: String,
-        /// What the records are.
+        /// The kind of the records.
         records: &'static str,
     },
 }
@@ -281,7 +281,7 @@ fn value(flag: &'static str, value: &str, reason: impl Into<String>) -> KeyError
     KeyError::Value { flag, value: value.to_owned(), reason: reason.into() }
 }
 
-/// The flags that ask for this order; nothing when there are none.
+/// The flags that ask for this order; empty for the default order.
 impl fmt::Display for OrderSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = Vec::new();
