@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
@@ -146,6 +147,15 @@ impl Failure {
     }
 }
 
+/// The name that begins each sentence, where it is not the program's own.
+static CALLED: OnceLock<&str> = OnceLock::new();
+
+/// Begins each sentence with `name` from now on.
+pub fn call(name: &'static str) {
+    // Only `main` calls this, once.
+    let _ = CALLED.set(name);
+}
+
 /// Tells something that is no failure, on stderr.
 pub fn notice(sentence: &str) {
     tell(sentence, &[]);
@@ -153,7 +163,8 @@ pub fn notice(sentence: &str) {
 
 /// The way of every sentence to stderr: one line, whatever names and damaged bytes are in it.
 fn tell(sentence: &str, kept: &[char]) {
-    let line = format!("merganser: {}\n", shown::escaped(sentence, kept));
+    let name = CALLED.get().unwrap_or(&"merganser");
+    let line = format!("{name}: {}\n", shown::escaped(sentence, kept));
     // Nobody may be listening; the exit status still tells.
     let _ = io::stderr().write_all(line.as_bytes());
 }
@@ -286,6 +297,7 @@ fn key_sentence(error: &KeyError) -> String {
         }
         KeyError::Incompatible(_) => error.to_string(),
         KeyError::UnfitLetter { letter, records } => unfit(format!("-{letter}"), records),
+        KeyError::UnfitLineKeys { records } => unfit("-k".to_owned(), records),
         KeyError::UnfitSeparator { records } => unfit("-t".to_owned(), records),
     }
 }

@@ -25,13 +25,16 @@ mod unfinished;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     crash::install();
-    let typed = match args::Typed::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let is_sort = words.first().is_some_and(|program| args::is_sort(program));
+    if is_sort {
+        failure::call("sort");
+    }
+    let typed = match args::Typed::of_words(words) {
         Ok(typed) => typed,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => return refused(&refusal, is_sort),
     };
     merganser_storage::file::descriptors::raise_limit();
     let cancel = match signals::install() {
@@ -52,14 +55,19 @@ fn ended(failure: &failure::Failure) -> ExitCode {
 }
 
 /// Prints help, or one sentence about arguments that can't be parsed.
-fn refused(refusal: &clap::Error) -> ExitCode {
+fn refused(refusal: &clap::Error, is_sort: bool) -> ExitCode {
     if !refusal.use_stderr() {
         // Not styled: clap knows a terminal when it prints itself, and only then.
-        if std::io::stdout().is_terminal() {
+        if std::io::stdout().is_terminal() && !is_sort {
             let _ = refusal.print();
             return ExitCode::SUCCESS;
         }
-        return match standard::print(refusal.render().to_string()) {
+        let mut text = refusal.render().to_string();
+        if is_sort {
+            text = text.replace("merganser-sort ", "sort (merganser) ");
+            text = text.replace("merganser sort", "sort");
+        }
+        return match standard::print(text) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => ended(&failure),
         };
@@ -75,5 +83,6 @@ fn refused(refusal: &clap::Error) -> ExitCode {
             words.join(" ")
         }
     };
-    ended(&failure::Failure::Error(format!("{sentence}; see merganser --help")))
+    let program = if is_sort { "sort" } else { "merganser" };
+    ended(&failure::Failure::Error(format!("{sentence}; see {program} --help")))
 }

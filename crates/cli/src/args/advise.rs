@@ -10,12 +10,12 @@ use clap::{Args, Subcommand};
 Examples:
   merganser advise hadoop --dir /data/1/yarn       settings for map tasks of this node")]
 pub struct AdviseArgs {
-    /// What to set
+    /// The program to advise on
     #[command(subcommand)]
     pub what: AdviseCommand,
 }
 
-/// What can be advised on.
+/// The programs that can be advised on.
 #[derive(Debug, Subcommand)]
 pub enum AdviseCommand {
     Hadoop(AdviseHadoopArgs),
@@ -25,10 +25,10 @@ pub enum AdviseCommand {
 ///
 /// Takes some 20 seconds and up to 272 MiB in a folder below DIR, which is removed. Measures how fast
 /// the disk writes and reads, what a seek takes, and how fast spills of records from 32 bytes to 32 KiB
-/// are merged, 2 to 64 at once. From that it says from which sizes on a deferred merge costs less than
-/// it saves, why, and as properties for mapred-site.xml. Saved are writing and reading the merged copy;
-/// paid are a seek and some work for each segment, and one fetch in ten that is made again and merges
-/// again. Run it while the node is idle.
+/// are merged, 2 to 64 at once. It then prints the sizes above which a deferred merge costs less than it
+/// saves, the reason, and the properties for mapred-site.xml. A deferred merge saves writing and reading
+/// the merged copy. It costs a seek and some work for each segment, and one fetch in ten is repeated and
+/// merges again. Run it while the node is idle.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub struct AdviseHadoopArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
 
-    /// Print all that was measured and advised as JSON
+    /// Print the measurements and the advice as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -9,8 +9,8 @@ use super::Size;
 /// Serve views to NBD clients
 ///
 /// Each view becomes a read-only network block device of the exact size of the sorted data, called
-/// by the view's name without .view; the first is the default export, too. nbdcopy, qemu-img,
-/// virtual machines and nbd-client read them, at most 32 clients at once. The command runs until it
+/// by the view's name without .view; the first is the default export, too. At most 32 clients read
+/// at once, such as nbdcopy, qemu-img, virtual machines and nbd-client. The command runs until it
 /// is interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,8 +24,8 @@ pub struct ExportArgs {
     #[arg(required = true, value_name = "VIEW")]
     pub views: Vec<PathBuf>,
 
-    /// Where to listen: a socket in the file system, that only this user can open, or a TCP port
-    /// for everybody who can reach it. Port 0 is a free one; the address is printed
+    /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port,
+    /// open to any program that can reach it. Port 0 is a free one; the address is printed
     #[arg(long, value_name = "SOCKET|HOST:PORT")]
     pub nbd: String,
 

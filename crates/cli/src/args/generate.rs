@@ -28,7 +28,7 @@ Examples:
   # other rows than those of the default seed
   merganser generate --format csv --records 1M --seed 7 -o rows.csv")]
 pub struct GenerateArgs {
-    /// What to make: gensort, ascii, lines or csv
+    /// The format: gensort, ascii, lines or csv
     #[arg(
         long,
         value_enum,
@@ -58,11 +58,11 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
 
-    /// Where to; without it, or with -, standard output
+    /// Write to FILE; without it, or with -, to standard output
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Use this many threads [default: one a processor]
+    /// Use this many threads [default: one per processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 

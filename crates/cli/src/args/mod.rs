@@ -1,6 +1,6 @@
-//! What was typed: one struct a subcommand, whose doc comments are the help.
+//! The command line as it was typed: one struct per subcommand, whose doc comments are the help.
 //!
-//! Nothing here is checked beyond its own syntax. [`crate::config`] turns it into what it means.
+//! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
 mod export;
@@ -15,12 +15,17 @@ mod serve;
 mod simulate;
 mod size;
 mod sort;
+mod spelling;
 mod verify;
 mod view;
 
-use clap::{Args, Parser, Subcommand};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
-pub use advise::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+pub use advise::{AdviseArgs, AdviseCommand};
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
@@ -34,7 +39,7 @@ pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
     SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName, WorkloadName,
 };
-pub use size::{Count, Size};
+pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use verify::VerifyArgs;
 pub use view::{CatArgs, InfoArgs, MaterializeArgs};
@@ -55,11 +60,41 @@ Examples:
   merganser mount big.view /mnt                    read it as the file /mnt/big
   merganser verify sorted.txt                      check order, count and checksum
 
+A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
+
 Exit status: 0 done, 1 disorder found (verify, sort -c), 2 error.")]
 pub struct Typed {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Typed {
+    /// Parses the words of a command line, the name of the program first. Called by the name
+    /// `sort`, the program is its command `sort` alone.
+    ///
+    /// # Errors
+    /// clap's: help is one, too.
+    pub fn of_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut words: Vec<_> = words.into_iter().collect();
+        if words.first().is_some_and(|name| is_sort(name)) {
+            words.splice(..1, ["merganser".into(), "sort".into(), "--quiet".into()]);
+        }
+        if words.get(1).is_some_and(|command| command == "sort") {
+            let command = Self::command();
+            let sort = command.find_subcommand("sort").expect("a command of this program");
+            let rest = words.split_off(2);
+            let rest = spelling::standard(rest, sort, spelling::Dialect::of_environment())
+                .map_err(|sentence| clap::Error::raw(ErrorKind::UnknownArgument, sentence))?;
+            words.extend(rest);
+        }
+        Self::try_parse_from(words)
+    }
+}
+
+/// Whether the program is called by the name `sort`.
+pub fn is_sort(program: &OsStr) -> bool {
+    Path::new(program).file_name() == Some(OsStr::new("sort"))
 }
 
 /// The subcommands.
@@ -100,8 +135,7 @@ pub struct CompletionsArgs {
 
 /// Print the manual page
 ///
-/// Writes the page merganser(1), and one page a command when a folder is given, from the same text
-/// as the help.
+/// Writes the page merganser(1), or with --dir one page per command, from the same text as the help.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,5 +1,4 @@
-//! The options that say what a record is and how records are ordered; `sort` and `verify` share
-//! them.
+//! The options for the format of the records and for their order; `sort` and `verify` share them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,8 +8,7 @@ use clap::{Args, ValueEnum};
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
-    /// What a record is: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and
-    /// value)
+    /// The records: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and value)
     #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
     pub format: FormatName,
 
@@ -29,7 +27,7 @@ pub struct OrderArgs {
     /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
     /// empty string between a non-blank and a blank]
     #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]
-    pub field_separator: Option<OsString>,
+    pub field_separator: Vec<OsString>,
 
     /// Sort by this key; repeat for more keys, the first decides first
     ///
@@ -51,10 +49,10 @@ pub struct OrderArgs {
     )]
     pub key: Vec<OsString>,
 
-    /// Compare by what WORD says, like the option of that letter: general-numeric -g, human-numeric
+    /// Compare as WORD says, like the option of its letter: general-numeric -g, human-numeric
     /// -h, month -M, numeric -n, random -R, version -V
     #[arg(long, value_name = "WORD", hide_possible_values = true, help_heading = "Keys")]
-    pub sort: Option<SortWord>,
+    pub sort: Vec<SortWord>,
 
     /// Ignore leading blanks
     #[arg(short = 'b', long, help_heading = "Keys")]
@@ -94,7 +92,7 @@ pub struct OrderArgs {
 
     /// Take the randomness of -R from this file
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
-    pub random_source: Option<PathBuf>,
+    pub random_source: Vec<PathBuf>,
 
     /// Reverse the order
     #[arg(short = 'r', long, help_heading = "Keys")]

@@ -1,4 +1,4 @@
-//! What is to be reported, and the figures that a machine does not know of itself.
+//! The report, and the figures that a machine does not know of itself.
 
 use std::path::PathBuf;
 
@@ -14,17 +14,17 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub report: Option<PathBuf>,
 
-    /// What this machine cost; the report adds bytes a second for each dollar
+    /// The price of this machine; the report adds bytes per second and dollar
     #[arg(long, value_name = "DOLLARS", help_heading = "Report")]
     pub price: Option<f64>,
 
-    /// What this machine draws while it works, where its processor does not tell; the report adds
-    /// records and bytes for each joule
+    /// The power this machine draws while it works, if its processor does not measure it; the report
+    /// adds records and bytes per joule
     #[arg(long, value_name = "WATTS", help_heading = "Report")]
     pub power: Option<f64>,
 
-    /// What may be written to the SSD in its life (its data sheet's TBW), such as 600TB; the report
-    /// adds how much of that life was spent
+    /// The bytes that may be written to the SSD in its life (its data sheet's TBW), such as 600TB;
+    /// the report adds how much of that life was spent
     #[arg(long, value_name = "SIZE", help_heading = "Report")]
     pub endurance: Option<Size>,
 }

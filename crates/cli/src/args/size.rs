@@ -43,6 +43,31 @@ impl fmt::Display for Size {
     }
 }
 
+/// What follows `sort -S`, as GNU sort reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BufferSize {
+    /// A number of bytes.
+    Bytes(u64),
+    /// A share of the machine's memory.
+    Percent(u64),
+}
+
+impl FromStr for BufferSize {
+    type Err = String;
+
+    /// A bare number is KiB; otherwise it is a [`Size`] or a number of percents.
+    fn from_str(typed: &str) -> Result<Self, String> {
+        if let Some(percent) = typed.strip_suffix('%') {
+            let percent =
+                percent.parse().map_err(|_| format!("'{typed}' is no share of memory"))?;
+            return Ok(BufferSize::Percent(percent));
+        }
+        let is_bare = !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit());
+        let Size(bytes) = if is_bare { format!("{typed}K").parse() } else { typed.parse() }?;
+        Ok(BufferSize::Bytes(bytes))
+    }
+}
+
 /// A number of records, as typed: `1000`, `100M`, `1.5G`. K, M, G, T are powers of 1000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count(pub u64);
@@ -98,7 +123,7 @@ fn fractional(whole: &str, part: &str, factor: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Count, Size};
+    use super::{BufferSize, Count, Size};
 
     #[test]
     fn units_are_binary_with_a_letter_and_decimal_with_two() {
@@ -130,6 +155,18 @@ mod tests {
         for typed in ["", "G", "-1", "1X", "1.G", "1..2", ".", "1KBB", "99999999999T", "1e3"] {
             let error = typed.parse::<Size>().expect_err(typed);
             assert!(error.contains("size") || error.contains("more bytes"), "{typed}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_bare_buffer_size_is_kibibytes() {
+        for (typed, bytes) in [("1", 1024), ("0", 0), ("32b", 32), ("2M", 2 << 20), ("1.5K", 1536)]
+        {
+            assert_eq!(typed.parse(), Ok(BufferSize::Bytes(bytes)), "{typed}");
+        }
+        assert_eq!("150%".parse(), Ok(BufferSize::Percent(150)));
+        for typed in ["", "x", "1x", "%", "-1", "-1%", "1Y", "99999999999999999999"] {
+            assert!(typed.parse::<BufferSize>().is_err(), "{typed}");
         }
     }
 

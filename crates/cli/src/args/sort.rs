@@ -1,21 +1,24 @@
 //! `merganser sort`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Count, OrderArgs, ReportArgs, Size};
+use super::{BufferSize, Count, OrderArgs, ReportArgs, Size};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
-/// Sorts records that need not fit in memory. Without INPUT, or where INPUT is -, it reads standard
-/// input; without -o and --view it writes standard output. The options on lines are GNU sort's, with
-/// its meaning in the C locale.
+/// The records may take more space than the memory. Without INPUT, or where INPUT is -, it reads
+/// standard input; without -o and --view it writes standard output. The options on lines are GNU
+/// sort's, with its meaning in the C locale: its long options may be abbreviated, as in --rev, and
+/// its old keys work, as in +1 -2. A link to this program with the name sort is this command.
 ///
 /// Sizes take K, M, G, T or KiB, MiB, ... (powers of 1024) and KB, MB, GB, TB (powers of 1000); a
 /// bare number is bytes.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true, override_usage = "merganser sort [OPTIONS] [INPUT]...")]
+#[command(disable_help_flag = true, disable_version_flag = true, version)]
+#[command(override_usage = "merganser sort [OPTIONS] [INPUT]...")]
 #[command(after_help = "\
 Examples:
   # lines, by all their bytes
@@ -31,7 +34,11 @@ Examples:
   # exit 1 and name the first line that is out of order
   merganser sort -c big.txt
   # the ten largest, without temporary files
-  merganser sort --top 10 -rh sizes.txt")]
+  merganser sort --top 10 -rh sizes.txt
+  # underline what each key compares
+  merganser sort --debug -k2,2n table.txt
+  # in the place of sort
+  ln -s merganser sort; ./sort -k2n file")]
 pub struct SortArgs {
     /// Files to sort, together; - is standard input
     #[arg(value_name = "INPUT")]
@@ -39,14 +46,14 @@ pub struct SortArgs {
 
     /// Write the sorted records to FILE, which may be one of the inputs
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Result")]
-    pub output: Option<PathBuf>,
+    pub output: Vec<PathBuf>,
 
     /// Make a sorted view in the new folder DIR instead of a sorted file
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub view: Option<PathBuf>,
 
-    /// Keep only the first N records of the result; what can't be among them is never written
-    /// anywhere
+    /// Keep only the first N records of the result; records that can't be among them are never
+    /// written
     #[arg(long, visible_alias = "head", value_name = "N", help_heading = "Result")]
     pub top: Option<Count>,
 
@@ -68,7 +75,12 @@ pub struct SortArgs {
         hide_possible_values = true,
         help_heading = "Result"
     )]
-    pub check: Option<CheckHow>,
+    pub check: Vec<CheckHow>,
+
+    /// Under each line on standard output, underline what each key compares; doubts about the keys
+    /// go to standard error
+    #[arg(long, help_heading = "Result")]
+    pub debug: bool,
 
     /// Merge inputs that are sorted already
     #[arg(short = 'm', long, help_heading = "Result")]
@@ -82,16 +94,21 @@ pub struct SortArgs {
     pub files0_from: Option<PathBuf>,
 
     /// Use at most this much memory [default: a quarter of what is available]
+    #[arg(long, value_name = "SIZE", help_heading = "Resources")]
+    pub memory: Option<Size>,
+
+    /// The same as GNU sort has it: a bare number is KiB, N% is a share of the machine's memory, and
+    /// too little means the least that works
     #[arg(
         short = 'S',
         long,
-        alias = "buffer-size",
         value_name = "SIZE",
+        allow_hyphen_values = true,
         help_heading = "Resources"
     )]
-    pub memory: Option<Size>,
+    pub buffer_size: Vec<BufferSize>,
 
-    /// Where temporary runs go; repeat to spread them over several disks [default: $TMPDIR, or else
+    /// Write temporary runs here; repeat to spread them over several disks [default: $TMPDIR, or else
     /// the folder of the output, or else /tmp; with --view, the view]
     #[arg(
         short = 'T',
@@ -118,6 +135,14 @@ pub struct SortArgs {
     )]
     pub compress: CompressionName,
 
+    /// Accepted for GNU sort's sake and never run: --compress compresses runs, without a program
+    #[arg(long, value_name = "PROG", help_heading = "Resources")]
+    pub compress_program: Vec<OsString>,
+
+    /// Merge at most N sorted inputs of -m at once, at least 2
+    #[arg(long, value_name = "N", help_heading = "Resources")]
+    pub batch_size: Vec<usize>,
+
     /// How to sort: auto, merge (sorted runs), or distribute (key ranges)
     #[arg(
         long,
@@ -135,13 +160,13 @@ pub struct SortArgs {
     #[arg(long, help_heading = "Resources")]
     pub uniform: bool,
 
-    /// Only say what would be done, and what it is likely to cost: passes, bytes, seconds
+    /// Only print the plan, and its likely cost: passes, bytes, seconds
     #[arg(long, help_heading = "Resources")]
     pub explain: bool,
 
-    /// Use this many threads [default: one a processor]
+    /// Use this many threads [default: one per processor]
     #[arg(long, alias = "parallel", value_name = "N", help_heading = "Resources")]
-    pub threads: Option<usize>,
+    pub threads: Vec<usize>,
 
     /// Give the space of the inputs back while they are read: they are empty or gone afterwards
     #[arg(long, help_heading = "Resources")]
@@ -153,6 +178,10 @@ pub struct SortArgs {
     /// Show no progress bar
     #[arg(long)]
     pub quiet: bool,
+
+    /// Print version
+    #[arg(long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
 }
 
 /// What follows `--check=`.

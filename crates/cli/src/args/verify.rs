@@ -10,7 +10,7 @@ use super::{OrderArgs, Size};
 ///
 /// Prints the number of records, of bytes and of duplicate keys, and a checksum that does not
 /// depend on the order: the sum of the CRC32 of all records, as the Sort Benchmark's valsort prints
-/// it. Equal checksums before and after a sort say that no record was lost, changed or doubled.
+/// it. Equal checksums before and after a sort mean that no record was lost, changed or doubled.
 ///
 /// Exits 1, and names the first record out of order, when it is not sorted. A view is checked by
 /// its own format and key.
@@ -27,7 +27,7 @@ Examples:
   # whatever comes in
   merganser cat data.view | merganser verify -")]
 pub struct VerifyArgs {
-    /// What to check; - is standard input
+    /// The file or view to check; - is standard input
     #[arg(value_name = "FILE|VIEW")]
     pub input: PathBuf,
 

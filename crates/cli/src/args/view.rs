@@ -42,7 +42,7 @@ pub struct CatArgs {
     #[arg(long, value_name = "KEY")]
     pub to_key: Option<OsString>,
 
-    /// At most the first N records of what was asked
+    /// At most the first N records of that part
     #[arg(long, value_name = "N")]
     pub head: Option<Count>,
 
@@ -50,7 +50,7 @@ pub struct CatArgs {
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 
-    /// Use this many threads [default: one a processor]
+    /// Use this many threads [default: one per processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 }
@@ -70,12 +70,12 @@ pub struct MaterializeArgs {
     /// The view
     pub view: PathBuf,
 
-    /// Where to
+    /// Write the sorted file here
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// Give the view's space back while it is copied, so that both together never take much more
-    /// than one
+    /// Give the view's space back while it is copied: view and file together never take much more
+    /// than one of them
     #[arg(long)]
     pub consume: bool,
 
@@ -83,7 +83,7 @@ pub struct MaterializeArgs {
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 
-    /// Use this many threads [default: one a processor]
+    /// Use this many threads [default: one per processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 
@@ -95,7 +95,7 @@ pub struct MaterializeArgs {
     pub quiet: bool,
 }
 
-/// Tell what a view or a run file holds
+/// Describe a view or a run file
 ///
 /// Prints format, key, records, bytes and runs. With --verify every block is read and its checksum
 /// compared.

@@ -15,7 +15,7 @@
 use merganser_node::shuffle::calibration::{Calibration, MergeCost, calibrate};
 use serde_json::json;
 
-use crate::args::{AdviseArgs, AdviseCommand, AdviseHadoopArgs};
+use crate::config::AdviseConfig;
 use crate::failure::Failure;
 use crate::standard;
 
@@ -33,11 +33,10 @@ const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 const TYPICAL_SEGMENT_BYTES: u64 = 256 << 10;
 
 /// Measures and tells.
-pub fn run(typed: &AdviseArgs) -> Result<(), Failure> {
-    let AdviseCommand::Hadoop(AdviseHadoopArgs { dir, json }) = &typed.what;
-    let found = calibrate(dir, &RECORD_BYTES, &FAN_INS).map_err(|e| e.to_string())?;
+pub fn run(config: &AdviseConfig) -> Result<(), Failure> {
+    let found = calibrate(&config.dir, &RECORD_BYTES, &FAN_INS).map_err(|e| e.to_string())?;
     let advice = Advice::from(&found);
-    let text = if *json { advice.json(&found) } else { advice.text(&found) };
+    let text = if config.json { advice.json(&found) } else { advice.text(&found) };
     standard::print(text)
 }
 

@@ -9,25 +9,24 @@ use merganser_sort::run::Run;
 use merganser_storage::file::FileStorage;
 use serde_json::{Value, json};
 
-use crate::args::InfoArgs;
-use crate::config::{order_flags, view_memory_bytes};
+use crate::config::{InfoConfig, order_flags};
 use crate::failure::Failure;
 use crate::shown;
 use crate::standard;
 
 /// Tells what a view or a run holds.
-pub fn run(typed: &InfoArgs) -> Result<(), Failure> {
-    let facts = if typed.path.is_dir() { view(typed)? } else { run_file(typed)? };
-    let text = if typed.json { format!("{:#}\n", Value::Object(facts)) } else { table(&facts) };
+pub fn run(config: &InfoConfig) -> Result<(), Failure> {
+    let facts = if config.is_view { view(config)? } else { run_file(config)? };
+    let text = if config.json { format!("{:#}\n", Value::Object(facts)) } else { table(&facts) };
     standard::print(text)
 }
 
 type Facts = serde_json::Map<String, Value>;
 
-fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
-    let view = super::open_view(&typed.path, view_memory_bytes(), 1)?;
+fn view(config: &InfoConfig) -> Result<Facts, Failure> {
+    let view = super::open_view(&config.path, config.memory_bytes, 1)?;
     let manifest = view.manifest();
-    if typed.verify {
+    if config.verify {
         view.verify_all(|_| {})?;
     }
     let run_bytes: u64 = view.storages().iter().map(|storage| storage.size()).sum();
@@ -42,20 +41,13 @@ fn view(typed: &InfoArgs) -> Result<Facts, Failure> {
         ("buckets", json!(view.buckets())),
         ("run_bytes", json!(run_bytes)),
         ("made_unix_ns", json!(manifest.made_unix_ns)),
-        ("verified", json!(typed.verify)),
+        ("verified", json!(config.verify)),
     ]))
 }
 
-fn run_file(typed: &InfoArgs) -> Result<Facts, Failure> {
-    if typed.path.extension().is_some_and(|extension| extension == "buckets") {
-        let path = typed.path.display();
-        return Err(format!(
-            "{path}: holds buckets of a view, which say nothing alone; name the view's folder"
-        )
-        .into());
-    }
-    let run = open_run(&typed.path)?;
-    if typed.verify {
+fn run_file(config: &InfoConfig) -> Result<Facts, Failure> {
+    let run = open_run(&config.path, config.memory_bytes)?;
+    if config.verify {
         run.verify_all(|_| {})?;
     }
     let order: Value = serde_json::from_str(run.spec()).unwrap_or_default();
@@ -68,13 +60,13 @@ fn run_file(typed: &InfoArgs) -> Result<Facts, Failure> {
         ("blocks", json!(run.footer().blocks)),
         ("block_bytes", json!(run.block_bytes())),
         ("compression", json!(run.footer().compression)),
-        ("verified", json!(typed.verify)),
+        ("verified", json!(config.verify)),
     ]))
 }
 
-fn open_run(path: &Path) -> Result<Run, Failure> {
+fn open_run(path: &Path, memory_bytes: u64) -> Result<Run, Failure> {
     let storage = FileStorage::open_path(path, false).map_err(|error| Failure::named(&error))?;
-    Ok(Run::open_within(storage, &Budget::new(view_memory_bytes()))?)
+    Ok(Run::open_within(storage, &Budget::new(memory_bytes))?)
 }
 
 fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Facts {

@@ -3,6 +3,7 @@
 mod advise;
 mod cat;
 mod consume;
+mod debug;
 mod export;
 mod generate;
 mod info;
@@ -40,11 +41,11 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Mount(typed) => mount::run(typed.try_into()?, cancel),
         Command::Export(typed) => export::run(typed.try_into()?, cancel),
         Command::Materialize(typed) => materialize::run(&typed.try_into()?, cancel),
-        Command::Info(typed) => info::run(&typed),
+        Command::Info(typed) => info::run(&typed.try_into()?),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Recover(typed) => recover::run(&typed),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
-        Command::Advise(typed) => advise::run(&typed),
+        Command::Advise(typed) => advise::run(&typed.into()),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),

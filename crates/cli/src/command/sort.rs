@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use merganser_sort::activity::{Activity, State, wait};
 use merganser_sort::merge::{Merging, merge_sorted};
+use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
 use merganser_sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
 use merganser_storage::file::FileDirectory;
 use merganser_storage::{Directory, Storage};
 
+use super::debug::{self, Marked};
 use super::{consume, open_folder, report, verify};
 use crate::args::CompressionName;
 use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
@@ -97,6 +99,10 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
             };
             let mut output = Output::open(path, cancel)?;
             let done = match output.storage() {
+                None if sorting.debug => {
+                    let mut marked = marked(config, &mut output)?;
+                    run(SortOutput::Writer(&mut marked))?
+                }
                 Some(storage) => {
                     let target = activity.storage(Arc::clone(&storage) as Arc<dyn Storage>);
                     let done = run(SortOutput::Storage(target))?;
@@ -116,11 +122,11 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
     watch.finish(|| told(of_sort(&done, io)))
 }
 
-/// What a sort says of itself.
+/// The facts of a sort for its report.
 fn of_sort(done: &SortReport, io: Vec<(&'static str, String)>) -> report::Done {
     report::Done {
         command: "sort",
-        // A sort that went on where another had ended has read nothing.
+        // A sort that continued an earlier one has read nothing.
         input_bytes: Some(done.input_bytes).filter(|bytes| *bytes > 0),
         output_bytes: Some(done.output_bytes),
         records: Some(done.records),
@@ -170,7 +176,7 @@ fn open_inputs(
     config.inputs.iter().map(open).collect()
 }
 
-/// What is going to be done, and what that is likely to cost.
+/// The plan, and its likely cost.
 fn explain(
     config: &SortConfig,
     sorting: &Sorting,
@@ -189,8 +195,8 @@ fn explain(
     Ok(merganser_sort::explain(inputs, to_view, &options)?)
 }
 
-/// What a report compares the run with; nothing where nobody reports, or where nothing can be
-/// known before. What is wrong with a sort is told by the sort.
+/// The plan that a report compares the run with; `None` without a report, or when the plan can't be
+/// known before. Errors are left to the sort, which finds them again.
 fn prediction(
     config: &SortConfig,
     sorting: &Sorting,
@@ -223,25 +229,39 @@ fn merge(
         budget: &options.budget,
         temp: &options.temp,
         temp_limit_bytes: options.temp_limit_bytes,
-        inputs_max: open.most(),
+        inputs_max: open.most().min(sorting.batch_max.unwrap_or(usize::MAX)),
     };
-    let records = merge_sorted(inputs, &with, &*progress, |bytes| {
-        let (wanted, more) = top.take(bytes);
-        output.write_all(wanted)?;
-        Ok(more)
-    })?;
+    let merge = |output: &mut dyn Write| {
+        merge_sorted(inputs, &with, &*progress, |bytes| {
+            let (wanted, more) = top.take(bytes);
+            output.write_all(wanted)?;
+            Ok(more)
+        })
+    };
+    let records =
+        if sorting.debug { merge(&mut marked(config, &mut output)?)? } else { merge(&mut output)? };
     output.finish()?;
     Ok(sorting.top.map_or(records, |top| records.min(top)))
 }
 
-/// The first records of a stream, when only so many are wanted.
+/// A writer that underlines the keys on the way to `output`. The doubts about the keys are printed
+/// first.
+fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, Output>, Failure> {
+    let Format::Lines { delimiter } = config.order.format else {
+        unreachable!("--debug is refused with other records")
+    };
+    debug::tell_doubts(&config.order)?;
+    Ok(Marked::new(output, config.order.marks()?, delimiter))
+}
+
+/// The first records of a stream, when only some are wanted.
 struct Top {
     left: Option<u64>,
-    format: merganser_sort::record::Format,
+    format: Format,
 }
 
 impl Top {
-    /// What of some whole records is wanted, and whether more is.
+    /// The wanted part of some whole records, and whether more is wanted.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let Some(left) = &mut self.left else { return (bytes, true) };
         let mut at = 0;

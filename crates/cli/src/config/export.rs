@@ -1,4 +1,4 @@
-//! What `merganser export` was asked to serve.
+//! The settings of `merganser export`.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use super::{memory_bytes, threads, view_name};
 use crate::args::ExportArgs;
 use crate::failure::Failure;
 
-/// Replies may take one part in so many of the memory.
+/// Replies may take this fraction of the memory: 1 / 8.
 const REPLIES_SHARE: u64 = 8;
 
-/// What `merganser export` is to serve.
+/// The views that `merganser export` serves.
 #[derive(Debug)]
 pub struct ExportConfig {
     /// The views, and what clients call them.
@@ -20,7 +20,7 @@ pub struct ExportConfig {
     pub address: Address,
     /// How many threads read.
     pub threads: usize,
-    /// What replies that clients have not read yet may take together, in bytes, beyond one of each.
+    /// The most bytes of replies that clients have not read yet, beyond one reply per client.
     pub reply_bytes: usize,
     /// The memory budget of each view: an equal share of what replies leave.
     pub view_memory_bytes: u64,

@@ -1,4 +1,4 @@
-//! What `merganser generate` was asked to do.
+//! The settings of `merganser generate`.
 
 use std::ops::Range;
 use std::path::PathBuf;

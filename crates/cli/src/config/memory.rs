@@ -1,12 +1,19 @@
-//! How much memory to use when nobody says.
+//! How much memory to use: the default, and GNU sort's `-S`.
 
 use std::fs;
 use std::path::Path;
 
-/// Which part of the available memory is taken: sorting is rarely alone on a machine.
+use crate::args::BufferSize;
+
+/// The default is this fraction of the available memory, 1 / 4: a sort is rarely alone on a machine.
 const SHARE: u64 = 4;
-/// What is assumed where the system tells nothing.
+/// Assumed where the system does not say.
 const UNKNOWN_BYTES: u64 = 1 << 30;
+/// The least that `sort -S` gives a sort, and what it adds for each thread. A sort needs 1.8 MiB and
+/// 1 MiB for each thread; with this much it also takes lines of more than a megabyte, where GNU sort
+/// takes more memory than it was given.
+const LEAST_BYTES: u64 = 14 << 20;
+const THREAD_BYTES: u64 = 2 << 20;
 
 /// A quarter of what this process could still get: of the system's available memory, or of its
 /// control group's limit when that is less.
@@ -14,16 +21,37 @@ pub fn default_bytes() -> u64 {
     available_bytes(Path::new("/")).unwrap_or(UNKNOWN_BYTES) / SHARE
 }
 
+/// The memory of `sort -S`: the largest size that is given, as in GNU sort, and never less than a
+/// sort of `threads` threads needs.
+pub fn buffer_bytes(typed: &[BufferSize], threads: usize) -> Option<u64> {
+    let bytes = |size: &BufferSize| match *size {
+        BufferSize::Bytes(bytes) => bytes,
+        BufferSize::Percent(percent) => {
+            u64::try_from(u128::from(total_bytes()) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+        }
+    };
+    let threads = u64::try_from(threads).unwrap_or(u64::MAX);
+    let least = THREAD_BYTES.saturating_mul(threads).saturating_add(LEAST_BYTES);
+    typed.iter().map(bytes).max().map(|bytes| bytes.max(least))
+}
+
+/// All memory of the machine.
+fn total_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    meminfo(&text, "MemTotal:").unwrap_or(UNKNOWN_BYTES)
+}
+
 /// Bytes available under the system files below `root`.
 fn available_bytes(root: &Path) -> Option<u64> {
-    let system = meminfo(&fs::read_to_string(root.join("proc/meminfo")).ok()?);
+    let system = meminfo(&fs::read_to_string(root.join("proc/meminfo")).ok()?, "MemAvailable:");
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().filter_map(|line| group_limit(root, line));
     system.into_iter().chain(limits).min()
 }
 
-fn meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// The bytes behind `name` in `/proc/meminfo`.
+fn meminfo(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -70,6 +98,17 @@ mod tests {
         assert_eq!(system(&[MEMINFO]), Some(4000 * 1024));
         assert_eq!(system(&[]), None);
         assert!(default_bytes() > 0);
+    }
+
+    #[test]
+    fn a_buffer_size_that_is_too_small_is_the_least_that_works() {
+        let least = LEAST_BYTES + 2 * THREAD_BYTES;
+        let bytes = |sizes: &[BufferSize]| buffer_bytes(sizes, 2);
+        assert_eq!(bytes(&[]), None);
+        assert_eq!(bytes(&[BufferSize::Bytes(0)]), Some(least));
+        assert_eq!(bytes(&[BufferSize::Percent(0)]), Some(least));
+        assert_eq!(bytes(&[BufferSize::Bytes(1 << 40), BufferSize::Bytes(5)]), Some(1 << 40));
+        assert!(bytes(&[BufferSize::Percent(50)]) > bytes(&[BufferSize::Percent(0)]));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! What the arguments mean.
+//! The meaning of the arguments.
 //!
 //! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every
 //! refusal names the flag. The types here have no options left that contradict one another.
 
+mod advise;
 mod export;
 mod generate;
 mod memory;
@@ -15,6 +16,7 @@ mod sort;
 mod verify;
 mod view;
 
+pub use advise::AdviseConfig;
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use order::flags as order_flags;
@@ -27,13 +29,13 @@ pub use simulate::{
 };
 pub use sort::{Destination, SortConfig, Sorting, Task};
 pub use verify::{Subject, VerifyConfig};
-pub use view::{CatConfig, MaterializeConfig, MountConfig, Part, view_name};
+pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
 
 use crate::args::Size;
 use crate::failure::Failure;
 use order::order;
 
-/// The memory budget: what was asked, or a share of what there is.
+/// The memory budget: as much as was asked for, or a share of the memory that is available.
 fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
     match typed {
         Some(Size(0)) => Err("--memory: at least 1 byte".to_owned().into()),
@@ -42,12 +44,7 @@ fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
     }
 }
 
-/// The memory budget of a command that only looks at a view.
-pub fn view_memory_bytes() -> u64 {
-    memory::default_bytes()
-}
-
-/// The number of threads: what was asked, or one a processor.
+/// The number of threads: as many as were asked for, or one per processor.
 fn threads(typed: Option<usize>) -> Result<usize, Failure> {
     match typed {
         Some(0) => Err("--threads: at least 1".to_owned().into()),
@@ -69,7 +66,7 @@ mod tests {
         Typed::try_parse_from(words).expect("parses").command
     }
 
-    /// The sentence with which the conversion refuses these words.
+    /// The sentence of the refusal of these words.
     pub fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             Command::Sort(typed) => SortConfig::try_from(typed).err(),
@@ -82,8 +79,8 @@ mod tests {
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
-            Command::Info(_)
-            | Command::Recover(_)
+            Command::Info(typed) => InfoConfig::try_from(typed).err(),
+            Command::Recover(_)
             | Command::Advise(_)
             | Command::Completions(_)
             | Command::Man(_) => None,

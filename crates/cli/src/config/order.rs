@@ -1,5 +1,6 @@
 //! FORMAT and KEY: what the records are and how they are ordered.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
@@ -17,7 +18,7 @@ use crate::shown;
 /// When they contradict one another, or name what can't be in such records.
 pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
     let format = format(typed)?;
-    let separator = match (&typed.field_separator, format) {
+    let separator = match (field_separator(typed)?, format) {
         (Some(separator), Format::Lines { .. }) => {
             Some(parse_separator(separator.as_encoded_bytes())?)
         }
@@ -58,7 +59,7 @@ fn format(typed: &OrderArgs) -> Result<Format, Failure> {
     if typed.csv_separator.is_some() && !csv {
         return Err(only("--csv-separator", "csv"));
     }
-    if typed.field_separator.is_some() && !lines && !csv {
+    if !typed.field_separator.is_empty() && !lines && !csv {
         return Err(only("-t", "lines or csv"));
     }
     Ok(match typed.format {
@@ -71,8 +72,18 @@ fn format(typed: &OrderArgs) -> Result<Format, Failure> {
     })
 }
 
+/// What -t says. It may say so more than once, as in GNU sort, but nothing else.
+fn field_separator(typed: &OrderArgs) -> Result<Option<&OsStr>, Failure> {
+    match &typed.field_separator[..] {
+        [first, others @ ..] if others.iter().any(|other| other != first) => {
+            Err("-t: given twice, with different separators".to_owned().into())
+        }
+        separators => Ok(separators.first().map(|separator| &**separator)),
+    }
+}
+
 fn csv_separator(typed: &OrderArgs) -> Result<u8, Failure> {
-    let (flag, separator) = match (&typed.csv_separator, &typed.field_separator) {
+    let (flag, separator) = match (typed.csv_separator.as_deref(), field_separator(typed)?) {
         (None, None) => return Ok(b','),
         (Some(_), Some(_)) => {
             return Err("--csv-separator: the same as -t for csv; give one of them"
@@ -93,7 +104,7 @@ fn csv_separator(typed: &OrderArgs) -> Result<u8, Failure> {
 
 /// The ordering letters, as GNU sort has them.
 fn letters(typed: &OrderArgs) -> String {
-    let word = |word: SortWord| typed.sort == Some(word);
+    let word = |word: SortWord| typed.sort.contains(&word);
     [
         (typed.ignore_leading_blanks, 'b'),
         (typed.dictionary_order, 'd'),
@@ -112,15 +123,19 @@ fn letters(typed: &OrderArgs) -> String {
     .collect()
 }
 
-/// What decides the permutation of -R: a file, or chance. Orders without it have none, so that they
+/// The seed of the permutation of -R: from a file, or random. Orders without -R have none, so that they
 /// stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(['R', 'r']));
-    let Some(path) = &typed.random_source else {
-        return Ok(if random { RandomState::new().hash_one("salt") } else { 0 });
+    let path = match &typed.random_source[..] {
+        [] => return Ok(if random { RandomState::new().hash_one("salt") } else { 0 }),
+        [first, others @ ..] if others.iter().any(|other| other != first) => {
+            return Err("--random-source: given twice, with different files".to_owned().into());
+        }
+        [path, ..] => path,
     };
     let failed = |error: io::Error| Failure::on(path, &error);
-    // Without -R it decides nothing, but a name that is wrong is told.
+    // Without -R the file is not read, but a wrong name is still an error.
     let metadata = fs::metadata(path).map_err(failed)?;
     if !spec.options.contains('R') && !spec.keys.iter().any(|key| key.contains('R')) {
         return Ok(0);
@@ -188,6 +203,7 @@ mod tests {
         assert_eq!(ordered(&["--sort=numeric", "--reverse", "--stable", "--unique"]), numbers);
         let tab = OrderSpec { separator: Some(0), ..lines };
         assert_eq!(ordered(&["-t", "\\0"]), tab);
+        assert_eq!(ordered(&["-t", "\\0", "-t\\0"]), tab);
     }
 
     #[test]
@@ -231,6 +247,12 @@ mod tests {
             ),
             (&["--format", "csv", "-t\""], "-t: a quote or a line end can't separate fields"),
             (&["--format", "csv", "-tab"], "-t 'ab': a separator is one byte"),
+            (&["-t,", "-t;"], "-t: given twice, with different separators"),
+            (
+                &["--random-source=a", "--random-source=b"],
+                "--random-source: given twice, with different files",
+            ),
+            (&["--sort=numeric", "--sort=month"], "options '-Mn' are incompatible"),
             (&["-ng"], "options '-gn' are incompatible"),
             (&["--random-source", "/missing"], "/missing: No such file or directory"),
         ];

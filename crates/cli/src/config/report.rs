@@ -1,4 +1,4 @@
-//! What is to be reported, and where to.
+//! The report that was asked for.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub enum ReportForm {
 const ENDURANCE_BYTES_MIN: u64 = 1 << 30;
 
 impl ReportConfig {
-    /// What was typed means; nothing, when no report is asked for.
+    /// The report of these options; `None` when no report is asked for.
     pub fn new(typed: ReportArgs) -> Result<Option<Self>, Failure> {
         let ReportArgs { report, price, power, endurance } = typed;
         let figures = [

@@ -1,4 +1,4 @@
-//! What `merganser serve` was asked to serve.
+//! The settings of `merganser serve`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// The least memory: enough for one merge of 64 spills.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
-/// What `merganser serve` is to do.
+/// The folders and limits of `merganser serve`.
 #[derive(Debug)]
 pub struct ServeConfig {
     /// Where to listen.

@@ -1,4 +1,4 @@
-//! What `merganser sort` was asked to do.
+//! The settings of `merganser sort`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
-use super::{ReportConfig, memory_bytes, order, threads};
-use crate::args::{CheckHow, CompressionName, SortArgs, StrategyName};
+use super::{ReportConfig, memory, memory_bytes, order, threads};
+use crate::args::{CheckHow, CompressionName, FormatName, SortArgs, StrategyName};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::standard;
@@ -19,7 +19,7 @@ use crate::standard;
 /// Inputs, their order, and what to do with them.
 #[derive(Debug, PartialEq)]
 pub struct SortConfig {
-    /// What to read, in this order; at least one.
+    /// The inputs, in this order; at least one.
     pub inputs: Vec<Input>,
     /// How records are ordered.
     pub order: OrderSpec,
@@ -50,8 +50,12 @@ pub enum Task {
 pub struct Sorting {
     /// Where the result goes.
     pub destination: Destination,
+    /// Whether what each key compares is underlined.
+    pub debug: bool,
     /// Whether every input is sorted already.
     pub merge: bool,
+    /// How many sorted inputs are merged at once, at most.
+    pub batch_max: Option<usize>,
     /// How many records to keep.
     pub top: Option<u64>,
     /// Where temporary runs go; none: into the view.
@@ -66,7 +70,7 @@ pub struct Sorting {
     pub explain: bool,
     /// Whether the inputs' space is given back.
     pub consume: bool,
-    /// What to tell of it, and where.
+    /// The report to write.
     pub report: Option<ReportConfig>,
 }
 
@@ -96,8 +100,15 @@ impl TryFrom<SortArgs> for SortConfig {
     fn try_from(typed: SortArgs) -> Result<Self, Failure> {
         let inputs = inputs(&typed)?;
         let order = order(&typed.order)?;
-        let memory_bytes = memory_bytes(typed.memory)?;
-        let threads = threads(typed.threads)?;
+        let threads = threads(last(&typed.threads, 1))?;
+        let memory_bytes = match memory::buffer_bytes(&typed.buffer_size, threads) {
+            Some(_) if typed.memory.is_some() => {
+                return Err("-S and --memory: give one of them".to_owned().into());
+            }
+            Some(bytes) => bytes,
+            None => memory_bytes(typed.memory)?,
+        };
+        refuse_contradictions(&typed)?;
         let quiet = typed.quiet;
         let task = match check(&typed)? {
             Some(diagnose) => {
@@ -154,13 +165,55 @@ fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Whether to check only, and if so whether to name the disorder.
 fn check(typed: &SortArgs) -> Result<Option<bool>, Failure> {
-    let how = typed.check;
-    let diagnose = typed.check_diagnose || how == Some(CheckHow::DiagnoseFirst);
-    let quiet = typed.check_quiet || how == Some(CheckHow::Quiet);
+    let diagnose = typed.check_diagnose || typed.check.contains(&CheckHow::DiagnoseFirst);
+    let quiet = typed.check_quiet || typed.check.contains(&CheckHow::Quiet);
     match (diagnose, quiet) {
         (true, true) => Err("-c and -C: give one of them".to_owned().into()),
         (false, false) => Ok(None),
         (diagnose, _) => Ok(Some(diagnose)),
+    }
+}
+
+/// Refuses what GNU sort refuses, whatever is done.
+fn refuse_contradictions(typed: &SortArgs) -> Result<(), Failure> {
+    let sentence = if differ(&typed.output) {
+        "-o: given twice, with different files"
+    } else if differ(&typed.compress_program) {
+        "--compress-program: given twice, with different programs"
+    } else if typed.batch_size.iter().any(|&inputs| inputs < 2) {
+        "--batch-size: at least 2"
+    } else {
+        return Ok(());
+    };
+    Err(sentence.to_owned().into())
+}
+
+/// The last value of an option, unless an earlier one is below `least` and so to be refused.
+fn last(values: &[usize], least: usize) -> Option<usize> {
+    values.iter().find(|&&value| value < least).or(values.last()).copied()
+}
+
+/// Whether not all values of an option are the same.
+fn differ<T: PartialEq>(values: &[T]) -> bool {
+    values.windows(2).any(|two| two[0] != two[1])
+}
+
+/// `--debug` writes lines that are not records, so only people read them.
+fn refuse_with_debug(typed: &SortArgs) -> Result<(), Failure> {
+    if typed.order.format != FormatName::Lines {
+        return Err("--debug: only with --format lines".to_owned().into());
+    }
+    let makes = [
+        (!typed.output.is_empty(), "-o"),
+        (typed.view.is_some(), "--view"),
+        (typed.consume, "--consume"),
+        (typed.explain, "--explain"),
+    ];
+    match makes.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) => {
+            Err(format!("--debug: is for a look at standard output; leave out {flag}").into())
+        }
+        None => Ok(()),
     }
 }
 
@@ -170,7 +223,8 @@ fn refuse_with_check(typed: &SortArgs, inputs: &[Input]) -> Result<(), Failure> 
         return Err(format!("-c: checks one input; leave out '{second}'").into());
     }
     let makes = [
-        (typed.output.is_some(), "-o"),
+        (!typed.output.is_empty(), "-o"),
+        (typed.debug, "--debug"),
         (typed.view.is_some(), "--view"),
         (typed.top.is_some(), "--top"),
         (typed.consume, "--consume"),
@@ -193,7 +247,11 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
             .to_owned()
             .into());
     }
-    let destination = match (typed.output, typed.view) {
+    if typed.debug {
+        refuse_with_debug(&typed)?;
+    }
+    let output = typed.output.into_iter().next();
+    let destination = match (output, typed.view) {
         (Some(_), Some(_)) => {
             return Err("-o and --view: give one of them; materialize copies a view out"
                 .to_owned()
@@ -210,7 +268,9 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     };
     Ok(Sorting {
         destination,
+        debug: typed.debug,
         merge: typed.merge,
+        batch_max: last(&typed.batch_size, 2),
         top: typed.top.map(|count| count.0),
         temp_dirs,
         temp_limit_bytes: typed.temp_limit.map(|size| size.0),
@@ -226,8 +286,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     })
 }
 
-/// Beside the output, where the same amount of space is needed anyway, unless the user has said
-/// otherwise.
+/// `$TMPDIR`, or else the folder of the output: the same amount of space is needed there anyway.
 fn default_temp_dir(destination: &Destination) -> PathBuf {
     if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         return dir.into();
@@ -297,6 +356,15 @@ mod tests {
     }
 
     #[test]
+    fn gnu_values_mean_what_they_mean_there() {
+        assert_eq!(meant(&["-S", "1048576"]).memory_bytes, 1 << 30, "a bare number is KiB");
+        assert!(meant(&["-S1"]).memory_bytes > 1 << 20);
+        assert_eq!(meant(&["--memory=1"]).memory_bytes, 1);
+        assert_eq!(sorting(&["-o", "a", "-oa"]).destination, Destination::File("a".into()));
+        assert_eq!(sorting(&["--batch-size=7", "--compress-program=gzip"]).batch_max, Some(7));
+    }
+
+    #[test]
     fn checking_has_five_spellings() {
         for words in [&["-c"][..], &["--check"], &["--check=diagnose-first"]] {
             assert_eq!(meant(words).task, Task::Check { diagnose: true }, "{words:?}");
@@ -335,6 +403,7 @@ mod tests {
                 "-o and --view: give one of them; materialize copies a view out",
             ),
             (&["-c", "-C"], "-c and -C: give one of them"),
+            (&["--check", "--check=quiet"], "-c and -C: give one of them"),
             (&["-c", "--check=quiet"], "-c and -C: give one of them"),
             (&["-c", "a", "b"], "-c: checks one input; leave out 'b'"),
             (&["-c", "-o", "a"], "-c: only checks; leave out -o"),
@@ -351,6 +420,18 @@ mod tests {
                 &["--report", "a.html", "--endurance", "600"],
                 "--endurance: less than any drive endures; give its TBW with a unit, such as 600TB",
             ),
+            (&["-o", "a", "-o", "b"], "-o: given twice, with different files"),
+            (
+                &["--compress-program=a", "--compress-program=b"],
+                "--compress-program: given twice, with different programs",
+            ),
+            (&["--batch-size=1"], "--batch-size: at least 2"),
+            (&["--batch-size=1", "--batch-size=9"], "--batch-size: at least 2"),
+            (&["--parallel=0", "--threads=2"], "--threads: at least 1"),
+            (&["-S1G", "--memory=1G"], "-S and --memory: give one of them"),
+            (&["-c", "--debug"], "-c: only checks; leave out --debug"),
+            (&["--debug", "-o", "a"], "--debug: is for a look at standard output; leave out -o"),
+            (&["--debug", "--format=fixed:8"], "--debug: only with --format lines"),
             (&["--threads", "0"], "--threads: at least 1"),
             (&["--memory", "0"], "--memory: at least 1 byte"),
         ];

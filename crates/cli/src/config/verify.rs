@@ -1,4 +1,4 @@
-//! What `merganser verify` was asked to check.
+//! The settings of `merganser verify`.
 
 use std::path::PathBuf;
 

@@ -1,20 +1,20 @@
-//! What the commands on a view were asked to do.
+//! The settings of the commands on a view.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::{ReportConfig, memory_bytes, threads};
-use crate::args::{CatArgs, MaterializeArgs, MountArgs, Span};
+use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, Span};
 use crate::failure::Failure;
 
-/// What `merganser cat` is to print.
+/// The part of a view that `merganser cat` prints.
 #[derive(Debug)]
 pub struct CatConfig {
     /// The view.
     pub view: PathBuf,
     /// Which part of it.
     pub part: Part,
-    /// At most so many records of that.
+    /// The most records of that part.
     pub head: Option<u64>,
     /// The memory budget.
     pub memory_bytes: u64,
@@ -55,7 +55,7 @@ impl TryFrom<CatArgs> for CatConfig {
     }
 }
 
-/// What `merganser materialize` is to copy.
+/// The copy that `merganser materialize` makes.
 #[derive(Debug)]
 pub struct MaterializeConfig {
     /// The view.
@@ -90,7 +90,7 @@ impl TryFrom<MaterializeArgs> for MaterializeConfig {
     }
 }
 
-/// What `merganser mount` is to show.
+/// The file that `merganser mount` shows.
 #[derive(Debug)]
 pub struct MountConfig {
     /// The view.
@@ -124,7 +124,44 @@ impl TryFrom<MountArgs> for MountConfig {
     }
 }
 
-/// What the view in this folder is called: the folder's name without `.view`.
+/// The view or run file that `merganser info` describes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InfoConfig {
+    /// The view or the run file.
+    pub path: PathBuf,
+    /// Whether it is the folder of a view.
+    pub is_view: bool,
+    /// Whether every checksum is compared.
+    pub verify: bool,
+    /// Whether the facts are printed as JSON.
+    pub json: bool,
+    /// The memory budget.
+    pub memory_bytes: u64,
+}
+
+impl TryFrom<InfoArgs> for InfoConfig {
+    type Error = Failure;
+
+    fn try_from(typed: InfoArgs) -> Result<Self, Failure> {
+        let is_view = typed.path.is_dir();
+        if !is_view && typed.path.extension().is_some_and(|extension| extension == "buckets") {
+            let path = typed.path.display();
+            return Err(format!(
+                "{path}: holds buckets of a view, which say nothing alone; name the view's folder"
+            )
+            .into());
+        }
+        Ok(InfoConfig {
+            path: typed.path,
+            is_view,
+            verify: typed.verify,
+            json: typed.json,
+            memory_bytes: memory_bytes(None)?,
+        })
+    }
+}
+
+/// The name of the view in this folder: the folder's name without `.view`.
 pub fn view_name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(".view").unwrap_or(&name).to_owned()
@@ -187,6 +224,24 @@ mod tests {
             let sentence = refusal(&["cat", "v.view", "--to-key", key]);
             assert!(sentence.starts_with(&format!("--to-key '{key}': after")), "{sentence}");
         }
+    }
+
+    #[test]
+    fn info_is_about_a_view_or_a_run() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().to_str().expect("text");
+        let meant = |words: &[&str]| {
+            let Command::Info(typed) = config(&[&["info"], words].concat()) else { unreachable!() };
+            InfoConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
+        };
+        let view = meant(&[path, "--verify"]);
+        assert_eq!((view.is_view, view.verify, view.json), (true, true, false));
+        assert!(view.memory_bytes > 0);
+        let run = meant(&["0.run", "--json"]);
+        assert_eq!((run.is_view, run.verify, run.json), (false, false, true));
+        let buckets = "a/0.buckets: holds buckets of a view, which say nothing alone; \
+                       name the view's folder";
+        assert_eq!(refusal(&["info", "a/0.buckets"]), buckets);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! The command as its users see it. One binary; each test has a folder of its own.
 //!
+//! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `generate`: test data, judged by `sha256sum`
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
-//! - `reports`: what is reported of every command that reports
+//! - `reports`: the reports of every command that writes one
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `simulate`: modelled devices: workloads, traces, sorts
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
-//! - `verify`: checking, beside GNU sort
+//! - `verify`: checking, compared with GNU sort
 //! - `views`: views made, read in parts, verified, copied out
 
 mod active_sort;
+mod dropin;
 mod generate;
 mod help;
 mod places;

@@ -29,6 +29,12 @@ pub enum KeyError {
         /// The records.
         records: Records,
     },
+    /// Keys of lines were asked for.
+    #[error("keys of lines have no meaning for {records}")]
+    UnfitLineKeys {
+        /// The records.
+        records: Records,
+    },
     /// A field separator that these records have no use for.
     #[error("a separator has no meaning for {records}")]
     UnfitSeparator {

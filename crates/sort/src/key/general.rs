@@ -31,6 +31,54 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&significand.to_be_bytes());
 }
 
+/// Bytes of the number at the front of `text`, as `strtold` takes it: with its sign, and nothing
+/// when there is no number.
+pub(super) fn len(text: &[u8]) -> usize {
+    let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
+    let number = &text[sign..];
+    let begins = |word: &[u8]| {
+        number.get(..word.len()).is_some_and(|front| front.eq_ignore_ascii_case(word))
+    };
+    let len = if begins(b"infinity") {
+        b"infinity".len()
+    } else if begins(b"inf") || begins(b"nan") {
+        3 + if begins(b"nan") { nan_payload_len(&number[3..]) } else { 0 }
+    } else {
+        match number {
+            [b'0', b'x' | b'X', rest @ ..] => {
+                digits_len(rest, u8::is_ascii_hexdigit, b'p').map_or(1, |len| 2 + len)
+            }
+            _ => digits_len(number, u8::is_ascii_digit, b'e').unwrap_or(0),
+        }
+    };
+    if len == 0 { 0 } else { sign + len }
+}
+
+/// Bytes of digits, point and exponent; `None` without a digit.
+fn digits_len(text: &[u8], is_digit: fn(&u8) -> bool, letter: u8) -> Option<usize> {
+    let (whole, fraction, rest) = split_point(text, is_digit);
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let exponent = match rest {
+        [first, rest @ ..] if first.eq_ignore_ascii_case(&letter) => {
+            let sign = usize::from(matches!(rest.first(), Some(b'-' | b'+')));
+            let digits = rest[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 { 0 } else { 1 + sign + digits }
+        }
+        _ => 0,
+    };
+    Some(text.len() - rest.len() + exponent)
+}
+
+/// Bytes of `(WORD)` behind `nan`.
+fn nan_payload_len(text: &[u8]) -> usize {
+    let Some(word) = text.strip_prefix(b"(") else { return 0 };
+    let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+    let len = word.iter().take_while(is_word).count();
+    if word.get(len) == Some(&b')') { len + 2 } else { 0 }
+}
+
 enum Value {
     None,
     Nan { negative: bool },
@@ -73,7 +121,7 @@ fn split_point(text: &[u8], is_digit: fn(&u8) -> bool) -> (&[u8], &[u8], &[u8]) 
     }
 }
 
-/// The exponent at the front of `text`, 0 when there is none.
+/// The exponent at the front of `text`, 0 without one.
 fn exponent(text: &[u8], letter: u8) -> i64 {
     let Some((first, text)) = text.split_first() else { return 0 };
     if !first.eq_ignore_ascii_case(&letter) {

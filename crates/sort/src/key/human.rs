@@ -31,7 +31,16 @@ fn suffix_rank(text: &[u8], fold: bool) -> u8 {
     let is_zero = !whole.iter().chain(fraction).any(|&digit| digit != b'0');
     let Some(&suffix) = rest.first().filter(|_| !is_zero) else { return 0 };
     let suffix = if fold { suffix.to_ascii_uppercase() } else { suffix };
-    match suffix {
+    rank_of(suffix).unwrap_or(0)
+}
+
+/// Whether the byte is a suffix of size.
+pub(super) fn is_suffix(byte: u8) -> bool {
+    rank_of(byte).is_some()
+}
+
+fn rank_of(suffix: u8) -> Option<u8> {
+    Some(match suffix {
         b'K' | b'k' => 1,
         b'M' => 2,
         b'G' => 3,
@@ -42,6 +51,6 @@ fn suffix_rank(text: &[u8], fold: bool) -> u8 {
         b'Y' => 8,
         b'R' => 9,
         b'Q' => 10,
-        _ => 0,
-    }
+        _ => return None,
+    })
 }

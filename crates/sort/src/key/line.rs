@@ -37,12 +37,45 @@ enum End {
     Line,
     /// With this field.
     Field(usize),
-    /// After so many bytes of this field.
+    /// After this number of bytes of a field.
     Byte { field: usize, bytes: usize },
 }
 
 impl Range {
     pub(super) const LINE: Range = Range { start_field: 0, start_byte: 0, end: End::Line };
+
+    /// The field in which it ends, unless it ends with the line.
+    fn end_field(self) -> Option<usize> {
+        match self.end {
+            End::Line => None,
+            End::Field(field) | End::Byte { field, .. } => Some(field),
+        }
+    }
+
+    /// Whether it ends before the field in which it begins.
+    pub(super) fn is_reversed(self) -> bool {
+        self.end_field().is_some_and(|field| field < self.start_field)
+    }
+
+    /// Whether it may hold more than one field.
+    pub(super) fn spans_fields(self) -> bool {
+        self.end_field().is_none_or(|field| field > self.start_field)
+    }
+
+    /// Whether bytes at the start of its first field are left out.
+    pub(super) fn begins_inside(self) -> bool {
+        self.start_byte > 0
+    }
+
+    /// Whether it ends after a number of bytes.
+    pub(super) fn ends_inside(self) -> bool {
+        matches!(self.end, End::Byte { .. })
+    }
+
+    /// Whether it ends after a number of bytes of the line.
+    pub(super) fn is_of_line_start(self) -> bool {
+        matches!(self.end, End::Byte { field: 0, .. })
+    }
 }
 
 impl LineKey {
@@ -138,6 +171,19 @@ impl LineKeys {
         }
     }
 
+    /// Where the keys begin and end in `line`, which has no terminator. A key may end before it
+    /// begins.
+    pub(super) fn ends(&self, line: &[u8]) -> Vec<(usize, usize)> {
+        match self.separator {
+            Some(separator) => self.ends_with(&mut Fields::new(line, Separated(separator))),
+            None => self.ends_with(&mut Fields::new(line, Blank)),
+        }
+    }
+
+    fn ends_with<S: Splitter>(&self, fields: &mut Fields<'_, S>) -> Vec<(usize, usize)> {
+        self.keys.iter().map(|key| fields.ends(key)).collect()
+    }
+
     #[inline]
     fn encode_with<S: Splitter>(&self, fields: &mut Fields<'_, S>, out: &mut Vec<u8>) {
         for key in &self.keys {
@@ -220,6 +266,12 @@ impl<'a, S: Splitter> Fields<'a, S> {
 
     #[inline]
     fn key(&mut self, key: &CompiledKey) -> &'a [u8] {
+        let (start, end) = self.ends(key);
+        &self.line[start..end.max(start)]
+    }
+
+    #[inline]
+    fn ends(&mut self, key: &CompiledKey) -> (usize, usize) {
         let line = self.line;
         let mut start = self.start_of(key.range.start_field);
         if key.skip_blanks_start {
@@ -240,6 +292,6 @@ impl<'a, S: Splitter> Fields<'a, S> {
                 start.saturating_add(bytes).min(line.len())
             }
         };
-        &line[start..end.max(start)]
+        (start, end)
     }
 }

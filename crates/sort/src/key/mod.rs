@@ -27,6 +27,7 @@
 
 mod binary;
 mod column;
+mod doubts;
 mod element;
 mod error;
 mod extended;
@@ -34,6 +35,7 @@ mod field;
 mod general;
 mod human;
 mod line;
+mod marks;
 mod month;
 mod numeric;
 mod options;
@@ -48,7 +50,9 @@ pub(crate) mod writable;
 use std::cmp::Ordering;
 
 pub use column::column_of;
+pub use doubts::KeyDoubt;
 pub use error::{KeyError, Records, Setting};
+pub use marks::KeyMarks;
 pub use random::{SALT_SOURCE_BYTES, salt_from};
 pub use spec::{OrderSpec, parse_separator};
 pub use writable::{KeyFault, WritableOrder, WritableOrderError};

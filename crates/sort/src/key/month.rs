@@ -9,8 +9,16 @@ const NAMES: [&[u8; 3]; 12] = [
 
 /// Appends the month at the front of `text`.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
-    let month = skip_blanks(text)
-        .first_chunk::<3>()
-        .and_then(|name| NAMES.iter().position(|month| month.eq_ignore_ascii_case(name)));
-    out.push(month.map_or(0, |at| at as u8 + 1));
+    out.push(position(skip_blanks(text)).map_or(0, |at| at as u8 + 1));
+}
+
+/// Bytes of the month's name at the front of `text`.
+pub(super) fn len(text: &[u8]) -> usize {
+    position(text).map_or(0, |at| NAMES[at].len())
+}
+
+/// Which month `text` begins with, from 0.
+fn position(text: &[u8]) -> Option<usize> {
+    let name = text.first_chunk::<3>()?;
+    NAMES.iter().position(|month| month.eq_ignore_ascii_case(name))
 }

@@ -1,4 +1,4 @@
-//! What was asked for, as data: it can be stored, shown and compiled to an [`Order`] again.
+//! The order that was asked for, as data: it can be stored, shown and compiled to an [`Order`].
 
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +108,23 @@ impl OrderSpec {
     }
 
     fn compile_lines(&self, global: Options) -> Result<Keys, KeyError> {
+        let lines = self.line_keys()?;
+        // Lines that are equal in this key are equal, so nothing behind it matters.
+        Ok(match lines.keys.first() {
+            None => whole_record(Place::Line, global),
+            Some(key) if key.is_line() => {
+                Keys::Direct(DirectKey { place: Place::Line, descending: key.element.descending })
+            }
+            Some(_) => Keys::Lines(lines),
+        })
+    }
+
+    /// The keys of lines, as they were asked for: none for a whole line that is compared as it is.
+    pub(super) fn line_keys(&self) -> Result<LineKeys, KeyError> {
+        let global = self.global_options()?;
+        if !matches!(self.format, Format::Lines { .. }) {
+            return Err(KeyError::UnfitLineKeys { records: self.records() });
+        }
         let mut keys = Vec::new();
         for text in &self.keys {
             let key =
@@ -116,9 +133,6 @@ impl OrderSpec {
         }
         if keys.is_empty() && !global.is_plain() {
             keys.push(LineKey { range: Range::LINE, options: global });
-        }
-        if keys.is_empty() {
-            return Ok(whole_record(Place::Line, global));
         }
         let mut compiled = Vec::new();
         for LineKey { range, options } in keys {
@@ -130,12 +144,7 @@ impl OrderSpec {
                 element: options.element(self.salt),
             });
         }
-        // Lines that are equal in this key are equal, so nothing behind it matters.
-        if compiled[0].is_line() {
-            let key = DirectKey { place: Place::Line, descending: compiled[0].element.descending };
-            return Ok(Keys::Direct(key));
-        }
-        Ok(Keys::Lines(LineKeys { separator: self.separator, keys: compiled }))
+        Ok(LineKeys { separator: self.separator, keys: compiled })
     }
 
     fn compile_columns(
