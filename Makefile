@@ -50,7 +50,7 @@ test-rust:
 	@.ci/setup base rust fuse nbd
 	@$(CARGO) test --workspace --locked
 
-check: fmt clippy doc deny bench-smoke fuzz test
+check: fmt clippy doc deny bench-smoke campaign-smoke fuzz test
 
 fmt:
 	@.ci/setup base rust java
