@@ -29,7 +29,8 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
         keep_cache,
         product: env!("CARGO_PKG_VERSION").to_owned(),
         on_event: Box::new(notice),
-    })?;
+    })
+    .map_err(|error| error.to_string())?;
     notice(&listening);
     let stopper = server.stopper();
     let signalled = cancel.clone();

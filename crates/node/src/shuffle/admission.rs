@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Result, ShuffleError};
 
-/// What all merges of a process may take.
+/// The resources for all merges of a process.
 #[derive(Debug)]
 pub(super) struct Admission {
     merges_max: u32,
@@ -14,7 +14,7 @@ pub(super) struct Admission {
     taken: Mutex<Taken>,
 }
 
-/// What is taken.
+/// The resources that are taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Taken {
     pub(super) merges: u32,
@@ -38,7 +38,7 @@ impl Admission {
     /// # Errors
     /// [`ShuffleError::Busy`] when there is not so much left now.
     pub(super) fn merge(self: &Arc<Self>, memory_bytes: u64) -> Result<Ticket> {
-        // Who asks for more than there is gets all of it, once nobody else has any.
+        // A merge that asks for more than there is gets all of it, once no other merge has any.
         self.take(Taken { merges: 1, memory_bytes: memory_bytes.min(self.memory_max) })
     }
 

@@ -12,7 +12,7 @@ pub enum ShuffleError {
         /// The file.
         path: PathBuf,
     },
-    /// The file may not be read, by the rules of who asks or of the system.
+    /// The file may not be read, by the rules of this server or of the system.
     #[error("{}: {reason}", path.display())]
     Refused {
         /// The file.
@@ -37,7 +37,7 @@ pub enum ShuffleError {
         path: PathBuf,
         /// Where in it.
         offset: u64,
-        /// What was found, what was expected.
+        /// The bytes that were found and those that were expected.
         detail: String,
     },
     /// The memory cannot hold what is needed.
@@ -45,7 +45,7 @@ pub enum ShuffleError {
     Memory {
         /// The least that would do.
         needed: u64,
-        /// What there was.
+        /// The memory that was given.
         given: u64,
     },
     /// The next record is larger than the output that whole records were asked for. Nothing is lost:
@@ -58,10 +58,10 @@ pub enum ShuffleError {
     /// Too much is going on to begin another merge now.
     #[error("busy: {why}; come again")]
     Busy {
-        /// What there is too much of.
+        /// The thing that there is too much of.
         why: String,
     },
-    /// The merge failed before, which was told then.
+    /// The merge failed before, and reported it then.
     #[error("this merge has failed and gives nothing more")]
     Failed,
 }

@@ -1,6 +1,6 @@
 //! Opens spills, and nothing else: regular files below the folders that were named, whatever a client
-//! asks for and whatever links lie there. Below those folders no link is followed: whoever may write
-//! there could point it at what this process may read and he may not. YARN makes none.
+//! asks for and whatever links are there. Below those folders no link is followed: a user who may write
+//! there could point it at a file that this process may read and the user may not. YARN makes no links.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -19,7 +19,7 @@ pub(super) struct LocalDirs(Vec<PathBuf>);
 
 impl LocalDirs {
     /// Those at `dirs`, absolute paths. They are looked up at each file, so they may be made later, or
-    /// be mounted anew.
+    /// mounted again.
     pub(super) fn new(dirs: Vec<PathBuf>) -> Self {
         LocalDirs(dirs)
     }
@@ -91,7 +91,7 @@ fn c_string(name: &OsStr) -> io::Result<CString> {
     CString::new(name.as_bytes()).map_err(|_| refused("a spill's path has no NUL in it"))
 }
 
-/// What the system has opened, or why it has not.
+/// The file that the system has opened, or the reason why it has not.
 fn opened(result: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     match result {
         Ok(file) => Ok(File::from(file)),
