@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::error::Shortage;
 use super::{Result, ShuffleError};
 
 /// The resources for all merges of a process.
@@ -60,18 +61,19 @@ impl Admission {
             merges: taken.merges + wanted.merges,
             memory_bytes: taken.memory_bytes.saturating_add(wanted.memory_bytes),
         };
-        let why = if then.merges > self.merges_max {
-            format!("all {} merges are taken (--merges)", self.merges_max)
+        let shortage = if then.merges > self.merges_max {
+            Shortage::Merges { max: self.merges_max }
         } else if then.memory_bytes > self.memory_max {
-            format!(
-                "{} bytes more than the {} of {} in use (--memory)",
-                wanted.memory_bytes, taken.memory_bytes, self.memory_max
-            )
+            Shortage::Memory {
+                wanted: wanted.memory_bytes,
+                taken: taken.memory_bytes,
+                max: self.memory_max,
+            }
         } else {
             *taken = then;
             return Ok(Ticket { admission: Arc::clone(self), taken: wanted });
         };
-        Err(ShuffleError::Busy { why })
+        Err(ShuffleError::Busy { shortage })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {

@@ -12,6 +12,7 @@ use merganser_sort::merge::ifile::{IFileCount, IFileError, IFileMerge};
 use merganser_sort::record::ifile::END_MARKER;
 use rustix::io::Errno;
 
+use super::error::{Refusal, Shortage};
 use super::segment::{CRC_BYTES, MARKER_BYTES, SegmentReader, SegmentSpec};
 use super::{Result, ShuffleError};
 
@@ -301,10 +302,11 @@ fn opening(path: &Path, error: io::Error) -> ShuffleError {
     match error.kind() {
         io::ErrorKind::NotFound => ShuffleError::Missing { path },
         io::ErrorKind::PermissionDenied => {
-            ShuffleError::Refused { path, reason: error.to_string() }
+            let reason = error.downcast().unwrap_or_else(Refusal::System);
+            ShuffleError::Refused { path, reason }
         }
         _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {
-            ShuffleError::Busy { why: "no more files can be opened".to_owned() }
+            ShuffleError::Busy { shortage: Shortage::Files }
         }
         _ => ShuffleError::Io { path, offset: 0, source: error },
     }

@@ -20,7 +20,7 @@ pub mod protocol;
 mod segment;
 pub mod server;
 
-pub use error::{Result, ShuffleError};
+pub use error::{Refusal, Result, Shortage, ShuffleError};
 pub use merganser_sort::key::{WritableOrder, WritableOrderError};
 pub use merge::SegmentMerge;
 pub use segment::SegmentSpec;

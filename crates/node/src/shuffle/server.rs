@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 pub use merganser_server::Stopper;
 
 use super::admission::{Admission, Ticket};
+use super::error::Shortage;
 use super::local_dirs::LocalDirs;
 use super::protocol::{
     BadMessage, ErrorKind, Frame, HEAD_BYTES, Head, MergeRequest, Request, VERSION, frame_head,
@@ -68,6 +69,9 @@ pub struct ServerOptions {
     pub keep_cache: bool,
     /// The version of the product, for clients that ask.
     pub product: String,
+    /// Makes the sentence of an error, for clients and events: the program knows how its user can change
+    /// what is refused.
+    pub describe: Box<dyn Fn(&ShuffleError) -> String + Send + Sync>,
     /// Gets one line per event, from the thread in which it happens.
     pub on_event: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -79,6 +83,7 @@ pub struct Server {
     dirs: LocalDirs,
     keep_cache: bool,
     product: String,
+    describe: Box<dyn Fn(&ShuffleError) -> String + Send + Sync>,
     events: Events,
 }
 
@@ -113,6 +118,7 @@ impl Server {
             dirs: LocalDirs::new(options.local_dirs),
             keep_cache: options.keep_cache,
             product: options.product,
+            describe: options.describe,
             events: Events::new(options.on_event),
         })
     }
@@ -133,7 +139,7 @@ impl Server {
 
     /// Says why to a client that is not served.
     fn turn_away(&self, mut stream: &Stream, why: &ShuffleError) {
-        let frame = error_frame(why.into(), why.to_string()).encode();
+        let frame = error_frame(why.into(), (self.describe)(why)).encode();
         let _ = stream.set_nonblocking(true);
         let _ = stream.write(&frame);
     }
@@ -153,9 +159,9 @@ impl Service for Server {
         match incident {
             Incident::NotAccepted(e) => self.events.tell(&format!("no connection taken: {e}")),
             Incident::Full { stream, connections_max } => {
-                let why = format!("all {connections_max} connections are in use");
-                self.events.tell(&format!("client turned away: {why}"));
-                self.turn_away(stream, &ShuffleError::Busy { why });
+                let shortage = Shortage::Connections { max: connections_max };
+                self.events.tell(&format!("client turned away: {shortage}"));
+                self.turn_away(stream, &ShuffleError::Busy { shortage });
             }
             Incident::NoThread(e) => self.events.tell(&format!("client turned away: {e}")),
             Incident::Panicked => {
@@ -323,8 +329,9 @@ impl Connection<'_> {
             ShuffleError::Busy { .. } => "merge turned away",
             _ => "merge failed",
         };
-        self.server.events.tell(&format!("{how}: {error}"));
-        self.error(error.into(), error.to_string())
+        let sentence = (self.server.describe)(error);
+        self.server.events.tell(&format!("{how}: {sentence}"));
+        self.error(error.into(), sentence)
     }
 
     fn error(&self, kind: ErrorKind, sentence: String) -> Result<(), End> {
