@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
 
+use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
+
 use crate::input::Input;
 use crate::shown;
 
@@ -333,6 +335,26 @@ fn plain_text(mut text: String) -> String {
     text
 }
 
+/// The sentence of an error of the merge process, with the options of `serve` that its user can change.
+pub fn shuffle_sentence(error: &ShuffleError) -> String {
+    match error {
+        ShuffleError::Busy { shortage: shortage @ Shortage::Merges { .. } } => {
+            format!("busy: {shortage} (--merges); come again")
+        }
+        ShuffleError::Busy { shortage: shortage @ Shortage::Memory { .. } } => {
+            format!("busy: {shortage} (--memory); come again")
+        }
+        ShuffleError::Refused { path, reason: Refusal::Outside } => {
+            format!("{}: it lies below none of the folders given by --local-dir", path.display())
+        }
+        ShuffleError::Refused { path, reason: Refusal::Link } => format!(
+            "{}: on the way to it, below its --local-dir, is a link or what is no folder",
+            path.display()
+        ),
+        other => other.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use merganser_sort::key::OrderSpec;
@@ -343,6 +365,34 @@ mod tests {
     const FIXED: Format = Format::Fixed { bytes: 8 };
 
     /// SAFETY finding F9: errors of files are errors, whatever their kind.
+    #[test]
+    fn the_merge_process_names_the_options_that_bound_it() {
+        let busy = |shortage| shuffle_sentence(&ShuffleError::Busy { shortage });
+        assert_eq!(
+            busy(Shortage::Merges { max: 4 }),
+            "busy: all 4 merges are taken (--merges); come again"
+        );
+        assert_eq!(
+            busy(Shortage::Memory { wanted: 5, taken: 8, max: 10 }),
+            "busy: 5 bytes more than the 8 of 10 in use (--memory); come again"
+        );
+        assert_eq!(
+            busy(Shortage::Connections { max: 9 }),
+            "busy: all 9 connections are in use; come again"
+        );
+        let refused =
+            |reason| shuffle_sentence(&ShuffleError::Refused { path: "/d/s".into(), reason });
+        assert_eq!(
+            refused(Refusal::Outside),
+            "/d/s: it lies below none of the folders given by --local-dir"
+        );
+        assert_eq!(
+            refused(Refusal::Link),
+            "/d/s: on the way to it, below its --local-dir, is a link or what is no folder"
+        );
+        assert_eq!(refused(Refusal::NotRegular), "/d/s: it is no regular file");
+    }
+
     #[test]
     fn f9_only_what_was_stopped_is_quiet() {
         for errno in [libc::EPIPE, libc::ECONNABORTED, libc::EINTR, libc::ECONNRESET] {

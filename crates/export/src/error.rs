@@ -1,7 +1,9 @@
-//! What can go wrong, one sentence each.
+//! Errors, one sentence each.
 
 use std::io;
 use std::path::PathBuf;
+
+use merganser_server::{Address, ListenError};
 
 /// Why a mount or server did not come about, or a read of it failed.
 #[derive(Debug, thiserror::Error)]
@@ -25,13 +27,21 @@ pub enum Error {
         /// The rest of the sentence.
         problem: &'static str,
     },
-    /// A server cannot listen at its address, or serve there; `problem` says why.
-    #[error("{address}: {problem}")]
+    /// A server cannot listen at its address.
+    #[error("{address}: {source}")]
     Listen {
-        /// As the caller gave it.
-        address: String,
-        /// The rest of the sentence.
-        problem: String,
+        /// The address that was asked for.
+        address: Address,
+        /// The cause.
+        source: ListenError,
+    },
+    /// The system gives a server no thread.
+    #[error("{client}: no thread to serve it: {source}")]
+    Thread {
+        /// The server's address, or its client.
+        client: String,
+        /// The system's own error.
+        source: io::Error,
     },
     /// The connection to the kernel broke, or a thread for it could not be started.
     #[error("{}: serving the mount failed: {source}", path.display())]

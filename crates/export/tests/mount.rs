@@ -103,7 +103,7 @@ fn file(name: &str, storage: Arc<dyn Storage>) -> ExportedFile {
     ExportedFile { name: name.into(), storage, modified: modified() }
 }
 
-/// A mount of one file `view`, and the same bytes in a real file beside it.
+/// A mount of one file `view`, and the same bytes in a real file next to it.
 struct Fixture {
     mount: Option<Mount>,
     folder: tempfile::TempDir,
@@ -366,7 +366,7 @@ fn a_failed_read_is_eio_and_is_told() {
     let expected =
         format!("test bytes: reading {len} bytes at offset {offset} failed: damaged here");
     assert_eq!(sentence, expected);
-    // What is not damaged is read on.
+    // Undamaged bytes can still be read.
     let view = fs::File::open(f.view()).expect("opened");
     let mut out = [0; 1000];
     view.read_exact_at(&mut out, SIZE as u64 - 1000).expect("read");

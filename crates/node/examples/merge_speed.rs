@@ -1,4 +1,4 @@
-//! How fast a reduce task's files are merged that lie in memory: the cases of the Hadoop plugin's
+//! How fast a reduce task's files, all in memory, are merged: the cases of the Hadoop plugin's
 //! `merge-speed`, without Java.
 //!
 //! ```text
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What this process has had of processors.
+/// Processor time that this process has used.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,4 +1,4 @@
-//! How fast spills are merged that lie in memory, beside reading and copying them once:
+//! How fast spills in memory are merged, compared with reading and copying them once:
 //! `cargo run --release -p merganser-node --example shuffle_speed [DIR]`.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]

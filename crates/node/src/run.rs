@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Work is done when the program says so, so it only tells the storage's clock of it. A request that
-//! nobody claims goes to the storage.
+//! no program claims goes to the storage.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

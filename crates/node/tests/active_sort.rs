@@ -112,7 +112,7 @@ const LAYOUTS: [Layout; 6] = [
     Layout::Keyed,
 ];
 
-/// Records parted into chunks, each sorted, and what the merge of them must be.
+/// Records split into chunks, each sorted, and the bytes that their merge must give.
 struct Work {
     descriptor: Descriptor,
     chunks: Vec<Vec<u8>>,
@@ -380,8 +380,8 @@ fn a_page_that_cannot_be_read_is_the_hosts_error() {
                 runner.write(CONTROL, &work.open()).expect("opened");
                 let error = match read_all(&mut runner, &work, 999) {
                     Err(error) => error.to_string(),
-                    // What a page read ahead lacks is read again by the next read. And the last
-                    // page of a chunk has bytes that nobody needs.
+                    // The next read reads again the bytes that a page read ahead lacks. And the last
+                    // page of a chunk has bytes that are not needed.
                     Ok(result) => {
                         assert!(result == work.expected, "{fault:?}");
                         continue;
@@ -537,7 +537,7 @@ fn closing_while_the_host_reads_ends_its_reads() {
         let error = runner.answer(read).expect("answered before the close").expect_err("ended");
         assert_eq!(error.to_string(), "merge 0: closed by the host");
         assert_eq!((runner.claimed_bytes(), runner.program().open_merges()), (0, 0));
-        // What lies there now is what the device stores: nothing.
+        // Reads there now give what the device stores: nothing.
         assert!(runner.read(work.interface(), 512).expect("read").is_empty());
     }
 }

@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever the memory and the sizes of reads: the bytes of a stable sort of all records, the
-    /// length that was told, and from any byte on as well.
+    /// length that was announced, and from any byte on as well.
     #[test]
     fn agrees_with_a_stable_sort(
         runs in prop::collection::vec(prop::collection::vec(

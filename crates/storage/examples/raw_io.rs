@@ -1,5 +1,4 @@
-//! What the device gives, through the same code that sorts: the baseline that speeds are held
-//! against.
+//! The speed of the device, measured with the same code that sorts: the baseline for other speeds.
 //!
 //! ```text
 //! raw_io read|write|rewrite|random FILE [--bytes N] [--block 1M] [--depth 8] [--pool N]
@@ -7,7 +6,7 @@
 //! raw_io passes FILE ...
 //! ```
 //!
-//! - `write` makes FILE anew, its space reserved first; `rewrite` overwrites it; both end with a
+//! - `write` makes a new FILE, its space reserved first; `rewrite` overwrites it; both end with a
 //!   sync, which is part of the time.
 //! - `read` reads FILE from its start; `random` reads blocks at random aligned offsets, as many as
 //!   FILE has unless `--bytes` says otherwise.

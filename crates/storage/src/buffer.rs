@@ -137,7 +137,7 @@ impl Buffer {
         Ok(Buffer { mapping: Arc::new(mapping), start, len })
     }
 
-    /// As [`Buffer::try_new`], where the buffer is small or the caller cannot go on without it.
+    /// As [`Buffer::try_new`], where the buffer is small or the caller cannot continue without it.
     ///
     /// # Panics
     /// When the system refuses that much address space.
@@ -201,7 +201,7 @@ impl Buffer {
         }
     }
 
-    /// The memory behind this buffer, for any thread to back before somebody uses it.
+    /// The memory behind this buffer, for any thread to back before it is used.
     #[must_use]
     pub fn backing(&self) -> Backing {
         Backing { mapping: Arc::clone(&self.mapping), start: self.start, len: self.len }
@@ -221,8 +221,8 @@ pub struct Backing {
 }
 
 impl Backing {
-    /// Has the system back `range` with memory now, so that its first use, by a device too, need not
-    /// wait for that. What the bytes hold stays. A system that cannot (Linux before 5.14) backs them
+    /// Has the system back `range` with memory now, so that its first use, also by a device, does not
+    /// wait for that. The content stays. A system that cannot do it (Linux before 5.14) backs the bytes
     /// when they are used.
     ///
     /// # Panics
@@ -245,7 +245,7 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start..start + len` lies in the mapping (kept by `new` and `split_off`), is
+        // SAFETY: `start..start + len` is inside the mapping (kept by `new` and `split_off`), is
         // initialised (the kernel zeroes it) and belongs to this buffer alone.
         unsafe { std::slice::from_raw_parts(self.mapping.base.add(self.start), self.len) }
     }

@@ -10,7 +10,7 @@ pub enum Work {
     Compares(u64),
     /// Bytes copied from one buffer to another in one go.
     CopiedBytes(u64),
-    /// Records handled, beside their comparisons and copies.
+    /// Records handled, in addition to their comparisons and copies.
     Records(u64),
 }
 

@@ -20,7 +20,7 @@ pub struct Completion {
     pub result: io::Result<usize>,
 }
 
-/// A queue of completions: made by who waits, handed (cloned) to every submit. Any number of
+/// A queue of completions. The caller that waits makes it and passes a clone to every submit. Any number of
 /// storages may post to one.
 #[derive(Clone, Default)]
 pub struct Completions {

@@ -8,7 +8,7 @@ use crate::{Clock, Storage};
 /// A flat set of named storages with a durable name table: a directory of a file system, or of a
 /// memory or modelled volume. A name has no separators.
 pub trait Directory: Send + Sync {
-    /// What to call it in an error message: a path where there is one.
+    /// Its name in error messages: a path where there is one.
     fn name(&self) -> &str;
 
     /// The clock of the storages in it.
@@ -21,7 +21,7 @@ pub trait Directory: Send + Sync {
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>>;
 
     /// Makes a storage that has no name and is gone, space and all, when its last handle drops or
-    /// the process dies: for runs that nobody will ask for again.
+    /// the process dies: for runs that are not needed later.
     ///
     /// # Errors
     /// The device's own.

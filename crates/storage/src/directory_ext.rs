@@ -1,5 +1,5 @@
-//! What every keeper of named files does with a [`Directory`]: publish a file whole, and remove one
-//! that may be gone already.
+//! Two steps that callers with named files in a [`Directory`] share: they publish a whole file, and they
+//! remove a file that may be gone already.
 
 use std::io;
 use std::sync::Arc;

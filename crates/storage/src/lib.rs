@@ -14,8 +14,7 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! Two things here are no storage: [`socket`] claims the file of a Unix socket, for the servers of
-//! other crates, and [`thread`] starts threads that the system may refuse.
+//! One module is no storage: [`thread`] starts threads that the system may refuse.
 
 mod buffer;
 mod clock;
@@ -29,7 +28,6 @@ pub mod metered;
 pub mod near;
 mod operation;
 pub mod region;
-pub mod socket;
 pub mod spread;
 pub mod thread;
 

@@ -30,7 +30,7 @@ struct Content {
     pages: BTreeMap<u64, Page>,
 }
 
-/// The parts of `len` bytes at `offset` that lie on one page each: page number, where on it, and
+/// The parts of `len` bytes at `offset`, one for each page: page number, where on it, and
 /// where in the stretch.
 fn parts(
     offset: u64,

@@ -23,8 +23,7 @@ pub enum Transfer {
     Write,
 }
 
-/// Is told of every read and write; called from any thread, and by the one that must go on
-/// quickly.
+/// Gets to know every read and write. Any thread may call it, and some of them must not be held up.
 pub trait Meter: Send + Sync {
     /// A transfer was submitted.
     fn began(&self, transfer: Transfer);

@@ -19,7 +19,7 @@ use crate::{Buffer, Geometry, Work};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// What the host asks of the addresses that a program claims. Offsets and lengths are in bytes.
+/// A request of the host to the addresses that a program claims. Offsets and lengths are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostRequest<'a> {
     /// Read `len` bytes at `offset`; answered with as many.

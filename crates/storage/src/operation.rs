@@ -1,4 +1,4 @@
-//! What can be asked of a storage, and the shape of the storage that is asked.
+//! The operations of a storage, and its shape.
 
 use std::io;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ pub enum Operation {
 pub struct Geometry {
     /// Smallest unit of an aligned transfer, in bytes; a power of two.
     pub page_bytes: u32,
-    /// Transfer size from which throughput no longer grows, in bytes.
+    /// Transfer size in bytes beyond which throughput no longer grows.
     pub best_io_bytes: u32,
-    /// Requests in flight from which throughput no longer grows.
+    /// Requests in flight beyond which throughput no longer grows.
     pub queue_depth: u32,
     /// Independent channels; 1 where unknown.
     pub channels: u32,
@@ -79,7 +79,7 @@ impl Default for Geometry {
 
 /// A stretch of bytes that can be read, written and synced: a file, a device, a view.
 pub trait Storage: Send + Sync {
-    /// What to call it in an error message: a path where there is one.
+    /// Its name in error messages: a path where there is one.
     fn name(&self) -> &str;
 
     /// Size in bytes now.
@@ -122,7 +122,7 @@ pub trait StorageExt: Storage {
     fn read_vec(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut out = if len <= SURE_BYTES { vec![0; len] } else { Vec::new() };
         if out.len() < len {
-            // What a file says of its own length may be more than there is memory.
+            // The length that a file claims may be more than there is memory.
             out.try_reserve_exact(len).map_err(|_| {
                 let name = self.name();
                 let why = format!("{name}: the system has no memory for {len} bytes of it");

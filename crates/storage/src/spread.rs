@@ -21,10 +21,10 @@ use crate::completion::Collect;
 use crate::metered::{Meter, Metered, Transfer};
 use crate::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
 
-/// Space on a disk is reserved in steps of so many bytes where nobody reserved it before.
+/// Space on a disk that was not reserved before is reserved in steps of this size.
 const ALLOCATE_BYTES: u64 = 16 << 20;
 
-/// A storage whose units lie on several others.
+/// A storage whose units are spread over several others.
 pub struct Spread {
     name: String,
     disks: Vec<Disk>,
@@ -79,7 +79,7 @@ struct Room {
 
 impl Spread {
     /// Spreads over `disks`, which are empty. The first `lead_bytes` are a unit of their own, then
-    /// each `unit_bytes`, so that what is written after a header need not be cut.
+    /// each `unit_bytes`, so that data after a header is not cut.
     ///
     /// # Panics
     /// Without disks, and when a lead is longer than a unit.
@@ -108,7 +108,7 @@ impl Spread {
         (1 + beyond / self.unit_bytes, within, self.unit_bytes - within)
     }
 
-    /// The parts of `len` bytes at `offset` that each lie in one unit: its number, where in it, and
+    /// The parts of `len` bytes at `offset`, one for each unit: its number, where in it, and
     /// how long.
     fn parts(&self, mut offset: u64, len: u64) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let end = offset + len;
@@ -229,7 +229,7 @@ impl Spread {
     fn set_size(&self, layout: &mut Layout, size: u64, plan: &mut Plan) {
         if size < layout.size {
             self.discard(layout, size, layout.size - size, plan);
-            // What is left of a unit stays where it is.
+            // The rest of a unit stays where it is.
             let keep = if size == 0 { 0 } else { self.unit(size - 1).0 + 1 };
             for (_, place) in layout.units.split_off(&keep) {
                 layout.room[place.disk].free.push(place.offset);
@@ -312,7 +312,7 @@ impl Storage for Spread {
 struct Plan {
     /// Transfers: disk, operation, and which piece its buffer is.
     transfers: Vec<(usize, Operation, usize)>,
-    /// What else is to be done, by disk.
+    /// Other operations, by disk.
     besides: Vec<(usize, Operation)>,
     /// Pieces of the buffer, in order; those in transfers are not here.
     pieces: Vec<Option<Buffer>>,
@@ -399,7 +399,7 @@ impl Whole {
 impl Collect for Whole {
     fn arrived(&self, Completion { token, buffer, result }: Completion) {
         let Some(mut buffer) = buffer else { return self.ended(None, result.map(drop)) };
-        // A unit may be shorter on its disk than here. Of a write, less is an error.
+        // A unit may be shorter on its disk than here. A write that writes less is an error.
         let result = result.and_then(|moved| match (self.writes, moved == buffer.len()) {
             (_, true) => Ok(()),
             (true, false) => Err(io::ErrorKind::WriteZero.into()),
@@ -420,7 +420,7 @@ mod tests {
 
     const UNIT: u64 = 4096;
 
-    /// A disk that ends nothing before it is told to.
+    /// A disk that ends its operations when a test says so.
     struct Held {
         inner: Arc<MemoryStorage>,
         waiting: Mutex<Vec<(u64, Operation, Completions)>>,

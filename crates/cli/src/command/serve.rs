@@ -4,7 +4,7 @@ use merganser_node::shuffle::server::{Server, ServerOptions};
 use merganser_storage::thread::spawn;
 
 use crate::config::ServeConfig;
-use crate::failure::{Failure, notice};
+use crate::failure::{Failure, notice, shuffle_sentence};
 use crate::signals::Cancel;
 
 /// Merges for whoever asks until a signal ends it.
@@ -28,8 +28,10 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
         merges,
         keep_cache,
         product: env!("CARGO_PKG_VERSION").to_owned(),
+        describe: Box::new(shuffle_sentence),
         on_event: Box::new(notice),
-    })?;
+    })
+    .map_err(|error| error.to_string())?;
     notice(&listening);
     let stopper = server.stopper();
     let signalled = cancel.clone();

@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use merganser_storage::Geometry;
+use slab::Slab;
 
 use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
@@ -78,8 +79,7 @@ pub struct Hdd {
     write_seek: SeekCurve,
     engine: Engine<Happening>,
     /// All jobs that have not ended, by slot.
-    jobs: Vec<Option<Job>>,
-    free: Vec<usize>,
+    jobs: Slab<Job>,
     /// Decoded commands that wait because the queue is full.
     outside: VecDeque<usize>,
     /// The jobs that wait for the arm.
@@ -134,8 +134,7 @@ impl Hdd {
             ),
             layout,
             engine: Engine::new(0),
-            jobs: Vec::new(),
-            free: Vec::new(),
+            jobs: Slab::new(),
             outside: VecDeque::new(),
             queue: ArmQueue::default(),
             taken: 0,
@@ -157,26 +156,9 @@ impl Hdd {
         })
     }
 
-    fn job(&self, slot: usize) -> &Job {
-        self.jobs[slot].as_ref().expect("a slot in use")
-    }
-
-    fn enter(&mut self, job: Job) -> usize {
-        match self.free.pop() {
-            Some(slot) => {
-                self.jobs[slot] = Some(job);
-                slot
-            }
-            None => {
-                self.jobs.push(Some(job));
-                self.jobs.len() - 1
-            }
-        }
-    }
-
     /// The sectors of a job: the first, and the end.
     fn sectors(&self, slot: usize) -> (u64, u64) {
-        let Command { offset, len, .. } = self.job(slot).command;
+        let Command { offset, len, .. } = self.jobs[slot].command;
         (offset / SECTOR, (offset + len).div_ceil(SECTOR))
     }
 
@@ -192,7 +174,7 @@ impl Hdd {
 
     fn begin(&mut self, slot: usize) {
         let now = self.engine.now();
-        let Command { kind, len, .. } = self.job(slot).command;
+        let Command { kind, len, .. } = self.jobs[slot].command;
         match kind {
             RequestKind::Trim => self.engine.at(now, Happening::Ended(slot)),
             RequestKind::Flush if self.dirty_bytes == 0 => {
@@ -223,7 +205,7 @@ impl Hdd {
     /// Takes a write into the buffer, if there is room: the host gets its answer, and the job stays
     /// for the arm.
     fn cache(&mut self, slot: usize) -> bool {
-        let len = self.job(slot).command.len;
+        let len = self.jobs[slot].command.len;
         let fits = self.dirty_bytes + len <= self.settings.buffer_bytes;
         if self.settings.write_cache == 0 || !fits {
             return false;
@@ -245,21 +227,21 @@ impl Hdd {
 
     /// Ends the host's command at `done`, while its job stays in the queue.
     fn answer_early(&mut self, slot: usize, done: SimTime) {
-        let job = self.jobs[slot].as_mut().expect("a slot in use");
+        let job = &mut self.jobs[slot];
         job.answered = true;
         let Command { id, kind, offset, len, .. } = job.command;
         let buffer = job.command.buffer.take();
         let submitted = job.submitted;
         let command = Command { id, kind, offset, len, buffer };
         let answer = Job { command, submitted, queued: submitted, answered: false };
-        let slot = self.enter(answer);
+        let slot = self.jobs.insert(answer);
         self.engine.at(done, Happening::Ended(slot));
     }
 
     fn wait(&mut self, slot: usize) {
         let now = self.engine.now();
         let cylinder = self.layout.place(self.sectors(slot).0).cylinder;
-        let job = self.jobs[slot].as_mut().expect("a slot in use");
+        let job = &mut self.jobs[slot];
         job.queued = now;
         let kind = job.command.kind;
         self.queue.push(slot, cylinder, kind == RequestKind::Write, job.answered);
@@ -270,7 +252,7 @@ impl Hdd {
     fn is_dirty(&self, first: u64, end: u64) -> bool {
         let covers = |slot: &usize| {
             let (from, to) = self.sectors(*slot);
-            self.job(*slot).answered && from <= first && end <= to
+            self.jobs[*slot].answered && from <= first && end <= to
         };
         let working = self.working.map(|(slot, _)| slot);
         self.dirty_bytes > 0
@@ -301,8 +283,8 @@ impl Hdd {
         self.queue.remove(slot);
         let now = self.engine.now();
         let (first, end) = self.sectors(slot);
-        let Command { kind, len, .. } = self.job(slot).command;
-        let answered = self.job(slot).answered;
+        let Command { kind, len, .. } = self.jobs[slot].command;
+        let answered = self.jobs[slot].answered;
         let (media_first, media_end) = match self.segments.stream_end(first, end, now, &self.layout)
         {
             // The heads are reading toward it.
@@ -312,7 +294,7 @@ impl Hdd {
                 let ready = if kind == RequestKind::Write && !answered {
                     // A sector must have arrived before it is written; later sectors arrive in the
                     // meantime.
-                    SimTime(self.job(slot).queued.0 + self.link_ns(SECTOR)).max(now)
+                    SimTime(self.jobs[slot].queued.0 + self.link_ns(SECTOR)).max(now)
                 } else {
                     now
                 };
@@ -363,7 +345,7 @@ impl Hdd {
         // Patience is for commands whose host waits, not for writes in the buffer.
         let oldest = self.queue.oldest_unanswered();
         if let Some(slot) = oldest
-            && now.0 - self.job(slot).queued.0 > self.settings.queue_patience_ns
+            && now.0 - self.jobs[slot].queued.0 > self.settings.queue_patience_ns
         {
             return slot;
         }
@@ -391,7 +373,7 @@ impl Hdd {
                 }
                 self.queue.nearest(self.cylinder, least, |slot| {
                     let (first, end) = self.sectors(slot);
-                    let kind = self.job(slot).command.kind;
+                    let kind = self.jobs[slot].command.kind;
                     self.access(now, now, first, end, kind).0.0 - now.0
                 })
             }
@@ -400,7 +382,7 @@ impl Hdd {
 
     fn transferred(&mut self, slot: usize) {
         let (_, media_first) = self.working.take().expect("the arm worked");
-        let Command { kind, len, .. } = self.job(slot).command;
+        let Command { kind, len, .. } = self.jobs[slot].command;
         if kind == RequestKind::Read {
             // Bytes cross the link while later sectors are read; the last sector crosses at the
             // end. The link is reserved only now, so that other transfers used it meanwhile.
@@ -411,9 +393,8 @@ impl Hdd {
             self.engine.at(done, Happening::Ended(slot));
         }
         if kind == RequestKind::Write {
-            if self.job(slot).answered {
-                let job = self.jobs[slot].take().expect("a slot in use");
-                self.free.push(slot);
+            if self.jobs[slot].answered {
+                let job = self.jobs.remove(slot);
                 self.dirty_bytes -= job.command.len;
                 self.cache_waiting();
                 if self.dirty_bytes == 0 {
@@ -431,8 +412,7 @@ impl Hdd {
     }
 
     fn ended(&mut self, slot: usize) {
-        let job = self.jobs[slot].take().expect("a slot in use");
-        self.free.push(slot);
+        let job = self.jobs.remove(slot);
         let Job { command: Command { id, kind, offset, len, mut buffer }, submitted, .. } = job;
         if let (RequestKind::Read, Some(buffer)) = (kind, &mut buffer) {
             self.platters.read(offset, buffer);
@@ -518,7 +498,7 @@ impl Device for Hdd {
             (RequestKind::Trim, _) => self.platters.forget(command.offset, command.len),
             _ => {}
         }
-        let slot = self.enter(Job { command, submitted: at, queued: at, answered: false });
+        let slot = self.jobs.insert(Job { command, submitted: at, queued: at, answered: false });
         let understood = SimTime(at.0 + self.settings.command_ns);
         self.engine.at(understood, Happening::Understood(slot));
     }

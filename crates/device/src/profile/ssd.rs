@@ -272,7 +272,7 @@ impl SsdSettings {
             return refuse(format!("block_summary_bytes is at most page_bytes={page_bytes}"));
         }
         // The units that the host can address must fit into the blocks that are neither free nor
-        // open, and leave a block from which collection wins space.
+        // open, and leave a block that gives space to collection.
         let reserved = self.reserved_blocks();
         let shared = self.blocks_per_plane.saturating_sub(reserved);
         let units = shared * self.data_pages_per_block() * self.units_per_page();

@@ -4,6 +4,7 @@ use std::io;
 
 use merganser_storage::near::{Program, Wake};
 use merganser_storage::{Buffer, Geometry};
+use slab::Slab;
 
 use crate::device::Command;
 use crate::profile::SsdSettings;
@@ -46,8 +47,7 @@ pub(crate) struct Controller {
     pub(super) inside_reads: InsideReads,
     pub(super) calls: Calls,
     /// Operations that firmware is preparing.
-    pub(super) preparing: Vec<Option<Op>>,
-    pub(super) preparing_free: Vec<u32>,
+    pub(super) preparing: Slab<Op>,
     /// Pieces of writes that wait for space in the buffer.
     pub(super) stalled: std::collections::VecDeque<(u32, u32)>,
     /// Flushes that wait for earlier writes.
@@ -76,8 +76,7 @@ impl Controller {
             memory: Memory::new(settings),
             inside_reads: InsideReads::default(),
             calls: Calls::new(),
-            preparing: Vec::new(),
-            preparing_free: Vec::new(),
+            preparing: Slab::new(),
             stalled: std::collections::VecDeque::new(),
             flushes: Vec::new(),
             programming: 0,
@@ -161,8 +160,7 @@ impl Controller {
                 self.calls.push_back(Call::Request { program, job });
             }
             SsdEvent::Issue { op } => {
-                self.preparing_free.push(op);
-                let op = self.preparing[op as usize].take().expect("it was being prepared");
+                let op = self.preparing.remove(op as usize);
                 self.flash.submit(op, &mut self.engine);
             }
             SsdEvent::Flash(step) => {

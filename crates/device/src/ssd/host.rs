@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use merganser_storage::Buffer;
+use slab::Slab;
 
 use crate::device::{Command, Component, Done, Use};
 use crate::profile::SsdSettings;
@@ -31,10 +32,7 @@ pub(crate) struct Job {
 
 /// The commands in flight by number; numbers are reused.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs {
-    slots: Vec<Option<Job>>,
-    free: Vec<u32>,
-}
+pub(crate) struct Jobs(Slab<Job>);
 
 impl Jobs {
     pub fn add(&mut self, submitted: SimTime, command: Command) -> u32 {
@@ -51,21 +49,15 @@ impl Jobs {
             error: None,
             program: None,
         };
-        let number = self.free.pop().unwrap_or(self.slots.len() as u32);
-        if number as usize == self.slots.len() {
-            self.slots.push(None);
-        }
-        self.slots[number as usize] = Some(job);
-        number
+        self.0.insert(job) as u32
     }
 
     pub fn get(&mut self, number: u32) -> &mut Job {
-        self.slots[number as usize].as_mut().expect("a job that has not ended")
+        &mut self.0[number as usize]
     }
 
     pub fn end(&mut self, number: u32) -> Job {
-        self.free.push(number);
-        self.slots[number as usize].take().expect("a job ends once")
+        self.0.remove(number as usize)
     }
 }
 

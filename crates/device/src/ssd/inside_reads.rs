@@ -4,6 +4,7 @@ use std::io;
 
 use merganser_storage::Buffer;
 use merganser_storage::near::Wake;
+use slab::Slab;
 
 use crate::ssd::event::Call;
 
@@ -20,31 +21,21 @@ pub(crate) struct InsideRead {
 
 /// The reads of programs by number; numbers are reused.
 #[derive(Debug, Default)]
-pub(crate) struct InsideReads {
-    slots: Vec<Option<InsideRead>>,
-    free: Vec<u32>,
-}
+pub(crate) struct InsideReads(Slab<InsideRead>);
 
 impl InsideReads {
     pub fn add(&mut self, read: InsideRead) -> u32 {
-        let number = self.free.pop().unwrap_or(self.slots.len() as u32);
-        if number as usize == self.slots.len() {
-            self.slots.push(None);
-        }
-        self.slots[number as usize] = Some(read);
-        number
+        self.0.insert(read) as u32
     }
 
     /// A piece of a read has ended. Returns the call of the program if it was the last piece.
     pub fn ended(&mut self, number: u32) -> Option<Call> {
-        let slot = &mut self.slots[number as usize];
-        let read = slot.as_mut().expect("a read that has not ended");
+        let read = &mut self.0[number as usize];
         read.remaining = read.remaining.saturating_sub(1);
         if read.remaining > 0 {
             return None;
         }
-        let InsideRead { program, token, buffer, error, .. } = slot.take().expect("it is there");
-        self.free.push(number);
+        let InsideRead { program, token, buffer, error, .. } = self.0.remove(number as usize);
         let buffer = buffer.expect("kept until the end");
         let result = error.map_or(Ok(buffer.len()), Err);
         Some(Call::Wake { program, wake: Wake::Read { token, buffer, result } })

@@ -141,11 +141,7 @@ impl Controller {
             return;
         }
         let ready = self.processor.firmware(self.engine.now(), cycles).end;
-        let number = self.preparing_free.pop().unwrap_or_else(|| {
-            self.preparing.push(None);
-            self.preparing.len() as u32 - 1
-        });
-        self.preparing[number as usize] = Some(op);
-        self.engine.at(ready, SsdEvent::Issue { op: number });
+        let op = self.preparing.insert(op) as u32;
+        self.engine.at(ready, SsdEvent::Issue { op });
     }
 }

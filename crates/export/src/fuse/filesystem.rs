@@ -20,8 +20,8 @@ const FOREVER: Duration = Duration::from_secs(1 << 31);
 /// Requests that the kernel may have in flight for read-ahead, over all readers.
 const BACKGROUND_MAX: u16 = 64;
 
-/// What programs are told to read by. Those that go by it (`cat`, Python) then read this much at
-/// a time; the kernel's read-ahead does not depend on it.
+/// The read size that programs are advised to use. Those that follow it (`cat`, Python) read this much
+/// at a time; the kernel's read-ahead does not depend on it.
 const BLOCK_BYTES: u32 = 128 << 10;
 
 /// Inode numbers: the folder is 1, file `i` is `FIRST_FILE + i`.
@@ -167,7 +167,7 @@ impl Filesystem for Folder {
         }
         let own = [OsStr::new("."), OsStr::new("..")].map(|name| (&self.folder, name));
         let all = own.into_iter().chain(self.entries.iter().map(|(name, attr)| (attr, &**name)));
-        // The offset given with an entry is where the next call goes on.
+        // The offset given with an entry is where the next call continues.
         for ((attr, name), next) in all.zip(1..).skip(usize::try_from(offset).unwrap_or(usize::MAX))
         {
             if reply.add(attr.ino, next, attr.kind, name) {

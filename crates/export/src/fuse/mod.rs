@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - The content never changes, so the kernel may keep every page and attribute it has seen.
-//! - A failed or short read is `EIO` for exactly the requests it concerned, is told to
+//! - A failed or short read is `EIO` for exactly the requests it concerned, is passed to
 //!   [`MountOptions::on_error`] and comes back from [`Mount::run`].
 //!
 //! Mounting is the system call `mount(2)` where the process may use it (root, or a user

@@ -132,7 +132,7 @@ impl Mount {
         Unmounter { at: Arc::clone(&self.at) }
     }
 
-    /// Waits until somebody unmounts.
+    /// Waits for the unmount.
     ///
     /// # Errors
     /// The first read that failed while it was mounted, or a broken connection to the kernel.
@@ -181,7 +181,7 @@ impl Drop for Mount {
         if self.threads.is_empty() {
             return;
         }
-        // Who wants to know why it stayed mounted uses an unmounter.
+        // A caller that wants to know why it stayed mounted uses an unmounter.
         if self.unmounter().unmount().is_ok() && self.at.wait() == Phase::Ended {
             self.join();
         }

@@ -157,7 +157,7 @@ pub(crate) enum Unmounted {
 /// Takes `device` off `path`; programs that still have files open there get errors from then on.
 ///
 /// # Errors
-/// What the system said, when the mount is still there.
+/// The system's own words, when the mount is still there.
 pub(crate) fn unmount(path: &Path, device: Option<&str>) -> Result<Unmounted, String> {
     let now = device_at(path);
     if device.is_some() && now.as_deref() != device {

@@ -108,7 +108,7 @@ type Refusal = (u32, &'static str);
 
 const MALFORMED: Refusal = (reply::ERR_INVALID, "the option's data are malformed");
 
-/// What was settled so far.
+/// The choices so far.
 struct Haggling<'a> {
     exports: &'a [Listed],
     /// Whether the client wants the zeros that follow an old reply.

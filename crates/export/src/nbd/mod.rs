@@ -35,18 +35,16 @@
 //! }
 //! ```
 
-mod address;
 mod handshake;
 mod outbox;
-mod presence;
 mod server;
 mod transmission;
 mod wire;
 
 use crate::READ_BYTES_MAX;
 
-pub use address::Address;
-pub use server::{Export, Server, ServerOptions, Stopper, serve_streams};
+pub use merganser_server::{Address, Stopper};
+pub use server::{Export, Server, ServerOptions, serve_streams};
 
 /// Clients that may be connected at once. One more takes the place of the client that is idle for
 /// longest, and is hung up on where none is idle.
@@ -54,10 +52,10 @@ pub const CONNECTIONS_MAX: usize = 32;
 /// The longest read that a client may ask for, in bytes; the least that the protocol asks of
 /// servers.
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
-/// The size from which aligned reads are efficient, as clients are told, in bytes. Any read is
+/// The size in bytes that aligned reads should at least have, announced to clients. Any read is
 /// served, but clients make block sizes of this, and kernels know none above their page.
 const BLOCK_BYTES_PREFERRED: u32 = 4096;
-/// What a client may have asked for and not yet read: so many replies.
+/// The most replies that a client may have asked for and not yet read.
 const IN_FLIGHT_REQUESTS_MAX: usize = 32;
 /// The same, in bytes of content: enough to keep reading while replies are written.
 const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;

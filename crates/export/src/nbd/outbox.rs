@@ -15,9 +15,9 @@ use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use merganser_server::Presence;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::presence::Presence;
 use super::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX};
 use crate::READ_BYTES_MAX;
 
@@ -111,8 +111,8 @@ impl Outbox {
         Some(Ticket { outbox: Arc::clone(self), bytes, posted: false })
     }
 
-    /// Whether there is room for `bytes` more; then what they need of the shared room is taken. Who is
-    /// refused has replies under way, and asks again when they are written.
+    /// Whether there is room for `bytes` more; then their share of the shared room is taken. A
+    /// client that is refused has replies under way, and asks again when they are written.
     fn has_room(&self, state: &mut State, bytes: usize) -> bool {
         let after = state.bytes + bytes;
         if state.requests >= IN_FLIGHT_REQUESTS_MAX {
@@ -145,7 +145,7 @@ impl Outbox {
         !state.broken
     }
 
-    /// Waits until every ticket is posted or dropped, even when nobody hears the answers: until
+    /// Waits until every ticket is posted or dropped, even when no client hears the answers: until
     /// then workers have something to do for this client.
     pub(super) fn settle(&self) {
         let under_way = |state: &mut State| state.unanswered > 0;
@@ -251,7 +251,7 @@ fn write_messages(output: &mut impl Write, messages: &[Message]) -> io::Result<(
     let parts = messages.iter().flat_map(|message| [&*message.head, &*message.content]);
     let mut slices: Vec<_> = parts.map(IoSlice::new).collect();
     let mut rest = &mut slices[..];
-    // Also skips empty slices at the front, of which nothing could be written.
+    // Also skips empty slices at the front: writing them would look like a closed connection.
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {
         match output.write_vectored(rest) {
@@ -272,7 +272,7 @@ mod tests {
         Outbox::new(Arc::clone(room), Arc::new(Presence::new()))
     }
 
-    /// A connection that need not share.
+    /// A connection with room of its own.
     fn alone() -> Arc<Outbox> {
         of(&ReplyRoom::new(IN_FLIGHT_BYTES_MAX))
     }

@@ -1,22 +1,19 @@
 //! A server: what it exports, how long it lives, how it ends.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use merganser_server::{Address, Client, Connections, Limits, Presence, Service, Stopper, Stream};
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn_scoped;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::address::{Address, Listener, Stream};
 use super::handshake::{self, Listed};
 use super::outbox::{Outbox, ReplyRoom};
-use super::presence::Presence;
 use super::transmission::{self, Answer};
 use super::{CONNECTIONS_MAX, REPLY_BYTES_USEFUL, wire};
 use crate::reads::{Content, Reads};
@@ -24,16 +21,12 @@ use crate::{Error, OnError};
 
 /// How long clients may take to read what they have asked for when the server is stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Pause after the system refused a connection, as it does when descriptors run out.
-const BREATHER: Duration = Duration::from_millis(50);
-/// How long a new client waits for the place of an idle one.
-const EVICTION: Duration = Duration::from_secs(1);
 /// Requests are small and come in bursts.
 const INPUT_BYTES: usize = 4096;
 
 /// One storage to be served.
 pub struct Export {
-    /// What clients call it. The first of a server's exports has the empty name, too.
+    /// Its name for clients. The first of a server's exports has the empty name, too.
     pub name: String,
     /// Its bytes. The size is asked once, when the server is made; size and bytes must not change.
     pub storage: Arc<dyn Storage>,
@@ -48,8 +41,7 @@ pub struct ServerOptions {
     /// How many reads run at once (at least one does). Each worker holds
     /// [`crate::READ_BYTES_MAX`].
     pub threads: usize,
-    /// What the replies of all clients that are not written yet may take together, in bytes, beyond
-    /// one of [`crate::READ_BYTES_MAX`] that each client may always have. No client holds more than
+    /// Memory, in bytes, for the replies of all clients that are not written yet, in addition to one of [`crate::READ_BYTES_MAX`] that each client may always have. No client holds more than
     /// 4 MiB.
     pub reply_bytes: usize,
     /// How long a client may take to choose an export before it is hung up on.
@@ -80,7 +72,7 @@ impl ServerOptions {
 
 /// A server that listens; [`Server::run`] serves.
 pub struct Server {
-    shared: Arc<Shared>,
+    connections: Connections,
     exports: Vec<Listed>,
     reads: Reads<Answer>,
     threads: usize,
@@ -88,45 +80,24 @@ pub struct Server {
     handshake_timeout: Duration,
 }
 
-/// Ends [`Server::run`] from another thread, for example the one that waits for signals. It
-/// locks, so it is nothing for a signal handler itself.
-#[derive(Clone)]
-pub struct Stopper {
-    shared: Arc<Shared>,
-}
-
-/// What a server and its stoppers share.
-struct Shared {
-    listener: Listener,
-    stopping: AtomicBool,
-    clients: Mutex<HashMap<u64, Client>>,
-    gone: Condvar,
-    idle_at_least: Duration,
-}
-
-/// A connected client.
-struct Client {
-    stream: Arc<Stream>,
-    presence: Arc<Presence>,
-}
-
 impl Server {
-    /// Checks the names and begins to listen.
+    /// Checks the names and begins to listen. A socket's file gets mode 0600.
     ///
     /// # Errors
     /// A bad name, or an address that cannot be listened on.
     pub fn new(options: ServerOptions) -> Result<Server, Error> {
         check_names(&options.exports)?;
-        let listener = Listener::bind(&options.address)?;
+        let limits = Limits {
+            connections_max: CONNECTIONS_MAX,
+            idle_at_least: options.idle_at_least,
+            drain: PATIENCE,
+        };
+        let address = options.address;
+        let connections = Connections::listen(&address, 0o600, limits)
+            .map_err(|source| Error::Listen { address, source })?;
         let (exports, contents) = options.exports.into_iter().map(split).unzip();
         Ok(Server {
-            shared: Arc::new(Shared {
-                listener,
-                stopping: AtomicBool::new(false),
-                clients: Mutex::default(),
-                gone: Condvar::new(),
-                idle_at_least: options.idle_at_least,
-            }),
+            connections,
             exports,
             reads: Reads::new(contents, options.on_error),
             threads: options.threads.max(1),
@@ -138,13 +109,13 @@ impl Server {
     /// Where it listens, with the port that was chosen.
     #[must_use]
     pub fn address(&self) -> &Address {
-        &self.shared.listener.address
+        self.connections.address()
     }
 
     /// A handle that can end it from any thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper { shared: Arc::clone(&self.shared) }
+        self.connections.stopper()
     }
 
     /// Serves until [`Stopper::stop`]. Then clients still get what they have asked for, within
@@ -154,16 +125,15 @@ impl Server {
     /// The first read that failed, or a thread that could not be started.
     pub fn run(self) -> Result<(), Error> {
         let served = thread::scope(|scope| {
-            let served = self.start_workers(scope).map(|()| self.accept(scope));
-            self.shared.listener.close();
-            self.shared.see_off();
+            let started = self.start_workers(scope);
+            if started.is_ok() {
+                self.connections.run(&self);
+            }
             self.reads.close();
-            served
+            started
         });
-        served.map_err(|e| Error::Listen {
-            address: self.address().to_string(),
-            problem: format!("no thread to serve it: {e}"),
-        })?;
+        let client = || self.address().to_string();
+        served.map_err(|source| Error::Thread { client: client(), source })?;
         self.reads.take_first_error().map_or(Ok(()), Err)
     }
 
@@ -175,34 +145,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes clients until the server is stopped.
-    fn accept<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        for id in 0.. {
-            let accepted = self.shared.listener.accept();
-            if self.shared.stopping.load(Ordering::SeqCst) {
-                return;
-            }
-            let Ok(stream) = accepted else {
-                // Clients that changed their mind, or no descriptors: both pass.
-                thread::sleep(BREATHER);
-                continue;
-            };
-            let stream = Arc::new(stream);
-            // One too many, or one just as the server stops, sees its connection closed.
-            let Some(presence) = self.shared.enter(id, &stream) else { continue };
-            let connection = move || {
-                // How it ended concerns the client alone; failed reads are told elsewhere.
-                let _ = self.serve(&stream, &presence);
-                stream.shut_down(Shutdown::Both);
-                self.shared.leave(id);
-            };
-            if spawn_scoped(scope, "nbd-client", connection).is_err() {
-                self.shared.leave(id);
-            }
-        }
-    }
-
-    fn serve(&self, stream: &Stream, presence: &Arc<Presence>) -> io::Result<()> {
+    fn talk(&self, stream: &Stream, presence: &Arc<Presence>) -> io::Result<()> {
         let until = Some(Instant::now() + self.handshake_timeout);
         let timed = || Timed { stream, until, presence };
         let mut input = BufReader::with_capacity(INPUT_BYTES, timed());
@@ -211,12 +154,21 @@ impl Server {
             return Ok(());
         };
         // From here on a client may be as slow as it likes: it waits for itself.
-        stream.set_timeout(None)?;
+        set_timeout(stream, None)?;
         input.get_mut().until = None;
         output.until = None;
         let hang_up = || stream.shut_down(Shutdown::Both);
         let outbox = Outbox::new(Arc::clone(&self.room), Arc::clone(presence));
         transmission::serve(&mut input, &mut output, agreed, &self.reads, &outbox, hang_up)
+    }
+}
+
+impl Service for Server {
+    const THREAD: &'static str = "nbd-client";
+
+    fn serve(&self, client: &Client) {
+        // How it ended concerns the client alone; failed reads are reported elsewhere.
+        let _ = self.talk(client.stream(), client.presence());
     }
 }
 
@@ -235,7 +187,7 @@ pub fn serve_streams(
     let (listed, contents): (Vec<_>, _) = exports.into_iter().map(split).unzip();
     let reads = Reads::new(contents, None);
     let mut input = BufReader::with_capacity(INPUT_BYTES, input);
-    // A client that breaks the protocol is told so by the end of the conversation.
+    // A client that breaks the protocol sees the end of the conversation.
     let Ok(Some(agreed)) = handshake::negotiate(&mut input, &mut output, &listed) else {
         return Ok(());
     };
@@ -248,80 +200,13 @@ pub fn serve_streams(
         worker.join().map_err(|_| io::Error::other("the worker panicked"))?;
         served
     });
-    served.map_err(|e| Error::Listen {
-        address: "the client".into(),
-        problem: format!("no thread to serve it: {e}"),
-    })?;
+    served.map_err(|source| Error::Thread { client: "the client".into(), source })?;
     reads.take_first_error().map_or(Ok(()), Err)
-}
-
-impl Stopper {
-    /// Stops listening and taking requests. After this [`Server::run`] returns.
-    pub fn stop(&self) {
-        let clients = self.shared.lock();
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.listener.close();
-        for Client { stream, .. } in clients.values() {
-            // Requests end here; replies go on.
-            stream.shut_down(Shutdown::Read);
-        }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
-        self.clients.lock()
-    }
-
-    /// Counts a client in; `None` when there is no place for it, not even that of an idle one.
-    fn enter(&self, id: u64, stream: &Arc<Stream>) -> Option<Arc<Presence>> {
-        let mut clients = self.lock();
-        if clients.len() >= CONNECTIONS_MAX {
-            let idle = clients.values().filter_map(|client| {
-                let idle = client.presence.idle().filter(|idle| *idle >= self.idle_at_least)?;
-                Some((idle, client))
-            });
-            let (_, longest) = idle.max_by_key(|(idle, _)| *idle)?;
-            longest.stream.shut_down(Shutdown::Both);
-            let full = |clients: &mut HashMap<_, _>| clients.len() >= CONNECTIONS_MAX;
-            self.gone.wait_while_for(&mut clients, full, EVICTION);
-        }
-        if clients.len() >= CONNECTIONS_MAX || self.stopping.load(Ordering::SeqCst) {
-            return None;
-        }
-        let presence = Arc::new(Presence::new());
-        let client = Client { stream: Arc::clone(stream), presence: Arc::clone(&presence) };
-        clients.insert(id, client);
-        Some(presence)
-    }
-
-    fn leave(&self, id: u64) {
-        self.lock().remove(&id);
-        self.gone.notify_all();
-    }
-
-    /// Waits until all clients are gone; not for long.
-    fn see_off(&self) {
-        let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
-        let mut clients = self.lock();
-        self.gone.wait_while_for(&mut clients, some, PATIENCE);
-        for Client { stream, .. } in clients.values() {
-            stream.shut_down(Shutdown::Both);
-        }
-        self.gone.wait_while(&mut clients, some);
-    }
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("address", self.address()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Stopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = &self.shared.listener.address;
-        f.debug_struct("Stopper").field("address", address).finish_non_exhaustive()
     }
 }
 
@@ -332,6 +217,11 @@ struct Timed<'a> {
     presence: &'a Presence,
 }
 
+fn set_timeout(stream: &Stream, timeout: Option<Duration>) -> io::Result<()> {
+    stream.set_read_timeout(timeout)?;
+    stream.set_write_timeout(timeout)
+}
+
 impl Timed<'_> {
     fn arm(&self) -> io::Result<()> {
         let Some(until) = self.until else { return Ok(()) };
@@ -339,7 +229,7 @@ impl Timed<'_> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.stream.set_timeout(Some(left))
+        set_timeout(self.stream, Some(left))
     }
 }
 

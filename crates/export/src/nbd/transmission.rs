@@ -54,7 +54,7 @@ pub(super) fn serve(
                 hang_up();
             }
         }
-        // Or clients that ask and leave, again and again, would pile up work.
+        // Otherwise clients that ask and leave, again and again, would pile up work.
         outbox.settle();
         writer.join().map_err(|_| io::Error::other("the writer panicked"))
     })
@@ -63,7 +63,7 @@ pub(super) fn serve(
 /// How the requests of a client ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// What is under way is still to be answered.
+    /// The requests under way are still answered.
     Left,
     Broken,
 }
@@ -238,9 +238,9 @@ pub(super) struct Answer {
 enum How {
     /// A simple reply of all bytes.
     Simple,
-    /// A part of a simple reply; `posted` is told whether it could be read.
+    /// A part of a simple reply; `posted` gets whether it could be read.
     Part { is_first: bool, posted: mpsc::Sender<bool> },
-    /// A chunk of a structured reply, `left` of which are still to come.
+    /// A chunk of a structured reply; `left` more are to come.
     Chunk { left: Arc<AtomicUsize> },
 }
 

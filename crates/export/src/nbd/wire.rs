@@ -147,7 +147,7 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// A length and so many bytes.
+    /// A length and that number of bytes.
     pub(super) fn string(&mut self) -> Option<&'a [u8]> {
         let len = self.u32()?;
         self.bytes(len as usize)

@@ -13,15 +13,15 @@ use parking_lot::{Condvar, Mutex};
 use crate::{Error, READ_BYTES_MAX};
 use schedule::{Batch, Request, Schedule};
 
-/// What is told about every failed read.
+/// Called for every failed read.
 pub type OnError = Box<dyn Fn(&Error) + Send + Sync>;
 
-/// How the answer to one request gets back to who asked. Called by a worker, so it must not wait
-/// for who asked.
+/// The way of an answer to the reader that asked. A worker calls it, so it must not wait for that
+/// reader.
 pub(crate) trait Reply: Send {
     /// All the bytes of the request that there are.
     fn data(self, bytes: &[u8]);
-    /// The read failed; `why` is the sentence that [`OnError`] was told.
+    /// The read failed; `why` is the sentence that [`OnError`] got.
     fn failed(self, why: &str);
 }
 
@@ -77,7 +77,7 @@ impl<R: Reply> Reads<R> {
         self.work.notify_one();
     }
 
-    /// Lets the workers end, without answering what still waits: nobody is there to hear it.
+    /// Lets the workers end, without answering the requests that still wait: their readers are gone.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.work.notify_all();
@@ -88,14 +88,14 @@ impl<R: Reply> Reads<R> {
         self.first_error.lock().take()
     }
 
-    /// What one worker does until [`Reads::close`].
+    /// The work of one worker, until [`Reads::close`].
     pub(crate) fn work(&self) {
         // Made by the first read that needs it.
         let mut buffer = Buffer::empty();
         while let Some(batch) = self.next_batch() {
             let content = &self.contents[batch.file];
             let result = read_exactly(content, batch.offset, batch.len, &mut buffer);
-            // The lane goes on in another worker while this one hands out the bytes.
+            // Another worker continues the lane while this one hands out the bytes.
             let more = {
                 let mut state = self.state.lock();
                 state.schedule.finished(&batch);

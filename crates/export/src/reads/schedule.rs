@@ -9,7 +9,7 @@
 //!   waiting               [b] [d]   [a]               [x]
 //! ```
 //!
-//! - `a`, `b` and `d` lie in the window behind `next`, so they belong to that lane: they wait
+//! - `a`, `b` and `d` are in the window behind `next`, so they belong to that lane: they wait
 //!   while it is busy, and then the lowest goes first, together with what follows it without a
 //!   gap. `x` belongs to no lane: it starts one, at once, if a worker is free.
 //! - A gap is not waited for: an idle lane serves what it has.
@@ -121,7 +121,7 @@ impl<R> Schedule<R> {
         })
     }
 
-    /// Says that the read of `batch` is over, so that its lane may go on.
+    /// Says that the read of `batch` is over, so that its lane may continue.
     pub(crate) fn finished(&mut self, batch: &Batch<R>) {
         let lane = self.lanes.iter_mut().find(|lane| lane.id == batch.lane);
         lane.expect("busy lanes are not forgotten").busy = false;
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!((a.offset, b.offset, c.file), (0, 100 * M, 1));
         assert!(s.take().is_none(), "what follows a busy lane waits");
         s.finished(&a);
-        assert_eq!(s.take().expect("the lane goes on").offset, M);
+        assert_eq!(s.take().expect("the lane continues").offset, M);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! An NBD server and its clients, in one binary:
 //!
 //! - `client`: one written by hand from the protocol
-//! - `protocol`: what a server owes to who keeps to the protocol
+//! - `protocol`: the duties of a server towards clients that keep to the protocol
 //! - `misbehaviour`: garbage, floods, stalls, lies and early leave
 //! - `clients`: those that people use (`nbdinfo`, `nbdcopy`, `nbdfuse`, `qemu-img`, `fio`). A program
 //!   that is not installed is named as skipped.

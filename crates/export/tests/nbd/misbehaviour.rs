@@ -1,4 +1,4 @@
-//! Clients that break the protocol, flood, stall, lie and leave: nobody else notices.
+//! Clients that break the protocol, flood, stall, lie and leave: other clients do not notice.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use merganser_export::nbd::CONNECTIONS_MAX;
 use crate::client::*;
 use crate::*;
 
-/// Each of these breaks the protocol, and is hung up on; a client beside them never notices.
+/// Each of these breaks the protocol, and is hung up on; another client never notices.
 #[test]
 fn garbage_ends_only_its_own_connection() {
     let served = Served::new();

@@ -323,7 +323,7 @@ fn bad_names_are_refused() {
 
 // The clients that people use.
 
-/// What the names in a folder are, for a look at leftovers.
+/// The names in a folder, to look for leftovers.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()

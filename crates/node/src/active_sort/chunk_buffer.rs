@@ -36,7 +36,7 @@ pub(super) struct PageRead {
 pub(super) enum Supply {
     /// [`ChunkBuffer::segment`] has records.
     Ready,
-    /// There are none until a page arrives.
+    /// It has no records until a page arrives.
     Dry,
     /// The chunk has ended.
     Ended,
@@ -74,9 +74,9 @@ pub(super) struct ChunkBuffer {
     used: Vec<Buffer>,
     /// Reads in flight whose bytes are no longer wanted.
     stale: usize,
-    /// The position in the chunk up to which pages have been requested.
+    /// Pages before this position in the chunk have been requested.
     asked: u64,
-    /// The position in the chunk up to which records are merged.
+    /// Records before this position in the chunk are merged.
     merged: u64,
     carry: Vec<u8>,
     carry_at: usize,
@@ -124,7 +124,7 @@ impl ChunkBuffer {
         (self.asked, self.merged) = (position, position);
     }
 
-    /// The position in the chunk up to which its records are merged.
+    /// Records before this position in the chunk are merged.
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }

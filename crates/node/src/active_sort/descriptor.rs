@@ -1,5 +1,5 @@
 //! The bytes that a host writes to the control address: the chunks to merge, their order, and the
-//! range from which it will read the result.
+//! range in which it will read the result.
 //!
 //! ```text
 //!    0 ┌ magic "MGNSRmrg" ─────────────┬ version u32 ─┬ length u32 ─┐
@@ -73,7 +73,7 @@ pub struct Descriptor {
     pub order: OrderSpec,
     /// The chunks; of equal records, those of an earlier chunk come first.
     pub chunks: Vec<Chunk>,
-    /// The range from which the result can be read: at least as many bytes as all chunks have. The
+    /// The range in which the result can be read: at least as many bytes as all chunks have. The
     /// rest of it reads as zeros.
     pub interface: Extent,
 }

@@ -11,11 +11,11 @@
 
 use std::collections::VecDeque;
 
-/// The rule by which reads are chosen.
+/// The rule for choosing reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
     /// A page whose channel is busy is skipped, and another chunk's page is read: ActiveSort's
-    /// rule. Of several candidates, the chunk with the fewest pages comes first.
+    /// rule. Among several candidates, the chunk with the fewest pages comes first.
     #[default]
     SkipBusy,
     /// Pages are read in the order in which room for them became free, and the schedule waits for a

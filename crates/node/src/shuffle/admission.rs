@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::error::Shortage;
 use super::{Result, ShuffleError};
 
-/// What all merges of a process may take.
+/// The resources for all merges of a process.
 #[derive(Debug)]
 pub(super) struct Admission {
     merges_max: u32,
@@ -14,7 +15,7 @@ pub(super) struct Admission {
     taken: Mutex<Taken>,
 }
 
-/// What is taken.
+/// The resources that are taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Taken {
     pub(super) merges: u32,
@@ -38,7 +39,7 @@ impl Admission {
     /// # Errors
     /// [`ShuffleError::Busy`] when there is not so much left now.
     pub(super) fn merge(self: &Arc<Self>, memory_bytes: u64) -> Result<Ticket> {
-        // Who asks for more than there is gets all of it, once nobody else has any.
+        // A merge that asks for more than there is gets all of it, once no other merge has any.
         self.take(Taken { merges: 1, memory_bytes: memory_bytes.min(self.memory_max) })
     }
 
@@ -60,18 +61,19 @@ impl Admission {
             merges: taken.merges + wanted.merges,
             memory_bytes: taken.memory_bytes.saturating_add(wanted.memory_bytes),
         };
-        let why = if then.merges > self.merges_max {
-            format!("all {} merges are taken (--merges)", self.merges_max)
+        let shortage = if then.merges > self.merges_max {
+            Shortage::Merges { max: self.merges_max }
         } else if then.memory_bytes > self.memory_max {
-            format!(
-                "{} bytes more than the {} of {} in use (--memory)",
-                wanted.memory_bytes, taken.memory_bytes, self.memory_max
-            )
+            Shortage::Memory {
+                wanted: wanted.memory_bytes,
+                taken: taken.memory_bytes,
+                max: self.memory_max,
+            }
         } else {
             *taken = then;
             return Ok(Ticket { admission: Arc::clone(self), taken: wanted });
         };
-        Err(ShuffleError::Busy { why })
+        Err(ShuffleError::Busy { shortage })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {

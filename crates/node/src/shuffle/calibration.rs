@@ -1,7 +1,7 @@
-//! What merging costs on this node: how fast its disk writes and reads, what a seek takes, and how fast
+//! The costs of merging on this node: how fast its disk writes and reads, how long a seek takes, how fast
 //! [`SegmentMerge`] merges.
 //!
-//! All files lie in a folder of their own, below the one that is measured, which is removed at the end.
+//! All files are in a folder of their own, inside the one that is measured; it is removed at the end.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ const ROUNDS: usize = 3;
 const MEMORY_BYTES: usize = 16 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What was found.
+/// The measured costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
     /// Nanoseconds to write a byte so that it is on the disk.
@@ -45,13 +45,13 @@ pub struct Calibration {
     pub seek_ns: f64,
     /// Nanoseconds that a segment takes in a merge, however small it is.
     pub segment_ns: f64,
-    /// Nanoseconds to copy a byte from a spill that lies in memory, without merging.
+    /// Nanoseconds to copy a byte from a spill in memory, without merging.
     pub copy_ns: f64,
     /// For each record size and fan-in, what merging takes.
     pub merges: Vec<MergeCost>,
 }
 
-/// What merging spills that lie in memory takes.
+/// The cost of merging spills that are in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MergeCost {
     /// Bytes of a record, its lengths included.

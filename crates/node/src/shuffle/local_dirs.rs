@@ -1,6 +1,6 @@
 //! Opens spills, and nothing else: regular files below the folders that were named, whatever a client
-//! asks for and whatever links lie there. Below those folders no link is followed: whoever may write
-//! there could point it at what this process may read and he may not. YARN makes none.
+//! asks for and whatever links are there. Below those folders no link is followed: a user who may write
+//! there could point it at a file that this process may read and the user may not. YARN makes no links.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -13,13 +13,15 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+use super::error::Refusal;
+
 /// Folders, below which files may be opened.
 #[derive(Debug, Clone)]
 pub(super) struct LocalDirs(Vec<PathBuf>);
 
 impl LocalDirs {
     /// Those at `dirs`, absolute paths. They are looked up at each file, so they may be made later, or
-    /// be mounted anew.
+    /// mounted again.
     pub(super) fn new(dirs: Vec<PathBuf>) -> Self {
         LocalDirs(dirs)
     }
@@ -32,11 +34,9 @@ impl LocalDirs {
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(plain) {
-            return Err(refused("a spill's path is absolute and has no .. in it"));
+            return Err(Refusal::Path.into());
         }
-        let (dir, below) = self
-            .place(path)
-            .ok_or_else(|| refused("it lies below none of the folders given by --local-dir"))?;
+        let (dir, below) = self.place(path).ok_or(Refusal::Outside)?;
         let file = match open_beneath(&dir, &below) {
             Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::NOSYS | Errno::PERM)) => {
                 open_step_by_step(&dir, &below)
@@ -44,7 +44,7 @@ impl LocalDirs {
             opened => opened,
         }?;
         if !file.metadata()?.is_file() {
-            return Err(refused("it is no regular file"));
+            return Err(Refusal::NotRegular.into());
         }
         Ok(file)
     }
@@ -88,29 +88,23 @@ fn open_dir(dir: &Path) -> io::Result<File> {
 }
 
 fn c_string(name: &OsStr) -> io::Result<CString> {
-    CString::new(name.as_bytes()).map_err(|_| refused("a spill's path has no NUL in it"))
+    CString::new(name.as_bytes()).map_err(|_| Refusal::Nul.into())
 }
 
-/// What the system has opened, or why it has not.
+/// The file that the system has opened, or the reason why it has not.
 fn opened(result: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     match result {
         Ok(file) => Ok(File::from(file)),
-        Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => Err(refused(LINK)),
+        Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => Err(Refusal::Link.into()),
         Err(error) => Err(error.into()),
     }
 }
-
-const LINK: &str = "on the way to it, below its --local-dir, is a link or what is no folder";
 
 /// A pipe or a terminal must not make the open wait, or become this process's own.
 const OPEN_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// A folder, to look up names in.
 const DIR_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-fn refused(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, why)
-}
 
 #[cfg(test)]
 mod tests {
@@ -147,10 +141,11 @@ mod tests {
             error.to_string()
         };
         // Wherever they lead: who may write there could change them between two looks.
+        let link = Refusal::Link.to_string();
         let links =
             ["app/absolute", "app/relative", "out/secret", "inside", "same/spill_0.out", "out/a/b"];
         for path in links {
-            assert_eq!(told(dir.join(path)), LINK, "{path}");
+            assert_eq!(told(dir.join(path)), link, "{path}");
         }
         assert!(told(outside.clone()).contains("below none of the folders"));
         assert!(told(root.join("alias")).contains("below none of the folders"));
@@ -163,7 +158,7 @@ mod tests {
 
         for path in links {
             let error = open_step_by_step(&dir, path.as_ref()).expect_err("refused");
-            assert_eq!(error.to_string(), LINK, "{path}");
+            assert_eq!(error.to_string(), link, "{path}");
         }
         open_step_by_step(&root.join("alias"), "app/spill_0.out".as_ref()).expect("no link");
         let gone = open_step_by_step(&dir, "app/gone".as_ref()).expect_err("it is not there");

@@ -12,6 +12,7 @@ use merganser_sort::merge::ifile::{IFileCount, IFileError, IFileMerge};
 use merganser_sort::record::ifile::END_MARKER;
 use rustix::io::Errno;
 
+use super::error::{Refusal, Shortage};
 use super::segment::{CRC_BYTES, MARKER_BYTES, SegmentReader, SegmentSpec};
 use super::{Result, ShuffleError};
 
@@ -23,7 +24,7 @@ const BUFFER_BYTES_MIN: usize = 4 << 10;
 const BUFFER_BYTES_MAX: usize = 32 << 10;
 /// The most memory that a segment has a use for: its buffer, which grows for long keys.
 const SEGMENT_BYTES_MAX: u64 = 256 << 10;
-/// Of the memory, one part in so many is kept back for keys that are longer than a buffer.
+/// One part in this many of the memory is kept back for keys that are longer than a buffer.
 const SPARE_PART: usize = 8;
 /// Bytes that are merged at a time to be skipped.
 const SKIP_BYTES: usize = 64 << 10;
@@ -49,7 +50,7 @@ const SKIP_BYTES: usize = 64 << 10;
 /// ```
 pub struct SegmentMerge {
     merge: IFileMerge<SegmentReader>,
-    /// Of each segment, its file and where its records end, for errors.
+    /// The file of each segment and the end of its records, for errors.
     places: Vec<(PathBuf, u64)>,
     raw_len: u64,
     crc: crc32fast::Hasher,
@@ -77,7 +78,7 @@ impl SegmentMerge {
     }
 
     /// As [`SegmentMerge::open`], but a key that is longer than its segment's buffer takes its own size
-    /// beyond `memory_bytes`, instead of failing the merge. For who has nobody to turn to then.
+    /// beyond `memory_bytes`, instead of failing the merge. For callers that cannot hand the merge to another process.
     ///
     /// # Errors
     /// As there.
@@ -281,7 +282,7 @@ fn share(sizes: &[u64], memory: usize) -> Result<(Vec<usize>, usize)> {
     let mut buffers = vec![0; sizes.len()];
     let mut by_size: Vec<usize> = (0..sizes.len()).collect();
     by_size.sort_by_key(|segment| sizes[*segment]);
-    // What a small segment does not need, larger ones have.
+    // Larger segments get the memory that small ones do not need.
     for (done, segment) in by_size.into_iter().enumerate() {
         let fair = left / (sizes.len() - done);
         let most = fair.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
@@ -301,10 +302,11 @@ fn opening(path: &Path, error: io::Error) -> ShuffleError {
     match error.kind() {
         io::ErrorKind::NotFound => ShuffleError::Missing { path },
         io::ErrorKind::PermissionDenied => {
-            ShuffleError::Refused { path, reason: error.to_string() }
+            let reason = error.downcast().unwrap_or_else(Refusal::System);
+            ShuffleError::Refused { path, reason }
         }
         _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {
-            ShuffleError::Busy { why: "no more files can be opened".to_owned() }
+            ShuffleError::Busy { shortage: Shortage::Files }
         }
         _ => ShuffleError::Io { path, offset: 0, source: error },
     }

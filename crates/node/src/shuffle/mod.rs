@@ -8,8 +8,8 @@
 //! ```
 //!
 //! [`SegmentMerge`] makes it from files. It is all that a reduce task needs, in its own process. For
-//! fetches, [`server`] runs many of them beside Hadoop's NodeManager, on request ([`protocol`]): how
-//! much at once says `admission`, which files `local_dirs`.
+//! fetches, [`server`] runs many of them next to Hadoop's NodeManager, on request ([`protocol`]).
+//! `admission` bounds how many run at once, `local_dirs` which files they read.
 
 mod admission;
 pub mod calibration;
@@ -20,7 +20,7 @@ pub mod protocol;
 mod segment;
 pub mod server;
 
-pub use error::{Result, ShuffleError};
+pub use error::{Refusal, Result, Shortage, ShuffleError};
 pub use merganser_sort::key::{WritableOrder, WritableOrderError};
 pub use merge::SegmentMerge;
 pub use segment::SegmentSpec;

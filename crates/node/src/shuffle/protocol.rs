@@ -1,4 +1,4 @@
-//! What client and merge process say to each other, version 1. All integers are big-endian.
+//! The messages between clients and the merge process, version 1. All integers are big-endian.
 //!
 //! ```text
 //!   request  "MGSH" ─ version u16 ─ kind u16 ─ length u32 ─ body
@@ -40,7 +40,7 @@ const SEGMENT_BYTES_MIN: usize = 2 + 3 * 8;
 pub enum Request {
     /// To merge segments.
     Merge(MergeRequest),
-    /// Who is there.
+    /// Asks for the version and the load.
     Hello,
 }
 
@@ -57,7 +57,7 @@ pub struct MergeRequest {
     pub segments: Vec<SegmentSpec>,
 }
 
-/// What an answer consists of. Data is sent without being copied into one: see [`frame_head`].
+/// A part of an answer. Data is sent without being copied into one: see [`frame_head`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// Bytes of the merged segment.
@@ -102,7 +102,7 @@ pub enum ErrorKind {
     Order = 4,
     /// A spill could not be read.
     Io = 5,
-    /// The request is none, asks for what may not be read, or gives too little memory.
+    /// The request is malformed, asks for files that may not be read, or gives too little memory.
     Request = 6,
 }
 
@@ -128,7 +128,7 @@ impl Head {
     /// Reads the head of a request.
     ///
     /// # Errors
-    /// When it is none of this version. The connection is of no more use.
+    /// When it is not of this version. The connection is useless then.
     pub fn decode(bytes: [u8; HEAD_BYTES]) -> Result<Self, BadMessage> {
         let mut rest = Reader(&bytes);
         let magic = rest.array()?;
@@ -160,7 +160,7 @@ impl Request {
     /// Reads the body of a request.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is malformed.
     pub fn decode(head: Head, body: &[u8]) -> Result<Self, BadMessage> {
         let mut rest = Reader(body);
         let request = if head.kind == HELLO {
@@ -274,7 +274,7 @@ impl Frame {
     /// Reads a frame that begins `bytes`, and how long it is; `None` when it does not end within them.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadMessage> {
         let Some((head, rest)) = bytes.split_first_chunk::<FRAME_HEAD_BYTES>() else {
             return Ok(None);
@@ -355,7 +355,7 @@ fn push_text(text: &str, out: &mut Vec<u8>) -> Result<(), BadMessage> {
     Ok(())
 }
 
-/// What is left of a body.
+/// The rest of a body.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -369,7 +369,7 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], BadMessage> {
-        Ok(self.take(N)?.try_into().expect("so many were taken"))
+        Ok(self.take(N)?.try_into().expect("N bytes were taken"))
     }
 
     fn u16(&mut self) -> Result<u16, BadMessage> {

@@ -8,9 +8,9 @@
 //!   buffer                       ├ merged ├ window ┤ the kernel reads on meanwhile
 //! ```
 //!
-//! A spill has usually been written minutes ago and lies in the page cache, so reads are plain ones,
-//! into a buffer small enough to stay in a processor's cache until its bytes are merged. What is not in
-//! the page cache is asked for ahead of time (`posix_fadvise`), for all segments of a merge at once:
+//! A spill has usually been written minutes ago and is in the page cache, so reads are plain ones,
+//! into a buffer small enough to stay in a processor's cache until its bytes are merged. Pages that are
+//! not in the cache are asked for ahead of time (`posix_fadvise`), for all segments of a merge at once:
 //! the device sees all of them and serves them in whatever order suits it, and no thread waits.
 
 use std::fs::File;
@@ -99,7 +99,7 @@ pub(super) struct SegmentReader {
     /// `capacity` bytes and room for a trailer, unless a long key made it grow.
     buffer: Vec<u8>,
     capacity: usize,
-    /// What of the buffer is not consumed.
+    /// The bytes of the buffer that are not consumed.
     start: usize,
     end: usize,
     spare: Spare,

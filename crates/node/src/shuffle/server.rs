@@ -1,34 +1,31 @@
 //! The merge process: merges on request, for clients that it does not trust.
 //!
 //! ```text
-//!   accept ──► a thread a connection ──► admission ──► open below --local-dir ──► merge ──► frames
+//!   accept ──► a thread per client ────► admission ──► open in a local folder ──► merge ──► frames
 //!              idle ones go first         or busy       or refused                 one buffer
 //!              when there are many
 //! ```
 //!
-//! What a client can do to others is bounded by numbers, each a constant here or an option: it waits
-//! for bytes of a request for at most [`REQUEST_PATIENCE`], for room for a frame [`FRAME_PATIENCE`], for
-//! another request [`IDLE_PATIENCE`]; a merge takes one buffer of 256 KiB beyond what was granted
+//! The harm that a client can do to others is bounded by numbers, each a constant here or an option. The
+//! server waits for bytes of a request for at most [`REQUEST_PATIENCE`], for room for a frame
+//! [`FRAME_PATIENCE`], for another request [`IDLE_PATIENCE`]; a merge takes one buffer of 256 KiB beyond what was granted
 //! to it; connections take a thread with a small stack each and are at most [`CONNECTIONS_MAX`].
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use merganser_storage::socket::Socket;
-use merganser_storage::thread::refused;
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use merganser_server::{
+    Address, Client, Connections, Incident, Limits, ListenError, Presence, Service, Stream,
+};
+use parking_lot::Mutex;
+
+pub use merganser_server::Stopper;
 
 use super::admission::{Admission, Ticket};
+use super::error::Shortage;
 use super::local_dirs::LocalDirs;
 use super::protocol::{
     BadMessage, ErrorKind, Frame, HEAD_BYTES, Head, MergeRequest, Request, VERSION, frame_head,
@@ -45,20 +42,14 @@ pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 pub const FRAME_PATIENCE: Duration = Duration::from_secs(300);
 /// How long a connection may be idle.
 pub const IDLE_PATIENCE: Duration = Duration::from_secs(600);
-/// How long merges may go on once the process was asked to end.
+/// How long merges may take once the process was asked to end.
 pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Bytes of data in a frame, and of the buffer that they are merged into.
 const DATA_BYTES: usize = 256 << 10;
 /// Bytes that are skipped before it is looked whether the client is still there.
 const SKIP_BYTES: u64 = 16 << 20;
-/// Of a thread; a merge recurses nowhere.
-const STACK_BYTES: usize = 256 << 10;
-/// Pause after the system refused a connection, as it does when descriptors run out.
-const BREATHER: Duration = Duration::from_millis(50);
-/// How long a new connection waits for the place of an idle one.
-const EVICTION: Duration = Duration::from_secs(1);
-/// Events a second that are told; more of them are counted.
+/// Events per second that are reported; more of them are counted.
 const EVENTS_PER_SECOND: u32 = 20;
 
 /// What to serve where.
@@ -73,62 +64,61 @@ pub struct ServerOptions {
     pub memory_bytes: u64,
     /// Merges at once.
     pub merges: u32,
-    /// Whether the system's cache may keep what was served. Otherwise it is told to forget it, since
-    /// hardly anything is fetched twice.
+    /// Whether the system's cache may keep the spills that were served. Otherwise it is asked to drop them,
+    /// since hardly any is fetched twice.
     pub keep_cache: bool,
-    /// The version of the product, for whoever asks.
+    /// The version of the product, for clients that ask.
     pub product: String,
-    /// Told one line an event, from whichever thread it happens in.
+    /// Makes the sentence of an error, for clients and events: the program knows how its user can change
+    /// what is refused.
+    pub describe: Box<dyn Fn(&ShuffleError) -> String + Send + Sync>,
+    /// Gets one line per event, from the thread in which it happens.
     pub on_event: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 /// A server that listens; [`Server::run`] serves.
 pub struct Server {
-    shared: Arc<Shared>,
+    connections: Connections,
     admission: Arc<Admission>,
     dirs: LocalDirs,
     keep_cache: bool,
     product: String,
+    describe: Box<dyn Fn(&ShuffleError) -> String + Send + Sync>,
     events: Events,
 }
 
-/// Ends [`Server::run`] from another thread. It locks, so it is nothing for a signal handler itself.
-#[derive(Clone)]
-pub struct Stopper(Arc<Shared>);
-
-/// What a server and its stoppers share.
-struct Shared {
-    socket: Socket,
-    stopping: AtomicBool,
-    clients: Mutex<HashMap<u64, Client>>,
-    gone: Condvar,
-}
-
-struct Client {
-    stream: Arc<UnixStream>,
-    /// Since when it asks for nothing; `None` while it is answered.
-    idle_since: Option<Instant>,
+/// A server cannot listen at its socket.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", socket.display())]
+pub struct BindError {
+    /// The socket's path.
+    pub socket: PathBuf,
+    /// The cause.
+    pub source: ListenError,
 }
 
 impl Server {
     /// Begins to listen.
     ///
     /// # Errors
-    /// What is in the way of the socket, as a sentence.
-    pub fn bind(options: ServerOptions) -> Result<Self, String> {
+    /// When the socket cannot be listened on.
+    pub fn bind(options: ServerOptions) -> Result<Self, BindError> {
         let ServerOptions { socket, socket_mode, memory_bytes, merges, .. } = options;
-        let bound = Socket::bind(&socket, socket_mode);
+        let limits = Limits {
+            connections_max: CONNECTIONS_MAX,
+            idle_at_least: Duration::ZERO,
+            drain: DRAIN_PATIENCE,
+        };
+        let address = Address::Unix(socket.clone());
+        let connections = Connections::listen(&address, socket_mode, limits)
+            .map_err(|source| BindError { socket, source })?;
         Ok(Server {
-            shared: Arc::new(Shared {
-                socket: bound.map_err(|why| format!("{}: {why}", socket.display()))?,
-                stopping: AtomicBool::new(false),
-                clients: Mutex::default(),
-                gone: Condvar::new(),
-            }),
+            connections,
             admission: Admission::new(merges, memory_bytes),
             dirs: LocalDirs::new(options.local_dirs),
             keep_cache: options.keep_cache,
             product: options.product,
+            describe: options.describe,
             events: Events::new(options.on_event),
         })
     }
@@ -136,127 +126,48 @@ impl Server {
     /// A handle that can end it from any thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.shared))
+        self.connections.stopper()
     }
 
-    /// Serves until [`Stopper::stop`]. Then merges that run go on, for at most [`DRAIN_PATIENCE`].
+    /// Serves until [`Stopper::stop`]. Then merges that run may end, within [`DRAIN_PATIENCE`].
     pub fn run(self) {
-        thread::scope(|scope| {
-            self.accept(scope);
-            self.shared.socket.close();
-            let cut = self.shared.see_off();
-            if cut > 0 {
-                self.events.tell(&format!("{cut} merges were cut off by the end of the process"));
-            }
-        });
-    }
-
-    /// Takes clients until the server is stopped.
-    fn accept<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        for id in 0.. {
-            let accepted = self.shared.socket.accept();
-            if self.shared.stopping.load(Ordering::SeqCst) {
-                return;
-            }
-            let stream = match accepted {
-                Ok(stream) => Arc::new(stream),
-                Err(e) => {
-                    // Clients that changed their mind, or no descriptors: both pass.
-                    self.events.tell(&format!("no connection taken: {e}"));
-                    thread::sleep(BREATHER);
-                    continue;
-                }
-            };
-            if !self.shared.enter(id, &stream) {
-                let why = format!("all {CONNECTIONS_MAX} connections are in use");
-                self.events.tell(&format!("client turned away: {why}"));
-                self.turn_away(&stream, &ShuffleError::Busy { why });
-                continue;
-            }
-            let connection = move || {
-                let mut connection = Connection { server: self, id, stream: &stream };
-                let served = catch_unwind(AssertUnwindSafe(|| connection.serve()));
-                if served.is_err() {
-                    self.events.tell("a merge was ended by a mistake in this program");
-                }
-                let _ = stream.shutdown(Shutdown::Both);
-                drop(stream);
-                self.shared.leave(id);
-            };
-            let thread = thread::Builder::new().name("shuffle".into()).stack_size(STACK_BYTES);
-            if let Err(e) = thread.spawn_scoped(scope, connection) {
-                self.events.tell(&format!("client turned away: {}", refused(&e)));
-                self.shared.leave(id);
-            }
+        let cut = self.connections.run(&self).cut_off;
+        if cut > 0 {
+            self.events.tell(&format!("{cut} merges were cut off by the end of the process"));
         }
     }
 
     /// Says why to a client that is not served.
-    fn turn_away(&self, stream: &UnixStream, why: &ShuffleError) {
-        let frame = error_frame(why.into(), why.to_string()).encode();
+    fn turn_away(&self, mut stream: &Stream, why: &ShuffleError) {
+        let frame = error_frame(why.into(), (self.describe)(why)).encode();
         let _ = stream.set_nonblocking(true);
-        let _ = (&mut &*stream).write(&frame);
+        let _ = stream.write(&frame);
     }
 }
 
-impl Stopper {
-    /// Stops listening and taking requests. After this [`Server::run`] returns.
-    pub fn stop(&self) {
-        let clients = self.0.lock();
-        self.0.stopping.store(true, Ordering::SeqCst);
-        self.0.socket.close();
-        for client in clients.values() {
-            // Requests end here; answers go on.
-            let _ = client.stream.shutdown(Shutdown::Read);
-        }
-    }
-}
+impl Service for Server {
+    const THREAD: &'static str = "shuffle";
+    /// A merge recurses nowhere.
+    const STACK_BYTES: usize = 256 << 10;
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
-        self.clients.lock()
+    fn serve(&self, client: &Client) {
+        let (stream, presence) = (client.stream(), client.presence());
+        Connection { server: self, stream, presence }.serve();
     }
 
-    /// Counts a client in; false when there is no place for it, not even that of an idle one.
-    fn enter(&self, id: u64, stream: &Arc<UnixStream>) -> bool {
-        let mut clients = self.lock();
-        if clients.len() >= CONNECTIONS_MAX {
-            let idle = clients.values().filter_map(|c| Some((c.idle_since?, &c.stream)));
-            let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
-            let _ = oldest.shutdown(Shutdown::Both);
-            let full = |clients: &mut HashMap<_, _>| clients.len() >= CONNECTIONS_MAX;
-            self.gone.wait_while_for(&mut clients, full, EVICTION);
+    fn notice(&self, incident: Incident<'_>) {
+        match incident {
+            Incident::NotAccepted(e) => self.events.tell(&format!("no connection taken: {e}")),
+            Incident::Full { stream, connections_max } => {
+                let shortage = Shortage::Connections { max: connections_max };
+                self.events.tell(&format!("client turned away: {shortage}"));
+                self.turn_away(stream, &ShuffleError::Busy { shortage });
+            }
+            Incident::NoThread(e) => self.events.tell(&format!("client turned away: {e}")),
+            Incident::Panicked => {
+                self.events.tell("a merge was ended by a mistake in this program");
+            }
         }
-        let room = clients.len() < CONNECTIONS_MAX && !self.stopping.load(Ordering::SeqCst);
-        if room {
-            let idle_since = Some(Instant::now());
-            clients.insert(id, Client { stream: Arc::clone(stream), idle_since });
-        }
-        room
-    }
-
-    fn set_idle(&self, id: u64, idle: bool) {
-        if let Some(client) = self.lock().get_mut(&id) {
-            client.idle_since = idle.then(Instant::now);
-        }
-    }
-
-    fn leave(&self, id: u64) {
-        self.lock().remove(&id);
-        self.gone.notify_all();
-    }
-
-    /// Waits until all clients are gone; not for long. Returns how many had to be cut off.
-    fn see_off(&self) -> usize {
-        let some = |clients: &mut HashMap<_, _>| !clients.is_empty();
-        let mut clients = self.lock();
-        self.gone.wait_while_for(&mut clients, some, DRAIN_PATIENCE);
-        let cut = clients.len();
-        for client in clients.values() {
-            let _ = client.stream.shutdown(Shutdown::Both);
-        }
-        self.gone.wait_while(&mut clients, some);
-        cut
     }
 }
 
@@ -282,12 +193,12 @@ impl From<io::Error> for End {
 /// One client, in its thread.
 struct Connection<'a> {
     server: &'a Server,
-    id: u64,
-    stream: &'a UnixStream,
+    stream: &'a Stream,
+    presence: &'a Presence,
 }
 
 impl Connection<'_> {
-    fn serve(&mut self) {
+    fn serve(&self) {
         let end = loop {
             if let Err(end) = self.next() {
                 break end;
@@ -306,16 +217,21 @@ impl Connection<'_> {
     }
 
     /// Takes one request and answers it.
-    fn next(&mut self) -> Result<(), End> {
+    fn next(&self) -> Result<(), End> {
         let mut head = [0; HEAD_BYTES];
-        self.server.shared.set_idle(self.id, true);
         let idle = Instant::now() + IDLE_PATIENCE;
         let (first, rest) = head.split_at_mut(1);
         self.receive(first, idle).map_err(|_| End::Gone)?;
-        self.server.shared.set_idle(self.id, false);
+        self.presence.owe();
         let until = Instant::now() + REQUEST_PATIENCE;
         self.receive(rest, until)?;
-        let head = Head::decode(head).map_err(End::Bad)?;
+        let answered = self.answer(Head::decode(head).map_err(End::Bad)?, until);
+        self.presence.answered();
+        answered
+    }
+
+    /// Takes the rest of a request and answers it.
+    fn answer(&self, head: Head, until: Instant) -> Result<(), End> {
         let request = match self.server.admission.memory(head.body_bytes as u64) {
             Ok(_taken) => {
                 let mut body = vec![0; head.body_bytes];
@@ -362,7 +278,7 @@ impl Connection<'_> {
                 return self.fail(&e);
             }
             skip = if merge.is_done() { 0 } else { skip - step };
-            if self.is_gone() {
+            if self.stream.is_hung_up() {
                 return Err(End::Gone);
             }
         }
@@ -407,14 +323,15 @@ impl Connection<'_> {
         Ok((ticket, merge))
     }
 
-    /// Tells the client and the log; the connection goes on.
+    /// Tells the client and the log; the connection stays.
     fn fail(&self, error: &ShuffleError) -> Result<(), End> {
         let how = match error {
             ShuffleError::Busy { .. } => "merge turned away",
             _ => "merge failed",
         };
-        self.server.events.tell(&format!("{how}: {error}"));
-        self.error(error.into(), error.to_string())
+        let sentence = (self.server.describe)(error);
+        self.server.events.tell(&format!("{how}: {sentence}"));
+        self.error(error.into(), sentence)
     }
 
     fn error(&self, kind: ErrorKind, sentence: String) -> Result<(), End> {
@@ -474,13 +391,6 @@ impl Connection<'_> {
         }
         Ok(())
     }
-
-    /// Whether the client has hung up.
-    fn is_gone(&self) -> bool {
-        let mut stream = [PollFd::new(self.stream, PollFlags::RDHUP)];
-        let ready = poll(&mut stream, Some(&Timespec::default()));
-        ready.is_ok_and(|ready| ready > 0) && stream[0].revents().contains(PollFlags::HUP)
-    }
 }
 
 fn error_frame(kind: ErrorKind, mut sentence: String) -> Frame {
@@ -491,7 +401,7 @@ fn error_frame(kind: ErrorKind, mut sentence: String) -> Frame {
     Frame::Error { kind, sentence }
 }
 
-/// Tells events, so many a second.
+/// Tells events, up to [`EVENTS_PER_SECOND`].
 struct Events {
     tell: Box<dyn Fn(&str) + Send + Sync>,
     told: Mutex<(Option<Instant>, u32)>,
@@ -521,11 +431,5 @@ impl Events {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("admission", &self.admission).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Stopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stopper").field("socket", &self.0.socket).finish_non_exhaustive()
     }
 }

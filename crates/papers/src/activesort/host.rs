@@ -32,7 +32,7 @@ const WRITE_BACK_DEPTH: usize = 2;
 pub struct CacheSize {
     /// Bytes for blocks.
     pub bytes: u64,
-    /// All memory, of which a tenth may be dirty before write-back begins, and a fifth before
+    /// All memory: a tenth of it may be dirty before write-back begins, and a fifth before
     /// writers wait: `dirty_background_ratio` and `dirty_ratio` of Linux.
     pub memory_bytes: u64,
 }

@@ -236,7 +236,7 @@ impl Directory for FileDirectory {
         at::remove(&self.handle, name).map_err(|e| FileError::wrap(&shown, "remove", e))
     }
 
-    /// All names of files and directories, sorted; those that are no UTF-8 are none of ours and
+    /// All names of files and directories, sorted. Names that are not UTF-8 aren't ours and are
     /// left out.
     fn list(&self) -> io::Result<Vec<String>> {
         let read = || -> io::Result<Vec<String>> {

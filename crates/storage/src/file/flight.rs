@@ -17,7 +17,7 @@ const PIECE_BYTES_MAX: usize = 1 << 30;
 pub struct FileError {
     /// Path of the file, as it was given.
     pub path: String,
-    /// What was tried, for example `read of 4096 bytes at 8192`.
+    /// The operation that was tried, for example `read of 4096 bytes at 8192`.
     pub operation: String,
     /// The system's own error, with its raw number.
     pub cause: io::Error,
@@ -47,7 +47,7 @@ impl std::error::Error for FileError {
 }
 
 /// A system call to make. Its memory belongs to the [`Flight`] that asked for it and stays in place
-/// until the flight is told the result.
+/// until the flight gets the result.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Call {
     Read { fd: RawFd, to: *mut u8, len: usize, offset: u64 },

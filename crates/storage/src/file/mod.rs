@@ -34,13 +34,13 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Two things for who moves much. Reserve the space first (`Allocate`): direct writes that make a
-//! file longer go one at a time, and scatter it. And take the buffer that came back last: a few
+//! Two rules for callers that move much data. Reserve the space first (`Allocate`): direct writes that
+//! make a file longer go one at a time, and scatter it. Take the buffer that came back last: a few
 //! buffers that stay in the caches are filled faster than many that do not (3 GiB read in pieces of
 //! 1 MiB, 8 in flight: 2.5 GB/s in turns with 8 buffers, 1.9 GB/s in turns with 512).
 //!
-//! What a file system may lack: [`Operation::Discard`](crate::Operation::Discard) is an error of
-//! kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
+//! Not every file system can do everything: [`Operation::Discard`](crate::Operation::Discard) is an
+//! error of kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
 //! cannot be reserved.
 
 mod at;
@@ -81,7 +81,7 @@ use threads::Pool;
 pub struct FileOptions {
     /// Whether to go past the page cache.
     pub direct: Direct,
-    /// Who makes the system calls.
+    /// The engine that makes the system calls.
     pub engine: EngineChoice,
     /// Most requests in flight at once, at least 1; further ones queue. A ring takes up to 32,767,
     /// and there are threads instead where more is asked for.
@@ -127,7 +127,7 @@ pub enum Engine {
 pub struct Mode {
     /// Aligned transfers go past the page cache.
     pub direct: bool,
-    /// Who makes the system calls.
+    /// The engine that makes the system calls.
     pub engine: Engine,
     /// Why it is less than direct I/O through io_uring; `None` when it is not.
     pub reason: Option<String>,
@@ -166,7 +166,7 @@ enum Running {
 static SHARED: Mutex<Vec<Weak<Engines>>> = Mutex::new(Vec::new());
 
 impl Engines {
-    /// The running engine of the kind that `options` ask for, started if there is none.
+    /// The running engine of the kind that `options` ask for, which is started if none runs.
     fn shared(options: FileOptions) -> io::Result<Arc<Engines>> {
         let queue_depth = options.queue_depth.max(1);
         let mut all = SHARED.lock();

@@ -87,7 +87,7 @@ impl OpenFile {
 
     fn size(&self) -> io::Result<u64> {
         if self.device {
-            // Nothing uses the position of the descriptor, so moving it disturbs nobody.
+            // Nothing uses the position of the descriptor, so it may be moved.
             io::Seek::seek(&mut &self.buffered, io::SeekFrom::End(0))
         } else {
             Ok(self.buffered.metadata()?.len())

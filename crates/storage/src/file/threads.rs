@@ -88,11 +88,11 @@ fn make(call: Call) -> i32 {
     let signed = u64::cast_signed;
     let result = match call {
         Call::Read { fd, to, len, offset } => {
-            // SAFETY: the flight owns `len` writable bytes there until it is told the result.
+            // SAFETY: the flight owns `len` writable bytes there until it gets the result.
             unsafe { libc::pread64(fd, to.cast(), len, signed(offset)) }
         }
         Call::Write { fd, from, len, offset } => {
-            // SAFETY: the flight owns `len` initialised bytes there until it is told the result.
+            // SAFETY: the flight owns `len` initialised bytes there until it gets the result.
             unsafe { libc::pwrite64(fd, from.cast(), len, signed(offset)) }
         }
         Call::Sync { fd } => {

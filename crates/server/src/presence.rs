@@ -4,8 +4,9 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shared by a connection's threads and the thread that takes new clients.
-pub(super) struct Presence {
+/// The last activity of a client. Shared by a connection's threads and the thread that takes new clients.
+#[derive(Debug)]
+pub struct Presence {
     connected: Instant,
     /// When bytes last came from the client or were taken by it, in milliseconds since then.
     seen_ms: AtomicU64,
@@ -14,8 +15,9 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Of a client that has just connected.
-    pub(super) fn new() -> Self {
+    /// The presence of a client that has just connected.
+    #[must_use]
+    pub fn new() -> Self {
         Presence {
             connected: Instant::now(),
             seen_ms: AtomicU64::new(0),
@@ -24,28 +26,34 @@ impl Presence {
     }
 
     /// The client sent or took bytes.
-    pub(super) fn seen(&self) {
+    pub fn seen(&self) {
         let now = self.connected.elapsed().as_millis() as u64;
         self.seen_ms.fetch_max(now, Ordering::Relaxed);
     }
 
     /// It has asked for something.
-    pub(super) fn owe(&self) {
+    pub fn owe(&self) {
         self.owed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One answer is on its way to it. The client's time begins again.
-    pub(super) fn answered(&self) {
+    pub fn answered(&self) {
         self.seen();
         self.owed.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How long it has neither sent nor taken anything; `None` while it waits for the server.
-    pub(super) fn idle(&self) -> Option<Duration> {
+    pub fn idle(&self) -> Option<Duration> {
         if self.owed.load(Ordering::Relaxed) > 0 {
             return None;
         }
         let seen = Duration::from_millis(self.seen_ms.load(Ordering::Relaxed));
         Some(self.connected.elapsed().saturating_sub(seen))
+    }
+}
+
+impl Default for Presence {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -15,15 +15,17 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::umask;
 
-/// How long to wait for the lock of a socket's folder. Who holds it by right needs milliseconds; any
-/// user who may read the folder can hold it for ever.
+use crate::ListenError;
+
+/// How long to wait for the lock of a socket's folder. A server that starts holds it for milliseconds;
+/// any user who may read the folder can hold it for ever.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How often the lock is tried meanwhile.
 const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// A socket that is listened on, until it is closed or dropped.
 #[derive(Debug)]
-pub struct Socket {
+pub(crate) struct Socket {
     listener: UnixListener,
     path: PathBuf,
     /// Device and inode of its file, until that is removed.
@@ -35,20 +37,20 @@ impl Socket {
     /// that a dead process left there is replaced.
     ///
     /// # Errors
-    /// What is in the way and what to do about it, as a sentence that lacks the path.
-    pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
+    /// When the path cannot be listened on.
+    pub(crate) fn bind(path: &Path, mode: u32) -> Result<Self, ListenError> {
         Self::bind_within(path, mode, LOCK_PATIENCE)
     }
 
     /// [`Socket::bind`] with a limit on the wait for the folder's lock.
-    fn bind_within(path: &Path, mode: u32, patience: Duration) -> io::Result<Self> {
+    fn bind_within(path: &Path, mode: u32, patience: Duration) -> Result<Self, ListenError> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
         let folder = File::open(folder).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => told(e.kind(), "its folder does not exist; make it first"),
-            _ => e,
+            io::ErrorKind::NotFound => ListenError::NoFolder,
+            _ => e.into(),
         })?;
         lock(&folder, patience)?;
         clear(path)?;
@@ -57,8 +59,8 @@ impl Socket {
         let bound = UnixListener::bind(path);
         umask(mask);
         let listener = bound.map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidInput => told(e.kind(), "a socket's path has at most 107 bytes"),
-            _ => e,
+            io::ErrorKind::InvalidInput => ListenError::PathTooLong,
+            _ => e.into(),
         })?;
         let socket =
             Socket { listener, path: path.to_path_buf(), file: Mutex::new(identity(path)) };
@@ -70,13 +72,13 @@ impl Socket {
     ///
     /// # Errors
     /// The system's; any once it is closed.
-    pub fn accept(&self) -> io::Result<UnixStream> {
+    pub(crate) fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.listener.accept()?.0)
     }
 
     /// Makes [`Socket::accept`] fail, now and from now on, and removes the file if it is still this
     /// one's.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let _ = net::shutdown(&self.listener, net::Shutdown::Both);
         let file = self.file.lock().take();
         if file.is_some() && identity(&self.path) == file {
@@ -91,21 +93,15 @@ impl Drop for Socket {
     }
 }
 
-/// Two processes that start at once must not both find nobody listening, so each locks the folder
+/// Two processes that start at once must not both find that no process listens, so each locks the folder
 /// first. Where folders cannot be locked, one of them may lose its socket to the other.
-fn lock(folder: &File, patience: Duration) -> io::Result<()> {
+fn lock(folder: &File, patience: Duration) -> Result<(), ListenError> {
     let start = Instant::now();
     loop {
         match folder.try_lock() {
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
-                let seconds = patience.as_secs_f32();
-                return Err(io::Error::new(
-                    io::ErrorKind::ResourceBusy,
-                    format!(
-                        "another process has kept its folder locked for {seconds} seconds; end that one or use another folder"
-                    ),
-                ));
+                return Err(ListenError::FolderLocked { patience });
             }
             Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY),
         }
@@ -113,42 +109,33 @@ fn lock(folder: &File, patience: Duration) -> io::Result<()> {
 }
 
 /// Removes what a dead process left at `path`.
-fn clear(path: &Path) -> io::Result<()> {
+fn clear(path: &Path) -> Result<(), ListenError> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if !metadata.file_type().is_socket() => {
-            let why = "is there already and is no socket; name another path";
-            Err(told(io::ErrorKind::AlreadyExists, why))
-        }
+        Ok(metadata) if !metadata.file_type().is_socket() => Err(ListenError::NoSocket),
         Ok(_) => match connect_without_waiting(path) {
-            Ok(_) => {
-                let why = "a process listens there already; stop it or name another path";
-                Err(told(io::ErrorKind::AddrInUse, why))
+            Ok(_) => Err(ListenError::PathTaken),
+            Err(ListenError::System(e)) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(ListenError::Leftover)
             }
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
-                .map_err(|e| io::Error::new(e.kind(), format!("left by a dead process: {e}"))),
             Err(e) => Err(e),
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(e),
+        Err(e) => Err(e.into()),
     }
 }
 
 /// Connects to the process that listens at `path`; `None` if its queue of connections is full, where
 /// an ordinary `connect` would wait.
-fn connect_without_waiting(path: &Path) -> io::Result<Option<UnixStream>> {
-    let address = SocketAddrUnix::new(path)
-        .map_err(|_| told(io::ErrorKind::InvalidInput, "a socket's path has at most 107 bytes"))?;
+fn connect_without_waiting(path: &Path) -> Result<Option<UnixStream>, ListenError> {
+    let address = SocketAddrUnix::new(path).map_err(|_| ListenError::PathTooLong)?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(io::Error::from)?;
     match net::connect(&socket, &address) {
         Ok(()) => Ok(Some(socket.into())),
         Err(Errno::AGAIN) => Ok(None),
-        Err(e) => Err(e.into()),
+        Err(e) => Err(io::Error::from(e).into()),
     }
-}
-
-fn told(kind: io::ErrorKind, why: &str) -> io::Error {
-    io::Error::new(kind, why)
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {

@@ -1,0 +1,204 @@
+//! A bound address, and the connections that come to it.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::socket::Socket as UnixSocket;
+use crate::{Address, ListenError};
+
+/// A bound address, until it is closed or dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: Socket,
+    /// With the port that was chosen.
+    pub(crate) address: Address,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixSocket),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens. A socket's file gets this mode; one that a dead server left is replaced.
+    pub(crate) fn bind(address: &Address, mode: u32) -> Result<Self, ListenError> {
+        match address {
+            Address::Unix(path) => {
+                let socket = Socket::Unix(UnixSocket::bind(path, mode)?);
+                Ok(Listener { socket, address: address.clone() })
+            }
+            Address::Tcp(at) => {
+                let bound = TcpListener::bind(at)
+                    .and_then(|socket| Ok((socket.local_addr()?.to_string(), socket)));
+                let (at, socket) = bound.map_err(ListenError::of_port)?;
+                Ok(Listener { socket: Socket::Tcp(socket), address: Address::Tcp(at) })
+            }
+        }
+    }
+
+    /// Waits for the next client.
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match &self.socket {
+            Socket::Unix(socket) => Ok(Stream::Unix(socket.accept()?)),
+            Socket::Tcp(socket) => {
+                let stream = socket.accept()?.0;
+                // Without these a reply may wait for an acknowledgement, and a client that was
+                // switched off keeps its place for ever; with an error there, so be it.
+                let _ = stream.set_nodelay(true);
+                let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Makes [`Listener::accept`] fail, now and from now on, and removes the socket's file if it is
+    /// still this one.
+    pub(crate) fn close(&self) {
+        match &self.socket {
+            Socket::Unix(socket) => socket.close(),
+            Socket::Tcp(socket) => {
+                let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+            }
+        }
+    }
+}
+
+/// The connection of a client. A shared reference reads and writes.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over a Unix socket.
+    Unix(UnixStream),
+    /// Over TCP.
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    /// Ends reads, writes or both, of this process and of the client.
+    pub fn shut_down(&self, how: Shutdown) {
+        // It fails when the client is gone, which is as good.
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// The longest that one read may wait; for ever with `None`.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+
+    /// The longest that one write may wait; for ever with `None`.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_write_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_write_timeout(timeout),
+        }
+    }
+
+    /// Whether reads and writes fail instead of waiting.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
+            Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+        }
+    }
+
+    /// Whether the client has hung up. A client that only sends no more has not.
+    #[must_use]
+    pub fn is_hung_up(&self) -> bool {
+        let mut stream = [PollFd::new(self, PollFlags::RDHUP)];
+        let ready = poll(&mut stream, Some(&Timespec::default()));
+        ready.is_ok_and(|ready| ready > 0) && stream[0].revents().contains(PollFlags::HUP)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).read(out),
+            Stream::Tcp(stream) => (&mut &*stream).read(out),
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).write(bytes),
+            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).write_vectored(parts),
+            Stream::Tcp(stream) => (&mut &*stream).write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_private_and_goes_with_its_server() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let address = Address::Unix(path.clone());
+        let listener = Listener::bind(&address, 0o600).expect("bound");
+        let mode = fs::symlink_metadata(&path).expect("there").mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        let second = Listener::bind(&address, 0o600).expect_err("taken").to_string();
+        assert_eq!(second, "a process listens there already; stop it or name another path");
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_listened_on_is_told() {
+        let bind = |typed: &str| {
+            let address: Address = typed.parse().expect("an address");
+            Listener::bind(&address, 0o600).expect_err(typed).to_string()
+        };
+        assert!(bind("/missing/s").contains("its folder does not exist"));
+        assert!(bind(&format!("/tmp/{}", "x".repeat(200))).contains("at most 107 bytes"));
+        let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let at = taken.local_addr().expect("known").to_string();
+        assert_eq!(bind(&at), "another server has this port; name another, or 0");
+    }
+}
