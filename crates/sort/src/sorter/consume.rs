@@ -45,9 +45,6 @@ pub struct Consumed<'a> {
     /// How an input looks now. It is asked before bytes are given back: where an input has changed
     /// since the sort looked last, the sort ends with [`Error::InputChanged`] instead.
     pub stamp: &'a (dyn Fn(usize) -> io::Result<Stamp> + Sync),
-    /// Gives an input back the time of its last change, in nanoseconds since 1970: giving bytes back
-    /// changes it, and then a change by another program would not show.
-    pub keep_time: &'a (dyn Fn(usize, i64) -> io::Result<()> + Sync),
     /// Called before the first bytes of an input are given back, and before the journal says so: the
     /// caller takes the input out of the way of others, durably.
     pub claim: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
@@ -264,19 +261,10 @@ impl Keeper<'_> {
             Err(e) if e.kind() == io::ErrorKind::Unsupported => return Ok(()),
             Err(e) => return Err(Error::Io(e)),
         }
-        match (self.inputs.keep_time)(index, input.file.modified_unix_ns) {
-            Ok(()) => {}
-            // Only its owner may set it. The journal then gets the new time.
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
-                ) => {}
-            Err(e) => return Err(Error::Io(e)),
-        }
-        // Holes that a power cut fills again would look as if another program had written there.
+        // Holes that a power cut fills again would look as if somebody had written there.
         storage.sync()?;
         input.given_back = input.taken;
+        // Giving bytes back is a modification, too.
         input.file.modified_unix_ns = (self.inputs.stamp)(index)?.1;
         Ok(())
     }

@@ -61,12 +61,7 @@ pub fn consume(
     };
     let stamp = |index: usize| Ok((inputs[index].size(), 0));
     let storages: Vec<_> = inputs.iter().cloned().map(Some).collect();
-    let consumed = Consumed {
-        storages: &storages,
-        stamp: &stamp,
-        keep_time: &|_, _| Ok(()),
-        claim: &|_| Ok(()),
-    };
+    let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &|_| Ok(()) };
     sort_consuming(&consumed, folder, journal, "x".to_owned(), options, progress)
 }
 

@@ -409,20 +409,9 @@ impl Steps for Work<'_> {
             let now = note_of(&file.as_ref().expect("it was read").metadata()?);
             Ok((now.size, now.modified_unix_ns))
         };
-        let keep_time = |index: usize, modified_unix_ns: i64| {
-            let file: &Option<File> = &files[index];
-            let time = rustix::fs::Timespec {
-                tv_sec: modified_unix_ns.div_euclid(1_000_000_000),
-                tv_nsec: modified_unix_ns.rem_euclid(1_000_000_000),
-            };
-            let unchanged = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-            let times = rustix::fs::Timestamps { last_access: unchanged, last_modification: time };
-            Ok(rustix::fs::futimens(file.as_ref().expect("it was read"), &times)?)
-        };
         let (paths, notes) = (&self.inputs.paths, &self.journal().inputs);
         let claim = |index: usize| claim(&paths[index], &notes[index].file);
-        let consumed =
-            Consumed { storages: &storages, stamp: &stamp, keep_time: &keep_time, claim: &claim };
+        let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &claim };
         let name = view_name(self.target.shown());
         let done =
             sort_consuming(&consumed, &self.files, journal, name, self.options, self.progress);
