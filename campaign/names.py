@@ -19,6 +19,11 @@ def unfinished(result):
     return f".{result}.unfinished"
 
 
+def claimed(name):
+    """An input while its bytes are given back."""
+    return f".{name}.merganser-consumed"
+
+
 def partial(result):
     """An output that is being copied out of a view."""
     return f"{unfinished(result)}/partial"
