@@ -98,7 +98,7 @@ impl Budget {
         self.shared.limit_bytes
     }
 
-    /// What is free now, in bytes.
+    /// Free memory, in bytes.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.shared.limit_bytes - self.shared.lock().used_bytes

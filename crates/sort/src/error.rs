@@ -20,7 +20,7 @@ pub enum Error {
         file: String,
         /// Where in it.
         offset: u64,
-        /// What was found, what was expected.
+        /// The bytes that were found, and those that were expected.
         detail: String,
     },
     /// An input is not in its format.
@@ -30,7 +30,7 @@ pub enum Error {
         file: String,
         /// Where in it.
         offset: u64,
-        /// What is wrong and what to do.
+        /// The fault and the remedy.
         detail: String,
     },
     /// The last record of an input has no end.
@@ -40,7 +40,7 @@ pub enum Error {
         file: String,
         /// Where the record begins.
         offset: u64,
-        /// What is missing.
+        /// The missing part.
         detail: &'static str,
     },
     /// A record does not fit into the memory that there is for one.
@@ -126,7 +126,7 @@ pub enum Error {
     UnknownVersion {
         /// The file.
         file: String,
-        /// What the file says that it is.
+        /// The kind of file, as the file gives it.
         kind: String,
         /// Its version.
         version: u32,

@@ -17,8 +17,8 @@ const DISTRIBUTE_PARTS: (u64, u64) = (15, 16);
 /// more. The last blocks of runs are short, and keys can be longer than the sample's.
 const FENCES_PARTS: (u64, u64) = (9, 8);
 
-/// Of the files that a process may still open, the runs of a view take three of four. The others are for
-/// the reader's output and for what the caller opens.
+/// The runs of a view take three of four files that a process may still open. The others are for
+/// the reader's output and for files that the caller opens.
 const OPEN_FILES_PARTS: (u64, u64) = (3, 4);
 
 /// Blocks of its pool that a distribution needs for each bucket to work well: one and a half. Every bucket
@@ -58,7 +58,7 @@ pub(crate) fn of_open_files(files: u64) -> u64 {
     part(files, OPEN_FILES_PARTS)
 }
 
-/// The least number of blocks with which `buckets` work well.
+/// The number of blocks that a distribution into `buckets` buckets needs to work well.
 pub(crate) fn blocks_for(buckets: usize) -> usize {
     buckets / BLOCKS_PER_BUCKET.1 * BLOCKS_PER_BUCKET.0
 }

@@ -453,7 +453,8 @@ fn short_records_in_order_are_merged() {
     assert_eq!(explained(&vec![3; 1 << 20]).strategy, "distribute", "all keys equal");
 }
 
-/// Whoever reads a view does the second half of the work: that is told, and counts in the choice.
+/// The reader of a view does the second half of the work: the plan says so, and counts it in the
+/// choice.
 #[test]
 fn a_view_is_judged_with_its_reader() {
     let input = vec![7; 16 << 20];

@@ -36,7 +36,7 @@ enum Place {
     TempTwice,
     Output,
     Folder,
-    /// The folder of a view whose buckets were parted again.
+    /// The folder of a view whose buckets were split again.
     FolderTwice,
     /// The folder, while the view in it is read.
     Reading,
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// Random records, but where a bucket is to be parted again: their first byte is the same.
+/// Random records. Where a bucket is to be split again, their first byte is the same.
 fn input(place: Place) -> Vec<u8> {
     let mut random = Random::new(1);
     let bytes =
@@ -293,7 +293,7 @@ impl std::io::Read for Endless {
     }
 }
 
-/// What fails stops whoever reads, parts or stores; who would go on would never end.
+/// A failure stops all threads that read, split or store; a thread that continued would never end.
 #[test]
 fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
     for (nth, disks) in [(1, 1), (2, 2), (9, 1), (9, 2), (30, 2)] {
@@ -321,7 +321,7 @@ fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
     }
 }
 
-/// Cancels after so many questions.
+/// Cancels after this many questions.
 struct After(AtomicU64);
 
 impl Progress for After {

@@ -1,6 +1,6 @@
-//! Every operation of small sorts fails in turn: the answer is an error that names where, inputs
-//! stay as they are, all memory comes back, and without the fault the same call succeeds. And bad
-//! inputs and too little memory, each of which has its own error.
+//! Every operation of small sorts fails in turn. The result is an error that names the place,
+//! inputs stay as they are, all memory comes back, and without the fault the same call succeeds.
+//! Bad inputs and too little memory have errors of their own.
 
 mod consuming;
 
@@ -52,7 +52,7 @@ fn fixed_records(seed: u64, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.bits().to_be_bytes()).take(bytes / 8).flatten().collect()
 }
 
-/// The three directories of a sort, of which one fails: inputs and output lie on `disk`, runs of
+/// The three directories of a sort, one of which fails: inputs and output are on `disk`, runs of
 /// views in `folder`, others in `temp`.
 #[derive(Clone)]
 struct World {
@@ -69,7 +69,7 @@ enum Place {
     Folder,
 }
 
-/// What is called.
+/// The call that is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     ToStorage,
@@ -113,7 +113,7 @@ impl Call {
         }
     }
 
-    /// Every so manieth operation fails: calls of many records take their time.
+    /// Every `stride`-th operation fails, because calls with many records take long.
     fn stride(self) -> usize {
         if self.sizes().0 == SHORT_BYTES { 13 } else { 1 }
     }
@@ -122,7 +122,7 @@ impl Call {
         matches!(self, Call::ToView | Call::ToViewInPasses)
     }
 
-    /// Whether it begins with a view, and goes on where it was interrupted.
+    /// Whether it begins with a view, and continues where it was interrupted.
     fn copies(self) -> bool {
         matches!(self, Call::Materialize | Call::Consume) || self.copies_buckets()
     }
@@ -191,7 +191,7 @@ fn in_passes(world: &World, target: SortOutput<'_>) -> merganser_sort::Result<()
 fn to_view_in_passes(world: &World) -> merganser_sort::Result<()> {
     let folder = Arc::clone(&world.folder);
     in_passes(world, SortOutput::View { folder, name: "x".to_owned() })?;
-    // What was merged before the view was made is gone.
+    // The runs that were merged before the view was made are gone.
     let view = View::open(&world.folder, &Budget::new(PASSES_MEMORY_BYTES), 1)?;
     assert_eq!(world.folder.list()?.len(), view.storages().len() + 1);
     Ok(())
@@ -284,7 +284,7 @@ fn call_with(
 ) -> (bool, bool, Counts) {
     let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
     let what = format!("{place:?}, {plan}");
-    // What lies below the faults.
+    // The directories below the faults.
     let base = World {
         disk: copy_of(&start.disk),
         temp: copy_of(&start.temp),
@@ -323,7 +323,7 @@ fn call_with(
             }
             let again = base.clone();
             match within(&what, LIMIT, move || call.run(&again)) {
-                // What failed was the last sync: the copy has ended and the view is gone.
+                // The last sync failed: the copy has ended and the view is gone.
                 Err(Error::NotAView { .. }) if call.consumes() => {}
                 done => done.expect("succeeds without the fault"),
             }
@@ -611,7 +611,7 @@ fn f27_an_input_that_is_cut_between_two_reads_is_named() {
     assert!(cuts > 8, "{cuts}");
 }
 
-/// Lines, one of which is `longest` bytes long.
+/// Lines; one of them is `longest` bytes long.
 fn lines_with(longest: usize, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(3);
     let mut out = Vec::new();

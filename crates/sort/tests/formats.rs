@@ -494,8 +494,8 @@ fn no_flipped_bit_is_read_as_data() {
     }
 }
 
-/// What indexes take in memory is reserved before any is read: a budget that is too small for them is
-/// refused by what the footers say.
+/// The memory of indexes is reserved before any index is read: if a budget is too small for them,
+/// the footers already tell, and opening fails.
 #[test]
 fn too_little_memory_is_told_before_an_index_is_read() {
     for (folder, expected) in [small_view(), small_bucket_view()] {
@@ -546,7 +546,7 @@ fn verifying_finds_the_damaged_block_and_names_it() {
         let bytes = bytes_of(&file);
         let footer = bytes.len() - FOOTER;
         let index = u64_of(&bytes[footer..footer + 8]) as usize;
-        // Between the last block and the index there are zeros that nobody checks.
+        // The zeros between the last block and the index are not checked.
         let end = index - bytes[..index].iter().rev().take_while(|b| **b == 0).count();
         for at in (PAGE..end).step_by(211) {
             file.write_at(at as u64, &[!bytes[at]]).expect("writes");

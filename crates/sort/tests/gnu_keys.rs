@@ -110,7 +110,7 @@ fn our_sort(order: &Order, input: &[u8]) -> Vec<u8> {
     records.concat()
 }
 
-/// What lines of a case are made of.
+/// The words of a case's lines.
 const WORDS: &[&[&str]] = &[
     // Text.
     &["a", "A", "b", "B", " ", "\t", ",", "z", "_", "\u{1}", "\u{2}", "~", "Z", "é"],

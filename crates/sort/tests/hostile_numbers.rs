@@ -1,5 +1,6 @@
-//! Files whose every checksum is right, but whose numbers nobody wrote: what readers divide by, add up
-//! and continue from. An error that says so, in bounded time and memory, and never a panic.
+//! Files whose checksums are all right, but whose numbers no writer wrote: numbers that readers
+//! divide by, add up and continue from. They give an error that says so, in bounded time and
+//! memory, and never a panic.
 
 mod consuming;
 

@@ -1,5 +1,5 @@
-//! The power goes at every change in turn: a view then exists whole or not at all, and a copy of
-//! one, consumed or not, goes on and ends with exactly the right bytes.
+//! The power is cut at every change in turn. A view then exists whole or not at all. A copy of one,
+//! consumed or not, continues and ends with exactly the right bytes.
 
 mod consuming;
 
@@ -183,8 +183,8 @@ fn cut_sorts(made: Made) {
     assert!(read_view(&folder).expect("reads") == expected);
 }
 
-/// Cuts the power at one change after the other while a view is copied out, and once more while
-/// the interrupted copy goes on; then lets it end.
+/// Cuts the power at one change after the other while a view is copied out, and again while the
+/// interrupted copy continues; then lets it end.
 fn cut_copies(consume: bool, made: Made) {
     let view: Arc<dyn Directory> = MemoryDirectory::new();
     make_view(&view, made).expect("sorts");
@@ -230,14 +230,14 @@ fn cut_copies(consume: bool, made: Made) {
                 Err(Error::NotAView { .. })
                     if consume && disk.list().expect("lists") == ["out"] => {}
                 Ok(bytes) => assert_eq!(bytes, expected.len() as u64, "{what}"),
-                Err(other) => panic!("{what}: does not go on: {other}"),
+                Err(other) => panic!("{what}: does not continue: {other}"),
             }
             assert!(read_file(&disk, "out") == expected, "{what}: wrong bytes");
             assert_eq!(disk.list().expect("lists"), ["out"], "{what}: leftovers");
             if consume {
                 assert_eq!(folder.list().expect("lists"), [""; 0], "{what}: leftovers");
             }
-            // What is there now is durable.
+            // Everything is durable now.
             faulty_folder.crash().expect("comes back");
             faulty_disk.crash().expect("comes back");
             assert!(read_file(&disk, "out") == expected, "{what}: not durable");
@@ -347,7 +347,7 @@ fn extra_passes_lose_nothing_of_inputs_that_are_given_back() {
         went_on += u64::from(consuming::is_interrupted(&folder));
         match sort() {
             Ok(report) => assert_eq!(report.records, expected.len() as u64 / 4, "{what}"),
-            Err(error) => panic!("{what}: does not go on: {error}"),
+            Err(error) => panic!("{what}: does not continue: {error}"),
         }
         assert!(read_view(&folder).expect("reads") == expected, "{what}: wrong bytes");
         let view = View::open(&folder, &Budget::new(MEMORY_BYTES), 1).expect("opens");
@@ -392,7 +392,7 @@ fn inputs_that_are_given_back_and_their_runs_together_are_always_whole() {
             went_on += u64::from(consuming::is_interrupted(&folder));
             match sort() {
                 Ok(records) => assert_eq!(records, expected.len() as u64 / 16, "{what}"),
-                Err(error) => panic!("{what}: does not go on: {error}"),
+                Err(error) => panic!("{what}: does not continue: {error}"),
             }
             assert!(read_view(&folder).expect("reads") == expected, "{what}: wrong bytes");
             assert!(!consuming::is_interrupted(&folder), "{what}: a journal is left");

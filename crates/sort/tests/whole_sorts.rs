@@ -144,7 +144,7 @@ fn a_file_a_stream_and_a_view_of_one_sort_are_the_same_bytes() {
 #[test]
 fn what_is_read_parted_and_gathered_at_once_is_the_same_in_every_form() {
     let inputs = [lines(3, 300_000, 40, 4), lines(4, 400_000, 60, 20)];
-    assert!(inputs.concat().len() > 16 << 20, "one pass parts tags from there on");
+    assert!(inputs.concat().len() > 16 << 20, "from there on, one pass splits tags while it reads");
     let case = Case { memory_bytes: 128 << 20, ..Case::new(OrderSpec::new(LINES)) };
     let expected = model(&case.order, &inputs);
     let (file, report) = case.to_storage(&inputs);
@@ -428,7 +428,7 @@ fn records_in(bytes: &[u8]) -> u64 {
     records(LINES, bytes).len() as u64
 }
 
-/// Stops a sort after so many bytes were read.
+/// Stops a sort after this many bytes were read.
 struct StopAfter(std::sync::atomic::AtomicU64);
 
 impl merganser_sort::Progress for StopAfter {

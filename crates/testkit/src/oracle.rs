@@ -84,7 +84,7 @@ fn check_equal<O: AsRef<[u8]>>(
     panic!("{what}: {}", complaint(expected, &output, compare));
 }
 
-/// What is wrong with `output`, which is not `expected`.
+/// Describes how `output` differs from `expected`.
 fn complaint(
     expected: &[&[u8]],
     output: &[&[u8]],

@@ -65,7 +65,7 @@ impl Pattern {
     }
 
     fn key(self, at: usize, count: usize, random: &mut Random) -> Vec<u8> {
-        // Of one length, so that byte order is number order.
+        // Numbers of one length, so that byte order is number order.
         let number = |n: usize| format!("{n:09}").into_bytes();
         match self {
             Pattern::Random => {
@@ -275,7 +275,7 @@ pub struct Sample {
     pub pattern: Pattern,
     /// Kind of records.
     pub layout: Layout,
-    /// What everything was drawn from.
+    /// The seed that everything was drawn from.
     pub seed: u64,
     /// The records, terminators included.
     pub records: Vec<Vec<u8>>,

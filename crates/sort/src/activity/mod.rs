@@ -5,13 +5,13 @@
 //!   Activity::storage ──► bytes and requests in flight, over time
 //! ```
 //!
-//! A thread enrolls under a role and is *busy* until it says, by [`wait`], for what it waits. The
-//! row is found through the thread, not through arguments: a stage says what it waits for whether
-//! or not anybody asked, and where nobody did that costs one look at a thread's own variable.
-//! Rows live in `bins`, whose memory does not grow with time. Time is that of a [`Clock`], so
-//! that work on a modelled device has its record in modelled time.
+//! A thread enrolls under a role and is *busy* until it calls [`wait`], which says what it waits
+//! for. The row is found through the thread, not through arguments. A stage calls `wait` whether or
+//! not a record is kept, and without one the call costs one look at a thread-local variable. Rows
+//! are in `bins`, whose memory does not grow with time. Time is that of a [`Clock`], so work on a
+//! modelled device has its record in modelled time.
 //!
-//! A role's threads may come and go: who enrolls takes the first row of the role that nobody is in.
+//! A role's threads may come and go: a thread that enrolls takes the first free row of its role.
 
 mod bins;
 
@@ -27,7 +27,7 @@ use serde::Serialize;
 use crate::Progress;
 use bins::Bins;
 
-/// What a worker is doing.
+/// The activity of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -81,7 +81,7 @@ struct Row {
 struct Timeline {
     bins: Bins<{ State::ALL.len() }>,
     since_ns: u64,
-    /// `None`: nobody is in this row.
+    /// `None` when no thread is in this row.
     state: Option<State>,
 }
 
@@ -203,8 +203,8 @@ impl Activity {
         HERE.with_borrow(|here| Activity(here.as_ref().map(|here| Arc::clone(&here.recorder))))
     }
 
-    /// The calling thread works as `role` until the guard is dropped; what it was before (in
-    /// whatever record) goes on then.
+    /// The calling thread works as `role` until the guard is dropped. Then it has the role that it
+    /// had before, in whatever record that was.
     pub fn enroll(&self, role: &'static str) -> Enrolled {
         let entered = self.0.as_ref().map(|recorder| {
             let now_ns = recorder.now_ns();
@@ -252,7 +252,7 @@ impl Activity {
         Phases { activity: self, inner: progress }
     }
 
-    /// What was recorded so far; `None` when nothing is.
+    /// The record so far; `None` when nothing is recorded.
     #[must_use]
     pub fn report(&self) -> Option<ActivityReport> {
         let recorder = self.0.as_ref()?;
@@ -438,7 +438,7 @@ impl Progress for Phases<'_> {
     }
 }
 
-/// What was recorded, in bins of equal width.
+/// A record, in bins of equal width.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActivityReport {
     /// How long the record is, in nanoseconds.
@@ -460,8 +460,8 @@ pub struct ActivityReport {
 pub struct WorkerReport {
     /// Its role, and a number where the role has several.
     pub name: String,
-    /// Nanoseconds of each bin spent in each state; states that never occurred are left out. What
-    /// they lack to the width of a bin, nobody worked here.
+    /// Nanoseconds of each bin spent in each state; states that never occurred are left out. In the
+    /// rest of a bin's width, no thread worked here.
     pub state_ns: BTreeMap<State, Vec<u64>>,
 }
 

@@ -15,10 +15,10 @@ use crate::key::Order;
 use crate::record::Framing;
 use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 
-/// One key of about so many bytes of records is offered to the sample that buckets keep.
+/// Distance in bytes between the keys that are offered to a bucket's sample of itself.
 const SAMPLE_STEP_BYTES: usize = 64 << 10;
 
-/// The memory of one thread that parts records.
+/// The memory of one thread that splits records into buckets.
 pub(super) struct Batch {
     grouped: Vec<u8>,
     /// Bucket and length of each record.

@@ -4,12 +4,13 @@
 //!   extents ──all reads in flight──► input ──check blocks──► tags ─► radix sort ─► gather ─► output
 //! ```
 //!
-//! Records of one length are sorted in one of two ways. Into a second buffer ([`FixedBucket`]) where
-//! memory allows: short records are faster so. Where they lie ([`sort_in_place`]) from
-//! [`IN_PLACE_RECORD_BYTES`] on, for that touches half the memory, and where a second buffer does not
-//! fit: 1.16 times the records' bytes do at 100 bytes a record, instead of 2.16.
+//! Records of one length are sorted in one of two ways. Where memory allows, they are sorted into a
+//! second buffer ([`FixedBucket`]), which is faster for short records. Records of
+//! [`IN_PLACE_RECORD_BYTES`] and more are sorted in place ([`sort_in_place`]), because that touches
+//! half the memory. So are records for which a second buffer does not fit: sorting in place takes
+//! 1.16 times the records' bytes at 100 bytes per record, instead of 2.16.
 //!
-//! What is read, sorted and handed out at once is a *piece*: a whole bucket, or a slice of a bucket
+//! A *piece* is read, sorted and handed out at once. It is a whole bucket, or a slice of a bucket
 //! that has only one key, which needs no sort and may have any size.
 
 use std::ops::Range;
@@ -39,7 +40,7 @@ const SLICE_BYTES_MAX: u64 = 4 << 20;
 /// Room for encoded keys that each thread may leave unused at the end of its last stretch.
 const KEY_SLACK_BYTES: u64 = 64 << 10;
 
-/// A stretch of a bucket that lies at one place of one file.
+/// Contiguous bytes of a bucket in one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Number of the file.
@@ -65,7 +66,7 @@ pub(crate) struct StoredBucket {
     pub(crate) block_bytes: u32,
     /// In order of the records.
     pub(crate) extents: Vec<Extent>,
-    /// Of each block, in order.
+    /// The checksums of its blocks, in order.
     pub(crate) crcs: Vec<u32>,
 }
 
@@ -77,7 +78,7 @@ impl StoredBucket {
     }
 }
 
-/// Buckets in order, and the files that they lie in.
+/// Buckets in order, and their files.
 pub(crate) struct BucketSet {
     pub(crate) files: Vec<Arc<dyn Storage>>,
     pub(crate) buckets: Vec<StoredBucket>,
@@ -94,7 +95,7 @@ pub(crate) fn slice_bytes(budget: &Budget) -> u64 {
     (budget.limit_bytes() / 32).clamp(4096, SLICE_BYTES_MAX)
 }
 
-/// What is sorted and handed out at once.
+/// The part of a bucket that is sorted and handed out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BucketPiece {
     pub(crate) bucket: usize,
@@ -268,7 +269,7 @@ impl BucketSet {
 pub(crate) struct LoadingPiece {
     set: Arc<BucketSet>,
     pub(crate) piece: BucketPiece,
-    /// What no read has taken.
+    /// The rest of the buffer, which no read has taken.
     memory: Option<Buffer>,
     /// File, place and length of each read.
     reads: Vec<(u32, u64, usize)>,
@@ -454,7 +455,7 @@ impl PieceSorter {
             if set.unique {
                 let framed =
                     with_framing!(set.order.format(), framing => framing.next(&input[..len]));
-                len = framed.expect("the first record was parted whole");
+                len = framed.expect("the first record was stored whole");
             }
             output[pad..pad + len].copy_from_slice(&input[..len]);
             return Ok((len, input));

@@ -1,4 +1,4 @@
-//! The sort of a bucket whose records have one length and whose keys lie in them as they are.
+//! The sort of a bucket whose records have one length and contain their keys unencoded.
 //!
 //! ```text
 //!   bucket ──► tags ──► parts of some hundred ──► groups of less than one ──insertion sort──► gather
@@ -16,7 +16,8 @@ use crate::key::{DirectKey, Place};
 use crate::prefix::prefix_at;
 use crate::run::prefetch::prefetch_at;
 
-/// Tags that a part is to have: they, their counts and where they go lie in the first-level cache.
+/// Tags that a part should have. They, their counts and their destinations fit into the first-level
+/// cache.
 const PART_TAGS: usize = 512;
 /// Parts at most: a cache line of each is being written.
 const PARTS_MAX: usize = 4096;
@@ -24,9 +25,9 @@ const PARTS_MAX: usize = 4096;
 const DIGITS: usize = 1024;
 /// Parts with more tags than this are sorted by comparing.
 const PART_TAGS_MAX: usize = 4096;
-/// So are those of which more than this share a digit.
+/// So are parts in which more than this many tags have the same digit.
 const FEW: u16 = 16;
-/// Bytes of memory that sorting takes beside the records, for each of them.
+/// Bytes of memory that sorting takes for each record, in addition to the record.
 pub(super) const TAG_BYTES: u64 = 2 * size_of::<u64>() as u64;
 /// How many tags ahead the gather asks for records.
 const AHEAD: usize = 24;
@@ -42,7 +43,7 @@ pub(super) struct FixedBucket<'a> {
     pub(super) bounds: (u64, u64),
 }
 
-/// What tags are made of: key bits above, the record's number below, so that tags of equal key bits
+/// What tags are made of: key bits above, the record's number below. So tags with equal key bits
 /// are in input order.
 #[derive(Clone, Copy)]
 struct Layout {
@@ -85,7 +86,7 @@ impl FixedBucket<'_> {
         let parted = &mut parted[..count];
         counts.clear();
         counts.resize(parts, 0);
-        // Twice by one bit less: a shift by 64 is none.
+        // Twice, by one bit less each time, because a shift by 64 shifts by nothing.
         let shift = u64::BITS - 1 - parts.ilog2();
         let part = |tag: u64| (tag >> 1 >> shift) as usize;
         let records = self.bytes.chunks_exact(self.record_bytes);
@@ -196,7 +197,7 @@ fn sort_part(tags: &mut [u64], sorted: &mut [u64], known: u32) {
     insertion_sort(sorted);
 }
 
-/// Sorts tags of which each is at most a few places from its own.
+/// Sorts tags that are each at most a few places from where they belong.
 fn insertion_sort(tags: &mut [u64]) {
     for i in 1..tags.len() {
         let tag = tags[i];

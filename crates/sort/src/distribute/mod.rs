@@ -1,4 +1,4 @@
-//! The distribution sort: records are parted by key range first, each range is sorted later.
+//! The distribution sort: records are split by key range first, and each range is sorted later.
 //!
 //! ```text
 //!   inputs ──► chunks ──► batches ──► store ──► extents on disk   ──►   one bucket after the other:
@@ -10,9 +10,9 @@
 //! takes does not grow with the number of runs, nor much as records get small. After TritonSort;
 //! what differs is said in `store` (one pool for all disks) and `partition` (splitters are sampled).
 //!
-//! Equal keys keep input order: batches are parted in parallel and appended in turn. A bucket that
-//! does not fit into memory, whatever the sample promised, is parted again by a sample of itself; one
-//! that has only one key needs no sort and streams as it is.
+//! Equal keys keep input order: batches are split in parallel and appended in turn. A bucket that
+//! does not fit into memory, whatever the sample promised, is split again by a sample of itself. A
+//! bucket of one key needs no sort and is streamed as it is.
 
 mod batch;
 pub(crate) mod bucket;
@@ -53,7 +53,7 @@ use crate::run::chunk::Chunk;
 use crate::run::chunk_reader::ChunkReader;
 use crate::{Budget, Error, Progress, Result, shares};
 
-/// A bucket that did not get smaller so many times is given up.
+/// How often a bucket may be split without getting smaller before the sort gives up.
 const STUCK_MAX: u32 = 8;
 
 /// What a distribution works with.
@@ -70,13 +70,13 @@ pub(crate) struct Distributor<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// Records parted into buckets that each fit into memory.
+/// Records in buckets that each fit into memory.
 pub(crate) struct Distributed {
     set: Arc<BucketSet>,
     /// The header row of csv.
     pub(crate) header: Vec<u8>,
     pub(crate) input_bytes: u64,
-    /// Bytes written, those of buckets that were parted again counted twice.
+    /// Bytes written; bytes of buckets that were split again count twice.
     pub(crate) written_bytes: u64,
     /// Buckets that were too large.
     pub(crate) parted_again: u64,
@@ -112,7 +112,7 @@ struct Chunks<'a> {
     plan: &'a DistributePlan,
 }
 
-/// A span of a chunk, to be parted and appended in turn.
+/// A span of a chunk, to be split and appended in turn.
 struct Job {
     chunk: Arc<Chunk>,
     span: usize,
@@ -241,7 +241,7 @@ impl Distributor<'_> {
         let pass = self.pass(reader, plan, partition, Some(bytes), &files, left)?;
         let completions = Completions::new();
         for _ in 0..alone.discard(0, &completions) {
-            // What a file system can't give back costs space, not correctness.
+            // If a file system can't give space back, the sort takes more space but is correct.
             let _ = completions.wait(&*alone.files[0].clock());
         }
         drop(alone);
@@ -316,7 +316,7 @@ impl Distributor<'_> {
                 self.read(&mut reader, chunks).map_err(|error| store.fail(error))
             };
             for worker in workers {
-                // A worker that panicked has stopped the others, and the scope goes on with it.
+                // A worker that panicked has stopped the others, and the scope passes the panic on.
                 let _ = worker.join();
             }
             store.close();

@@ -42,7 +42,7 @@ const BLOCKS_PER_BUCKET: u64 = 4;
 /// How much of the largest bucket that fits is aimed at: buckets differ by a third where splitters come
 /// from a sample.
 const BUCKET_SHARE: f64 = 0.7;
-/// Inputs of unknown size are taken to be so many times the memory.
+/// Inputs of unknown size are assumed to be this many times the memory.
 const UNKNOWN_TIMES: u64 = 16;
 
 /// The sizes of a distribution.

@@ -15,9 +15,9 @@
 //! disk that counts requests, as most do that are rented, would give the extent's length away; so they
 //! are copied together on the way out, while their checksums have them in a cache.
 //!
-//! The seed has a pool a disk, each with its own buckets. Here disks share the pool and any disk
-//! takes any bucket, so that a slow disk gets fewer extents and nobody waits for it; a bucket is then
-//! spread over disks, and is read back from all of them at once.
+//! TritonSort has a pool per disk, each with its own buckets. Here the disks share the pool and any
+//! disk takes any bucket, so a slow disk gets fewer extents and does not delay the others. A bucket
+//! is then spread over disks, and is read back from all of them at once.
 
 pub(super) mod writer;
 
@@ -41,7 +41,7 @@ const FLIGHT_BYTES: usize = 8 << 20;
 const JOINED_BYTES_MAX: usize = 1 << 20;
 /// Joined writes in flight to a disk, at least.
 const JOINED_MIN: usize = 4;
-/// What joining takes of the pool, at most: one part in so many.
+/// Joined writes take at most one part in `JOINED_SHARE` of the pool.
 const JOINED_SHARE: usize = 8;
 /// Space on disk is reserved in steps of at most this.
 const ALLOCATE_BYTES_MAX: u64 = 64 << 20;
@@ -86,7 +86,7 @@ impl WritePolicy {
     }
 }
 
-/// What a store is to be.
+/// The sizes and the policy of a store.
 pub(super) struct StorePlan {
     /// Buckets at most.
     pub(super) buckets: usize,
@@ -123,7 +123,7 @@ impl StorePlan {
     }
 }
 
-/// What one bucket has received.
+/// The data that one bucket has received.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub(super) bytes: u64,
@@ -162,12 +162,12 @@ pub(super) struct Store {
     filled: Condvar,
 }
 
-/// What whoever has the turn owns: no writer looks at it.
+/// The state that the holder of the turn owns; no writer looks at it.
 struct Tails {
     tails: Vec<BucketTail>,
     sampled: usize,
     sampled_bytes: usize,
-    /// Of the keys offered, every so many-th is kept.
+    /// Every `sample_every`-th key that is offered is kept.
     sample_every: u64,
     offered: u64,
 }
@@ -188,7 +188,7 @@ struct Pool {
     pending_blocks: usize,
     /// Blocks of each bucket that are pending or being written.
     held: Vec<usize>,
-    /// Where round-robin goes on.
+    /// Where round-robin continues.
     next_bucket: usize,
     extents: Vec<Vec<Extent>>,
     crcs: Vec<Vec<u32>>,
@@ -290,7 +290,7 @@ impl Store {
         self.filled.notify_all();
     }
 
-    /// What was received. All writers have returned.
+    /// Returns what each bucket received. All writers have returned.
     ///
     /// # Errors
     /// What failed first ([`Stops::fail`]).

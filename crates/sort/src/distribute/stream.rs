@@ -22,17 +22,18 @@ use crate::{Budget, Result};
 /// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
 const PIECES_AHEAD: u64 = 3;
 
-/// Reads of a worker's next pieces are under way from so many bytes up: fewer keep no disk busy.
+/// A worker's next pieces are read ahead from this size up: smaller ones keep no disk busy.
 const READ_AHEAD_BYTES: u64 = 8 << 20;
 
-/// Space is given back in about so many steps.
+/// Space is given back in about this many steps.
 const DISCARDS: u64 = 24;
 
 /// How a stream works.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamOptions {
     pub(crate) threads: usize,
-    /// Each piece lies in its buffer as it will in a file in which that many bytes come before.
+    /// If given, each piece is placed in its buffer as in a file that has this many bytes before
+    /// it.
     pub(crate) align: Option<u64>,
     /// Whether to give back the space of buckets once they are read.
     pub(crate) discard: bool,
@@ -202,7 +203,7 @@ struct Discards {
 
 impl Drop for Discards {
     fn drop(&mut self) {
-        // What a file system can't give back costs space, not correctness.
+        // If a file system can't give space back, the sort takes more space but is correct.
         while self.in_flight > 0 {
             let _ = self.completions.wait(&*self.set.files[0].clock());
             self.in_flight -= 1;

@@ -1,5 +1,5 @@
-//! The distribution sort's store alone, to be measured: bytes parted at random go in, extents lie on
-//! disk, buckets are read back (TritonSort 6.2).
+//! The store of the distribution sort by itself, to be measured: bytes go into random buckets,
+//! extents are written to disks, buckets are read back (TritonSort 6.2).
 //!
 //! ```text
 //!   StoreTrial { buckets, bytes, pool, policy } ── run(disks) ──► StoreTimes { write, read, extents }
@@ -30,9 +30,9 @@ const BLOCK_BYTES_MAX: usize = 256 << 10;
 const BLOCK_BYTES_MIN: usize = 4096;
 /// Blocks of a shared pool for each bucket, as the engine has them.
 const BLOCKS_PER_BUCKET: usize = 4;
-/// How much is appended between two looks at whether to go on.
+/// Bytes that are appended between two checks whether to continue.
 const STEP_BYTES: u64 = 4 << 20;
-/// A bucket is read in slices of so many bytes, two at a time.
+/// A bucket is read in slices of this many bytes, two at a time.
 const SLICE_BYTES: u64 = 16 << 20;
 /// Memory for lists of extents.
 const LISTS_BYTES: u64 = 1 << 30;
@@ -44,7 +44,7 @@ pub struct StoreTrial {
     pub buckets: usize,
     /// Bytes to write, to all buckets alike; a multiple of [`StoreTrial::append_bytes`] is.
     pub bytes: u64,
-    /// Memory for what waits to be written, in bytes: 16 KiB a bucket at least.
+    /// Memory for bytes that wait to be written: at least 16 KiB per bucket.
     pub pool_bytes: usize,
     /// Bytes of one append, which goes to a bucket drawn at random; at least 1.
     pub append_bytes: usize,

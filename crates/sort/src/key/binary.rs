@@ -1,4 +1,4 @@
-//! Integers and floats as they lie in fixed-length records, turned into bytes that sort.
+//! Integers and floats of fixed-length records, turned into bytes that sort in their order.
 //!
 //! Big-endian, with the sign bit flipped for signed integers. Floats are in IEEE 754 total order:
 //! negative NaN, -inf, ..., -0, +0, ..., +inf, positive NaN; a float with its sign bit is

@@ -138,12 +138,12 @@ impl<'a> Iterator for Columns<'a> {
     }
 }
 
-/// A field as it lies in the row, quotes and all.
+/// A field as it is in the row, with its quotes.
 #[derive(Debug, Clone, Copy)]
 struct ColumnField<'a>(&'a [u8]);
 
 impl<'a> ColumnField<'a> {
-    /// The value, when it lies in the row as it is.
+    /// The value, when the field contains it unchanged.
     #[inline]
     fn plain(self) -> Option<&'a [u8]> {
         match self.0 {

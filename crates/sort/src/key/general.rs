@@ -73,7 +73,7 @@ fn split_point(text: &[u8], is_digit: fn(&u8) -> bool) -> (&[u8], &[u8], &[u8]) 
     }
 }
 
-/// The exponent at the front of `text`, 0 when there is none.
+/// The exponent at the front of `text`, 0 without one.
 fn exponent(text: &[u8], letter: u8) -> i64 {
     let Some((first, text)) = text.split_first() else { return 0 };
     if !first.eq_ignore_ascii_case(&letter) {

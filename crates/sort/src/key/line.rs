@@ -37,7 +37,7 @@ enum End {
     Line,
     /// With this field.
     Field(usize),
-    /// After so many bytes of this field.
+    /// After `bytes` bytes of this field.
     Byte { field: usize, bytes: usize },
 }
 

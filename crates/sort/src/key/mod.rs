@@ -55,7 +55,7 @@ pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 
 use crate::record::{Format, key_of};
 
-/// A key that needs no encoding: it lies in the record as it is.
+/// A key that needs no encoding, because its bytes in the record sort as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectKey {
     /// Where in the record.
@@ -111,11 +111,11 @@ enum Keys {
 }
 
 impl Order {
-    /// Orders records by a key that lies in them as it is: a range of [`Format::Fixed`], the
-    /// whole of a line or row, or the key of [`Format::Keyed`].
+    /// Orders records by a key that needs no encoding: a range of [`Format::Fixed`], the whole of a
+    /// line or row, or the key of [`Format::Keyed`].
     ///
     /// # Panics
-    /// When the key does not lie in records of that format.
+    /// When records of that format do not contain the key unencoded.
     #[must_use]
     pub fn by_bytes(format: Format, key: DirectKey) -> Self {
         let mut spec = OrderSpec::new(format);
@@ -130,7 +130,7 @@ impl Order {
         order
     }
 
-    /// What it was compiled from.
+    /// The specification that it was compiled from.
     #[must_use]
     pub fn spec(&self) -> &OrderSpec {
         &self.spec

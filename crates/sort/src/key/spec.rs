@@ -1,4 +1,4 @@
-//! What was asked for, as data: it can be stored, shown and compiled to an [`Order`] again.
+//! An order as data: it can be stored, shown and compiled to an [`Order`] again.
 
 use serde::{Deserialize, Serialize};
 

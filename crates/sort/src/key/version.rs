@@ -12,8 +12,8 @@
 //! stretch, number, stretch, number, ..., "", 0, "", 0, ...
 //! ```
 //! compared element by element, and the task is to write it finitely. Only the very first stretch
-//! of a text, or one behind its end, can be empty; so behind a zero comes a byte or the endless
-//! tail, and one look ahead tells which side of the endless tail the text lies on:
+//! of a text, or one behind its end, can be empty. So a zero is followed by a byte or by the
+//! endless tail, and one look ahead decides on which side of the endless tail the text sorts:
 //!
 //! ```text
 //! 01            ~

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::run::Run;
 
-/// Everything before a bound is on its left. It need not be at a record of any run.
+/// Everything before a bound is on its left. It can be at a place where no run has a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// Full normalised key.
@@ -63,7 +63,8 @@ impl Bound {
         self.count(run, number, range, false)
     }
 
-    /// As [`Bound::fences_left`], of which there are `left`, with those that may be on the left.
+    /// The number of fences on the left, as [`Bound::fences_left`], including those that may be on
+    /// the left; `left` is the number of those that surely are.
     pub(crate) fn fences_maybe_left(&self, run: &Run, number: usize, left: usize) -> usize {
         if run.has_cut_fences() {
             return self.count(run, number, left..run.fences(), true);

@@ -6,7 +6,7 @@
 //!   input 2 ─► [ ··········· ]────┘
 //! ```
 //!
-//! One thread merges: without fences nobody knows where the next window begins.
+//! One thread merges, because without fences it is unknown where the next window begins.
 //!
 //! More inputs than memory or descriptors allow are merged in passes: neighbours first, into a
 //! temporary file, so that equal keys keep input order.
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// What inputs that are sorted already are merged with.
+/// The settings of a merge of sorted inputs.
 pub struct Merging<'a> {
     /// Format and order of the records; whether duplicates are removed.
     pub order: &'a OrderSpec,
@@ -142,8 +142,8 @@ pub fn merge_sorted(
     merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut take)
 }
 
-/// More inputs than this are merged in passes, whatever memory and descriptors allow: each has two
-/// mappings of memory, of which the system allows a process 65,530.
+/// More inputs than this are merged in passes, even if memory and descriptors would allow it: each
+/// input has two memory mappings, and the system allows a process 65,530 of them.
 const INPUTS_MAX: usize = 16_384;
 
 /// Memory of a merge of `count` inputs that reads `bytes` of each at a time. A round writes at most
@@ -161,7 +161,7 @@ fn without_header(format: Format) -> Format {
     }
 }
 
-/// What is merged.
+/// An input of the merge.
 enum Part {
     Input(Input),
     /// Inputs that were merged before, without a header row.
@@ -278,7 +278,7 @@ impl Merger<'_> {
         let unique = self.with.order.unique;
         merge_sources(&mut sources.sources, &order, unique, progress, &mut write)?;
         self.written += end;
-        // What was merged before and is merged again is not needed any more.
+        // Results of earlier passes that were merged again are not needed any more.
         for storage in earlier {
             let discard = Operation::Discard { offset: 0, len: storage.size() };
             ignore_unsupported(storage.run(discard).map(|(_, n)| n))?;

@@ -1,5 +1,5 @@
-//! A merge in steps, for whoever keeps its own buffers: what lies in memory now is merged, until a
-//! segment runs dry or the output is full, and the next step goes on from there.
+//! A merge in steps, for callers that keep their own buffers. A step merges the bytes that are in
+//! memory now, until a segment is used up or the output is full. The next step continues there.
 //!
 //! ```text
 //!   segments   ├─ used ─┼── merged by this step ──┼─ left ─┤ more to come?
@@ -17,7 +17,7 @@ use crate::key::Order;
 
 pub use super::kernel::SortedSlice;
 
-/// A record of which the last step wrote only the first bytes.
+/// A record whose first bytes were written by the last step; the others were not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The number of its segment, which now begins inside it.
@@ -42,7 +42,7 @@ pub struct Cut {
 /// let mut out = [0; 16];
 /// let count = merge.merge(&mut segments, &mut out);
 /// assert_eq!(&out[..count.bytes as usize], b"ant\ncat\nelk\n");
-/// assert!(segments[0].bytes.is_empty(), "fill it again, then go on");
+/// assert!(segments[0].bytes.is_empty(), "fill it again, then continue");
 /// # Ok::<(), merganser_sort::key::KeyError>(())
 /// ```
 #[derive(Debug, Clone)]

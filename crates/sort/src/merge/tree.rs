@@ -7,9 +7,9 @@
 //!        4   5   6   7   leaves          no sibling is looked at.
 //! ```
 //!
-//! A node holds the first bytes of the key as one integer ([`Word`]) beside the leaf's number, so a
-//! match is one integer compare; whole keys are looked at only when those are equal, then the order of
-//! the leaves decides.
+//! A node holds the leaf's number and the first bytes of its key as one integer ([`Word`]), so a
+//! match is one integer comparison. Whole keys are looked at only when the words are equal, and
+//! then the order of the leaves decides.
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
@@ -42,7 +42,7 @@ pub(crate) trait Leaves {
     /// The word of a leaf's record; `None` when it has none left.
     fn word(&self, leaf: usize) -> Option<Self::Word>;
 
-    /// Compares the whole keys of two leaves' records, of which the words are equal.
+    /// Compares the whole keys of two leaves' records, whose words are equal.
     fn compare(&self, a: usize, b: usize) -> Ordering;
 }
 
@@ -221,8 +221,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// One to four leaves with up to two keys each, of which the largest words are those of leaves that
-    /// have ended.
+    /// One to four leaves with up to two keys each. The largest words are those of leaves that have
+    /// ended.
     #[test]
     fn all_tiny_inputs() {
         let keys = [(0, 0), (u64::MAX, 0), (u64::MAX, 1)];

@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// The largest single read, in bytes.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Records a block from which on they are small.
+/// Records are small when a block holds at least this many.
 const SMALL_RECORDS: u64 = 32;
 
 /// Runs in tie order, and how to compare their records.
@@ -57,7 +57,7 @@ pub(crate) struct WindowPlan {
     pub(crate) upper: Option<Bound>,
     /// For each run, the blocks to read; may be empty.
     pub(crate) blocks: Vec<Range<u64>>,
-    /// For each run, the position from which the lower bound is looked for, at or before it.
+    /// For each run, the position from which the lower bound is searched, at or before it.
     pub(crate) from: Vec<u64>,
 }
 
@@ -119,7 +119,7 @@ impl WindowPlan {
 pub(crate) struct LoadingWindow {
     plan: WindowPlan,
     memory: Buffer,
-    /// Of each run, its reads, and the pieces of `memory` that have come back with their count.
+    /// For each run, its reads, and the pieces of `memory` that have come back with their count.
     reads: Vec<Vec<PieceRead>>,
     arrived: Vec<Vec<Option<(Buffer, usize)>>>,
     completions: Completions,
@@ -302,7 +302,7 @@ struct RunPart {
     /// Position in the run of the first byte in memory.
     start: u64,
     next_block: u64,
-    /// What was read; it holds the bytes unless `copied` does.
+    /// The bytes that were read, unless `copied` holds them.
     memory: Option<Buffer>,
     copied: Vec<u8>,
     /// The window's records in memory.
@@ -358,8 +358,9 @@ impl RunPart {
         {
             return Ok(position);
         }
-        // Nearly all of the part lies on one side: leap over fences first. The next fence, if it is
-        // surely on the right, ends the search: its record need not be in memory.
+        // Nearly all of the part is on one side, so the search leaps over fences first. If the next
+        // fence is surely on the right, it ends the search: its record does not have to be in
+        // memory.
         let left = bound.fences_left(&self.run, self.number, 0..self.run.fences());
         let maybe_left = bound.fences_maybe_left(&self.run, self.number, left);
         let end =
@@ -430,8 +431,8 @@ pub(crate) struct Window {
     memory: Buffer,
     /// Where it begins.
     pub(crate) lower: Option<Bound>,
-    /// For each run, the position from which it was looked for: a window that begins here or later
-    /// reads nothing before.
+    /// For each run, the position from which it was searched: a window that begins here or later
+    /// reads nothing before it.
     pub(crate) needed: Vec<u64>,
     /// Where in the output its first byte is (before any removal of duplicates).
     pub(crate) output_offset: u64,

@@ -180,8 +180,8 @@ impl FileSink {
 
 impl Drop for FileSink {
     fn drop(&mut self) {
-        // What is in flight is nobody's once its completion arrives; an unfinished file is the
-        // caller's to remove.
+        // Completions of writes in flight are awaited and ignored; the caller removes an unfinished
+        // file.
         while !self.flying.is_empty() {
             let done = self.completions.wait(&*self.storage.clock());
             self.flying.remove(&done.token);

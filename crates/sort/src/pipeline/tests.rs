@@ -14,7 +14,7 @@ fn failure(text: impl Into<String>) -> Error {
     Error::Io(io::Error::other(text.into()))
 }
 
-/// Makes squares. What is asked of it is in its fields.
+/// Makes squares. Its fields say how.
 #[derive(Default)]
 struct Squares {
     items: u64,

@@ -6,9 +6,9 @@
 //! │ VInt        │ VInt          │ k bytes  │ v bytes    │   which are two lengths of -1
 //! └─────────────┴───────────────┴──────────┴────────────┘
 //! ```
-//! The lengths are in the coding of `org.apache.hadoop.io.WritableUtils`: a value from -112 to 127 is
-//! its own byte. Of any other, the first byte tells sign and size, the rest is big-endian; of a
-//! negative one it is the complement:
+//! The lengths are in the coding of `org.apache.hadoop.io.WritableUtils`: a value from -112 to 127
+//! is its own byte. For any other value, the first byte gives sign and size, and the rest is
+//! big-endian. For a negative value the rest is the complement:
 //!
 //! ```text
 //! first byte   80 .. 87    88 .. 8F    90 .. FF     00 .. 7F

@@ -37,7 +37,7 @@ pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
 pub(crate) use outside::Outside;
 
-/// How records lie in a stream of bytes.
+/// How a stream of bytes is divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -112,7 +112,7 @@ impl Format {
         with_framing!(*self, framing => framing.cut(bytes, piece, cuts));
     }
 
-    /// What the bytes after the last complete record of an input mean; there is at least one.
+    /// The meaning of the bytes after the last complete record of an input; there is at least one.
     #[must_use]
     pub fn tail(&self, bytes: &[u8]) -> Tail {
         match *self {

@@ -148,7 +148,7 @@ impl Keeping {
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        let lost = || std::io::Error::other("nobody is left to copy what was read");
+        let lost = || std::io::Error::other("the copier is gone before it copied what was read");
         self.completions.post(Completion {
             token: self.token,
             buffer: Some(std::mem::replace(&mut self.place, Buffer::empty())),

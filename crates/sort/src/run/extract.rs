@@ -16,7 +16,7 @@ use crate::activity::{Team, leave};
 use crate::key::{self, Order};
 use crate::record::Framing;
 
-/// Where in a chunk sorting goes on: span, and byte in the chunk.
+/// Where in a chunk sorting continues: the span, and the byte in the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkResume {
     pub(super) span: usize,
@@ -71,7 +71,7 @@ pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
 /// One span's tags, in the slabs they were put in.
 type SpanTags<'s> = Vec<(&'s mut [Tag], usize)>;
 
-/// What tags are made of.
+/// The source of tags, and how they are made.
 pub(super) struct Extraction<'c> {
     pub(super) chunk: &'c Chunk,
     /// Where to begin; at its start without.

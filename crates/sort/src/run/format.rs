@@ -211,7 +211,7 @@ pub fn encode_footer(footer: &Footer) -> [u8; FOOTER_BYTES] {
     out
 }
 
-/// Reads a footer that lies at `offset` of `file`.
+/// Reads a footer that is at `offset` of `file`.
 ///
 /// # Errors
 /// [`Error::Corrupt`].

@@ -23,9 +23,9 @@
 //!
 //! | entry | the record at its place | who may touch it |
 //! |---|---|---|
-//! | below 2^31: a source | lies where it lay | nobody |
+//! | below 2^31: a source | is where it was | no walker |
 //! | `BUSY` | is being lifted | the thread that set it |
-//! | `LIFTED` + slot | lies in that slot | nobody, until a walker takes it |
+//! | `LIFTED` + slot | is in that slot | no walker, until a walker takes it |
 //! | `DONE` | was moved on; the place is a hole or filled | the walker that set it |
 //!
 //! Each change is one compare-and-swap by a walker that thereby owns the record, so memory is safe
@@ -53,7 +53,8 @@ const WALKERS: usize = 16;
 /// Records that are worth a thread of their own. Miri, a thousand times slower, shows two threads with
 /// fewer.
 const SHARE_RECORDS: usize = if cfg!(miri) { 1 << 4 } else { 1 << 12 };
-/// The start of a record that is asked for; the processor sees for itself how a long one goes on.
+/// Bytes at the start of a record that are prefetched; the processor itself prefetches the rest of
+/// a long one.
 const PREFETCH_BYTES: usize = 512;
 
 /// Moves record `from[i]` of `records` to place `i`, for every `i`, by `threads` threads. `from` is

@@ -41,7 +41,7 @@ impl Piece {
         }
     }
 
-    /// A piece of which others fill what comes before `from`.
+    /// A piece whose bytes before `from` are filled by other threads.
     pub(crate) fn beginning_at(buffer: Buffer, block_bytes: u32, from: usize) -> Self {
         Piece { filled: from, fence_from: from, ..Self::new(buffer, block_bytes) }
     }

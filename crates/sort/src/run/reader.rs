@@ -19,14 +19,14 @@ pub struct Run {
     footer: Footer,
     spec: String,
     crcs: Vec<u32>,
-    /// Of compressed runs: where each block lies and how long it is there.
+    /// For compressed runs: where each block is stored and how long it is there.
     places: Vec<(u64, u32)>,
     fences: Fences,
-    /// What it holds of a budget: nothing when the opener has reserved it.
+    /// The memory that it holds of a budget; nothing when the opener has reserved it.
     memory: Option<Reservation>,
 }
 
-/// Takes a stored index in stretches, checking it: all of it need not be in memory.
+/// Takes a stored index in stretches and checks it, so the whole index is never in memory.
 struct IndexReader<'a> {
     footer: &'a Footer,
     pending: Vec<u8>,
@@ -119,7 +119,7 @@ impl<'a> IndexReader<'a> {
     }
 }
 
-/// What a footer says before its index is read.
+/// Sizes that a footer gives before its index is read.
 impl Footer {
     /// Bytes of memory that the run holds once it is open, at most.
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -180,7 +180,7 @@ impl ClosedRun {
         Ok(ClosedRun { storage, footer })
     }
 
-    /// The storage it lies on.
+    /// The storage with its bytes.
     pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
@@ -190,7 +190,7 @@ impl ClosedRun {
         &self.footer
     }
 
-    /// Reads the index and checks it. What the run holds is for the caller to reserve before.
+    /// Reads the index and checks it. The caller reserves the memory of the run before.
     ///
     /// # Errors
     /// As [`ClosedRun::find`].
@@ -274,7 +274,7 @@ impl Run {
         Ok(Run { storage, footer, spec, crcs, places, fences, memory })
     }
 
-    /// The storage it lies on.
+    /// The storage with its bytes.
     #[must_use]
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
@@ -315,7 +315,7 @@ impl Run {
         self.memory.as_ref().map_or(0, Reservation::bytes)
     }
 
-    /// Mean length of its fences' keys, in bytes a block.
+    /// Mean length of its fences' keys, in bytes per block.
     pub(crate) fn mean_fence_key_bytes(&self) -> f64 {
         self.fences.keys.len() as f64 / self.footer.blocks.max(1) as f64
     }
@@ -469,7 +469,7 @@ impl Run {
             let name = self.storage.name();
             let bytes = stored
                 .get(from..from + len as usize)
-                .ok_or_else(|| corrupt(name, at, "the block lies outside the file".to_owned()))?;
+                .ok_or_else(|| corrupt(name, at, "the block is outside the file".to_owned()))?;
             self.check(block, at, bytes)?;
             let logical = self.block_len(block);
             let (this, rest) = out.split_at_mut(logical);

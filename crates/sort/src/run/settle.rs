@@ -31,7 +31,7 @@ pub(crate) trait Tagged: Sync {
     /// Where in the input the record is: the last word among equal keys.
     fn position(&self, tag: Tag) -> u64;
 
-    /// What decides between equal keys before the position does, and whether it descends.
+    /// The bytes that decide between equal keys before the position does, and whether they descend.
     fn last_resort(&self, tag: Tag) -> Option<(&[u8], bool)>;
 
     /// Whether no key is longer than the prefix and all are equally long, so that equal prefixes

@@ -126,7 +126,7 @@ impl Alphabet {
         word
     }
 
-    /// What is known of all keys that have the word which `key` has from `depth` on.
+    /// What all keys have in common whose word at `depth` is that of `key`.
     pub(crate) fn equal(&self, key: &[u8], depth: usize) -> Equal {
         let rest = key.get(depth..).unwrap_or_default();
         match self.exact(rest, self.len) {

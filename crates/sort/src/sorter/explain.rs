@@ -13,7 +13,7 @@ use crate::record::Format;
 use crate::run::Input;
 use crate::{Error, Result};
 
-/// What one strategy is likely to cost.
+/// The likely cost of one strategy.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Runs or buckets.
@@ -26,7 +26,8 @@ pub struct Estimate {
     pub written_bytes: u64,
     /// Seconds of processor time, over all threads.
     pub processor_seconds: f64,
-    /// The same for whoever reads all of a view once, afterwards; 0 where the result is none.
+    /// The same for a reader that reads all of a view once, afterwards; 0 where the result is not a
+    /// view.
     pub reader_processor_seconds: f64,
     /// Seconds from start to end.
     pub seconds: f64,

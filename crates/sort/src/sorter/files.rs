@@ -42,7 +42,7 @@ impl TempFiles {
         TempFiles { disks: disks.to_vec(), made: Mutex::default() }
     }
 
-    /// An empty storage on each disk. What was handed out before must not grow any more.
+    /// An empty storage on each disk. Storages that were handed out before must not grow any more.
     pub(super) fn create(&self) -> std::io::Result<Vec<Arc<dyn Storage>>> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let own = made.own.unwrap_or_else(|| {

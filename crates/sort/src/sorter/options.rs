@@ -1,4 +1,4 @@
-//! What a sort is asked for, and what it tells afterwards.
+//! The settings of a sort, and its report.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum CompressionChoice {
 /// How a sort works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// What is likely to be faster.
+    /// The strategy that is likely to be faster.
     #[default]
     Auto,
     /// Sorted runs, merged.
@@ -34,7 +34,7 @@ pub enum Strategy {
     },
 }
 
-/// What a sort is asked for, besides its inputs and its output.
+/// The settings of a sort, in addition to its inputs and its output.
 #[derive(Clone)]
 pub struct SortOptions {
     /// Format and order of the records; whether duplicates are removed.
@@ -68,9 +68,9 @@ pub struct SortReport {
     pub output_bytes: u64,
     /// Runs that were formed.
     pub runs: u64,
-    /// Buckets that records were parted into; 0 when runs were merged.
+    /// Buckets that records were split into; 0 when runs were merged.
     pub buckets: u64,
-    /// Buckets that did not fit into memory and were parted again.
+    /// Buckets that did not fit into memory and were split again.
     pub buckets_parted_again: u64,
     /// Bytes written to runs, by intermediate merges too.
     pub run_bytes: u64,

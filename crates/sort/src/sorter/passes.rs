@@ -48,7 +48,7 @@ impl Sorter<'_> {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
             let block_bytes = self.runs.iter().map(|run| run.block_bytes()).max();
             let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
-            // Of the open runs of a view, one is the run that is being written.
+            // One of the open runs of a view is the run that is being written.
             let fan_in = ((room() / least) as usize).min(runs_max - 1);
             if fan_in < 2 {
                 return stream_size(&self.segments(), &budget, room(), Workers::new(1)).map(|_| ());
@@ -96,7 +96,7 @@ impl Sorter<'_> {
                     journal.replace_runs(merged.iter().chain(&old))?;
                 }
                 if let Some(folder) = view {
-                    // What was merged has a name there; only the new run is part of the view.
+                    // The merged runs have names there, but only the new run is part of the view.
                     for run in group.iter() {
                         folder.remove_if_exists(&Segment::of(run).run)?;
                     }

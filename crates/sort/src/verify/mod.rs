@@ -26,7 +26,7 @@ use crate::{Error, Result};
 
 pub use stream::stream;
 
-/// What was found.
+/// The findings of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// How many records there are.
@@ -60,7 +60,7 @@ impl Disorder {
     pub const TEXT_BYTES_MAX: usize = 4096;
 }
 
-/// What is too much.
+/// The limits of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longest record that is kept in memory, in bytes.
@@ -121,7 +121,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// What was found so far; records that have not ended are not in it.
+    /// The findings so far, without records that have not ended.
     #[must_use]
     pub fn found(&self) -> &Summary {
         &self.found
@@ -172,8 +172,8 @@ impl<'a> Verifier<'a> {
 
     /// Adds bytes to the carry until its record ends, and checks that; returns what follows.
     ///
-    /// The carry grows by doubling steps, so that framing it anew each time costs no more than
-    /// twice its length in all.
+    /// The carry grows by doubling steps, so framing it again each time costs no more than twice
+    /// its length in all.
     fn complete_carry<'b>(&mut self, mut bytes: &'b [u8]) -> Result<&'b [u8]> {
         while !bytes.is_empty() {
             let had = self.carry.len();

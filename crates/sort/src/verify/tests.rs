@@ -45,7 +45,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What the definitions say about these whole records, whose keys lie in them as they are.
+/// The summary that the definitions give for these whole records, whose keys need no encoding.
 fn model(records: &[&[u8]], order: &Order, unique: bool) -> Summary {
     let DirectKey { place, descending } = order.direct().expect("a direct key");
     let compare = |pair: &[&[u8]]| {

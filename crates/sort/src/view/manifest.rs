@@ -26,12 +26,12 @@ const FORMAT_NAME: &str = "merganser-view";
 const MERGED_VERSION: u32 = 1;
 /// Version of a manifest of buckets that are sorted when they are read.
 const BUCKETS_VERSION: u32 = 2;
-/// Version of a manifest of buckets of which some are merged and some are sorted.
+/// Version of a manifest with merged buckets and sorted buckets.
 const MIXED_VERSION: u32 = 3;
 /// No manifest is larger.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What a view is made of.
+/// The parts of a view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     format: String,
@@ -96,7 +96,7 @@ impl Bucket {
 }
 
 impl Segment {
-    /// The whole of a run that lies in the view's folder.
+    /// A whole run in the view's folder.
     #[must_use]
     pub fn of(run: &Run) -> Self {
         Self::of_whole(&**run.storage(), run.footer())
@@ -256,7 +256,7 @@ impl Manifest {
     /// Reads the manifest of `folder`.
     ///
     /// # Errors
-    /// As [`Manifest::decode`]; [`Error::NotAView`] when there is none.
+    /// As [`Manifest::decode`]; [`Error::NotAView`] for a folder without one.
     pub fn read(folder: &Arc<dyn Directory>) -> Result<Self> {
         let file = folder.open(MANIFEST_NAME, false).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! Sorted views: what a sort leaves when nobody wants the file yet.
+//! Sorted views: the result of a sort when no file is needed yet.
 //!
 //! A view is an ordered list of buckets: every key in a bucket is smaller than every key in the next.
 //! A bucket is a set of segments of run files, sorted or not. There are two ways to make the bytes of
@@ -102,7 +102,8 @@ impl View {
         Self::open_consumed(folder, budget, threads, false)
     }
 
-    /// Opens a view part of which may have been given back already; `writable`, to give back more.
+    /// Opens a view that may have lost parts already, because it is being consumed. With
+    /// `writable`, more can be given back.
     pub(crate) fn open_consumed(
         folder: &Arc<dyn Directory>,
         budget: &Budget,
@@ -139,7 +140,7 @@ impl View {
         })
     }
 
-    /// What it is made of.
+    /// The manifest that it was opened with.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -189,8 +190,7 @@ impl View {
         begun.saturating_sub(1)
     }
 
-    /// Up to where bytes from `place` on are in memory already, or to `enough`, after which it need not
-    /// look.
+    /// How far bytes from `place` on are in memory already. The search may stop at `enough`.
     fn kept_until(&self, mut place: u64, enough: u64) -> u64 {
         for section in &self.sections[self.section_at(place).min(self.sections.len())..] {
             let Range { start, end } = section.range();
@@ -259,8 +259,8 @@ impl View {
         Ok(preamble + section.start.bytes + place)
     }
 
-    /// Where the first record begins whose full normalised key is at least `key`; the view's size
-    /// when there is none.
+    /// The beginning of the first record whose full normalised key is at least `key`; the view's
+    /// size without one.
     ///
     /// # Errors
     /// Damage found, the storage's own, [`Error::Memory`].

@@ -4,7 +4,8 @@
 //!   manifest ──► ends of all files ──► memory reserved ──► indexes, checked, on all cores ──► sections
 //! ```
 //!
-//! What indexes take is known from the ends of the files, so it is reserved before they are read.
+//! The ends of the files give the size of the indexes, so their memory is reserved before they are
+//! read.
 
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ struct BucketFiles {
     names: Vec<String>,
     files: Vec<Arc<dyn Storage>>,
     ends: Vec<Ends>,
-    /// Of each file, the buckets that were not taken yet.
+    /// For each file, the buckets that were not taken yet.
     indexes: Vec<Vec<Option<bucket::StoredBucket>>>,
 }
 

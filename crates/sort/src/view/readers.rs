@@ -36,7 +36,7 @@ pub(super) struct Readers {
     streams_max: usize,
 }
 
-/// What is known of readers.
+/// State of the readers.
 struct Known {
     /// Most recently used last.
     streams: Vec<Arc<Slot>>,

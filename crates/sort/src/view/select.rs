@@ -14,7 +14,7 @@ use crate::merge::plan::bound_at_fence;
 use crate::merge::window::Segments;
 use crate::run::Run;
 
-/// What a place in the output is counted in.
+/// The unit of a place in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -31,13 +31,13 @@ impl Unit {
     }
 }
 
-/// Bounds on both sides of a stretch of the output: nothing of it lies outside them.
+/// Bounds on both sides of a stretch of the output, which is wholly between them.
 pub(crate) struct Enclosure {
     pub(crate) lower: Option<Bound>,
     pub(crate) upper: Option<Bound>,
 }
 
-/// Where a fence lies in the output, as far as fences tell.
+/// The place of a fence in the output, as precisely as fences give it.
 struct Bracket {
     /// The sums, over all runs, of the places of the fences around it.
     low: u64,
@@ -102,7 +102,7 @@ fn search(
 ) -> Result<Enclosure> {
     let mut lower = Search::new(segments, unit, range.start);
     let mut upper = Search::new(segments, unit, range.end);
-    // What is learned on the way to the one narrows down the other, too.
+    // The search for one bound narrows down the other one, too.
     while let Some(pivot) = lower.pivot(segments)? {
         let seen = pivot.look(segments, unit, &lower.ranges);
         upper.narrow(&pivot, &seen, !after(&seen.place));
@@ -153,14 +153,15 @@ impl Pivot {
     }
 }
 
-/// Steps that aim at the target before the search goes on by halves, which no data can slow down.
+/// Steps that aim at the target. After them the search continues by halves, and no data can make
+/// that slow.
 const AIMED_STEPS: u32 = 6;
-/// Ranges up to so many fences are halved at once.
+/// Ranges up to this many fences are halved at once.
 const AIMED_FROM: usize = 32;
 
 /// A search for the border between fences that are left of something and those that are not.
 struct Search {
-    /// Of each run, the fences not known to be either.
+    /// For each run, the fences that are not known to be on either side.
     ranges: Vec<Range<usize>>,
     last: Option<Bound>,
     first: Option<Bound>,
@@ -190,8 +191,8 @@ impl Search {
         let range = self.ranges[run].clone();
         let mut ahead = range.len() / 2;
         if range.len() > AIMED_FROM && self.steps < AIMED_STEPS {
-            // Runs are samples of the same keys, mostly, so the target is about as far into each.
-            // Aiming beside it, now here, now there, cuts off both sides.
+            // Runs are mostly samples of the same keys, so the target is about equally far into
+            // each. Aiming a little before and a little behind it, in turn, cuts off both sides.
             let share = (self.target - self.places.start) / (self.places.end - self.places.start);
             let beside = (range.len() as f64).sqrt();
             let beside = if self.steps.is_multiple_of(2) { -beside } else { beside };

@@ -1,5 +1,5 @@
-//! What a caller does around a sort that consumes its inputs and around a copy of a view: it keeps
-//! the journal, and gives the output its name.
+//! The caller's side of a sort that consumes its inputs and of a copy of a view: it keeps the
+//! journal, and gives the output its name.
 
 #![allow(dead_code, reason = "each test uses a part")]
 

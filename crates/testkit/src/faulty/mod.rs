@@ -1,4 +1,4 @@
-//! A directory that fails as it is told, and forgets what was not synced.
+//! A directory that fails as its plan says, and forgets data that was not synced.
 //!
 //! Faults that exist (everything else works as the directory inside does):
 //!
@@ -11,7 +11,7 @@
 //! | [`Fault::ShortRead`] | the n-th read ends early, as if the file had been cut meanwhile |
 //! | [`Fault::FlipRead`] | one bit of what the n-th read brings is wrong; the next read is right |
 //! | [`Fault::FlipWrite`] | one bit of what the n-th write stores is wrong and stays so |
-//! | [`Fault::Full`] | no more than so many bytes fit, counted in pages; the first pages of the write that is too long arrive |
+//! | [`Fault::Full`] | only `bytes` bytes fit, counted in pages; the first pages of the write that is too long arrive |
 //! | [`Fault::PowerCut`] | the n-th change is torn and from then on everything is an error, until [`Faulty::crash`] |
 //!
 //! [`Faulty::crash`] loses power at any moment and comes back. Then:
@@ -97,7 +97,7 @@ impl Faulty {
         self.wrapped.handle(&mut state, id, storage)
     }
 
-    /// What has been done so far.
+    /// The number of operations so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.wrapped.lock().counts

@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! The faults, and the operations that they hit.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Fault {
     PowerCut { nth: u64 },
 }
 
-/// What goes wrong, and the seed for what is left to chance.
+/// The faults, and the seed for everything that is left to chance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Decides how much of a torn write arrives and what a crash forgets.

@@ -1,5 +1,5 @@
-//! Parted tags become the output: each worker sorts the tags of a bucket and copies its records into
-//! pieces, some of which neighbouring buckets share.
+//! Tags in buckets become the output: each worker sorts the tags of a bucket and copies its records
+//! into pieces. Neighbouring buckets share some pieces.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -33,7 +33,7 @@ pub(crate) struct Parted<'a> {
 }
 
 impl Parted<'_> {
-    /// With the chunk that the records lie in, and the memory that holds the tags.
+    /// Adds the chunk with the records, and the memory with the tags.
     pub(crate) fn of<'c>(
         &'c self,
         chunk: &'c Chunk,
@@ -116,13 +116,13 @@ impl Gather for PartedChunk<'_> {
     }
 }
 
-/// Pieces that several buckets lie in, at most at once: two for each bucket that is being gathered, and
-/// the one behind the last of them.
+/// The most pieces at once that several buckets share: two for each bucket that is being gathered,
+/// and the one after the last of them.
 pub(super) fn seams_max(threads: usize) -> usize {
     2 * threads + 1
 }
 
-/// Pieces of which some buckets have filled their parts.
+/// Pieces that some of their buckets have filled.
 struct Seams {
     /// By number, with the bytes that are there.
     parked: HashMap<u64, (Piece, usize)>,

@@ -139,7 +139,7 @@ fn a_worker_that_panics_ends_the_reading() {
     let mut reader = ChunkReader::new(vec![input], Format::Fixed { bytes: 4 }, 8 << 20);
     let mut feed = Feed { work: &work };
     let error = reader.fill_followed(&mut chunk, Some(&mut feed), &Silent).expect_err("no worker");
-    assert!(error.to_string().contains("nobody is left to copy"), "{error}");
+    assert!(error.to_string().contains("the copier is gone"), "{error}");
 }
 
 proptest! {

@@ -31,7 +31,7 @@ struct TakenExtent {
 /// A write on its way.
 struct Flying {
     bucket: usize,
-    /// What is awaited.
+    /// The bytes that should be written.
     bytes: usize,
     /// The rest of its buffer, where blocks were joined.
     rest: Option<Buffer>,
@@ -86,8 +86,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The next extent's blocks and its place. `None` when there is none now and something is in
-    /// flight, or there will be none any more.
+    /// The next extent's blocks and its place. `None` when there is no extent now and something is
+    /// in flight, or when no more will come.
     fn take(&mut self) -> Result<Option<TakenExtent>> {
         let plan = &self.store.plan;
         let mut state = self.store.pool();
