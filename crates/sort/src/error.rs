@@ -13,7 +13,7 @@ pub enum Error {
     /// A storage failed; its own text names file, operation and offset.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Bytes on storage are not what was written there.
+    /// Bytes on storage are not those that were written there.
     #[error("{file}: damaged at byte {offset}: {detail}; restore it from a copy or sort again")]
     Corrupt {
         /// The file.
@@ -69,7 +69,7 @@ pub enum Error {
         /// Its size now, in bytes.
         found_bytes: u64,
     },
-    /// The budget cannot hold what is needed.
+    /// The budget is too small.
     #[error(
         "a memory of {limit_bytes} bytes is too small for {owner}: at least {least_bytes} bytes are needed"
     )]

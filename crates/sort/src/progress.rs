@@ -18,7 +18,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Nobody watches.
+/// Reports to no caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 

@@ -1,12 +1,12 @@
 //! The parts of a budget that are kept back, all in one place, and the reasons for them.
 //!
-//! Each pair says how much a stage may take of some memory, and the other way round the memory in
-//! which that much may be taken. The second is what an error names as the least that works, so it is
-//! never too small.
+//! Each pair says how much a stage may take of some memory, and in reverse in how much memory it
+//! may take that much. The second number is the least memory that works in errors, so it is never
+//! too small.
 
-/// Merges and sorted buckets take nine parts of ten of what is free. The tenth is for what is known only
-/// while they work: windows grow by blocks when a record goes past its fence, and encoded keys turn out
-/// longer than the sample said.
+/// Merges and sorted buckets take nine parts of ten of the free memory. The tenth is for needs that
+/// are known only while they work: windows grow by blocks when a record goes past its fence, and
+/// encoded keys can be longer than the sample said.
 const STREAM_PARTS: (u64, u64) = (9, 10);
 
 /// A distribution takes fifteen parts of sixteen of its memory. The sixteenth is for lists of extents and
@@ -28,7 +28,7 @@ const BLOCKS_PER_BUCKET: (usize, usize) = (3, 2);
 /// Bytes that rounding takes at most where a part of a part is taken.
 const ROUNDING_BYTES: u64 = 100;
 
-/// What a merge, or sorted buckets, may take of `free_bytes`.
+/// The memory that a merge, or sorted buckets, may take of `free_bytes`.
 pub(crate) fn of_stream(free_bytes: u64) -> u64 {
     part(free_bytes, STREAM_PARTS)
 }
@@ -38,7 +38,7 @@ pub(crate) fn for_stream(bytes: u64) -> u64 {
     whole(bytes, STREAM_PARTS) + ROUNDING_BYTES
 }
 
-/// What a distribution may take of `memory_bytes`.
+/// The memory that a distribution may take of `memory_bytes`.
 pub(crate) fn of_distribution(memory_bytes: u64) -> u64 {
     part(memory_bytes, DISTRIBUTE_PARTS)
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_as_the_least_is_enough() {
+    fn the_least_memory_in_errors_is_enough() {
         for bytes in (0..5000).chain([1 << 20, (1 << 30) + 7, (1 << 40) + 13]) {
             assert!(of_stream(for_stream(bytes)) >= bytes, "{bytes}");
             assert!(of_distribution(for_distribution(bytes)) + 15 >= bytes, "{bytes}");

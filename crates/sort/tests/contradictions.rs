@@ -1,4 +1,4 @@
-//! Runs whose every checksum is right, but whose records are not what their index says: a view of
+//! Runs whose checksums are all right, but whose records are not those of their index. A view of
 //! them gives an error that says so, or bytes, and never panics.
 
 use std::sync::Arc;

@@ -154,7 +154,7 @@ fn to_writer(world: &World) -> merganser_sort::Result<()> {
     let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     let report = sort(inputs(world)?, SortOutput::Writer(&mut out), &options, &Silent)?;
     assert!(report.runs >= 3, "{} runs", report.runs);
-    // So that a right answer can be told from a wrong one.
+    // A wrong answer differs from this one.
     world.disk.create("out")?.write_at(0, &out)?;
     Ok(())
 }
@@ -275,7 +275,7 @@ fn result(call: Call, world: &World) -> Vec<u8> {
     read_storage(&*world.disk.open("out", false).expect("the output is there"))
 }
 
-/// Calls with `fault` in one place; what went wrong, and what the failing directory counted.
+/// Calls with `fault` in one place. Returns the error, and the counts of the failing directory.
 fn call_with(
     call: Call,
     start: &World,
@@ -548,7 +548,7 @@ fn an_input_that_shrinks_meanwhile_is_named() {
     }
 }
 
-/// A storage that is cut right behind what was read of it, at its `nth` read.
+/// A storage that is cut right behind the bytes of its `nth` read.
 struct CutWhileRead {
     storage: Arc<MemoryStorage>,
     reads_left: std::sync::atomic::AtomicU64,
@@ -651,7 +651,7 @@ fn a_record_longer_than_memory_allows_says_how_much_more_would_do() {
 
 #[test]
 fn one_key_longer_than_all_others_together_finds_room() {
-    // Beyond what a look at the data sees, and longer than all memory for keys.
+    // Longer than the part of the data that is sampled, and longer than all memory for keys.
     let mut bytes = Vec::new();
     for i in 0..1500 {
         bytes.extend_from_slice(format!("{i:04}{}\n", " ".repeat(1000)).as_bytes());
@@ -668,7 +668,8 @@ fn one_key_longer_than_all_others_together_finds_room() {
     assert!(report.memory_peak_bytes <= 8 << 20);
 }
 
-/// Calls with less and less memory: where it is refused, what is said to do at least does.
+/// Calls with less and less memory. Where the call is refused, the least memory that the error
+/// names is enough.
 fn least_does<T>(what: &str, attempt: impl Fn(u64) -> merganser_sort::Result<T>) {
     let mut refused = 0;
     for memory_bytes in [0, 1, 60_000, 700_000, 1 << 20, 2_100_000, 2_400_000, 3 << 20] {

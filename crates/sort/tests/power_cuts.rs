@@ -218,7 +218,7 @@ fn cut_copies(consume: bool, made: Made) {
             faulty_folder.crash().expect("comes back");
             faulty_disk.crash().expect("comes back");
             if first.is_ok() {
-                // The cut came after the last change that anybody waits for.
+                // The cut came after the last change that the call waits for.
                 assert!(read_file(&disk, "out") == expected, "{what}: lost after the end");
             }
             resumed += u64::from(faulty_disk.list().expect("lists").len() > 1);
@@ -247,7 +247,7 @@ fn cut_copies(consume: bool, made: Made) {
 }
 
 #[test]
-fn a_copy_goes_on_where_the_power_went() {
+fn a_copy_continues_after_a_power_cut() {
     cut_copies(false, MERGED);
 }
 
@@ -257,12 +257,12 @@ fn a_consumed_view_and_its_output_together_are_always_whole() {
 }
 
 #[test]
-fn a_consumed_packed_view_goes_on_too() {
+fn a_consumed_packed_view_continues_too() {
     cut_copies(true, Made::Merged(Compression::Lz4));
 }
 
 #[test]
-fn a_copy_of_buckets_goes_on_where_the_power_went() {
+fn a_copy_of_buckets_continues_after_a_power_cut() {
     cut_copies(false, Made::Distributed);
 }
 
@@ -411,13 +411,13 @@ impl Progress for Watch {
 }
 
 #[test]
-fn consuming_gives_space_back_as_it_goes() {
+fn consuming_gives_space_back_during_the_copy() {
     consume_watched(MERGED);
 }
 
 /// Within the bucket of one key, too.
 #[test]
-fn consuming_buckets_gives_space_back_as_it_goes() {
+fn consuming_buckets_gives_space_back_during_the_copy() {
     consume_watched(Made::Distributed);
 }
 

@@ -17,7 +17,7 @@ pub fn within<T: Send + 'static>(
 ) -> T {
     let (done, wait) = channel();
     let worker = std::thread::spawn(move || {
-        // Nobody listens any more once the limit is over.
+        // After the limit, no receiver is left.
         let _ = done.send(work());
     });
     match wait.recv_timeout(limit) {

@@ -1,4 +1,4 @@
-//! What every worker did when: the record behind a report's time lines.
+//! What every worker did at which time: the record behind a report's time lines.
 //!
 //! ```text
 //!   enroll("sort") ──► a row: busy ─ wait(Reading) ─ busy ─ wait(Memory) ─ busy ─ …  one state at a time
@@ -43,7 +43,7 @@ pub enum State {
     Output,
     /// Waits for memory that others hold.
     Memory,
-    /// Waits until what comes before has been written.
+    /// Waits until everything before it has been written.
     Turn,
 }
 
@@ -60,7 +60,8 @@ impl State {
     ];
 }
 
-/// A record of activity, shared by clones; or none, which costs nothing and records nothing.
+/// A record of activity, shared by clones; or an empty one, which costs nothing and records
+/// nothing.
 #[derive(Clone, Default)]
 pub struct Activity(Option<Arc<Recorder>>);
 
@@ -72,7 +73,7 @@ struct Recorder {
     phases: Mutex<Vec<Phase>>,
 }
 
-/// What one worker did.
+/// The activity of one worker.
 struct Row {
     role: &'static str,
     timeline: Mutex<Timeline>,
@@ -235,7 +236,7 @@ impl Activity {
         }
     }
 
-    /// `directory`, with the transfers of what is opened or made in it recorded.
+    /// `directory`, with a record of the transfers of storages that are opened or made in it.
     #[must_use]
     pub fn directory(&self, directory: Arc<dyn Directory>) -> Arc<dyn Directory> {
         match &self.0 {
@@ -348,7 +349,7 @@ pub fn leave() -> Enrolled {
     }
 }
 
-/// The calling thread is in `state` until the guard is dropped, and then in the one before.
+/// The calling thread is in `state` until the guard is dropped, and then in the state before.
 pub fn wait(state: State) -> Waiting {
     let before = HERE.with_borrow_mut(|here| {
         let here = here.as_mut()?;
@@ -455,7 +456,7 @@ pub struct ActivityReport {
     pub writes: TransferReport,
 }
 
-/// What one worker did.
+/// The activity of one worker.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkerReport {
     /// Its role, and a number where the role has several.

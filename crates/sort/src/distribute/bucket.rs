@@ -33,7 +33,7 @@ use crate::{Budget, Error, Result};
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
-/// Records from this length on are sorted where they lie (docs/benchmarks.md).
+/// Records from this length on are sorted in place (docs/benchmarks.md).
 const IN_PLACE_RECORD_BYTES: usize = 1000;
 /// A bucket of one key is handed out in slices of at most about this.
 const SLICE_BYTES_MAX: u64 = 4 << 20;
@@ -47,11 +47,11 @@ pub(crate) struct Extent {
     pub(crate) file: u32,
     /// Where in the file it begins; a multiple of 4096.
     pub(crate) physical: u64,
-    /// Whole blocks, but for the last extent of a bucket.
+    /// Whole blocks, except in the last extent of a bucket.
     pub(crate) bytes: u64,
 }
 
-/// Records whose keys lie between two splitters, in input order.
+/// Records whose keys are between two splitters, in input order.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredBucket {
     /// No full key in it is below.
@@ -138,7 +138,7 @@ impl PieceMemory {
         }
     }
 
-    /// Of a bucket of `bytes` bytes that is sorted where it lies.
+    /// For a bucket of `bytes` bytes that is sorted in place.
     fn in_place(bytes: u64, records: u64) -> Self {
         let tags = (records * IN_PLACE_TAG_BYTES as u64).div_ceil(2).next_multiple_of(4096);
         PieceMemory { input: 0, tags, in_place: true, ..Self::of(bytes, 0, 0, 1) }
@@ -159,7 +159,7 @@ impl BucketSet {
             let (step, end) = match (bucket.one_key, self.unique) {
                 (false, _) => (bucket.bytes, bucket.bytes),
                 (true, false) => (self.slice_bytes.next_multiple_of(block_bytes), bucket.bytes),
-                // Only the first of duplicates is asked for.
+                // Duplicates are removed, so the first record is enough.
                 (true, true) => {
                     let first = self.record_bytes_max.next_multiple_of(block_bytes);
                     (first, first.min(bucket.bytes))
@@ -199,7 +199,7 @@ impl BucketSet {
         PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads)
     }
 
-    /// Memory for `piece` where it can be sorted where it lies, by any number of threads.
+    /// Memory for `piece` if it can be sorted in place, by any number of threads.
     pub(crate) fn memory_in_place(&self, piece: &BucketPiece) -> Option<PieceMemory> {
         let bucket = &self.buckets[piece.bucket];
         let can =
@@ -253,8 +253,8 @@ impl BucketSet {
         loading
     }
 
-    /// Gives back the space of `bucket`, which will not be read again. What a file system cannot
-    /// give back costs space alone.
+    /// Gives back the space of `bucket`, which will not be read again. If the file system can't
+    /// give it back, the sort only takes more space.
     pub(crate) fn discard(&self, bucket: usize, completions: &Completions) -> usize {
         for extent in &self.buckets[bucket].extents {
             let len = extent.bytes.next_multiple_of(4096);
@@ -368,7 +368,7 @@ impl Drop for LoadingPiece {
     }
 }
 
-/// What sorts pieces, one after the other, and keeps its memory between them.
+/// Sorts pieces, one after the other, and keeps its memory between them.
 pub(crate) struct PieceSorter {
     budget: Budget,
     threads: usize,
@@ -378,8 +378,8 @@ pub(crate) struct PieceSorter {
 }
 
 impl PieceSorter {
-    /// Sorts with `threads` threads. Memory is reserved by the caller, who asks
-    /// [`BucketSet::memory`] how much a piece takes.
+    /// Sorts with `threads` threads. The caller reserves the memory; [`BucketSet::memory`] says how
+    /// much a piece takes.
     pub(crate) fn new(budget: &Budget, threads: usize) -> Self {
         PieceSorter {
             budget: budget.clone(),
@@ -389,7 +389,7 @@ impl PieceSorter {
         }
     }
 
-    /// Tags and keys for `need`, those of the piece before where they will do.
+    /// Tags and keys for `need`: those of the piece before, if they are large enough.
     fn memory(&mut self, need: PieceMemory) -> Result<&mut SortMemory> {
         let fits = |have: &PieceMemory| {
             let enough = have.tags >= need.tags && have.keys >= need.keys;
@@ -404,8 +404,8 @@ impl PieceSorter {
         Ok(&mut self.memory.as_mut().expect("just made").1)
     }
 
-    /// Sorts the loaded records of `piece` where they lie, or from `pad` on. Returns their bytes and
-    /// the buffer.
+    /// Sorts the loaded records of `piece` in place, or from `pad` on. Returns their bytes and the
+    /// buffer.
     ///
     /// # Errors
     /// When the system has no memory for the tags.
@@ -426,7 +426,7 @@ impl PieceSorter {
         Ok((len, records))
     }
 
-    /// Tags for records of one length, those of the piece before where they will do.
+    /// Tags for records of one length: those of the piece before, if they are enough.
     fn tags(&mut self, need: usize) -> Result<&mut Buffer> {
         let tags = &mut self.fixed.0;
         if tags.len() < need || tags.len() > 4 * need {

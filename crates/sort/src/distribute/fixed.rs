@@ -4,11 +4,11 @@
 //!   bucket ──► tags ──► parts of some hundred ──► groups of less than one ──insertion sort──► gather
 //! ```
 //!
-//! A bucket's bounds say which bits of its keys differ, so two radix passes with as many digits as
-//! there are records leave next to nothing to compare where keys are spread evenly; the second one
-//! stays in the first-level cache. Parts that are spread unevenly are sorted by comparing. Bounds
-//! also make tags small: eight bytes hold a record's number and those bits of its key that come
-//! after what all keys have in common.
+//! A bucket's bounds say which bits of its keys differ. So two radix passes with as many digits as
+//! there are records leave almost nothing to compare where keys are spread evenly, and the second
+//! pass stays in the first-level cache. Parts that are spread unevenly are sorted by comparing.
+//! Bounds also make tags small: eight bytes hold a record's number and the key bits after those
+//! that all keys have in common.
 
 use merganser_storage::Buffer;
 
@@ -29,7 +29,7 @@ const PART_TAGS_MAX: usize = 4096;
 const FEW: u16 = 16;
 /// Bytes of memory that sorting takes for each record, in addition to the record.
 pub(super) const TAG_BYTES: u64 = 2 * size_of::<u64>() as u64;
-/// How many tags ahead the gather asks for records.
+/// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;
 
 /// Records to be sorted.
@@ -39,7 +39,7 @@ pub(super) struct FixedBucket<'a> {
     pub(super) record_bytes: usize,
     /// A [`Place::Range`].
     pub(super) key: DirectKey,
-    /// No full key is below the first nor above the second, both cut to eight bytes.
+    /// No full key is below the first bound or above the second. Both are cut to eight bytes.
     pub(super) bounds: (u64, u64),
 }
 

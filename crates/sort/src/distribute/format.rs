@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(1 << 20);
 const BUCKET_FIXED_BYTES: usize = 8 + 8 + 8 + 4;
 const EXTENT_BYTES: usize = 8 + 8;
-/// Keys of a bucket take no more, in bytes: what is computed from it then fits 64 bits.
+/// The most bytes that the keys of a bucket can take. Sums of them then fit into 64 bits.
 const KEY_BYTES_MAX: u64 = 1 << 60;
 
 /// The checked header and footer of a bucket file; its index is not in memory yet.

@@ -5,10 +5,11 @@
 //!     read      (spans)    part         pool      one writer a disk       read, sort, hand out
 //! ```
 //!
-//! A merge sort sorts first and compares later; here the first pass only looks for a bucket (a
-//! search over a few thousand bytes) and the second sorts what fits into memory, so the work a byte
-//! takes does not grow with the number of runs, nor much as records get small. After TritonSort;
-//! what differs is said in `store` (one pool for all disks) and `partition` (splitters are sampled).
+//! A merge sort sorts first and compares later. Here the first pass only looks for a bucket (a
+//! search over a few thousand bytes), and the second one sorts buckets that fit into memory. So the
+//! work per byte does not grow with the number of runs, and only a little when records get small.
+//! The idea is TritonSort's; `store` (one pool for all disks) and `partition` (splitters are
+//! sampled) say what is different.
 //!
 //! Equal keys keep input order: batches are split in parallel and appended in turn. A bucket that
 //! does not fit into memory, whatever the sample promised, is split again by a sample of itself. A
@@ -56,7 +57,7 @@ use crate::{Budget, Error, Progress, Result, shares};
 /// How often a bucket may be split without getting smaller before the sort gives up.
 const STUCK_MAX: u32 = 8;
 
-/// What a distribution works with.
+/// The settings of a distribution.
 pub(crate) struct Distributor<'a> {
     pub(crate) order: Arc<Order>,
     pub(crate) budget: Budget,
@@ -93,7 +94,7 @@ pub(crate) struct Sealed<'a> {
     pub(crate) index_crc: u32,
 }
 
-/// What one pass over some records gave.
+/// The result of one pass over some records.
 struct Pass {
     received: Vec<Received>,
     lists: Reservation,
@@ -120,7 +121,8 @@ struct Job {
 }
 
 impl Distributor<'_> {
-    /// Parts all records of `inputs`; buckets that memory does not hold again, until all are held.
+    /// Splits all records of `inputs` into buckets, and splits buckets again that do not fit into
+    /// memory, until all of them fit.
     ///
     /// # Errors
     /// Bad input, a full disk, too little memory, cancellation, the storage's own.
@@ -156,11 +158,11 @@ impl Distributor<'_> {
         Ok(done)
     }
 
-    /// Appends the buckets of a pass to `done`, those that are too large parted again. Its files
-    /// are those from number `first` on.
+    /// Appends the buckets of a pass to `done`, and splits those that are too large again. The
+    /// files of the pass are those from number `first` on.
     fn keep(&self, done: &mut Distributed, pass: Pass, first: usize, stuck: u32) -> Result<()> {
         let Pass { received, lists, partition, plan, .. } = pass;
-        // From here on what each bucket takes is known.
+        // From here on the memory of each bucket is known.
         drop(lists);
         done.written_bytes += received.iter().map(|r| r.bytes).sum::<u64>();
         for (number, mut received) in received.into_iter().enumerate() {
@@ -250,7 +252,7 @@ impl Distributor<'_> {
         let smaller = pass.received.iter().all(|received| received.bytes < bytes);
         let at = done.set.buckets.len();
         self.keep(done, pass, first, if smaller { 0 } else { stuck + 1 })?;
-        // The parted bucket's own bound is lower than its first splitter's.
+        // The bound of the bucket that was split is lower than its first splitter's.
         let set = Arc::get_mut(&mut done.set).expect("not shared yet");
         if let Some(bucket) = set.buckets.get_mut(at).filter(|bucket| bucket.lower < lower) {
             bucket.lower = lower;

@@ -11,9 +11,10 @@
 //! has most and writes that at one place: with `b` buckets and `m` bytes of pool, extents of about
 //! `2m/b`. Receivers wait only when every block of the pool is full.
 //!
-//! Blocks of an extent lie anywhere in the pool. Written one by one they are as many requests, and a
-//! disk that counts requests, as most do that are rented, would give the extent's length away; so they
-//! are copied together on the way out, while their checksums have them in a cache.
+//! Blocks of an extent are anywhere in the pool. If they were written one by one, each would be a
+//! request, and a disk with a limit on requests (most rented disks have one) would not profit from
+//! long extents. So the blocks are copied into one buffer when they are written, while the
+//! checksums have them in a cache.
 //!
 //! TritonSort has a pool per disk, each with its own buckets. Here the disks share the pool and any
 //! disk takes any bucket, so a slow disk gets fewer extents and does not delay the others. A bucket
@@ -52,8 +53,8 @@ const SAMPLE_KEYS_MAX: usize = 16 << 10;
 /// Bytes of all of them.
 const SAMPLE_BYTES_MAX: usize = 1 << 20;
 
-/// Which bucket a free writer takes, and who may hold memory. The engine uses one policy; the
-/// feature `trial` adds the others, to be measured against it.
+/// Which bucket a free writer takes, and which buckets may hold memory. The engine uses one policy;
+/// the feature `trial` adds the others, to be compared with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WritePolicy {
     /// The bucket with most pending blocks; any bucket may hold any share of the memory.
@@ -62,8 +63,9 @@ pub enum WritePolicy {
     /// The next bucket, in turn, that has pending blocks; memory as with `Demand`.
     #[cfg(any(test, feature = "trial"))]
     RoundRobin,
-    /// Two buffers per bucket, of equal size for all: one fills while the other waits or is written,
-    /// each in one piece and in turn. An append to a bucket whose buffers are both full waits.
+    /// Two buffers per bucket, of one size for all: one fills while the other waits or is written.
+    /// Each is written in one piece and in turn. An append to a bucket whose buffers are both full
+    /// waits.
     #[cfg(any(test, feature = "trial"))]
     Double,
 }
@@ -102,8 +104,9 @@ pub(super) struct StorePlan {
 }
 
 impl StorePlan {
-    /// Writes of joined blocks: bytes of one, and how many a disk. `None` where blocks are written
-    /// as they are: where the pool is too small to join two of them, or a block is a whole buffer.
+    /// Joined writes: the bytes of one, and how many a disk has. `None` where blocks are written
+    /// one by one, because the pool is too small to join two of them, or because a block is a whole
+    /// buffer.
     fn joined(&self, disks: usize) -> Option<(usize, usize)> {
         let share = self.blocks * self.block_bytes / JOINED_SHARE / disks;
         let bytes =
@@ -200,8 +203,8 @@ struct Pool {
 }
 
 impl Store {
-    /// A store that writes to `disks`, which are empty. The pool is reserved by the caller; what the
-    /// list of extents takes is added to `lists` as it grows.
+    /// A store that writes to `disks`, which are empty. The caller reserves the pool; the memory of
+    /// the list of extents is added to `lists` as it grows.
     ///
     /// # Errors
     /// When the system has no memory for the pool.
@@ -275,7 +278,7 @@ impl Store {
         Ok(Appender { store: self, tails })
     }
 
-    /// Everything was appended: hands what is left in the tails to the writers.
+    /// Everything was appended: the rest in the tails goes to the writers.
     pub(super) fn close(&self) {
         self.tails.with(|tails| {
             let mut state = self.pool();

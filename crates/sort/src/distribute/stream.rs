@@ -5,8 +5,8 @@
 //!                (in order)             └──► sorted ──in order──► reader ──buffer──► free
 //! ```
 //!
-//! Memory is all of the back-pressure: a worker begins a piece when what the piece takes is free,
-//! pieces claim it in order, and so the piece that the reader waits for always has its own.
+//! Memory is the only back-pressure: a worker begins a piece when the piece's memory is free.
+//! Pieces claim memory in order, so the piece that the reader waits for always has its own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -170,13 +170,13 @@ struct PieceStage {
 struct PieceSource {
     next_piece: usize,
     used: u64,
-    /// Of that, for buffers of sorted pieces that were not allocated yet.
+    /// The part of it for buffers of sorted pieces that were not allocated yet.
     untaken: u64,
     /// The last one to come back is the first to go: a cache may still hold it.
     free: Vec<Buffer>,
 }
 
-/// What a worker keeps from piece to piece.
+/// The memory that a worker keeps from piece to piece.
 struct KeptMemory {
     inputs: Vec<Buffer>,
     sorter: Option<(usize, PieceSorter)>,
@@ -255,7 +255,7 @@ impl Stage for PieceStage {
         let one = self.memory(piece);
         let all = self.set.memory(piece, self.options.threads);
         let alone = 2 * one.total() > self.room && all.total() <= self.room;
-        // Where a second buffer does not fit, it is sorted where it lies.
+        // Where a second buffer does not fit, it is sorted in place.
         let short = self.set.memory_in_place(piece).filter(|_| one.total() > self.room);
         let (memory, threads) = match short {
             Some(short) => (short, self.options.threads),

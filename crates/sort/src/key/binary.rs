@@ -6,7 +6,7 @@
 
 use std::str::FromStr;
 
-/// What the bytes of a key mean.
+/// The type of a key's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Binary {
     pub(super) kind: NumberKind,
@@ -51,7 +51,7 @@ impl FromStr for Binary {
 }
 
 impl Binary {
-    /// Whether the bytes sort as they lie.
+    /// Whether the bytes sort unchanged.
     pub(super) fn is_bytes(self) -> bool {
         self.kind == NumberKind::Unsigned && (!self.little_endian || self.width == 1)
     }

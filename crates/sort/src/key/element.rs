@@ -14,7 +14,7 @@ pub(super) struct Element {
     pub(super) descending: bool,
 }
 
-/// What a text means.
+/// The type of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
     Text,

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// variant.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// A value has no meaning, or none for these records.
+    /// A value has no meaning, or no meaning for these records.
     #[error("{of} '{value}': {reason}")]
     Value {
         /// The setting that has the value.

@@ -46,7 +46,7 @@ impl Range {
 }
 
 impl LineKey {
-    /// Parses what follows `-k`; the error is the reason alone.
+    /// Parses a key; the error is the reason alone.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut options = Options::default();
         let mut rest = text.as_bytes();

@@ -4,10 +4,10 @@
 //! *normalised key*: a byte string whose `memcmp` order is the asked order. The rest of the engine
 //! compares bytes and knows no key types.
 //!
-//! An [`OrderSpec`] says what was asked for; [`OrderSpec::compile`] makes it an [`Order`]. To
-//! encode a record, an order finds the texts of its keys (`line`, `column`, `field`: one file for
-//! each way to say where a key lies) and appends one element for each, by a file for each kind of
-//! element:
+//! An [`OrderSpec`] is an order as the user describes it; [`OrderSpec::compile`] makes it an
+//! [`Order`]. To encode a record, an order finds the texts of its keys (`line`, `column`, `field`:
+//! one file for each way to describe where a key is) and appends one element for each, by a file
+//! for each kind of element:
 //!
 //! | file | orders | letters |
 //! |---|---|---|
@@ -22,8 +22,8 @@
 //! | `writable` | keys as Hadoop serializes them: an order of its own, [`WritableOrder`] | |
 //!
 //! Every element is self-delimiting: no element is a proper prefix of a different one of the same
-//! key. So elements can stand one behind the other, and a descending element is the complement of
-//! the ascending one.
+//! key. So elements can follow one another, and a descending element is the complement of the
+//! ascending one.
 
 mod binary;
 mod column;
@@ -64,7 +64,7 @@ pub struct DirectKey {
     pub descending: bool,
 }
 
-/// Where a [`DirectKey`] lies.
+/// The place of a [`DirectKey`] in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// `len` bytes from `offset` on.
@@ -101,7 +101,7 @@ pub struct Order {
     last_resort: Option<bool>,
 }
 
-/// Where the keys lie and how they are encoded.
+/// Where the keys are and how they are encoded.
 #[derive(Debug, Clone)]
 enum Keys {
     Direct(DirectKey),
@@ -149,7 +149,7 @@ impl Order {
         self.spec.unique
     }
 
-    /// Where the key lies, when it needs no encoding. Such an order has no last resort.
+    /// The place of a key that needs no encoding. Such an order has no last resort.
     #[must_use]
     pub fn direct(&self) -> Option<DirectKey> {
         match self.keys {
@@ -174,8 +174,9 @@ impl Order {
         }
     }
 
-    /// How records with equal keys are ordered before input order decides: `None`, or by all
-    /// their bytes but the terminator, `Some(true)` descending (GNU sort's last resort).
+    /// How records with equal keys are ordered before input order decides. With `Some`, by all
+    /// their bytes without the terminator, with `Some(true)` in descending order (GNU sort's last
+    /// resort).
     #[must_use]
     pub fn last_resort(&self) -> Option<bool> {
         self.last_resort

@@ -34,8 +34,8 @@ pub struct OrderSpec {
     /// record, quotes included, or of the key of [`Format::Keyed`].
     #[serde(default)]
     pub keys: Vec<String>,
-    /// GNU sort's ordering letters for keys that have none of their own. Lines take
-    /// `bdfghiMnRrV`, CSV all of these but `b`, other formats only `r`.
+    /// GNU sort's ordering letters for keys that have no letters of their own. Lines take
+    /// `bdfghiMnRrV`, CSV all of these except `b`, other formats only `r`.
     #[serde(default)]
     pub options: String,
     /// What separates the fields of lines (`-t`); without it, blanks do.
@@ -52,7 +52,7 @@ pub struct OrderSpec {
     pub salt: u64,
 }
 
-/// The field separator that the value of `-t` stands for: one byte, or `\0` for NUL.
+/// The field separator of a value: one byte, or `\0` for NUL.
 ///
 /// # Errors
 /// When it is anything else.

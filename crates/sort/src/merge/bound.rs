@@ -10,8 +10,9 @@ use crate::run::Run;
 pub(crate) struct Bound {
     /// Full normalised key.
     pub(crate) key: Vec<u8>,
-    /// Among records with this key: those of earlier runs are left, of later runs right, and of
-    /// this run those before `position` left. `None`: all of them are right.
+    /// Among records with this key, records of earlier runs are on the left, those of later runs on
+    /// the right, and those of this run on the left if they are before `position`. With `None`, all
+    /// of them are on the right.
     pub(crate) tie: Option<(usize, u64)>,
 }
 

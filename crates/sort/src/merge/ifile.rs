@@ -27,7 +27,7 @@ pub trait Source {
     /// Bytes that are left, those in memory included.
     fn left(&self) -> u64;
 
-    /// Goes on by `n` bytes, which are in memory.
+    /// Moves on by `n` bytes, which are in memory.
     fn consume(&mut self, n: usize);
 
     /// Makes a window that is shorter at least `n` bytes long; the source has that many left.
@@ -361,7 +361,7 @@ impl<S: Source, K: Default, W: Word> SourceMerge<S, K, W> {
         Ok(at)
     }
 
-    /// The winner, for whom all matches are played at the first call; `None` without any leaf.
+    /// The winner. The first call plays all matches; `None` without any leaf.
     fn begin<R>(&mut self, reader: R) -> Result<Option<Node<W>>, IFileError<S::Error>>
     where
         R: KeyReader<Kept = K, Word = W>,

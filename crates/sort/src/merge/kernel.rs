@@ -10,7 +10,7 @@ use super::tree::{self, Leaves, Word};
 use crate::access::KeyAccess;
 use crate::record::Framing;
 
-/// What one merge did, for charging a clock and for reports.
+/// Counts of one merge, for charging a clock and for reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MergeCount {
     /// Records written (a last one that was cut short included).

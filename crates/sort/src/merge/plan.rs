@@ -51,7 +51,7 @@ impl Ord for Head {
 }
 
 impl Planner {
-    /// Plans the output from `lower` to `end` (`None`: its start, its end).
+    /// Plans the output from `lower` to `end`; `None` is its start or its end.
     pub(crate) fn new(
         segments: Segments,
         window_bytes: u64,

@@ -36,7 +36,7 @@ use crate::{Budget, Error, Progress, Result};
 
 /// The largest and smallest buffer of an input, in bytes read at a time.
 const BUFFER_BYTES: Range<u64> = (64 << 10)..(4 << 20);
-/// Merged bytes are handed on in pieces of about this many.
+/// Merged bytes are passed on in pieces of about this many.
 const OUT_BYTES: usize = 1 << 20;
 
 struct Source {
@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// Goes on until there are records in memory or none are left.
+    /// Reads until there are records in memory or no more come.
     fn refill(&mut self, progress: &dyn Progress) -> Result<()> {
         while self.current().is_empty() {
             if self.span + 1 < self.chunk.spans.len() {
@@ -96,8 +96,8 @@ pub struct Merging<'a> {
     pub inputs_max: usize,
 }
 
-/// Merges `inputs`, each sorted by the order of `with` already, and hands the bytes to `take` in
-/// order; it returns whether it wants more. Returns the number of records handed over.
+/// Merges `inputs`, which are each sorted by the order of `with`, and hands the bytes to `take` in
+/// order. `take` returns whether it wants more. Returns the number of records that it got.
 ///
 /// # Errors
 /// Bad input, too little memory, a full disk where there are several passes, or what `take` fails
@@ -220,8 +220,8 @@ impl Merger<'_> {
                 Part::Merged(storage) => (Input::Storage(storage), without_header(format)),
             };
             let name = input.name().to_owned();
-            // A short input needs a short buffer: to map and clear a large one takes longer than
-            // to merge what it holds.
+            // A short input gets a short buffer: to map and clear a large one takes longer than to
+            // merge a few bytes.
             let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
             let bytes = bytes.min(whole) as usize;
             let reader = ChunkReader::new(vec![input], format, bytes);
@@ -261,7 +261,8 @@ impl Merger<'_> {
         let mut sources = self.open(group, progress)?;
         let format = self.with.order.format;
         if self.header.is_none() && without_header(format) != format {
-            // Not even a header row: all of them are empty, and the order is not known yet.
+            // There is not even a header row: all of them are empty, and the order is not known
+            // yet.
             return Ok(Part::Merged(merged));
         }
         let order = self.order()?;

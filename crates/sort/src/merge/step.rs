@@ -28,7 +28,8 @@ pub struct Cut {
     pub left: usize,
 }
 
-/// A merge in steps: records in order, equal ones in the order of their segments, none dropped.
+/// A merge in steps: records in order, equal ones in the order of their segments, and all of them
+/// are kept.
 ///
 /// ```
 /// use merganser_sort::key::OrderSpec;
@@ -75,9 +76,10 @@ impl StepMerge {
         self.cut = None;
     }
 
-    /// Merges `segments`, each of them whole records in order, into `out` until that is full, nothing
-    /// is left, or a segment with more to come is used up; each segment keeps what was not written.
-    /// A step after a cut must be given the rest of the cut record at the start of its segment.
+    /// Merges `segments`, which each hold whole records in order, into `out`. It ends when `out` is
+    /// full, when nothing is left, or when a segment is used up that has more to come. Each segment
+    /// keeps the bytes that were not written. After a step that cut a record, the next step must be
+    /// given the rest of the record at the start of its segment.
     ///
     /// Once one segment is left and no other has more to come, its bytes are copied without looking
     /// for records, and they are not counted as such. The count of compares is that of all matches
@@ -131,8 +133,8 @@ mod tests {
     use crate::record::Format;
 
     proptest! {
-        /// However the inputs are handed over and however small the outputs are, the bytes are those
-        /// of one stable sort.
+        /// However the inputs are divided into steps and however small the outputs are, the bytes
+        /// are those of one stable sort.
         #[test]
         fn steps_of_any_size_give_one_merge(
             runs in prop::collection::vec(

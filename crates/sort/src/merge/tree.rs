@@ -1,4 +1,5 @@
-//! The loser tree (Knuth, TAOCP volume 3, 5.4.1, tree of losers): who is the smallest of `k`.
+//! The loser tree, which finds the smallest of `k` leaves (Knuth, TAOCP volume 3, 5.4.1, tree of
+//! losers).
 //!
 //! ```text
 //!              [0] winner                Each inner node keeps the loser of the match played
@@ -33,13 +34,13 @@ impl Word for u128 {
 
 /// What plays in a tree: a record at a time for each leaf.
 pub(crate) trait Leaves {
-    /// What a node holds of a key.
+    /// The part of a key that a node holds.
     type Word: Word;
 
     /// Leaves, at least 1.
     fn count(&self) -> usize;
 
-    /// The word of a leaf's record; `None` when it has none left.
+    /// The word of a leaf's record; `None` at the leaf's end.
     fn word(&self, leaf: usize) -> Option<Self::Word>;
 
     /// Compares the whole keys of two leaves' records, whose words are equal.
@@ -133,8 +134,8 @@ pub(crate) fn replay<L: Leaves>(
     played
 }
 
-/// `a` if so, else `b`, without a branch: it would be mispredicted half the time, and the compiler makes
-/// one of any choice that it isn't told of, even of masks.
+/// `a` if `so`, else `b`, without a branch. A branch would be mispredicted half the
+/// time, and the compiler makes one of every choice that it can recognise, even of masks.
 #[inline]
 fn select<W: Word>(so: bool, a: Node<W>, b: Node<W>) -> Node<W> {
     Node {

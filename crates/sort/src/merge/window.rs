@@ -50,7 +50,7 @@ impl Segments {
     }
 }
 
-/// What to read for one window: a plan that holds no memory yet.
+/// The reads of one window: a plan that holds no memory yet.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowPlan {
     pub(crate) lower: Option<Bound>,
@@ -153,7 +153,7 @@ fn piece_reads(run: &Run, blocks: Range<u64>) -> Vec<PieceRead> {
 }
 
 impl LoadingWindow {
-    /// Asks for all blocks of `plan`, into `memory`, which is replaced when it is too short.
+    /// Starts reading all blocks of `plan` into `memory`, which is replaced when it is too short.
     ///
     /// # Errors
     /// When the system has no memory for a longer one.
@@ -295,7 +295,7 @@ fn assemble(
     Ok((whole, unpacked))
 }
 
-/// What one run gives to a window.
+/// The part of a window that comes from one run.
 struct RunPart {
     run: Arc<Run>,
     number: usize,
@@ -317,7 +317,7 @@ impl RunPart {
         }
     }
 
-    /// End position of what is in memory.
+    /// End position of the bytes in memory.
     fn end(&self) -> u64 {
         (self.start + self.bytes().len() as u64).min(self.run.data_bytes())
     }
@@ -405,7 +405,7 @@ impl RunPart {
     }
 }
 
-/// The error for records that are whole, block by block, but not what the run's index says.
+/// The error for records that are whole in every block, but contradict the run's index.
 fn contradiction(run: &Run, position: u64, detail: &str) -> Error {
     let (file, block) = (run.storage().name(), run.block_of(position));
     let first = run.physical(block..(block + 1).min(run.footer().blocks)).start;

@@ -4,9 +4,10 @@
 //!   memory ├ chunk being read ┼ chunk being sorted ┼ tags ┼ tags' scratch ┼ encoded keys ┼ pieces ┼ fences ┤
 //! ```
 //!
-//! While one chunk is sorted and written, the next one is read: two chunks keep the disk busy all
-//! the time at the price of runs half as long. When everything fits, there is one chunk and no run.
-//! The fences of all runs stay in memory, so what they will take is left free from the start.
+//! While one chunk is sorted and written, the next one is read. Two chunks keep the disk busy all
+//! the time, at the price of runs that are half as long. When all data fits into memory, there is
+//! one chunk and no run. The fences of all runs stay in memory, so their memory is kept free from
+//! the start.
 
 mod sample;
 
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_of_much_data_fit_beside_the_chunks() {
+    fn fences_of_much_data_fit_next_to_the_chunks() {
         for (memory, total) in [
             (16_000_000_000, 500_000_000_000),
             (256 << 20, 2_000_000_000),
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_memory_that_is_named_does() {
+    fn the_least_memory_in_errors_is_enough() {
         let Err(Error::Memory { least_bytes, .. }) =
             RunPlan::new(1 << 20, Some(1 << 40), 1, SAMPLE, true, 2)
         else {

@@ -10,7 +10,7 @@ use crate::run::Input;
 use crate::run::format::FENCE_KEY_BYTES_MAX;
 use crate::{Error, Result};
 
-/// What a look at the first records says of all of them.
+/// Properties of all records, estimated from the first ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// Mean record length, in bytes.

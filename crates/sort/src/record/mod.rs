@@ -1,10 +1,11 @@
 //! Where one record ends and the next begins.
 //!
-//! A [`Format`] frames records; it knows nothing of keys. Four formats exist, a file for each:
-//! delimited lines, CSV (RFC 4180 quoting), fixed-length binary, and length-prefixed key and
-//! value. Whoever reads an input asks [`Format::cut`] for the boundaries in a buffer, carries the
-//! bytes after the last one into the next buffer, and asks [`Format::tail`] what they mean when
-//! the input ends. A record always ends with its terminator, the last one of an input too.
+//! A [`Format`] frames records; it knows nothing of keys. Four formats exist, each in a file of its
+//! own: delimited lines, CSV (RFC 4180 quoting), fixed-length binary, and length-prefixed key and
+//! value. A reader of inputs asks [`Format::cut`] for the boundaries in a buffer and carries the
+//! bytes after the last one into the next buffer. When the input ends, [`Format::tail`] says what
+//! the remaining bytes mean. Every record ends with its terminator, including the last one of an
+//! input.
 //!
 //! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
 //!

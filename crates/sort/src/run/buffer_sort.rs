@@ -1,4 +1,4 @@
-//! Sorts a buffer of fixed-length records: where it lies, or into a second one (TritonSort 5.2).
+//! Sorts a buffer of fixed-length records, in place or into a second one (TritonSort 5.2).
 //!
 //! ```text
 //!   records ──► count ──► scatter ──► tags in buckets ──► flag passes, sort, settle ──┬─► permute   in place
@@ -39,7 +39,7 @@ pub const RECORDS_MAX: usize = permute::RECORDS_MAX;
 /// Bytes of memory that sorting takes for every record, in addition to the buffer itself.
 pub const TAG_BYTES: usize = size_of::<Tag>();
 
-/// How many tags ahead the gather asks for records.
+/// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;
 /// How many records tell the range of the keys.
 const SAMPLE: usize = 4096;
@@ -102,7 +102,7 @@ struct BufferKeys<'a> {
 }
 
 impl<'a> BufferKeys<'a> {
-    /// None when fewer than two records leave nothing to sort.
+    /// `None` for fewer than two records, which need no sort.
     fn new(records: &'a [u8], order: &'a Order) -> Option<Self> {
         let Format::Fixed { bytes: record_bytes } = order.format() else {
             panic!("records of varying length cannot change places");
@@ -187,7 +187,7 @@ fn sort_tags(keys: &BufferKeys<'_>, tags: &mut [Tag], threads: usize) {
     });
 }
 
-/// What one thread extracts.
+/// The part of the records that one thread extracts.
 struct ThreadShare<'t> {
     numbers: Range<usize>,
     /// Tags of each bucket.
@@ -196,8 +196,8 @@ struct ThreadShare<'t> {
     room: Vec<std::slice::IterMut<'t, Tag>>,
 }
 
-/// Equal ranges of prefixes, as a sample suggests them: they cover all prefixes in ascending order,
-/// so what the sample missed costs time and nothing else.
+/// Ranges of prefixes that a sample suggests to be equally full. They cover all prefixes in
+/// ascending order, so a poor sample costs only time.
 struct Buckets {
     least: u64,
     greatest: u64,
@@ -225,7 +225,7 @@ impl Buckets {
     }
 }
 
-/// Sorts tags by all their bits, where they lie.
+/// Sorts tags by all their bits, in place.
 fn sort_bucket(tags: &mut [Tag]) {
     if tags.len() <= SMALL {
         return sort_short(tags);

@@ -47,8 +47,8 @@ impl ChunkReader {
         Self::resume(inputs, format, read_bytes, None, &[])
     }
 
-    /// Goes on in each of `inputs` at its byte of `starts` (where none is given, at 0), where a
-    /// record begins. `header` is the header row, when it was read before.
+    /// Continues in each of `inputs` at its byte of `starts`, where a record begins; at 0 where no
+    /// start is given. `header` is the header row, when it was read before.
     pub(crate) fn resume(
         inputs: Vec<Input>,
         format: Format,
@@ -92,7 +92,7 @@ impl ChunkReader {
         self.inputs.is_empty()
     }
 
-    /// Fills `chunk` with the next records. It has none when the inputs have ended.
+    /// Fills `chunk` with the next records. After the end of the inputs, the chunk stays empty.
     pub(crate) fn fill(&mut self, chunk: &mut Chunk, progress: &dyn Progress) -> Result<()> {
         self.fill_followed(chunk, None, progress)
     }
@@ -359,7 +359,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Completes or refuses what follows the last terminator of the input that just ended.
+    /// Completes or refuses the bytes after the last terminator of the input that just ended.
     fn end_input(
         &mut self,
         chunk: &mut Chunk,

@@ -7,7 +7,7 @@ use super::word::Alphabet;
 use crate::access::resort_bytes;
 use crate::key::{self, Order};
 
-/// How many tags ahead the gather asks for records.
+/// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;
 
 /// Before each encoded key: the record's place and length, and the key's length.
@@ -49,8 +49,8 @@ impl<'a> ChunkView<'a> {
 }
 
 impl ChunkView<'_> {
-    /// Asks for the memory of a record some places behind the `i`-th of `tags`, which are gathered in
-    /// their order.
+    /// Prefetches a record some places behind the `i`-th of `tags`, which are gathered in their
+    /// order.
     #[inline]
     pub(crate) fn prefetch_records(&self, tags: &[Tag], i: usize) {
         let direct = self.order.direct().is_some();

@@ -34,9 +34,9 @@ pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// The least and the greatest block size.
 pub(crate) const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(PIECE_BYTES as u32);
 
-/// No run, bucket file or view is larger, in bytes. What readers compute from sizes and counts, such as
-/// the memory for tags of all records, then fits 64 bits, whatever a sparse file with right checksums
-/// says of itself.
+/// The largest run, bucket file or view, in bytes. Numbers that readers compute from sizes and
+/// counts, such as the memory for tags of all records, then fit into 64 bits, even for a sparse
+/// file with right checksums that claims to be huge.
 pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 56;
 
 /// Bytes of an index entry without its key.
@@ -74,7 +74,7 @@ impl Compression {
     }
 }
 
-/// What the index says of one block.
+/// The entry of one block in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEntry {
     /// Where its stored bytes begin in the file.

@@ -71,7 +71,7 @@ impl Piece {
         (self.buffer, self.filled)
     }
 
-    /// Tells that record number `record` begins at the next byte filled in.
+    /// Notes that record number `record` begins at the next byte that is filled in.
     #[inline]
     pub(crate) fn begin_record(&mut self, record: u64, key: impl FnOnce(&mut Vec<u8>)) {
         if self.filled >= self.fence_from {
@@ -105,8 +105,8 @@ impl Piece {
 
 /// The index entries of a piece's blocks.
 pub(super) struct PieceIndex {
-    /// As they will be written, but for `first_record` of the last ones when no record starts in
-    /// them: that number is some later piece's.
+    /// The entries as they will be written. Only the last ones have no `first_record` yet, if no
+    /// record starts in their blocks: it is the number of a later piece's record.
     pub(super) entries: Box<[u8]>,
     /// Where in `entries` those begin.
     pub(super) open_from: usize,

@@ -73,7 +73,7 @@ pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
     });
 }
 
-/// Sorts what is in `tags`; the result is left there (`in_place`) or in `other`.
+/// Sorts `tags`; the result is left there (`in_place`) or in `other`.
 pub(super) fn sort_one(tags: &mut [Tag], other: &mut [Tag], in_place: bool) {
     if tags.len() <= SMALL {
         sort_short(tags);

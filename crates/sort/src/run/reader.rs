@@ -78,8 +78,8 @@ impl<'a> IndexReader<'a> {
         Some(())
     }
 
-    /// Whether the next block lies before the index and its fence in it, in rising order: what
-    /// readers compute with.
+    /// Whether the next block is before the index and contains its fence, with all numbers rising.
+    /// Readers compute with these numbers.
     fn possible(&mut self, entry: &BlockEntry) -> bool {
         let footer = self.footer;
         let block = self.index.crcs.len() as u64;
@@ -198,7 +198,8 @@ impl ClosedRun {
         self.load(None)
     }
 
-    /// The same, what it holds reserved from `budget` before, and as long as it is open.
+    /// As [`ClosedRun::open`]. The memory of the run is reserved from `budget` before, and held as
+    /// long as the run is open.
     ///
     /// # Errors
     /// [`crate::Error::Memory`] too.
@@ -233,7 +234,7 @@ impl ClosedRun {
 }
 
 impl Run {
-    /// Opens the run on `storage`, checking header, footer and index. What it holds, about 30 bytes
+    /// Opens the run on `storage` and checks header, footer and index. Its memory, about 30 bytes
     /// and a key for each block, is reserved from no budget.
     ///
     /// # Errors
@@ -242,8 +243,8 @@ impl Run {
         ClosedRun::find(storage)?.open()
     }
 
-    /// As [`Run::open`], but what the run holds is reserved from `budget`, before its index is read
-    /// and for as long as it is open.
+    /// As [`Run::open`], but the memory of the run is reserved from `budget`, before its index is
+    /// read and for as long as it is open.
     ///
     /// # Errors
     /// [`crate::Error::Memory`] too.
@@ -421,8 +422,9 @@ impl Run {
         from / 4096 * 4096..to.next_multiple_of(4096)
     }
 
-    /// Storage before this offset holds only blocks that lie before `position`. (A packed run's
-    /// blocks lie nearly, not exactly, in order: it takes the lowest that is still needed.)
+    /// Before this offset, the storage holds only blocks that are before `position`. (The blocks of
+    /// a packed run are only nearly in order: for it, this is the lowest block that is still
+    /// needed.)
     pub(crate) fn physical_floor(&self, position: u64) -> u64 {
         let block = self.block_of(position).min(self.footer.blocks);
         if !self.packed() {
@@ -437,8 +439,8 @@ impl Run {
         self.storage.submit(token, Operation::Read { offset, buffer }, done);
     }
 
-    /// Checks the blocks from `first` on that lie, as stored, end to end in `bytes`; the run is
-    /// not packed.
+    /// Checks the blocks from `first` on, which `bytes` holds as they are stored, end to end. The
+    /// run is not packed.
     pub(crate) fn verify(&self, first: u64, bytes: &[u8]) -> Result<()> {
         for (block, bytes) in (first..).zip(bytes.chunks(self.block_bytes() as usize)) {
             self.check(block, HEADER_BYTES as u64 + block * self.block_bytes(), bytes)?;

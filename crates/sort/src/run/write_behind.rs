@@ -37,7 +37,7 @@ impl WriteBehind {
         Ok(())
     }
 
-    /// A free buffer, after waiting for a write when none is.
+    /// A free buffer. If there is no free one, waits for a write.
     pub(crate) fn buffer(&mut self) -> Result<Buffer> {
         while self.free.is_empty() {
             self.reap()?;

@@ -51,7 +51,7 @@ pub(super) fn look_ahead(
             sorter.order.direct().is_none(),
             sorter.workers.count(),
         );
-        // Where that does not do, the plan for a stream does.
+        // If there is no such plan, the plan for a stream is used.
         sorter.plan = plan.unwrap_or(sorter.plan);
     } else {
         memory.shrink_to(most);

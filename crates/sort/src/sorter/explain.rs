@@ -33,7 +33,7 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-/// A plan, and the other one.
+/// The plan, with the cost of both strategies.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Explanation {
     /// `one pass`, `merge` or `distribute`.
@@ -50,7 +50,7 @@ pub struct Explanation {
     pub disk_write_rate: f64,
     /// Sorted runs, merged. When all fits into memory: that.
     pub merge: Estimate,
-    /// Buckets; none where the strategy cannot be used.
+    /// Buckets; `None` where the strategy cannot be used.
     pub distribute: Option<Estimate>,
 }
 
@@ -162,7 +162,7 @@ struct Work {
 }
 
 impl Work {
-    /// What a strategy costs that reads and writes all data in each of `passes` passes, and reads
+    /// The cost of a strategy that reads and writes all data in each of `passes` passes, and reads
     /// `read_besides` bytes in addition.
     fn estimate(
         &self,

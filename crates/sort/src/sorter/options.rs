@@ -57,14 +57,14 @@ pub struct SortOptions {
     pub strategy: Strategy,
 }
 
-/// What a sort did.
+/// Counts and times of a finished sort.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct SortReport {
     /// Bytes of the inputs.
     pub input_bytes: u64,
     /// Records written to the output, or held by the view.
     pub records: u64,
-    /// Bytes of the output, or of what the view reads like.
+    /// Bytes of the output, or of the view as its readers see it.
     pub output_bytes: u64,
     /// Runs that were formed.
     pub runs: u64,

@@ -80,7 +80,7 @@ impl Sorter<'_> {
                     }
                     builder.append(window.bytes())?;
                     progress.advance(window.len as u64);
-                    // What a journal names must stay until it names what replaces it.
+                    // Runs that a journal names must stay until it names their replacement.
                     if let (None, Start::Merge { needed, .. }) = (&self.journal, &window.start) {
                         released.release(&group, needed)?;
                     }
@@ -121,8 +121,8 @@ impl Sorter<'_> {
         fits.count().max(2)
     }
 
-    /// As many of `runs` as can be merged at once, at least two; the block size and the memory of
-    /// the index of what they become; the size of the windows that merge them.
+    /// As many of `runs` as can be merged at once, at least two; the block size of the resulting
+    /// run, and the memory of its index; the size of the windows that merge them.
     fn merge_group(
         &self,
         runs: &[Arc<Run>],

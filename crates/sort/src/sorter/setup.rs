@@ -161,7 +161,7 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Mean length of a fence's key: the greatest of what the sample and the runs so far say.
+    /// Mean length of a fence's key: the greatest of the sample's and the runs'.
     pub(super) fn fence_key_bytes(&self) -> f64 {
         let runs = self.runs.iter().map(|run| run.mean_fence_key_bytes());
         runs.fold(self.plan.fence_key_bytes, f64::max)

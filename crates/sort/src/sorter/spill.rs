@@ -26,7 +26,7 @@ pub(super) struct Unfinished {
 }
 
 impl Sorter<'_> {
-    /// Gathers a sorted chunk into a run, whose last pieces are being written yet.
+    /// Gathers a sorted chunk into a run. Its last pieces are still being written.
     pub(super) fn spill(
         &mut self,
         sorted: &mut dyn Gather,

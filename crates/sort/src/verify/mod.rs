@@ -8,10 +8,10 @@
 //! A [`Verifier`] takes bytes in pieces of any size and keeps one record of them. [`stream()`] feeds
 //! one from a reader on a thread of its own, so that reading and checking overlap.
 //!
-//! The checksum is the Sort Benchmark's: the sum of the CRC32 (IEEE) of every record. Records may
-//! change places without changing it, but none can be lost, doubled or altered. It covers whole
-//! records with their terminators, one that a last line lacks included, so input and sorted output
-//! agree; a CSV header is no record.
+//! The checksum is that of the Sort Benchmark: the sum of the CRC32 (IEEE) of every record. Records
+//! may change places without changing it, but no record can be lost, doubled or altered. It covers
+//! whole records with their terminators, including the one that a last line may lack, so input and
+//! sorted output agree. A CSV header is not a record.
 
 mod stream;
 #[cfg(test)]
@@ -44,7 +44,7 @@ pub struct Summary {
     pub first_disorder: Option<Disorder>,
 }
 
-/// A record that should stand before the one before it.
+/// A record that is smaller than the one before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disorder {
     /// Its number, from 0; a CSV header is not counted.
@@ -95,7 +95,7 @@ pub struct Verifier<'a> {
     found: Summary,
     /// The last whole record.
     last: Vec<u8>,
-    /// What follows it: the beginning of the next one.
+    /// The bytes behind it: the beginning of the next record.
     carry: Vec<u8>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Verifier<'a> {
         self.keep(bytes)
     }
 
-    /// Checks what is left, which ends here.
+    /// Checks the rest, which ends here.
     ///
     /// # Errors
     /// [`Error::Input`] when the last record is damaged.
@@ -170,7 +170,8 @@ impl<'a> Verifier<'a> {
         Ok(self.found)
     }
 
-    /// Adds bytes to the carry until its record ends, and checks that; returns what follows.
+    /// Adds bytes to the carry until its record ends, and checks that record. Returns the bytes
+    /// behind it.
     ///
     /// The carry grows by doubling steps, so framing it again each time costs no more than twice
     /// its length in all.

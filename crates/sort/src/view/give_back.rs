@@ -25,7 +25,7 @@ impl<'a> GivingBack<'a> {
         GivingBack { view, section, spaces: Vec::new(), from, step }
     }
 
-    /// Begins to give back what is before `next`. It is not read again.
+    /// Begins to give back the space before `next`. It is not read again.
     ///
     /// # Errors
     /// The storage's own.

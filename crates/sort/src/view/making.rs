@@ -1,4 +1,4 @@
-//! How the bytes of buckets are made: the one face of both ways.
+//! How the bytes of buckets are made: one trait for both ways.
 //!
 //! ```text
 //!   Making ◄── sorted::SortedBucket      sorted segments are merged, window by window
@@ -94,8 +94,8 @@ pub(super) trait Making: Send + Sync {
     /// How far bytes from `place` on are in memory already. The search may stop at `enough`.
     fn kept_until(&self, memory: &ReadMemory, place: u64, enough: u64) -> u64;
 
-    /// Keeps a portion that a sequential reader has passed, as far as memory allows. Gives back what is
-    /// not kept.
+    /// Keeps a portion that a sequential reader has passed, as far as memory allows. Returns the
+    /// portions that it does not keep.
     fn keep(&self, memory: &ReadMemory, place: u64, portion: Portion) -> Option<Portion>;
 
     /// Fills `out` from `place` on, without a stream.
@@ -116,10 +116,11 @@ pub(super) trait Making: Send + Sync {
 
 /// Space of a section that is given back behind a copy.
 pub(super) trait Space {
-    /// Begins to give back what is before a portion that begins at `place`, as `start` says. It is not
-    /// read again.
+    /// Begins to give back the space before a portion that begins at `place`, as `start` says. It
+    /// is not read again.
     fn release(&mut self, place: u64, start: &Start) -> Result<()>;
 
-    /// Waits until all of it is given back. What a file system cannot give back costs space alone.
+    /// Waits until all of it is given back. If a file system can't give space back, only space is
+    /// lost.
     fn finish(&mut self) -> Result<()>;
 }

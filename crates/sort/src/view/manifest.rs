@@ -43,7 +43,7 @@ pub struct Manifest {
     /// Bytes that come before the first record: the header row of CSV.
     #[serde(with = "hex")]
     pub preamble: Vec<u8>,
-    /// Exact size of what a reader sees, in bytes, preamble included.
+    /// Exact number of bytes that a reader gets, including the preamble.
     pub size_bytes: u64,
     /// Number of records.
     pub records: u64,
@@ -61,7 +61,7 @@ pub struct Bucket {
     /// No full key in it is below; without it the bucket is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<KeyBytes>,
-    /// Whether all of its full keys are `from`: then it needs no sort.
+    /// Whether all of its full keys are `from`, so it needs no sort.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_key: bool,
 }
@@ -82,7 +82,7 @@ pub struct Segment {
     pub records: u64,
     /// CRC32C of the run's index: pins which run this is.
     pub index_crc: u32,
-    /// Number of the bucket in a bucket file; none for a sorted run.
+    /// Number of the bucket in a bucket file; `None` for a sorted run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<u32>,
 }
@@ -112,8 +112,8 @@ impl Segment {
         }
     }
 
-    /// Finds the run in `folder`, for reading only unless `writable`, and checks that it is this
-    /// one. Its index is not read yet.
+    /// Finds the run in `folder`, read-only unless `writable`, and checks that it is this one. Its
+    /// index is not read yet.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.

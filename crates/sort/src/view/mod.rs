@@ -85,9 +85,9 @@ pub(crate) struct ResumePoint {
 }
 
 impl View {
-    /// Opens the view in `folder`: reads its manifest and the index of every run, checked, once what
-    /// they take is reserved. Readers have `threads` threads; with 0 a merge has none but the reader's
-    /// own, and nothing overlaps with it, as a modelled clock wants it.
+    /// Opens the view in `folder`: reads its manifest, reserves the memory of the indexes, and then
+    /// reads the index of every run and checks it. Readers have `threads` threads. With 0, a merge has
+    /// only the reader's own thread, and nothing overlaps with it, as a modelled clock needs it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]

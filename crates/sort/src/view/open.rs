@@ -28,7 +28,7 @@ use crate::run::format::{Footer, corrupt};
 use crate::run::reader::ClosedRun;
 use crate::{Budget, Error, Result, shares};
 
-/// The sections of a view, and what they hold.
+/// The sections of a view, and their memory.
 pub(super) struct Opened {
     pub(super) sections: Vec<Section>,
     /// Streams for which there is memory.
@@ -190,7 +190,7 @@ impl BucketFiles {
         Ok(found)
     }
 
-    /// What all descriptions take at most.
+    /// The most memory that all descriptions can take.
     fn memory_bytes(&self, manifest: &Manifest) -> u64 {
         let unsorted = manifest.buckets.iter().filter(|bucket| bucket.is_unsorted());
         let bounds: usize = unsorted.map(|bucket| lower(bucket).len()).sum();

@@ -1,10 +1,10 @@
 //! Multi-sequence selection: from a place in the output to a bound near it, by fences alone.
 //!
 //! A bound's exact place in the output is known only after looking into one block of every run, but
-//! fences bracket it: in each run it lies between two neighbouring fences. Selection looks for the
-//! last fence whose place is surely not after the target, by bisecting all runs' fences at once
-//! (after Frederickson and Johnson 1982; Varman et al. 1991), with steps that aim at the target
-//! first. No I/O, O(k log k log n) compares.
+//! fences bracket it: in each run it is between two neighbouring fences. Selection looks for the
+//! last fence whose place is surely not after the target. It bisects all runs' fences at once
+//! (after Frederickson and Johnson 1982; Varman et al. 1991), and aims its first steps at the
+//! target. No I/O, O(k log k log n) compares.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ struct Bracket {
     /// The sums, over all runs, of the places of the fences around it.
     low: u64,
     high: u64,
-    /// Sum of the squares of what lies between those two.
+    /// Sum of the squares of the gaps between those two.
     gaps_squared: f64,
 }
 
@@ -72,8 +72,9 @@ pub(crate) fn enclose(segments: &Segments, unit: Unit, range: Range<u64>) -> Res
     search(segments, unit, range, |fence| fence.high <= start, |fence| fence.low >= end)
 }
 
-/// Narrower bounds than [`enclose`]'s, which nearly always enclose `range`: whoever reads between
-/// them sees whether they did. With many runs sure bounds are mostly doubt, a block of each run.
+/// Narrower bounds than [`enclose`]'s, which nearly always enclose `range`; the caller sees whether
+/// they do when it reads between them. With many runs, sure bounds include much more than the
+/// range: a block of each run.
 pub(crate) fn enclose_nearly(
     segments: &Segments,
     unit: Unit,
@@ -133,9 +134,9 @@ impl Pivot {
     fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> SeenRecords {
         let mut place = Bracket { low: 0, high: 0, gaps_squared: 0.0 };
         let mut lefts = Vec::with_capacity(ranges.len());
-        // Outside its range a run's fences are known to be left or right of the pivot. Cut keys
-        // leave that open, of any number of them: then all fences are looked at, or what is said
-        // to be surely on a side might not be.
+        // Outside its range, a run's fences are known to be left or right of the pivot. Cut keys
+        // leave that open for any number of fences. Then all fences are looked at; otherwise a
+        // fence that counts as surely on one side might be on the other.
         let open = segments.runs.iter().any(|run| run.has_cut_fences());
         for (number, run) in segments.runs.iter().enumerate() {
             let range = if open { 0..run.fences() } else { ranges[number].clone() };
@@ -203,7 +204,7 @@ impl Search {
         Ok(Some(Pivot { run, fence, bound: bound_at_fence(segments, run, fence)? }))
     }
 
-    /// Takes what was `seen` of `pivot`, which is on the `left` of the border or is not.
+    /// Uses the records `seen` at `pivot`, which is `left` of the border or not.
     fn narrow(&mut self, pivot: &Pivot, seen: &SeenRecords, left: bool) {
         if !self.ranges[pivot.run].contains(&pivot.fence) {
             return;

@@ -174,7 +174,8 @@ impl Handle {
     }
 }
 
-/// Runs `operation` to its end; unlike `StorageExt::run` the buffer comes back from an error too.
+/// Runs `operation` to its end. In contrast to `StorageExt::run`, the buffer comes back with an
+/// error too.
 pub(super) fn run(
     storage: &dyn Storage,
     operation: Operation,

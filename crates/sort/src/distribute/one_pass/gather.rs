@@ -23,7 +23,7 @@ use crate::run::word::Alphabet;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Result};
 
-/// All records of the inputs, parted.
+/// All records of the inputs, in buckets.
 pub(crate) struct Parted<'a> {
     pub(super) order: &'a Order,
     pub(super) alphabet: Option<Alphabet>,
@@ -50,7 +50,7 @@ impl Parted<'_> {
     }
 }
 
-/// Parted records that can be gathered in order.
+/// Records in buckets, which can be gathered in order.
 pub(crate) struct PartedChunk<'c> {
     parted: &'c Parted<'c>,
     view: ChunkView<'c>,
@@ -141,7 +141,7 @@ struct Gathering<'g> {
     place: &'g PlacePiece<'g>,
 }
 
-/// Where a bucket's output stands.
+/// How far a bucket's output has got.
 struct OutputPlace {
     at: u64,
     record: u64,
@@ -222,8 +222,8 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Places a piece, in which the output's byte `within` lies, if it is whole from `from` on with what
-    /// other buckets have put there.
+    /// Hands on the piece that contains byte `within` of the output, if it is whole: if other
+    /// buckets have filled everything before `from`.
     fn finish(
         &self,
         within: u64,

@@ -17,9 +17,9 @@
 //! Records stay where they were read, tags take 16 bytes each and no scratch of that size. A chain
 //! holds the tags that one worker made, in input order, in blocks of [`BLOCK_TAGS`].
 //!
-//! Where it does not suit, because places to sample cannot be found, because tags are more than the
-//! sample said, or because one bucket is too large for the memory to sort it in, [`OnePass::read`]
-//! says so, and the chunk is sorted as any other.
+//! [`OnePass::read`] says so where this does not work: no places to sample can be found, there are
+//! more tags than the sample promised, or one bucket is too large for the memory to sort it in. The
+//! chunk is then sorted like any other.
 
 mod chains;
 mod gather;
@@ -68,7 +68,7 @@ const LEND_SHARE: u64 = 8;
 /// Places looked at for each bucket.
 const PLACES_PER_BUCKET: u64 = 2;
 
-/// How many buckets suit so much data; none where it is not worth it.
+/// How many buckets suit this amount of data; `None` where splitting it is not worth it.
 fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
     let records = (total_bytes as f64 / sample.record_bytes) as u64;
     let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
@@ -90,14 +90,14 @@ pub(crate) struct OnePass<'a> {
     lends: usize,
 }
 
-/// Buffers that files are read into, for so much data.
+/// Buffers that files are read into, for this amount of data.
 fn lends(total_bytes: u64) -> usize {
     (total_bytes / LEND_SHARE / READ_BYTES as u64).clamp(2, LENDS_MAX) as usize
 }
 
 impl<'a> OnePass<'a> {
-    /// For `inputs` of `total_bytes`; `None` where it is not worth it, or keys at random places cannot
-    /// be found.
+    /// For `inputs` of `total_bytes`. `None` where it is not worth it, or where keys at random
+    /// places cannot be found.
     ///
     /// # Errors
     /// The storage's own.
@@ -261,8 +261,8 @@ impl<'a> OnePass<'a> {
         Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
     }
 
-    /// Parts spans until there are no more, and sees to memory and copies meanwhile. Returns the chain, and
-    /// the bytes of its records, of each bucket.
+    /// Splits spans until there are no more, and backs memory and copies bytes in between. Returns
+    /// for each bucket the chain and the bytes of its records.
     fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
         let _alarm = Alarm(work);
         let mut own = Own {
@@ -331,10 +331,10 @@ impl<'a> OnePass<'a> {
     }
 }
 
-/// What a worker keeps while it parts.
+/// The memory of a worker while it splits spans.
 struct Own<'p> {
     open: Vec<Open<'p>>,
-    /// Room for encoded keys, and where it lies.
+    /// Room for encoded keys, and its place.
     keys: (usize, &'p mut [u8]),
     key: Vec<u8>,
     full: Vec<u8>,

@@ -29,7 +29,7 @@ use crate::run::chunk::{Follower, Keeping, READ_BYTES};
 
 /// Memory that is backed at a time: a huge page, which two threads that touch it first would both zero.
 const STEP_BYTES: usize = 2 << 20;
-/// So much memory is backed ahead of the reads before anything else is done.
+/// This much memory is backed ahead of the reads before anything else is done.
 const BACKED_AHEAD_BYTES: usize = 8 << 20;
 
 /// Records in their place: whole records begin at `from` in `bytes`, which begin at `at` in the
@@ -43,7 +43,7 @@ pub(super) struct Span {
 pub(super) enum Task {
     /// Back the memory of this step.
     Back(usize),
-    /// Bring what was read to its place.
+    /// Copy bytes that were read to their place.
     Copy(Buffer, Keeping),
     Part(Span),
 }
@@ -138,7 +138,7 @@ impl Work {
     pub(super) fn copy(&self, lent: Buffer, mut keeping: Keeping) {
         keeping.copy(&lent);
         self.lock().free.push(lent);
-        // Now that the buffer is free the reader may hear of it.
+        // The buffer is free now, so the reader may be notified.
         drop(keeping);
     }
 
@@ -160,7 +160,7 @@ impl Work {
     }
 }
 
-/// Tells the reader when a worker panics: what it waits for will not come.
+/// When a worker panics, this stops the reader, which would otherwise wait for ever.
 pub(super) struct Alarm<'a>(pub(super) &'a Work);
 
 impl Drop for Alarm<'_> {

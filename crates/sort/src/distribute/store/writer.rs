@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         let first_crc = state.crcs[bucket].len();
         state.crcs[bucket].resize(first_crc + n, 0);
         drop(state);
-        // Each full block wakes one writer, who may have taken the blocks of several.
+        // Each full block wakes one writer, which may have taken the blocks of several.
         self.store.filled.notify_one();
         Ok(Some(TakenExtent { bucket, blocks, at, first_crc }))
     }
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
             self.joined.push(buffer);
             return Ok(());
         }
-        // A tail that was handed over at the end was not counted.
+        // A tail that was handed to the writers at the end was not counted.
         let mut state = self.store.pool();
         state.held[bucket] = state.held[bucket].saturating_sub(1);
         drop(state);

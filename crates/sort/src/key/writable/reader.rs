@@ -37,7 +37,7 @@ pub(super) fn compare<R: KeyReader>(reader: R, a: &[u8], b: &[u8]) -> Result<Ord
     Ok(word_a.cmp(&word_b).then_with(|| reader.compare((a, &kept_a), (b, &kept_b))))
 }
 
-/// A key of one field that is compared as bytes. Keeps where they lie.
+/// A key of one field that is compared as bytes. Keeps the range of the bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SliceReader {
     field: WritableField,
