@@ -74,7 +74,7 @@ pub enum Error {
         "a memory of {limit_bytes} bytes is too small for {owner}: at least {least_bytes} bytes are needed"
     )]
     Memory {
-        /// What needs it.
+        /// The user of the memory.
         owner: &'static str,
         /// The least budget that is enough.
         least_bytes: u64,
@@ -202,9 +202,9 @@ fn more_memory(factor: Option<u64>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {cause}")]
 pub struct InputError {
-    /// What to call the input.
+    /// The name of the input.
     pub name: String,
-    /// What its reader failed with.
+    /// The error of its reader.
     #[source]
     pub cause: io::Error,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Portion {
     pub(crate) len: usize,
     /// Where in the output it begins, if no duplicates were removed.
     pub(crate) output_offset: u64,
-    /// What gives the buffer back.
+    /// Gives the buffer back.
     pub(crate) ticket: Ticket,
     /// Where a stream can begin again here.
     pub(crate) start: Start,
@@ -32,7 +32,7 @@ pub(crate) struct Portion {
 /// How a stream can begin at a portion again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// By the portion's place alone.
+    /// At the portion's place; nothing else is needed.
     Here,
     /// A place in the order of its runs; `None` is their start. For each run, `needed` is the
     /// position before which neither this portion nor a later one reads.

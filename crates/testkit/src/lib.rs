@@ -1,4 +1,4 @@
-//! What tests of sorters and storages share.
+//! Helpers for tests of sorters and storages.
 //!
 //! - [`patterns`] makes records whose keys hurt: sorted, reversed, all equal, long common prefixes,
 //!   NULs, nothing at all.

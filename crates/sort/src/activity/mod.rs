@@ -450,9 +450,9 @@ pub struct ActivityReport {
     pub phases: Vec<Phase>,
     /// In the order in which they first worked.
     pub workers: Vec<WorkerReport>,
-    /// Of all recorded storages.
+    /// Reads of all recorded storages.
     pub reads: TransferReport,
-    /// Of all recorded storages.
+    /// Writes of all recorded storages.
     pub writes: TransferReport,
 }
 

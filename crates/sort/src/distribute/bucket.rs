@@ -62,7 +62,7 @@ pub(crate) struct StoredBucket {
     pub(crate) records: u64,
     /// Bytes that encoded keys take while sorting, with their heads; 0 for direct keys.
     pub(crate) key_bytes: u64,
-    /// Of its files.
+    /// Bytes of a block in its files.
     pub(crate) block_bytes: u32,
     /// In order of the records.
     pub(crate) extents: Vec<Extent>,
@@ -123,7 +123,7 @@ pub(crate) struct PieceMemory {
 }
 
 impl PieceMemory {
-    /// Of a bucket of `bytes` bytes.
+    /// The memory for a bucket of `bytes` bytes.
     pub(crate) fn of(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
         let spans = bytes / SPAN_BYTES as u64 + threads as u64 + 2;
         let tags = (records + spans * SLAB_TAGS as u64) * TAG_BYTES as u64;

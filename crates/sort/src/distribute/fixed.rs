@@ -43,8 +43,8 @@ pub(super) struct FixedBucket<'a> {
     pub(super) bounds: (u64, u64),
 }
 
-/// What tags are made of: key bits above, the record's number below. So tags with equal key bits
-/// are in input order.
+/// How tags are made: key bits above, the record's number below. So tags with equal key bits are in
+/// input order.
 #[derive(Clone, Copy)]
 struct Layout {
     low: u64,

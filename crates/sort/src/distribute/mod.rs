@@ -66,7 +66,7 @@ pub(crate) struct Distributor<'a> {
     /// Trust the leading bits of keys.
     pub(crate) uniform: bool,
     pub(crate) limit_bytes: Option<u64>,
-    /// Makes the files of one pass, one a disk.
+    /// Makes the files of one pass, one per disk.
     pub(crate) create: &'a (dyn Fn(usize) -> Result<Vec<Arc<dyn Storage>>> + Sync),
     pub(crate) progress: &'a dyn Progress,
 }
@@ -407,7 +407,7 @@ impl Distributor<'_> {
     }
 }
 
-/// What of a budget sorted buckets may take.
+/// The memory that sorted buckets may take of a budget.
 pub(crate) fn stream_room(budget: &Budget) -> u64 {
     shares::of_stream(budget.free_bytes())
 }

@@ -97,7 +97,7 @@ pub(super) struct StorePlan {
     /// Blocks of the pool; more than buckets. A block is a buffer where each bucket has two.
     pub(super) blocks: usize,
     pub(super) policy: WritePolicy,
-    /// What will be written, in bytes, when known.
+    /// Bytes that will be written, when known.
     pub(super) total_bytes: Option<u64>,
     /// The most that may be written, in bytes.
     pub(super) limit_bytes: Option<u64>,
@@ -135,7 +135,7 @@ pub(super) struct Received {
     pub(super) key_bytes: u64,
     /// In order of the records.
     pub(super) extents: Vec<Extent>,
-    /// Of each block of `block_bytes` and the shorter last one.
+    /// Checksums of each block of `block_bytes`, and of the shorter last one.
     pub(super) crcs: Vec<u32>,
     /// Keys of it, drawn at even distances of bytes.
     pub(super) sample: Vec<SampleKey>,
@@ -327,7 +327,7 @@ pub(super) struct Appender<'a> {
 }
 
 impl Stops for Store {
-    /// Not while holding an [`Appender`].
+    /// Must not be called while an [`Appender`] is held.
     fn fail(&self, error: Error) {
         self.failed.note(error);
         self.pool().stopped = true;

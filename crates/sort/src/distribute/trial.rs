@@ -37,7 +37,7 @@ const SLICE_BYTES: u64 = 16 << 20;
 /// Memory for lists of extents.
 const LISTS_BYTES: u64 = 1 << 30;
 
-/// What to write, and how.
+/// The bytes to write, and how to write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreTrial {
     /// Buckets, at least 1.
@@ -134,7 +134,7 @@ impl StoreTrial {
     fn append(&self, store: &Store, progress: &dyn Progress) -> Result<()> {
         let mut turn = store.turn(0)?;
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        // Not so regular that a disk could leave it out.
+        // Bytes that are irregular, so that a disk cannot compress them away.
         let part: Vec<u8> = (0..self.append_bytes).map(|i| ((i * 193) >> 3) as u8).collect();
         let mut since = 0;
         for _ in 0..self.bytes / self.append_bytes as u64 {

@@ -38,7 +38,7 @@ pub struct OrderSpec {
     /// `bdfghiMnRrV`, CSV all of these except `b`, other formats only `r`.
     #[serde(default)]
     pub options: String,
-    /// What separates the fields of lines (`-t`); without it, blanks do.
+    /// The separator between the fields of lines; without it, blanks separate them.
     #[serde(default)]
     pub separator: Option<u8>,
     /// Whether lines with equal keys stay in input order (`-s`). Other formats always do.
@@ -47,7 +47,7 @@ pub struct OrderSpec {
     /// Whether of records with equal keys only the first is kept (`-u`).
     #[serde(default)]
     pub unique: bool,
-    /// What decides the permutation of `R`; see [`salt_from`](super::salt_from).
+    /// The seed of the permutation of `R`; see [`salt_from`](super::salt_from).
     #[serde(default)]
     pub salt: u64,
 }

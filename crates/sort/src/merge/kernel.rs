@@ -17,7 +17,7 @@ pub struct MergeCount {
     pub records: u64,
     /// Matches played in the tree.
     pub compares: u64,
-    /// Of those, where the words of both records were equal.
+    /// The matches among them in which the words of both records were equal.
     pub ties: u64,
     /// Bytes written.
     pub bytes: u64,

@@ -32,7 +32,7 @@ impl Word for u128 {
     const ZERO: Self = 0;
 }
 
-/// What plays in a tree: a record at a time for each leaf.
+/// The leaves of a tree: each has one record at a time.
 pub(crate) trait Leaves {
     /// The part of a key that a node holds.
     type Word: Word;
@@ -85,7 +85,7 @@ impl<W: Word> Node<W> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Played {
     pub(crate) compares: u64,
-    /// Of those, where the words of both records were equal.
+    /// The matches among them in which the words of both records were equal.
     pub(crate) ties: u64,
 }
 

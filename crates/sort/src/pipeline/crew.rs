@@ -39,7 +39,7 @@ impl FirstError {
         self.lock().is_some()
     }
 
-    /// What failed, if anything did.
+    /// The first error, if there was one.
     ///
     /// # Errors
     /// That.

@@ -105,7 +105,7 @@ pub(crate) struct Pipeline<S: Stage> {
     own: Option<Box<Bench<S>>>,
 }
 
-/// What workers and reader share.
+/// The state that workers and reader share.
 struct Line<S: Stage> {
     stage: S,
     ledger: Mutex<Ledger<S>>,

@@ -37,9 +37,9 @@ pub struct RunPlan {
     pub tag_bytes: u64,
     /// Bytes for encoded keys.
     pub key_bytes: u64,
-    /// Write buffers a thread.
+    /// Write buffers per thread.
     pub pieces: u64,
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     pub block_bytes: u32,
     /// Mean length of the fences' keys, in bytes.
     pub fence_key_bytes: f64,

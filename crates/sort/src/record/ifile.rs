@@ -26,7 +26,7 @@
 
 use thiserror::Error;
 
-/// What ends the records of a segment: two lengths of -1.
+/// The end of the records of a segment: two lengths of -1.
 pub const END_MARKER: [u8; 2] = [0xff, 0xff];
 
 /// The most bytes that the two lengths of a record take.
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// What `WritableUtils.writeVLong` of Hadoop 3.4.2 writes.
+    /// Numbers, and the bytes that `WritableUtils.writeVLong` of Hadoop 3.4.2 writes for them.
     const VALUES: [(i64, &[u8]); 18] = [
         (0, b"\x00"),
         (127, b"\x7f"),

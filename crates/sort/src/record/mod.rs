@@ -65,7 +65,7 @@ pub enum Format {
     Keyed,
 }
 
-/// What to do with the bytes after the last complete record of an input.
+/// How to treat the bytes after the last complete record of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     /// They are a record once this terminator is added.

@@ -13,7 +13,7 @@ const AHEAD: usize = 24;
 /// Before each encoded key: the record's place and length, and the key's length.
 pub(crate) const ENTRY_HEAD_BYTES: usize = 12;
 
-/// What tags point to: records in the chunk, directly or through an encoded key's head.
+/// The records that tags point to: directly in the chunk, or through an encoded key's head.
 #[derive(Clone, Copy)]
 pub(crate) struct ChunkView<'a> {
     pub(crate) bytes: &'a [u8],

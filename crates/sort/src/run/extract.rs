@@ -32,7 +32,7 @@ const SLAB_BYTES: usize = 64 << 10;
 /// How many keys an alphabet is learned from.
 const LEARN_KEYS: usize = 2048;
 
-/// And the longest record that is looked at.
+/// Longer records are not used for learning.
 const LEARN_RECORD_BYTES: usize = 64 << 10;
 
 /// The alphabet of the keys of `chunk`, when words of it hold more than bytes do.

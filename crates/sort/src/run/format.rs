@@ -52,9 +52,9 @@ pub enum Compression {
     /// As they are.
     #[default]
     Off,
-    /// LZ4 block format, one frame a block.
+    /// LZ4 block format, one frame per block.
     Lz4,
-    /// Zstandard level 1, one frame a block.
+    /// Zstandard level 1, one frame per block.
     Zstd,
 }
 
@@ -108,7 +108,7 @@ pub struct Footer {
     pub data_bytes: u64,
     /// CRC32C of the index.
     pub index_crc: u32,
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     pub block_bytes: u32,
     /// How blocks are stored.
     pub compression: Compression,
@@ -126,7 +126,7 @@ pub fn encode_header(block_bytes: u32) -> [u8; HEADER_BYTES] {
     page
 }
 
-/// Reads a header page; returns the logical bytes of a block.
+/// Reads a header page; returns the logical bytes per block.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming `file`; [`Error::UnknownVersion`] for a whole header.

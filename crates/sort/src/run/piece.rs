@@ -119,7 +119,8 @@ pub(super) struct PieceIndex {
 }
 
 impl PieceIndex {
-    /// Of a piece of `filled` bytes in `blocks`; `fences` come with the numbers of their blocks.
+    /// The entries for a piece of `filled` bytes in `blocks`; `fences` come with the numbers of
+    /// their blocks.
     pub(super) fn new(blocks: &[PieceBlock], fences: Vec<(usize, Fence)>, filled: usize) -> Self {
         let first_record = fences.first().map(|(_, fence)| fence.record);
         let count = fences.len();

@@ -305,7 +305,7 @@ impl Run {
         self.footer.records
     }
 
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.footer.block_bytes)

@@ -38,13 +38,13 @@ pub(crate) trait Tagged: Sync {
     /// are equal keys.
     fn prefix_decides(&self) -> bool;
 
-    /// In which words tags hold keys; plain bytes without one.
+    /// The alphabet of the words in tags; `None` when words are plain bytes.
     fn alphabet(&self) -> Option<&Alphabet>;
 
     /// Prefetches the key's bytes from `depth` on, which will be looked at soon.
     fn prefetch(&self, tag: Tag, depth: usize);
 
-    /// Itself, where one more instance of the sort is not worth compiling.
+    /// Itself as a trait object, where another instance of the sort is not worth compiling.
     fn as_dyn(&self) -> &dyn Tagged;
 }
 
@@ -236,7 +236,7 @@ fn settle_positions<T: Tagged + ?Sized>(tags: &mut [Tag], tagged: &T) {
     }
 }
 
-/// The last resort of another's tags, seen as their key.
+/// The same records, with the last resort as their key.
 struct Resort<'a> {
     tagged: &'a dyn Tagged,
     descending: bool,

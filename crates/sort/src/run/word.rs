@@ -30,7 +30,7 @@ pub(crate) struct Alphabet {
     len: usize,
 }
 
-/// What two equal words say about the keys' bytes that went into them.
+/// What two equal words prove about the key bytes that they stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Equal {
     /// Both keys ended: they are equal.

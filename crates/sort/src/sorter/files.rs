@@ -8,8 +8,9 @@
 //!   └─────┘   └─────┘   └─────┴─────┴─────┘
 //! ```
 //!
-//! Not one file for all from the start: to punch a hole waits for the reads of that file that are in
-//! flight, so runs that are given back behind a merge would hold up one another.
+//! The first runs have files of their own, because punching a hole waits for the reads of the same
+//! file that are in flight: in one file, runs that are given back behind a merge would delay one
+//! another.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +34,7 @@ pub(super) struct TempFiles {
 struct Made {
     /// How many more runs may have files of their own, once that was asked.
     own: Option<u64>,
-    /// By disk: the file that later runs share.
+    /// For each disk, the file that later runs share.
     shared: Vec<Regions>,
 }
 

@@ -27,7 +27,7 @@ use crate::run::input::Input;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 
-/// What formed chunks become.
+/// The result of forming runs.
 pub(super) enum Formed {
     /// All of them are runs.
     Runs { header: Vec<u8> },

@@ -80,7 +80,7 @@ pub struct SortReport {
     pub memory_peak_bytes: u64,
     /// Bytes of input in one chunk.
     pub chunk_bytes: u64,
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     pub block_bytes: u64,
     /// How blocks were stored.
     pub compression: Compression,

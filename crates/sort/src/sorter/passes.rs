@@ -121,8 +121,8 @@ impl Sorter<'_> {
         fits.count().max(2)
     }
 
-    /// As many of `runs` as can be merged at once, at least two; the block size of the resulting
-    /// run, and the memory of its index; the size of the windows that merge them.
+    /// The first runs of `runs` that can be merged at once, at least two; the block size of the
+    /// resulting run, and the memory of its index; the size of the windows that merge them.
     fn merge_group(
         &self,
         runs: &[Arc<Run>],

@@ -94,8 +94,8 @@ pub(super) trait Making: Send + Sync {
     /// How far bytes from `place` on are in memory already. The search may stop at `enough`.
     fn kept_until(&self, memory: &ReadMemory, place: u64, enough: u64) -> u64;
 
-    /// Keeps a portion that a sequential reader has passed, as far as memory allows. Returns the
-    /// portions that it does not keep.
+    /// Keeps a portion that a sequential reader has passed, as far as memory allows. Returns the portion
+    /// if it is not kept.
     fn keep(&self, memory: &ReadMemory, place: u64, portion: Portion) -> Option<Portion>;
 
     /// Fills `out` from `place` on, without a stream.

@@ -123,7 +123,7 @@ struct Pivot {
     bound: Bound,
 }
 
-/// What that comparison shows.
+/// The result of that comparison.
 struct SeenRecords {
     /// For each run, how many of its fences are surely on the pivot's left.
     lefts: Vec<usize>,

@@ -79,7 +79,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// From tag `from` on, the tags of a block.
+    /// The tags of a block, from tag `from` on.
     fn block<'t>(&self, from: usize, pool: &'t [Tag]) -> &'t [Tag] {
         if from == self.tags {
             return &[];

@@ -124,7 +124,7 @@ pub(super) fn seams_max(threads: usize) -> usize {
 
 /// Pieces that some of their buckets have filled.
 struct Seams {
-    /// By number, with the bytes that are there.
+    /// Pieces by number, with the number of bytes in each.
     parked: HashMap<u64, (Piece, usize)>,
     spare: Vec<Buffer>,
 }
@@ -241,7 +241,7 @@ impl Gathering<'_> {
         let Seams { parked, spare } = &mut *seams;
         let Some((other, there)) = parked.get_mut(&number) else {
             parked.insert(number, (piece, part.len()));
-            // As many buffers as before.
+            // A thread has as many buffers as before.
             let buffer = spare.pop().map_or_else(|| Buffer::try_new(PIECE_BYTES), Ok)?;
             behind.put_back(buffer);
             return Ok(());

@@ -75,7 +75,7 @@ struct SpanQueue {
 }
 
 impl Work {
-    /// For a chunk with the memory `backing`, whose part `reads` is read into, and with `lent`
+    /// For a chunk with the memory `backing`, whose part `reads` is read into, and with `lends`
     /// buffers to lend.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ struct Writer<'a> {
     joins: bool,
     /// Free memory to join them in.
     joined: Vec<Buffer>,
-    /// By token.
+    /// Writes by token.
     flying: Vec<Option<Flying>>,
     in_flight: usize,
     /// Where the next extent goes.
