@@ -8,7 +8,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::RunBuilder;
 use merganser_sort::run::{Compression, RunWriter};
 use merganser_sort::view::{MANIFEST_NAME, Manifest, Segment, View};
 use merganser_sort::{Budget, Result};

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use merganser_sort::Budget;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::writer::RunBuilder;
+use merganser_sort::run::RunBuilder;
 use merganser_sort::run::{Compression, Run, RunWriter};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{Storage, StorageExt};

@@ -91,8 +91,8 @@ fn seconds(work: impl FnOnce()) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// What run formation does: tags, radix passes through a scratch, and a gather that prefetches. Equal
-/// prefixes are left as they are: in uniform data there are next to none.
+/// The steps of run formation: tags, radix passes through a scratch, and a gather that prefetches.
+/// Equal prefixes are left as they are: uniform data has nearly none.
 fn with_scratch(
     records: &[u8],
     bytes: usize,

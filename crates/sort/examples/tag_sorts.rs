@@ -1,5 +1,5 @@
-//! The tag sort against its rivals, on uniform and on text-like prefixes: the measurement by which
-//! it was chosen. Prints seconds, the median of five.
+//! The tag sort compared with its rivals, on uniform and on text-like prefixes. This measurement
+//! decided for it. Prints seconds, the median of five.
 //!
 //! ```text
 //! tag_sorts [MILLIONS]        16 unless said otherwise

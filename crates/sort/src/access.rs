@@ -1,4 +1,4 @@
-//! How hot loops see keys: as they lie in the record, or encoded into a buffer beside it.
+//! How hot loops read keys: directly from the record, or encoded into a buffer next to it.
 //!
 //! [`with_access!`] compiles a loop once for each pair of framing and access.
 
@@ -9,13 +9,13 @@ use crate::prefix::prefix_at;
 
 /// Reads and compares keys without knowing which kind they are.
 pub(crate) trait KeyAccess: Copy + Send + Sync {
-    /// What is kept beside a record while it is looked at.
+    /// Data that is kept with a record while it is looked at.
     type Kept: Default + Send;
 
     /// Reads the key of `record` into `kept`; returns its prefix, ascending in key order.
     fn load(self, record: &[u8], kept: &mut Self::Kept) -> u64;
 
-    /// Bytes of the encoded key that is kept; 0 when the key lies in the record.
+    /// Bytes of the encoded key that is kept; 0 when the key is read from the record.
     fn kept_bytes(kept: &Self::Kept) -> usize;
 
     /// The first sixteen bytes of a loaded record's key, ascending in key order. `prefix` is what
@@ -29,7 +29,7 @@ pub(crate) trait KeyAccess: Copy + Send + Sync {
     fn compare(self, a: (&[u8], &Self::Kept), b: (&[u8], &Self::Kept)) -> Ordering;
 }
 
-/// The key lies in the record.
+/// The record contains the key as it is.
 #[derive(Clone, Copy)]
 pub(crate) struct DirectAccess(pub(crate) DirectKey);
 
@@ -65,7 +65,7 @@ impl KeyAccess for DirectAccess {
     }
 }
 
-/// The key is encoded beside the record.
+/// The key is encoded next to the record.
 #[derive(Clone, Copy)]
 pub(crate) struct EncodedAccess<'a>(pub(crate) &'a Order);
 
@@ -107,8 +107,8 @@ impl KeyAccess for EncodedAccess<'_> {
     }
 }
 
-/// [`prefix_at`] of a key that lies in `record`, whose bytes after the key make one load of eight
-/// enough where the key ends within them.
+/// [`prefix_at`] of a key in `record`. Where the record has enough bytes after the key, one load of
+/// eight bytes is enough.
 #[inline]
 fn prefix_in(record: &[u8], key: &[u8], depth: usize) -> u64 {
     let at = key.as_ptr() as usize - record.as_ptr() as usize + depth;

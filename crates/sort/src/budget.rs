@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// The memory that a sort or the readers of a view may use, shared by clones. Everything whose
-/// size grows with data, records or fan-in is reserved here; what is not is documented as the
-/// fixed overhead (at most 64 MiB: code, stacks, I/O rings, manifests).
+/// The memory that a sort or the readers of a view may use, shared by clones. All memory whose size
+/// grows with data, records or fan-in is reserved here. The rest is documented as the fixed
+/// overhead (at most 64 MiB: code, stacks, I/O rings, manifests).
 #[derive(Debug, Clone)]
 pub struct Budget {
     shared: Arc<Shared>,
@@ -99,7 +99,7 @@ impl Budget {
         self.shared.limit_bytes
     }
 
-    /// What is free now, in bytes.
+    /// Free memory, in bytes.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.shared.limit_bytes - self.shared.lock().used_bytes
@@ -128,7 +128,7 @@ impl Budget {
         self.take(&mut self.shared.lock(), bytes, owner)
     }
 
-    /// Takes what each of `parts` (owner, bytes) is to have, for `whole`; all or nothing.
+    /// Reserves each of `parts` (owner, bytes) for `whole`; all or nothing.
     ///
     /// # Errors
     /// As [`Budget::reserve`].
@@ -201,7 +201,7 @@ impl Reservation {
     /// Makes it hold at least `bytes`.
     ///
     /// # Errors
-    /// [`Error::Memory`]; it then holds what it held.
+    /// [`Error::Memory`]; the reservation then stays as it was.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
@@ -213,7 +213,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Gives back what is over `bytes`.
+    /// Gives back everything above `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_taken_together_or_not_at_all() {
+    fn parts_are_reserved_together_or_not_at_all() {
         let budget = Budget::new(100);
         let parts = budget.reserve_parts(&[("tags", 30), ("keys", 60)], "sorting").expect("fits");
         assert_eq!((parts.len(), budget.free_bytes()), (2, 10));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn reservations_come_back_and_the_error_names_what_would_do() {
+    fn reservations_come_back_and_errors_name_the_least_memory() {
         let budget = Budget::new(100);
         let a = budget.reserve(60, "a chunk").expect("fits");
         let Err(Error::Memory { least_bytes, limit_bytes, .. }) = budget.reserve(50, "a chunk")

@@ -13,14 +13,14 @@ pub enum Error {
     /// A storage failed; its own text names file, operation and offset.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Bytes on storage are not what was written there.
+    /// Bytes on storage are not those that were written there.
     #[error("{file}: damaged at byte {offset}: {detail}; restore it from a copy or sort again")]
     Corrupt {
         /// The file.
         file: String,
         /// Where in it.
         offset: u64,
-        /// What was found, what was expected.
+        /// The bytes that were found, and those that were expected.
         detail: String,
     },
     /// An input is not in its format.
@@ -30,7 +30,7 @@ pub enum Error {
         file: String,
         /// Where in it.
         offset: u64,
-        /// What is wrong and what to do.
+        /// The fault and the remedy.
         detail: String,
     },
     /// The last record of an input has no end.
@@ -40,7 +40,7 @@ pub enum Error {
         file: String,
         /// Where the record begins.
         offset: u64,
-        /// What is missing.
+        /// The missing part.
         detail: &'static str,
     },
     /// A record does not fit into the memory that there is for one.
@@ -69,12 +69,12 @@ pub enum Error {
         /// Its size now, in bytes.
         found_bytes: u64,
     },
-    /// The budget cannot hold what is needed.
+    /// The budget is too small.
     #[error(
         "a memory of {limit_bytes} bytes is too small for {owner}: at least {least_bytes} bytes are needed"
     )]
     Memory {
-        /// What needs it.
+        /// The user of the memory.
         owner: &'static str,
         /// The least budget that is enough.
         least_bytes: u64,
@@ -126,7 +126,7 @@ pub enum Error {
     UnknownVersion {
         /// The file.
         file: String,
-        /// What the file says that it is.
+        /// The kind of file, as the file gives it.
         kind: String,
         /// Its version.
         version: u32,
@@ -202,9 +202,9 @@ fn more_memory(factor: Option<u64>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {cause}")]
 pub struct InputError {
-    /// What to call the input.
+    /// The name of the input.
     pub name: String,
-    /// What its reader failed with.
+    /// The error of its reader.
     #[source]
     pub cause: io::Error,
 }

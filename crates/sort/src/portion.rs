@@ -1,4 +1,4 @@
-//! What every way to make ordered bytes hands out: a portion of the output in a buffer, and the
+//! The result of every way to make ordered bytes: a portion of the output in a buffer, and the
 //! stream that it comes from.
 //!
 //! ```text
@@ -23,18 +23,18 @@ pub(crate) struct Portion {
     pub(crate) len: usize,
     /// Where in the output it begins, if no duplicates were removed.
     pub(crate) output_offset: u64,
-    /// What gives the buffer back.
+    /// Gives the buffer back.
     pub(crate) ticket: Ticket,
-    /// What a stream needs to begin here again.
+    /// Where a stream can begin again here.
     pub(crate) start: Start,
 }
 
 /// How a stream can begin at a portion again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// By the portion's place alone.
+    /// At the portion's place; nothing else is needed.
     Here,
-    /// By a place in the order of its runs; `None` is their start. For each run, `needed` is the
+    /// A place in the order of its runs; `None` is their start. For each run, `needed` is the
     /// position before which neither this portion nor a later one reads.
     Merge { bound: Option<Bound>, needed: Vec<u64> },
 }

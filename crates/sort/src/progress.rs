@@ -1,4 +1,4 @@
-//! How long work tells how far it is, and learns that nobody wants it any more.
+//! How work reports its progress, and learns that it was cancelled.
 
 /// Receives progress; called from any thread, often.
 pub trait Progress: Sync {
@@ -18,7 +18,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Nobody watches.
+/// Reports to no caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 

@@ -26,7 +26,8 @@ pub(crate) fn seal(content: &impl Serialize) -> Vec<u8> {
     out
 }
 
-/// What `bytes` hold; `file` names them in errors, `noun` says what they should be.
+/// Checks `bytes` and returns their value; `file` names them in errors, `noun` says what they
+/// should be.
 ///
 /// # Errors
 /// [`crate::Error::Corrupt`].

@@ -1,4 +1,4 @@
-//! Runs whose every checksum is right, but whose records are not what their index says: a view of
+//! Runs whose checksums are all right, but whose records are not those of their index. A view of
 //! them gives an error that says so, or bytes, and never panics.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn errors(view: &View) -> Vec<Error> {
     errors
 }
 
-/// Random bytes of which every `line`th, or none, ends a line.
+/// Random bytes. Every `line`th ends a line; with 0 there are no lines.
 fn bytes(seed: u64, line: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let end = |i: usize| line > 0 && i % line == line - 1;

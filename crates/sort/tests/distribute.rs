@@ -122,7 +122,7 @@ fn a_file_and_a_stream_are_the_sorted_bytes() {
     assert!(case.to_writer(&input).0 == expected);
 }
 
-/// A stream's size shows at its end: one that ends soon needs no temporary files.
+/// The size of a stream is known at its end: one that ends soon needs no temporary files.
 #[test]
 fn a_short_stream_is_sorted_in_memory() {
     let case = Case { memory_bytes: 16 << 20, ..Case::new(OrderSpec::new(LINES)) };
@@ -211,7 +211,7 @@ fn unique_encoded_and_descending_orders() {
 }
 
 #[test]
-fn a_sorted_stream_is_parted_again_until_it_fits() {
+fn a_sorted_stream_is_split_again_until_it_fits() {
     let mut case = Case::new(OrderSpec::new(LINES));
     (case.memory_bytes, case.threads) = (3_400_000, 1);
     let sorted = model(&case.order, &random_lines(5, 16 << 20));
@@ -401,7 +401,7 @@ fn a_plan_is_explained_before_it_is_followed() {
     let buckets = file.distribute.as_ref().expect("it can be distributed");
     assert!(buckets.pieces > 4 && file.merge.pieces > 4, "{file}");
     assert_eq!((buckets.written_bytes, file.merge.written_bytes), (2 * size, 2 * size));
-    // The first MiB is looked at twice, and so is what windows share.
+    // The first MiB is read twice, and so are the blocks that windows share.
     let reads = 2 * size + (1 << 20);
     assert!(file.merge.read_bytes > reads, "{file}");
     assert!(buckets.read_bytes > reads, "random places, too: {file}");
@@ -433,7 +433,7 @@ fn long_records_in_little_memory_are_distributed() {
     assert_eq!((longest.strategy, longest.distribute), ("merge", None));
 }
 
-/// Runs of what is in order already do not overlap, which makes merging them cheap.
+/// Runs of sorted inputs do not overlap, which makes merging them cheap.
 #[test]
 fn short_records_in_order_are_merged() {
     let mut random = Random::new(9);
@@ -453,7 +453,8 @@ fn short_records_in_order_are_merged() {
     assert_eq!(explained(&vec![3; 1 << 20]).strategy, "distribute", "all keys equal");
 }
 
-/// Whoever reads a view does the second half of the work: that is told, and counts in the choice.
+/// The reader of a view does the second half of the work: the plan says so, and counts it in the
+/// choice.
 #[test]
 fn a_view_is_judged_with_its_reader() {
     let input = vec![7; 16 << 20];
@@ -484,7 +485,7 @@ fn a_view_is_judged_with_its_reader() {
     assert!(one_run.merge.reader_processor_seconds < parted.reader_processor_seconds);
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 #[derive(Default)]
 struct Reads(std::sync::atomic::AtomicU64);
 
@@ -501,7 +502,7 @@ impl Meter for Reads {
 /// A merge of long records in little memory reads its runs several times over; `auto` and the
 /// prediction go by how often.
 #[test]
-fn what_a_merge_reads_again_was_predicted() {
+fn bytes_that_a_merge_reads_again_are_predicted() {
     let mut random = Random::new(7);
     let input: Vec<u8> = (0..8 << 20).flat_map(|_| random.bits().to_be_bytes()).collect();
     for (record_bytes, memory_bytes) in [(1 << 10, 16 << 20), (256 << 10, 16 << 20)] {
@@ -524,10 +525,9 @@ fn what_a_merge_reads_again_was_predicted() {
     }
 }
 
-/// Nothing but its inputs is read for a view, so what was predicted of them can be counted: samples
-/// too.
+/// For a view, only the inputs are read, so the predicted bytes can be counted, including samples.
 #[test]
-fn what_is_read_was_predicted() {
+fn bytes_that_are_read_are_predicted() {
     let lines = random_lines(5, 24 << 20);
     let mut random = Random::new(6);
     let records: Vec<u8> = (0..3 << 20).flat_map(|_| random.bits().to_be_bytes()).collect();

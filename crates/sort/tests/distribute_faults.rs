@@ -1,8 +1,8 @@
-//! Every operation of a small sort by distribution fails in turn: the answer is one error that names
-//! where, nothing hangs, all memory comes back, and without the fault the same call succeeds. Stages
-//! (reading, parting, storing on two disks, parting again, sorting buckets, writing) work at the same
-//! time, so what one of them meets must end the others: with an input that has no end, too. And a
-//! sort that is cancelled ends at once.
+//! Every operation of a small sort by distribution fails in turn. The result is one error that
+//! names the place, nothing hangs, all memory comes back, and without the fault the same call
+//! succeeds. Stages (reading, splitting, storing on two disks, splitting again, sorting buckets,
+//! writing) work at the same time, so an error in one of them must end the others, even when the
+//! input has no end. A sort that is cancelled ends at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ enum Place {
     TempTwice,
     Output,
     Folder,
-    /// The folder of a view whose buckets were parted again.
+    /// The folder of a view whose buckets were split again.
     FolderTwice,
     /// The folder, while the view in it is read.
     Reading,
@@ -52,7 +52,7 @@ impl Place {
         if self == Place::SecondDisk { 4 << 20 } else { MEMORY_BYTES }
     }
 
-    /// One bucket of all must not fit, though it is sorted where it lies.
+    /// A single bucket of all records must not fit, even if it is sorted in place.
     fn input_bytes(self) -> usize {
         match self {
             Place::SecondDisk => 4_800_000,
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// Random records, but where a bucket is to be parted again: their first byte is the same.
+/// Random records. Where a bucket is to be split again, their first byte is the same.
 fn input(place: Place) -> Vec<u8> {
     let mut random = Random::new(1);
     let bytes =
@@ -148,7 +148,7 @@ fn call(
     let report = sort(inputs, SortOutput::Storage(Arc::clone(&output)), &options, progress)?;
     assert!(report.buckets >= 3, "{report:?}");
     assert_eq!(report.buckets_parted_again > 0, place.parts_again(), "{report:?}");
-    // What arrived, not what a failing directory shows of it.
+    // The bytes that arrived, not those that a failing directory shows.
     let written = if place == Place::Output { made.open("out", false)? } else { output };
     Ok(written.read_vec(0, written.size() as usize)?)
 }
@@ -206,7 +206,7 @@ fn sweep(place: Place) -> u64 {
         (quiet.creates, |nth| Fault::FailCreate { nth }, true),
         (quiet.renames, |nth| Fault::FailRename { nth }, true),
     ];
-    // Two passes have many operations alike.
+    // Two passes have many operations of the same kind.
     let stride = if place.parts_again() { 3 } else { 1 };
     for (count, fault, surely) in kinds {
         for nth in (1..=count).step_by(stride) {
@@ -239,17 +239,17 @@ fn failing_temporary_storage() {
 }
 
 #[test]
-fn a_failing_disk_beside_a_good_one() {
+fn a_failing_disk_next_to_a_good_one() {
     assert!(sweep(Place::SecondDisk) > 10);
 }
 
 #[test]
-fn failing_temporary_storage_while_buckets_are_parted_again() {
+fn failing_temporary_storage_while_buckets_are_split_again() {
     assert!(sweep(Place::TempTwice) > 15);
 }
 
 #[test]
-fn a_failing_view_folder_while_buckets_are_parted_again() {
+fn a_failing_view_folder_while_buckets_are_split_again() {
     assert!(sweep(Place::FolderTwice) > 15);
 }
 
@@ -293,7 +293,7 @@ impl std::io::Read for Endless {
     }
 }
 
-/// What fails stops whoever reads, parts or stores; who would go on would never end.
+/// A failure stops all threads that read, split or store; a thread that continued would never end.
 #[test]
 fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
     for (nth, disks) in [(1, 1), (2, 2), (9, 1), (9, 2), (30, 2)] {
@@ -315,13 +315,13 @@ fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
         let error = done.expect_err("a write failed").to_string();
         assert!(error.contains("FailWrite"), "{what}: {error}");
         assert_eq!(budget.free_bytes(), memory_bytes, "{what}: all memory was given back");
-        // A block or more a write; then what was in memory, and what was under way.
+        // A block or more per write; then the rest in memory and the writes in flight.
         let read = read.load(Ordering::Relaxed);
         assert!(read < 8 * memory_bytes, "{what}: {read} bytes were read");
     }
 }
 
-/// Cancels after so many questions.
+/// Cancels after this many questions.
 struct After(AtomicU64);
 
 impl Progress for After {

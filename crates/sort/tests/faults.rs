@@ -1,6 +1,6 @@
-//! Every operation of small sorts fails in turn: the answer is an error that names where, inputs
-//! stay as they are, all memory comes back, and without the fault the same call succeeds. And bad
-//! inputs and too little memory, each of which has its own error.
+//! Every operation of small sorts fails in turn. The result is an error that names the place,
+//! inputs stay as they are, all memory comes back, and without the fault the same call succeeds.
+//! Bad inputs and too little memory have errors of their own.
 
 mod consuming;
 
@@ -53,7 +53,7 @@ fn fixed_records(seed: u64, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.bits().to_be_bytes()).take(bytes / 8).flatten().collect()
 }
 
-/// The three directories of a sort, of which one fails: inputs and output lie on `disk`, runs of
+/// The three directories of a sort, one of which fails: inputs and output are on `disk`, runs of
 /// views in `folder`, others in `temp`.
 #[derive(Clone)]
 struct World {
@@ -70,7 +70,7 @@ enum Place {
     Folder,
 }
 
-/// What is called.
+/// The call that is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     ToStorage,
@@ -114,7 +114,7 @@ impl Call {
         }
     }
 
-    /// Every so manieth operation fails: calls of many records take their time.
+    /// Every `stride`-th operation fails, because calls with many records take long.
     fn stride(self) -> usize {
         if self.sizes().0 == SHORT_BYTES { 13 } else { 1 }
     }
@@ -123,7 +123,7 @@ impl Call {
         matches!(self, Call::ToView | Call::ToViewInPasses)
     }
 
-    /// Whether it begins with a view, and goes on where it was interrupted.
+    /// Whether it begins with a view, and continues where it was interrupted.
     fn copies(self) -> bool {
         matches!(self, Call::Materialize | Call::Consume) || self.copies_buckets()
     }
@@ -155,7 +155,7 @@ fn to_writer(world: &World) -> merganser_sort::Result<()> {
     let options = options(OrderSpec::new(FIXED), &world.budget, Arc::clone(&world.temp));
     let report = sort(inputs(world)?, SortOutput::Writer(&mut out), &options, &Silent)?;
     assert!(report.runs >= 3, "{} runs", report.runs);
-    // So that a right answer can be told from a wrong one.
+    // A wrong answer differs from this one.
     world.disk.create("out")?.write_at(0, &out)?;
     Ok(())
 }
@@ -192,7 +192,7 @@ fn in_passes(world: &World, target: SortOutput<'_>) -> merganser_sort::Result<()
 fn to_view_in_passes(world: &World) -> merganser_sort::Result<()> {
     let folder = Arc::clone(&world.folder);
     in_passes(world, SortOutput::View { folder, name: "x".to_owned() })?;
-    // What was merged before the view was made is gone.
+    // The runs that were merged before the view was made are gone.
     let view = View::open(&world.folder, &Budget::new(PASSES_MEMORY_BYTES), 1)?;
     assert_eq!(world.folder.list()?.len(), view.storages().len() + 1);
     Ok(())
@@ -276,7 +276,7 @@ fn result(call: Call, world: &World) -> Vec<u8> {
     read_storage(&*world.disk.open("out", false).expect("the output is there"))
 }
 
-/// Calls with `fault` in one place; what went wrong, and what the failing directory counted.
+/// Calls with `fault` in one place. Returns the error, and the counts of the failing directory.
 fn call_with(
     call: Call,
     start: &World,
@@ -285,7 +285,7 @@ fn call_with(
 ) -> (bool, bool, Counts) {
     let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
     let what = format!("{place:?}, {plan}");
-    // What lies below the faults.
+    // The directories below the faults.
     let base = World {
         disk: copy_of(&start.disk),
         temp: copy_of(&start.temp),
@@ -324,7 +324,7 @@ fn call_with(
             }
             let again = base.clone();
             match within(&what, LIMIT, move || call.run(&again)) {
-                // What failed was the last sync: the copy has ended and the view is gone.
+                // The last sync failed: the copy has ended and the view is gone.
                 Err(Error::NotAView { .. }) if call.consumes() => {}
                 done => done.expect("succeeds without the fault"),
             }
@@ -549,7 +549,7 @@ fn an_input_that_shrinks_meanwhile_is_named() {
     }
 }
 
-/// A storage that is cut right behind what was read of it, at its `nth` read.
+/// A storage that is cut right behind the bytes of its `nth` read.
 struct CutWhileRead {
     storage: Arc<MemoryStorage>,
     reads_left: std::sync::atomic::AtomicU64,
@@ -612,7 +612,7 @@ fn f27_an_input_that_is_cut_between_two_reads_is_named() {
     assert!(cuts > 8, "{cuts}");
 }
 
-/// Lines, one of which is `longest` bytes long.
+/// Lines; one of them is `longest` bytes long.
 fn lines_with(longest: usize, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(3);
     let mut out = Vec::new();
@@ -652,7 +652,7 @@ fn a_record_longer_than_memory_allows_says_how_much_more_would_do() {
 
 #[test]
 fn one_key_longer_than_all_others_together_finds_room() {
-    // Beyond what a look at the data sees, and longer than all memory for keys.
+    // Longer than the part of the data that is sampled, and longer than all memory for keys.
     let mut bytes = Vec::new();
     for i in 0..1500 {
         bytes.extend_from_slice(format!("{i:04}{}\n", " ".repeat(1000)).as_bytes());
@@ -669,7 +669,8 @@ fn one_key_longer_than_all_others_together_finds_room() {
     assert!(report.memory_peak_bytes <= 8 << 20);
 }
 
-/// Calls with less and less memory: where it is refused, what is said to do at least does.
+/// Calls with less and less memory. Where the call is refused, the least memory that the error
+/// names is enough.
 fn least_does<T>(what: &str, attempt: impl Fn(u64) -> merganser_sort::Result<T>) {
     let mut refused = 0;
     for memory_bytes in [0, 1, 60_000, 700_000, 1 << 20, 2_100_000, 2_400_000, 3 << 20] {

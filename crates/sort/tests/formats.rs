@@ -220,7 +220,7 @@ fn numbers_of_bucket_files_that_cannot_be_are_errors() {
             bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
             seal(&mut bytes);
             file.write_at(0, &bytes).expect("writes");
-            // Whoever forges an index forges the manifest too.
+            // An attacker who forges an index forges the manifest too.
             let mut forged = manifest.clone();
             let crc = u32_of(&bytes[footer + 40..footer + 44]);
             let segments = forged.buckets.iter_mut().flat_map(|bucket| &mut bucket.segments);
@@ -251,7 +251,7 @@ fn bytes_of(storage: &Arc<dyn Storage>) -> Vec<u8> {
     storage.read_vec(0, storage.size() as usize).expect("reads")
 }
 
-/// Walks over bytes and says what each of them means.
+/// Walks over bytes and prints the meaning of each.
 struct Dump<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -465,7 +465,7 @@ fn check_damaged(what: &str, folder: &Arc<dyn Directory>, expected: &[u8]) {
     }
 }
 
-/// Places of `bytes` to damage: all of what is not bulk data, and samples of that.
+/// Places of `bytes` to damage: all except bulk data, and samples of that.
 fn places(name: &str, bytes: &[u8]) -> Vec<usize> {
     if name == MANIFEST_NAME {
         return (0..bytes.len()).collect();
@@ -494,10 +494,10 @@ fn no_flipped_bit_is_read_as_data() {
     }
 }
 
-/// What indexes take in memory is reserved before any is read: a budget that is too small for them is
-/// refused by what the footers say.
+/// The memory of indexes is reserved before any index is read: if a budget is too small for them,
+/// the footers already tell, and opening fails.
 #[test]
-fn too_little_memory_is_told_before_an_index_is_read() {
+fn too_little_memory_is_an_error_before_an_index_is_read() {
     for (folder, expected) in [small_view(), small_bucket_view()] {
         let names = folder.list().expect("lists");
         let name = names.iter().find(|name| *name != MANIFEST_NAME).expect("a run");
@@ -546,7 +546,7 @@ fn verifying_finds_the_damaged_block_and_names_it() {
         let bytes = bytes_of(&file);
         let footer = bytes.len() - FOOTER;
         let index = u64_of(&bytes[footer..footer + 8]) as usize;
-        // Between the last block and the index there are zeros that nobody checks.
+        // The zeros between the last block and the index are not checked.
         let end = index - bytes[..index].iter().rev().take_while(|b| **b == 0).count();
         for at in (PAGE..end).step_by(211) {
             file.write_at(at as u64, &[!bytes[at]]).expect("writes");
@@ -657,7 +657,8 @@ fn numbers_that_cannot_be_are_errors_though_their_checksums_fit() {
                 match Run::open(MemoryStorage::from_bytes("run", &bytes)) {
                     Err(Error::Corrupt { .. }) => refused += 1,
                     Err(other) => panic!("{value} at {at}: {other:?}"),
-                    // What a number cannot tell, the blocks may; neither may panic.
+                    // Errors that the numbers don't show are in the blocks; neither check may
+                    // panic.
                     Ok(run) => drop(run.verify_all(|_| {})),
                 }
             }

@@ -65,7 +65,7 @@ fn gnu_sort(arguments: &[String], input: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The arguments of GNU sort that ask for what `spec` does.
+/// The arguments of GNU sort for `spec`.
 fn arguments(spec: &OrderSpec) -> Vec<String> {
     let mut arguments = Vec::new();
     if spec.format == (Format::Lines { delimiter: 0 }) {
@@ -110,7 +110,7 @@ fn our_sort(order: &Order, input: &[u8]) -> Vec<u8> {
     records.concat()
 }
 
-/// What lines of a case are made of.
+/// The words of a case's lines.
 const WORDS: &[&[&str]] = &[
     // Text.
     &["a", "A", "b", "B", " ", "\t", ",", "z", "_", "\u{1}", "\u{2}", "~", "Z", "é"],
@@ -193,8 +193,8 @@ fn random_input(random: &mut Random, delimiter: u8) -> Vec<u8> {
     for _ in 0..random.below(40) {
         for _ in 0..random.below(longest + 1) {
             match random.below(60) {
-                // GNU sort takes 80 for a thousands separator, by accident: it is the number
-                // that stands for there being none.
+                // By accident, GNU sort takes 80 for a thousands separator: 80 is the number that
+                // stands for no separator.
                 0 => input
                     .push(Some(random.next() as u8).filter(|&byte| byte != 0x80).unwrap_or(0xff)),
                 1 => input.push(b'\n'),
@@ -360,7 +360,7 @@ fn lines() -> OrderSpec {
     OrderSpec::new(Format::Lines { delimiter: b'\n' })
 }
 
-/// Keys at the edge of what GNU sort takes: we take and refuse the same ones.
+/// Keys at the edge of what GNU sort accepts: we accept and refuse the same ones.
 #[test]
 fn keys_are_refused_like_gnu_sort_does() {
     if !gnu_sort_exists() {

@@ -1,5 +1,6 @@
-//! Files whose every checksum is right, but whose numbers nobody wrote: what readers divide by, add up
-//! and continue from. An error that says so, in bounded time and memory, and never a panic.
+//! Files whose checksums are all right, but whose numbers no writer wrote: numbers that readers
+//! divide by, add up and continue from. They give an error that says so, in bounded time and
+//! memory, and never a panic.
 
 mod consuming;
 
@@ -68,7 +69,7 @@ fn change(folder: &Arc<dyn Directory>, change: impl FnOnce(&mut Manifest)) {
 }
 
 #[test]
-fn f17_a_length_of_records_that_is_none_is_an_error() {
+fn f17_a_record_length_of_zero_is_an_error() {
     for strategy in [Strategy::Merge, BUCKETS] {
         for count in [0, 40_000] {
             for bytes in [0, 1, 7, 15, 17, 32, 1 << 31, 1 << 60, usize::MAX] {
@@ -87,7 +88,7 @@ fn f17_a_length_of_records_that_is_none_is_an_error() {
     }
     let spec = OrderSpec::new(Format::Fixed { bytes: 0 });
     let error = spec.compile(None).expect_err("no length").to_string();
-    assert_eq!(error, "--format 'fixed:0': a record has at least one byte");
+    assert_eq!(error, "format 'fixed:0': a record has at least one byte");
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn footer(size_log2: u32, blocks: bool) -> Footer {
 fn sums_over_footers_do_not_wrap() {
     for size_log2 in [40, 50, 55, 56, 57, 62] {
         for blocks in [false, true] {
-            // So many that what their indexes take adds up to 2^64 and a little.
+            // Enough runs that the memory of their indexes adds up to a little more than 2^64.
             let runs = 1 << (64 - size_log2).min(10);
             for count in [1, runs - 1, runs, runs + 1] {
                 let folder: Arc<dyn Directory> = MemoryDirectory::new();

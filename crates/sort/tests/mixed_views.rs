@@ -159,7 +159,7 @@ fn a_mixed_view_reads_like_the_file_in_every_way() {
             let mut random = Random::new(seed);
             for _ in 0..20 {
                 let at = random.index(expected.len() + 1);
-                // Some reads go from one kind of bucket into the other.
+                // Some reads cross from one kind of bucket into the other.
                 let end = (at + random.index(1_500_000)).min(expected.len());
                 let mut out = vec![0; end - at];
                 assert_eq!(view.read_random(at as u64, &mut out).expect("reads"), end - at);
@@ -314,7 +314,7 @@ fn the_manifest_of_a_mixed_view_says_so() {
     let text = String::from_utf8(manifest.encode()).expect("text");
     assert!(text.contains("\"version\": 3"), "{text}");
     assert_eq!(Manifest::decode("x", text.as_bytes()).expect("reads"), manifest);
-    // Buckets of one kind alone are what they were before.
+    // Views with buckets of one kind have the same bytes as before.
     let unsorted = lines_with(|_| false);
     let text = Manifest::read(&unsorted.folder).expect("reads").encode();
     assert!(String::from_utf8_lossy(&text).contains("\"version\": 2"));

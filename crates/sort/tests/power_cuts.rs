@@ -1,5 +1,5 @@
-//! The power goes at every change in turn: a view then exists whole or not at all, and a copy of
-//! one, consumed or not, goes on and ends with exactly the right bytes.
+//! The power is cut at every change in turn. A view then exists whole or not at all. A copy of one,
+//! consumed or not, continues and ends with exactly the right bytes.
 
 mod consuming;
 
@@ -184,8 +184,8 @@ fn cut_sorts(made: Made) {
     assert!(read_view(&folder).expect("reads") == expected);
 }
 
-/// Cuts the power at one change after the other while a view is copied out, and once more while
-/// the interrupted copy goes on; then lets it end.
+/// Cuts the power at one change after the other while a view is copied out, and again while the
+/// interrupted copy continues; then lets it end.
 fn cut_copies(consume: bool, made: Made) {
     let view: Arc<dyn Directory> = MemoryDirectory::new();
     make_view(&view, made).expect("sorts");
@@ -219,7 +219,7 @@ fn cut_copies(consume: bool, made: Made) {
             faulty_folder.crash().expect("comes back");
             faulty_disk.crash().expect("comes back");
             if first.is_ok() {
-                // The cut came after the last change that anybody waits for.
+                // The cut came after the last change that the call waits for.
                 assert!(read_file(&disk, "out") == expected, "{what}: lost after the end");
             }
             resumed += u64::from(faulty_disk.list().expect("lists").len() > 1);
@@ -231,14 +231,14 @@ fn cut_copies(consume: bool, made: Made) {
                 Err(Error::NotAView { .. })
                     if consume && disk.list().expect("lists") == ["out"] => {}
                 Ok(bytes) => assert_eq!(bytes, expected.len() as u64, "{what}"),
-                Err(other) => panic!("{what}: does not go on: {other}"),
+                Err(other) => panic!("{what}: does not continue: {other}"),
             }
             assert!(read_file(&disk, "out") == expected, "{what}: wrong bytes");
             assert_eq!(disk.list().expect("lists"), ["out"], "{what}: leftovers");
             if consume {
                 assert_eq!(folder.list().expect("lists"), [""; 0], "{what}: leftovers");
             }
-            // What is there now is durable.
+            // Everything is durable now.
             faulty_folder.crash().expect("comes back");
             faulty_disk.crash().expect("comes back");
             assert!(read_file(&disk, "out") == expected, "{what}: not durable");
@@ -248,7 +248,7 @@ fn cut_copies(consume: bool, made: Made) {
 }
 
 #[test]
-fn a_copy_goes_on_where_the_power_went() {
+fn a_copy_continues_after_a_power_cut() {
     cut_copies(false, MERGED);
 }
 
@@ -258,12 +258,12 @@ fn a_consumed_view_and_its_output_together_are_always_whole() {
 }
 
 #[test]
-fn a_consumed_packed_view_goes_on_too() {
+fn a_consumed_packed_view_continues_too() {
     cut_copies(true, Made::Merged(Compression::Lz4));
 }
 
 #[test]
-fn a_copy_of_buckets_goes_on_where_the_power_went() {
+fn a_copy_of_buckets_continues_after_a_power_cut() {
     cut_copies(false, Made::Distributed);
 }
 
@@ -348,7 +348,7 @@ fn extra_passes_lose_nothing_of_inputs_that_are_given_back() {
         went_on += u64::from(consuming::is_interrupted(&folder));
         match sort() {
             Ok(report) => assert_eq!(report.records, expected.len() as u64 / 4, "{what}"),
-            Err(error) => panic!("{what}: does not go on: {error}"),
+            Err(error) => panic!("{what}: does not continue: {error}"),
         }
         assert!(read_view(&folder).expect("reads") == expected, "{what}: wrong bytes");
         let view = View::open(&folder, &Budget::new(MEMORY_BYTES), 1).expect("opens");
@@ -393,7 +393,7 @@ fn inputs_that_are_given_back_and_their_runs_together_are_always_whole() {
             went_on += u64::from(consuming::is_interrupted(&folder));
             match sort() {
                 Ok(records) => assert_eq!(records, expected.len() as u64 / 16, "{what}"),
-                Err(error) => panic!("{what}: does not go on: {error}"),
+                Err(error) => panic!("{what}: does not continue: {error}"),
             }
             assert!(read_view(&folder).expect("reads") == expected, "{what}: wrong bytes");
             assert!(!consuming::is_interrupted(&folder), "{what}: a journal is left");
@@ -412,13 +412,13 @@ impl Progress for Watch {
 }
 
 #[test]
-fn consuming_gives_space_back_as_it_goes() {
+fn consuming_gives_space_back_during_the_copy() {
     consume_watched(MERGED);
 }
 
 /// Within the bucket of one key, too.
 #[test]
-fn consuming_buckets_gives_space_back_as_it_goes() {
+fn consuming_buckets_gives_space_back_during_the_copy() {
     consume_watched(Made::Distributed);
 }
 

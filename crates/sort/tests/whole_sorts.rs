@@ -92,7 +92,7 @@ fn records(format: Format, bytes: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// What a stable comparison sort of all records gives.
+/// The result of a stable comparison sort of all records.
 fn model(spec: &OrderSpec, inputs: &[Vec<u8>]) -> Vec<u8> {
     let order = spec.compile(None).expect("compiles");
     let mut all: Vec<&[u8]> = inputs.iter().flat_map(|i| records(spec.format, i)).collect();
@@ -142,9 +142,9 @@ fn a_file_a_stream_and_a_view_of_one_sort_are_the_same_bytes() {
 }
 
 #[test]
-fn what_is_read_parted_and_gathered_at_once_is_the_same_in_every_form() {
+fn one_pass_is_right_for_every_form_of_input() {
     let inputs = [lines(3, 300_000, 40, 4), lines(4, 400_000, 60, 20)];
-    assert!(inputs.concat().len() > 16 << 20, "one pass parts tags from there on");
+    assert!(inputs.concat().len() > 16 << 20, "from there on, one pass splits tags while it reads");
     let case = Case { memory_bytes: 128 << 20, ..Case::new(OrderSpec::new(LINES)) };
     let expected = model(&case.order, &inputs);
     let (file, report) = case.to_storage(&inputs);
@@ -155,7 +155,7 @@ fn what_is_read_parted_and_gathered_at_once_is_the_same_in_every_form() {
 }
 
 #[test]
-fn what_fits_never_touches_temporary_storage() {
+fn inputs_that_fit_never_touch_temporary_storage() {
     let case = Case::new(OrderSpec::new(LINES));
     let inputs = [lines(3, 10_000, 40, 26)];
     let (file, report) = case.to_storage(&inputs);
@@ -224,7 +224,7 @@ fn equal_keys_keep_input_order_across_runs() {
 }
 
 #[test]
-fn top_needs_no_more_than_it_keeps() {
+fn top_takes_no_more_memory_than_it_keeps() {
     let mut case = Case::new(OrderSpec::new(LINES));
     let inputs = [lines(5, 400_000, 50, 26)];
     let all = model(&case.order, &inputs);
@@ -396,7 +396,7 @@ fn f18_more_sorted_inputs_than_may_be_open_are_merged_in_passes() {
                 Format::Lines { .. } => OrderSpec { keys: vec!["1,1".to_owned()], ..spec },
                 _ => spec,
             };
-            // Of csv, what has no row is empty: it has no header row either.
+            // An empty part of a csv input has no header row either.
             let with_header = |part: &Vec<u8>| match part.is_empty() {
                 true => Vec::new(),
                 false => [header, part].concat(),
@@ -428,7 +428,7 @@ fn records_in(bytes: &[u8]) -> u64 {
     records(LINES, bytes).len() as u64
 }
 
-/// Stops a sort after so many bytes were read.
+/// Stops a sort after this many bytes were read.
 struct StopAfter(std::sync::atomic::AtomicU64);
 
 impl merganser_sort::Progress for StopAfter {
@@ -444,7 +444,7 @@ impl merganser_sort::Progress for StopAfter {
 }
 
 #[test]
-fn a_consuming_sort_that_was_stopped_goes_on_and_loses_nothing() {
+fn a_stopped_consuming_sort_continues_and_loses_nothing() {
     let case = Case { memory_bytes: 8 << 20, ..Case::new(OrderSpec::new(LINES)) };
     let inputs = [lines(20, 200_000, 60, 26), lines(21, 100_000, 50, 26)];
     let expected = model(&case.order, &inputs);

@@ -1,9 +1,9 @@
-//! What tests of sorters and storages share.
+//! Helpers for tests of sorters and storages.
 //!
 //! - [`patterns`] makes records whose keys hurt: sorted, reversed, all equal, long common prefixes,
 //!   NULs, nothing at all.
-//! - [`oracle`] is the one judge of a sorted output: order, permutation, stability.
-//! - [`faulty`] wraps a directory so that it fails as a seed says, and forgets what was not synced.
+//! - [`oracle`] judges every sorted output: order, permutation, stability.
+//! - [`faulty`] wraps a directory that fails as a seed says, and forgets data that was not synced.
 //! - [`within`] fails a test that would hang.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.

@@ -1,8 +1,8 @@
-//! The one judge of a sorted output.
+//! The judge of every sorted output.
 //!
 //! The reference is the standard library's stable sort. An output that equals it is ordered, a
-//! permutation of the input and stable; where one differs, the complaint says which of the three is
-//! broken first, and from what the input was made.
+//! permutation of the input, and stable. When an output differs, the message says which of the
+//! three is broken first, and how the input was made.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -10,8 +10,8 @@ use std::fmt::Display;
 
 use crate::patterns::{Layout, Pattern, Sample};
 
-/// Checks that `output` is `input` in the order of `compare`, equal records in input order. `what`
-/// goes into the complaint: say what was done, and the seed.
+/// Checks that `output` is `input` in the order of `compare`, with equal records in input order.
+/// `what` goes into the message: name the operation and the seed.
 ///
 /// # Panics
 /// When it is not.
@@ -52,7 +52,7 @@ pub fn check_sample(sample: &Sample, output: &[u8]) {
     check_sorted(sample, &sample.records, &output, |a, b| layout.key(a).cmp(&layout.key(b)));
 }
 
-/// Gives `sort` samples of every [`Pattern`] in `layout`, of every count, and checks what it returns.
+/// Gives `sort` samples of every [`Pattern`] in `layout`, of every count, and checks its results.
 ///
 /// # Panics
 /// When a result is wrong.
@@ -84,7 +84,7 @@ fn check_equal<O: AsRef<[u8]>>(
     panic!("{what}: {}", complaint(expected, &output, compare));
 }
 
-/// What is wrong with `output`, which is not `expected`.
+/// Describes how `output` differs from `expected`.
 fn complaint(
     expected: &[&[u8]],
     output: &[&[u8]],
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_defect_has_its_complaint() {
+    fn each_defect_has_its_message() {
         let input = ["b1", "a1", "b2", "a2"];
         assert_eq!(verdict(&input, &["a1", "a2", "b1", "b2"]), None);
         let complaints = [

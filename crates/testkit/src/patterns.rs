@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Random;
 
-/// In which order and of what kind keys come.
+/// The order and the kind of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// Random bytes, 0 to 24 of them.
@@ -14,7 +14,7 @@ pub enum Pattern {
     Sorted,
     /// Descending.
     Reversed,
-    /// Ascending but for one key in a hundred.
+    /// Ascending, except one key in a hundred.
     AlmostSorted,
     /// Ascending stretches, each from the start again.
     Sawtooth,
@@ -65,7 +65,7 @@ impl Pattern {
     }
 
     fn key(self, at: usize, count: usize, random: &mut Random) -> Vec<u8> {
-        // Of one length, so that byte order is number order.
+        // Numbers of one length, so that byte order is number order.
         let number = |n: usize| format!("{n:09}").into_bytes();
         match self {
             Pattern::Random => {
@@ -104,8 +104,8 @@ impl Pattern {
     }
 }
 
-/// How a key becomes a record. All but `Lines` carry a serial number, which shows whether equal
-/// keys stayed in order.
+/// How a key becomes a record. All layouts except `Lines` carry a serial number, which shows
+/// whether equal keys stayed in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// The key, then `delimiter`.
@@ -268,14 +268,14 @@ fn unquote(quoted: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// An input to sort, and what it was made from. Its `Display` is what to print when it fails.
+/// An input to sort, and how it was made. Its `Display` is for messages of failed tests.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// Kind of keys.
     pub pattern: Pattern,
     /// Kind of records.
     pub layout: Layout,
-    /// What everything was drawn from.
+    /// The seed that everything was drawn from.
     pub seed: u64,
     /// The records, terminators included.
     pub records: Vec<Vec<u8>>,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_what_their_names_say() {
+    fn patterns_match_their_names() {
         let keys = |pattern: Pattern| pattern.keys(1000, 3);
         let distinct =
             |pattern| keys(pattern).into_iter().collect::<std::collections::BTreeSet<_>>().len();

@@ -5,7 +5,8 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What `work` returns, which runs on a thread of its own. `what` goes into the complaint.
+/// Runs `work` on a thread of its own and returns its result. `what` names it when it takes too
+/// long.
 ///
 /// # Panics
 /// When it is not done after `limit`, and as `work` does.
@@ -16,7 +17,7 @@ pub fn within<T: Send + 'static>(
 ) -> T {
     let (done, wait) = channel();
     let worker = std::thread::spawn(move || {
-        // Nobody listens any more once the limit is over.
+        // After the limit, no receiver is left.
         let _ = done.send(work());
     });
     match wait.recv_timeout(limit) {

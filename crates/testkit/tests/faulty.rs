@@ -21,7 +21,7 @@ fn kind<T>(result: io::Result<T>) -> ErrorKind {
 }
 
 #[test]
-fn what_was_synced_survives_a_crash_and_the_rest_may_not() {
+fn only_synced_data_surely_survives_a_crash() {
     let mut outcomes = std::collections::BTreeSet::new();
     for seed in 0..40 {
         let directory = faulty(&[], seed);
@@ -77,7 +77,7 @@ fn names_that_were_not_synced_go_from_the_end() {
 }
 
 #[test]
-fn each_planned_failure_comes_once_and_is_told() {
+fn each_planned_failure_comes_once_and_is_recorded() {
     let faults = [
         Fault::FailRead { nth: 2 },
         Fault::FailSync { nth: 1 },
@@ -119,7 +119,7 @@ fn a_failed_write_leaves_some_of_its_first_pages() {
 }
 
 #[test]
-fn what_a_failed_sync_should_have_secured_stays_in_doubt() {
+fn data_of_a_failed_sync_stays_in_doubt() {
     let lost = (0..20).any(|seed| {
         let directory = faulty(&[Fault::FailSync { nth: 3 }], seed);
         let run = directory.create("run").expect("create");
@@ -359,7 +359,7 @@ proptest! {
 }
 
 #[test]
-fn directories_beside_one_another_lose_power_together() {
+fn directories_of_one_machine_lose_power_together() {
     let plan = Plan { seed: 1, faults: vec![Fault::PowerCut { nth: 3 }] };
     let a = Faulty::new(MemoryDirectory::new(), plan.clone());
     let b = a.beside(MemoryDirectory::new(), plan);

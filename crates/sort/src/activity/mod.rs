@@ -1,17 +1,17 @@
-//! What every worker did when: the record behind a report's time lines.
+//! What every worker did at which time: the record behind a report's time lines.
 //!
 //! ```text
 //!   enroll("sort") ──► a row: busy ─ wait(Reading) ─ busy ─ wait(Memory) ─ busy ─ …  one state at a time
 //!   Activity::storage ──► bytes and requests in flight, over time
 //! ```
 //!
-//! A thread enrolls under a role and is *busy* until it says, by [`wait`], for what it waits. The
-//! row is found through the thread, not through arguments: a stage says what it waits for whether
-//! or not anybody asked, and where nobody did that costs one look at a thread's own variable.
-//! Rows live in `bins`, whose memory does not grow with time. Time is that of a [`Clock`], so
-//! that work on a modelled device has its record in modelled time.
+//! A thread enrolls under a role and is *busy* until it calls [`wait`], which says what it waits
+//! for. The row is found through the thread, not through arguments. A stage calls `wait` whether or
+//! not a record is kept, and without one the call costs one look at a thread-local variable. Rows
+//! are in `bins`, whose memory does not grow with time. Time is that of a [`Clock`], so work on a
+//! modelled device has its record in modelled time.
 //!
-//! A role's threads may come and go: who enrolls takes the first row of the role that nobody is in.
+//! A role's threads may come and go: a thread that enrolls takes the first free row of its role.
 
 mod bins;
 
@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::Progress;
 use bins::Bins;
 
-/// What a worker is doing.
+/// The activity of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -44,7 +44,7 @@ pub enum State {
     Output,
     /// Waits for memory that others hold.
     Memory,
-    /// Waits until what comes before has been written.
+    /// Waits until everything before it has been written.
     Turn,
 }
 
@@ -61,7 +61,8 @@ impl State {
     ];
 }
 
-/// A record of activity, shared by clones; or none, which costs nothing and records nothing.
+/// A record of activity, shared by clones; or an empty one, which costs nothing and records
+/// nothing.
 #[derive(Clone, Default)]
 pub struct Activity(Option<Arc<Recorder>>);
 
@@ -73,7 +74,7 @@ struct Recorder {
     phases: Mutex<Vec<Phase>>,
 }
 
-/// What one worker did.
+/// The activity of one worker.
 struct Row {
     role: &'static str,
     timeline: Mutex<Timeline>,
@@ -82,7 +83,7 @@ struct Row {
 struct Timeline {
     bins: Bins<{ State::ALL.len() }>,
     since_ns: u64,
-    /// `None`: nobody is in this row.
+    /// `None` when no thread is in this row.
     state: Option<State>,
 }
 
@@ -204,8 +205,8 @@ impl Activity {
         HERE.with_borrow(|here| Activity(here.as_ref().map(|here| Arc::clone(&here.recorder))))
     }
 
-    /// The calling thread works as `role` until the guard is dropped; what it was before (in
-    /// whatever record) goes on then.
+    /// The calling thread works as `role` until the guard is dropped. Then it has the role that it
+    /// had before, in whatever record that was.
     pub fn enroll(&self, role: &'static str) -> Enrolled {
         let entered = self.0.as_ref().map(|recorder| {
             let now_ns = recorder.now_ns();
@@ -236,7 +237,7 @@ impl Activity {
         }
     }
 
-    /// `directory`, with the transfers of what is opened or made in it recorded.
+    /// `directory`, with a record of the transfers of storages that are opened or made in it.
     #[must_use]
     pub fn directory(&self, directory: Arc<dyn Directory>) -> Arc<dyn Directory> {
         match &self.0 {
@@ -253,7 +254,7 @@ impl Activity {
         Phases { activity: self, inner: progress }
     }
 
-    /// What was recorded so far; `None` when nothing is.
+    /// The record so far; `None` when nothing is recorded.
     #[must_use]
     pub fn report(&self) -> Option<ActivityReport> {
         let recorder = self.0.as_ref()?;
@@ -349,7 +350,7 @@ pub fn leave() -> Enrolled {
     }
 }
 
-/// The calling thread is in `state` until the guard is dropped, and then in the one before.
+/// The calling thread is in `state` until the guard is dropped, and then in the state before.
 pub fn wait(state: State) -> Waiting {
     let before = HERE.with_borrow_mut(|here| {
         let here = here.as_mut()?;
@@ -439,7 +440,7 @@ impl Progress for Phases<'_> {
     }
 }
 
-/// What was recorded, in bins of equal width.
+/// A record, in bins of equal width.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActivityReport {
     /// How long the record is, in nanoseconds.
@@ -450,19 +451,19 @@ pub struct ActivityReport {
     pub phases: Vec<Phase>,
     /// In the order in which they first worked.
     pub workers: Vec<WorkerReport>,
-    /// Of all recorded storages.
+    /// Reads of all recorded storages.
     pub reads: TransferReport,
-    /// Of all recorded storages.
+    /// Writes of all recorded storages.
     pub writes: TransferReport,
 }
 
-/// What one worker did.
+/// The activity of one worker.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkerReport {
     /// Its role, and a number where the role has several.
     pub name: String,
-    /// Nanoseconds of each bin spent in each state; states that never occurred are left out. What
-    /// they lack to the width of a bin, nobody worked here.
+    /// Nanoseconds of each bin spent in each state; states that never occurred are left out. In the
+    /// rest of a bin's width, no thread worked here.
     pub state_ns: BTreeMap<State, Vec<u64>>,
 }
 

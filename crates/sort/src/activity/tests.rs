@@ -78,7 +78,7 @@ fn a_worker_is_busy_unless_it_says_what_it_waits_for() {
 }
 
 #[test]
-fn who_comes_later_takes_the_first_row_that_is_free() {
+fn a_later_thread_takes_the_first_free_row() {
     let (clock, activity) = recorded();
     let main = activity.enroll("sort");
     let team = &Team::here();

@@ -4,8 +4,9 @@
 //!   records ──bucket of each──► list ──counts──► starts ──copy──► ├ bucket 0 ┼ bucket 1 ┼ … ┤
 //! ```
 //!
-//! Grouping copies once more than scattering to the store directly would, but in cache and on all
-//! cores at once; what is then appended in turn are a few stretches, not thousands of records.
+//! Grouping copies each record once more than scattering it to the store would. But it does so in
+//! cache and on all cores at once, and then a few stretches are appended in turn, not thousands of
+//! records.
 
 use super::partition::{Partition, SampleKey};
 use super::store::{Appended, Appender};
@@ -15,10 +16,10 @@ use crate::key::Order;
 use crate::record::Framing;
 use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 
-/// One key of about so many bytes of records is offered to the sample that buckets keep.
+/// Distance in bytes between the keys that are offered to a bucket's sample of itself.
 const SAMPLE_STEP_BYTES: usize = 64 << 10;
 
-/// The memory of one thread that parts records.
+/// The memory of one thread that splits records into buckets.
 pub(super) struct Batch {
     grouped: Vec<u8>,
     /// Bucket and length of each record.
@@ -113,7 +114,7 @@ impl Batch {
         at
     }
 
-    /// Appends what was grouped from the front of `bytes`.
+    /// Appends the records that were grouped from the front of `bytes`.
     pub(super) fn append(&mut self, turn: &mut Appender<'_>, bytes: &[u8]) -> Result<()> {
         for (bucket, key) in self.sample.drain(..) {
             turn.sample(bucket, key);

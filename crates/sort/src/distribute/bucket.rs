@@ -4,12 +4,13 @@
 //!   extents ──all reads in flight──► input ──check blocks──► tags ─► radix sort ─► gather ─► output
 //! ```
 //!
-//! Records of one length are sorted in one of two ways. Into a second buffer ([`FixedBucket`]) where
-//! memory allows: short records are faster so. Where they lie ([`sort_in_place`]) from
-//! [`IN_PLACE_RECORD_BYTES`] on, for that touches half the memory, and where a second buffer does not
-//! fit: 1.16 times the records' bytes do at 100 bytes a record, instead of 2.16.
+//! Records of one length are sorted in one of two ways. Where memory allows, they are sorted into a
+//! second buffer ([`FixedBucket`]), which is faster for short records. Records of
+//! [`IN_PLACE_RECORD_BYTES`] and more are sorted in place ([`sort_in_place`]), because that touches
+//! half the memory. So are records for which a second buffer does not fit: sorting in place takes
+//! 1.16 times the records' bytes at 100 bytes per record, instead of 2.16.
 //!
-//! What is read, sorted and handed out at once is a *piece*: a whole bucket, or a slice of a bucket
+//! A *piece* is read, sorted and handed out at once. It is a whole bucket, or a slice of a bucket
 //! that has only one key, which needs no sort and may have any size.
 
 use std::ops::Range;
@@ -32,25 +33,25 @@ use crate::{Budget, Error, Result};
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
-/// Records from this length on are sorted where they lie (docs/benchmarks.md).
+/// Records from this length on are sorted in place (docs/benchmarks.md).
 const IN_PLACE_RECORD_BYTES: usize = 1000;
 /// A bucket of one key is handed out in slices of at most about this.
 const SLICE_BYTES_MAX: u64 = 4 << 20;
 /// Room for encoded keys that each thread may leave unused at the end of its last stretch.
 const KEY_SLACK_BYTES: u64 = 64 << 10;
 
-/// A stretch of a bucket that lies at one place of one file.
+/// Contiguous bytes of a bucket in one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Number of the file.
     pub(crate) file: u32,
     /// Where in the file it begins; a multiple of 4096.
     pub(crate) physical: u64,
-    /// Whole blocks, but for the last extent of a bucket.
+    /// Whole blocks, except in the last extent of a bucket.
     pub(crate) bytes: u64,
 }
 
-/// Records whose keys lie between two splitters, in input order.
+/// Records whose keys are between two splitters, in input order.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredBucket {
     /// No full key in it is below.
@@ -61,11 +62,11 @@ pub(crate) struct StoredBucket {
     pub(crate) records: u64,
     /// Bytes that encoded keys take while sorting, with their heads; 0 for direct keys.
     pub(crate) key_bytes: u64,
-    /// Of its files.
+    /// Bytes of a block in its files.
     pub(crate) block_bytes: u32,
     /// In order of the records.
     pub(crate) extents: Vec<Extent>,
-    /// Of each block, in order.
+    /// The checksums of its blocks, in order.
     pub(crate) crcs: Vec<u32>,
 }
 
@@ -77,7 +78,7 @@ impl StoredBucket {
     }
 }
 
-/// Buckets in order, and the files that they lie in.
+/// Buckets in order, and their files.
 pub(crate) struct BucketSet {
     pub(crate) files: Vec<Arc<dyn Storage>>,
     pub(crate) buckets: Vec<StoredBucket>,
@@ -94,7 +95,7 @@ pub(crate) fn slice_bytes(budget: &Budget) -> u64 {
     (budget.limit_bytes() / 32).clamp(4096, SLICE_BYTES_MAX)
 }
 
-/// What is sorted and handed out at once.
+/// The part of a bucket that is sorted and handed out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BucketPiece {
     pub(crate) bucket: usize,
@@ -122,7 +123,7 @@ pub(crate) struct PieceMemory {
 }
 
 impl PieceMemory {
-    /// Of a bucket of `bytes` bytes.
+    /// The memory for a bucket of `bytes` bytes.
     pub(crate) fn of(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
         let spans = bytes / SPAN_BYTES as u64 + threads as u64 + 2;
         let tags = (records + spans * SLAB_TAGS as u64) * TAG_BYTES as u64;
@@ -137,7 +138,7 @@ impl PieceMemory {
         }
     }
 
-    /// Of a bucket of `bytes` bytes that is sorted where it lies.
+    /// For a bucket of `bytes` bytes that is sorted in place.
     fn in_place(bytes: u64, records: u64) -> Self {
         let tags = (records * IN_PLACE_TAG_BYTES as u64).div_ceil(2).next_multiple_of(4096);
         PieceMemory { input: 0, tags, in_place: true, ..Self::of(bytes, 0, 0, 1) }
@@ -158,7 +159,7 @@ impl BucketSet {
             let (step, end) = match (bucket.one_key, self.unique) {
                 (false, _) => (bucket.bytes, bucket.bytes),
                 (true, false) => (self.slice_bytes.next_multiple_of(block_bytes), bucket.bytes),
-                // Only the first of duplicates is asked for.
+                // Duplicates are removed, so the first record is enough.
                 (true, true) => {
                     let first = self.record_bytes_max.next_multiple_of(block_bytes);
                     (first, first.min(bucket.bytes))
@@ -198,7 +199,7 @@ impl BucketSet {
         PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads)
     }
 
-    /// Memory for `piece` where it can be sorted where it lies, by any number of threads.
+    /// Memory for `piece` if it can be sorted in place, by any number of threads.
     pub(crate) fn memory_in_place(&self, piece: &BucketPiece) -> Option<PieceMemory> {
         let bucket = &self.buckets[piece.bucket];
         let can =
@@ -252,8 +253,8 @@ impl BucketSet {
         loading
     }
 
-    /// Gives back the space of `bucket`, which will not be read again. What a file system cannot
-    /// give back costs space alone.
+    /// Gives back the space of `bucket`, which will not be read again. If the file system can't
+    /// give it back, the sort only takes more space.
     pub(crate) fn discard(&self, bucket: usize, completions: &Completions) -> usize {
         for extent in &self.buckets[bucket].extents {
             let len = extent.bytes.next_multiple_of(4096);
@@ -268,7 +269,7 @@ impl BucketSet {
 pub(crate) struct LoadingPiece {
     set: Arc<BucketSet>,
     pub(crate) piece: BucketPiece,
-    /// What no read has taken.
+    /// The rest of the buffer, which no read has taken.
     memory: Option<Buffer>,
     /// File, place and length of each read.
     reads: Vec<(u32, u64, usize)>,
@@ -367,7 +368,7 @@ impl Drop for LoadingPiece {
     }
 }
 
-/// What sorts pieces, one after the other, and keeps its memory between them.
+/// Sorts pieces, one after the other, and keeps its memory between them.
 pub(crate) struct PieceSorter {
     budget: Budget,
     threads: usize,
@@ -377,8 +378,8 @@ pub(crate) struct PieceSorter {
 }
 
 impl PieceSorter {
-    /// Sorts with `threads` threads. Memory is reserved by the caller, who asks
-    /// [`BucketSet::memory`] how much a piece takes.
+    /// Sorts with `threads` threads. The caller reserves the memory; [`BucketSet::memory`] says how
+    /// much a piece takes.
     pub(crate) fn new(budget: &Budget, threads: usize) -> Self {
         PieceSorter {
             budget: budget.clone(),
@@ -388,7 +389,7 @@ impl PieceSorter {
         }
     }
 
-    /// Tags and keys for `need`, those of the piece before where they will do.
+    /// Tags and keys for `need`: those of the piece before, if they are large enough.
     fn memory(&mut self, need: PieceMemory) -> Result<&mut SortMemory> {
         let fits = |have: &PieceMemory| {
             let enough = have.tags >= need.tags && have.keys >= need.keys;
@@ -403,8 +404,8 @@ impl PieceSorter {
         Ok(&mut self.memory.as_mut().expect("just made").1)
     }
 
-    /// Sorts the loaded records of `piece` where they lie, or from `pad` on. Returns their bytes and
-    /// the buffer.
+    /// Sorts the loaded records of `piece` in place, or from `pad` on. Returns their bytes and the
+    /// buffer.
     ///
     /// # Errors
     /// When the system has no memory for the tags.
@@ -425,7 +426,7 @@ impl PieceSorter {
         Ok((len, records))
     }
 
-    /// Tags for records of one length, those of the piece before where they will do.
+    /// Tags for records of one length: those of the piece before, if they are enough.
     fn tags(&mut self, need: usize) -> Result<&mut Buffer> {
         let tags = &mut self.fixed.0;
         if tags.len() < need || tags.len() > 4 * need {
@@ -454,7 +455,7 @@ impl PieceSorter {
             if set.unique {
                 let framed =
                     with_framing!(set.order.format(), framing => framing.next(&input[..len]));
-                len = framed.expect("the first record was parted whole");
+                len = framed.expect("the first record was stored whole");
             }
             output[pad..pad + len].copy_from_slice(&input[..len]);
             return Ok((len, input));

@@ -1,14 +1,14 @@
-//! The sort of a bucket whose records have one length and whose keys lie in them as they are.
+//! The sort of a bucket whose records have one length and contain their keys unencoded.
 //!
 //! ```text
 //!   bucket ──► tags ──► parts of some hundred ──► groups of less than one ──insertion sort──► gather
 //! ```
 //!
-//! A bucket's bounds say which bits of its keys differ, so two radix passes with as many digits as
-//! there are records leave next to nothing to compare where keys are spread evenly; the second one
-//! stays in the first-level cache. Parts that are spread unevenly are sorted by comparing. Bounds
-//! also make tags small: eight bytes hold a record's number and those bits of its key that come
-//! after what all keys have in common.
+//! A bucket's bounds say which bits of its keys differ. So two radix passes with as many digits as
+//! there are records leave almost nothing to compare where keys are spread evenly, and the second
+//! pass stays in the first-level cache. Parts that are spread unevenly are sorted by comparing.
+//! Bounds also make tags small: eight bytes hold a record's number and the key bits after those
+//! that all keys have in common.
 
 use merganser_storage::Buffer;
 
@@ -16,7 +16,8 @@ use crate::key::{DirectKey, Place};
 use crate::prefix::prefix_at;
 use crate::run::prefetch::prefetch_at;
 
-/// Tags that a part is to have: they, their counts and where they go lie in the first-level cache.
+/// Tags that a part should have. They, their counts and their destinations fit into the first-level
+/// cache.
 const PART_TAGS: usize = 512;
 /// Parts at most: a cache line of each is being written.
 const PARTS_MAX: usize = 4096;
@@ -24,11 +25,11 @@ const PARTS_MAX: usize = 4096;
 const DIGITS: usize = 1024;
 /// Parts with more tags than this are sorted by comparing.
 const PART_TAGS_MAX: usize = 4096;
-/// So are those of which more than this share a digit.
+/// So are parts in which more than this many tags have the same digit.
 const FEW: u16 = 16;
-/// Bytes of memory that sorting takes beside the records, for each of them.
+/// Bytes of memory that sorting takes for each record, in addition to the record.
 pub(super) const TAG_BYTES: u64 = 2 * size_of::<u64>() as u64;
-/// How many tags ahead the gather asks for records.
+/// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;
 
 /// Records to be sorted.
@@ -38,12 +39,12 @@ pub(super) struct FixedBucket<'a> {
     pub(super) record_bytes: usize,
     /// A [`Place::Range`].
     pub(super) key: DirectKey,
-    /// No full key is below the first nor above the second, both cut to eight bytes.
+    /// No full key is below the first bound or above the second. Both are cut to eight bytes.
     pub(super) bounds: (u64, u64),
 }
 
-/// What tags are made of: key bits above, the record's number below, so that tags of equal key bits
-/// are in input order.
+/// How tags are made: key bits above, the record's number below. So tags with equal key bits are in
+/// input order.
 #[derive(Clone, Copy)]
 struct Layout {
     low: u64,
@@ -85,7 +86,7 @@ impl FixedBucket<'_> {
         let parted = &mut parted[..count];
         counts.clear();
         counts.resize(parts, 0);
-        // Twice by one bit less: a shift by 64 is none.
+        // Twice, by one bit less each time, because a shift by 64 shifts by nothing.
         let shift = u64::BITS - 1 - parts.ilog2();
         let part = |tag: u64| (tag >> 1 >> shift) as usize;
         let records = self.bytes.chunks_exact(self.record_bytes);
@@ -196,7 +197,7 @@ fn sort_part(tags: &mut [u64], sorted: &mut [u64], known: u32) {
     insertion_sort(sorted);
 }
 
-/// Sorts tags of which each is at most a few places from its own.
+/// Sorts tags that are each at most a few places from where they belong.
 fn insertion_sort(tags: &mut [u64]) {
     for i in 1..tags.len() {
         let tag = tags[i];

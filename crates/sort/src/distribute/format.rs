@@ -25,10 +25,10 @@ const VERSION: u32 = 1;
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(1 << 20);
 const BUCKET_FIXED_BYTES: usize = 8 + 8 + 8 + 4;
 const EXTENT_BYTES: usize = 8 + 8;
-/// Keys of a bucket take no more, in bytes: what is computed from it then fits 64 bits.
+/// The most bytes that the keys of a bucket can take. Sums of them then fit into 64 bits.
 const KEY_BYTES_MAX: u64 = 1 << 60;
 
-/// What the ends of a bucket file say, checked; its index is not in memory yet.
+/// The checked header and footer of a bucket file; its index is not in memory yet.
 pub(crate) struct Ends {
     index_offset: u64,
     index_bytes: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Ends {
     data_bytes: u64,
 }
 
-/// Writes header, index and footer round the extents of `buckets`, which are all those that lie in
+/// Writes header, index and footer around the extents of `buckets`, which are all extents in
 /// `storage`, and syncs it. Returns the checksum of the index.
 pub(crate) fn seal(
     storage: &dyn Storage,
@@ -158,7 +158,7 @@ impl Ends {
         self.buckets * size_of::<StoredBucket>() as u64 + lists + self.index_bytes
     }
 
-    /// Reads the index and checks all of it. Extents lie in file 0; bounds are not in the file.
+    /// Reads the index and checks all of it. Extents are in file 0; bounds are not in the file.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.

@@ -1,18 +1,19 @@
-//! The distribution sort: records are parted by key range first, each range is sorted later.
+//! The distribution sort: records are split by key range first, and each range is sorted later.
 //!
 //! ```text
 //!   inputs ──► chunks ──► batches ──► store ──► extents on disk   ──►   one bucket after the other:
 //!     read      (spans)    part         pool      one writer a disk       read, sort, hand out
 //! ```
 //!
-//! A merge sort sorts first and compares later; here the first pass only looks for a bucket (a
-//! search over a few thousand bytes) and the second sorts what fits into memory, so the work a byte
-//! takes does not grow with the number of runs, nor much as records get small. After TritonSort;
-//! what differs is said in `store` (one pool for all disks) and `partition` (splitters are sampled).
+//! A merge sort sorts first and compares later. Here the first pass only looks for a bucket (a
+//! search over a few thousand bytes), and the second one sorts buckets that fit into memory. So the
+//! work per byte does not grow with the number of runs, and only a little when records get small.
+//! The idea is TritonSort's; `store` (one pool for all disks) and `partition` (splitters are
+//! sampled) say what is different.
 //!
-//! Equal keys keep input order: batches are parted in parallel and appended in turn. A bucket that
-//! does not fit into memory, whatever the sample promised, is parted again by a sample of itself; one
-//! that has only one key needs no sort and streams as it is.
+//! Equal keys keep input order: batches are split in parallel and appended in turn. A bucket that
+//! does not fit into memory, whatever the sample promised, is split again by a sample of itself. A
+//! bucket of one key needs no sort and is streamed as it is.
 
 mod batch;
 pub(crate) mod bucket;
@@ -54,10 +55,10 @@ use crate::run::chunk::Chunk;
 use crate::run::chunk_reader::ChunkReader;
 use crate::{Budget, Error, Progress, Result, shares};
 
-/// A bucket that did not get smaller so many times is given up.
+/// How often a bucket may be split without getting smaller before the sort gives up.
 const STUCK_MAX: u32 = 8;
 
-/// What a distribution works with.
+/// The settings of a distribution.
 pub(crate) struct Distributor<'a> {
     pub(crate) order: Arc<Order>,
     pub(crate) budget: Budget,
@@ -66,18 +67,18 @@ pub(crate) struct Distributor<'a> {
     /// Trust the leading bits of keys.
     pub(crate) uniform: bool,
     pub(crate) limit_bytes: Option<u64>,
-    /// Makes the files of one pass, one a disk.
+    /// Makes the files of one pass, one per disk.
     pub(crate) create: &'a (dyn Fn(usize) -> Result<Vec<Arc<dyn Storage>>> + Sync),
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// Records parted into buckets that each fit into memory.
+/// Records in buckets that each fit into memory.
 pub(crate) struct Distributed {
     set: Arc<BucketSet>,
     /// The header row of csv.
     pub(crate) header: Vec<u8>,
     pub(crate) input_bytes: u64,
-    /// Bytes written, those of buckets that were parted again counted twice.
+    /// Bytes written; bytes of buckets that were split again count twice.
     pub(crate) written_bytes: u64,
     /// Buckets that were too large.
     pub(crate) parted_again: u64,
@@ -94,7 +95,7 @@ pub(crate) struct Sealed<'a> {
     pub(crate) index_crc: u32,
 }
 
-/// What one pass over some records gave.
+/// The result of one pass over some records.
 struct Pass {
     received: Vec<Received>,
     lists: Reservation,
@@ -113,7 +114,7 @@ struct Chunks<'a> {
     plan: &'a DistributePlan,
 }
 
-/// A span of a chunk, to be parted and appended in turn.
+/// A span of a chunk, to be split and appended in turn.
 struct Job {
     chunk: Arc<Chunk>,
     span: usize,
@@ -121,7 +122,8 @@ struct Job {
 }
 
 impl Distributor<'_> {
-    /// Parts all records of `inputs`; buckets that memory does not hold again, until all are held.
+    /// Splits all records of `inputs` into buckets, and splits buckets again that do not fit into
+    /// memory, until all of them fit.
     ///
     /// # Errors
     /// Bad input, a full disk, too little memory, cancellation, the storage's own.
@@ -157,11 +159,11 @@ impl Distributor<'_> {
         Ok(done)
     }
 
-    /// Appends the buckets of a pass to `done`, those that are too large parted again. Its files
-    /// are those from number `first` on.
+    /// Appends the buckets of a pass to `done`, and splits those that are too large again. The
+    /// files of the pass are those from number `first` on.
     fn keep(&self, done: &mut Distributed, pass: Pass, first: usize, stuck: u32) -> Result<()> {
         let Pass { received, lists, partition, plan, .. } = pass;
-        // From here on what each bucket takes is known.
+        // From here on the memory of each bucket is known.
         drop(lists);
         done.written_bytes += received.iter().map(|r| r.bytes).sum::<u64>();
         for (number, mut received) in received.into_iter().enumerate() {
@@ -242,7 +244,7 @@ impl Distributor<'_> {
         let pass = self.pass(reader, plan, partition, Some(bytes), &files, left)?;
         let completions = Completions::new();
         for _ in 0..alone.discard(0, &completions) {
-            // What a file system can't give back costs space, not correctness.
+            // If a file system can't give space back, the sort takes more space but is correct.
             let _ = completions.wait(&*alone.files[0].clock());
         }
         drop(alone);
@@ -251,7 +253,7 @@ impl Distributor<'_> {
         let smaller = pass.received.iter().all(|received| received.bytes < bytes);
         let at = done.set.buckets.len();
         self.keep(done, pass, first, if smaller { 0 } else { stuck + 1 })?;
-        // The parted bucket's own bound is lower than its first splitter's.
+        // The bound of the bucket that was split is lower than its first splitter's.
         let set = Arc::get_mut(&mut done.set).expect("not shared yet");
         if let Some(bucket) = set.buckets.get_mut(at).filter(|bucket| bucket.lower < lower) {
             bucket.lower = lower;
@@ -317,7 +319,7 @@ impl Distributor<'_> {
                 self.read(&mut reader, chunks).map_err(|error| store.fail(error))
             };
             for worker in workers {
-                // A worker that panicked has stopped the others, and the scope goes on with it.
+                // A worker that panicked has stopped the others, and the scope passes the panic on.
                 let _ = worker.join();
             }
             store.close();
@@ -406,7 +408,7 @@ impl Distributor<'_> {
     }
 }
 
-/// What of a budget sorted buckets may take.
+/// The memory that sorted buckets may take of a budget.
 pub(crate) fn stream_room(budget: &Budget) -> u64 {
     shares::of_stream(budget.free_bytes())
 }

@@ -6,9 +6,9 @@
 //!   bucket     0      1    2   3     4         bucket of its own: k\0 is the least key above k
 //! ```
 //!
-//! A record is found by its key's first eight bytes: a table over their leading bits gives the few
-//! splitters that come into question, a branch-free search goes on among those, and whole keys are
-//! compared only where eight bytes are equal.
+//! A record is found by its key's first eight bytes. A table over their leading bits gives a few
+//! candidate splitters, a branch-free search chooses among those, and whole keys are compared only
+//! where eight bytes are equal.
 
 use crate::access::KeyAccess;
 use crate::key::{Order, Place};
@@ -35,7 +35,7 @@ impl SampleKey {
     }
 }
 
-/// How keys are parted into buckets.
+/// Which keys belong to which bucket.
 #[derive(Debug, Clone)]
 pub(super) struct Partition {
     prefixes: Vec<u64>,

@@ -5,11 +5,11 @@
 //!   later  ├ pieces being read ┼ pieces being sorted, with tags ┼ pieces in order ────┤
 //! ```
 //!
-//! More buckets make shorter extents, about twice the pool over the number of buckets, and disks
-//! read short ones slowly. So a bucket is as small as leaves extents of [`EXTENT_BYTES_LIKED`], from
-//! [`BUCKET_BYTES_LIKED`] on: a smaller one sorts faster, since it and its buffers stay in caches, and
-//! is what a random read waits for. It is never larger than lets every thread sort one and read the
-//! next at the same time.
+//! With more buckets, extents are shorter (about twice the pool divided by the number of buckets),
+//! and disks read short extents slowly. So a bucket is as small as possible while its extents have
+//! [`EXTENT_BYTES_LIKED`], but not smaller than [`BUCKET_BYTES_LIKED`]. A small bucket sorts
+//! faster, because it and its buffers stay in caches, and a random read waits for one bucket. A
+//! bucket is never so large that a thread could not sort one while it reads the next.
 
 use super::bucket::PieceMemory;
 use super::partition::BUCKETS_MAX;
@@ -20,12 +20,12 @@ use crate::run::Input;
 use crate::run::chunk::{Chunk, SPAN_BYTES};
 use crate::{Error, Result, shares};
 
-/// Chunks: one is being read, others are being parted.
+/// Chunks: one is being read, and others are being split.
 pub(super) const CHUNKS: usize = 3;
 /// The largest chunk, in bytes read.
 const CHUNK_BYTES_MAX: u64 = 16 << 20;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
-/// What a thread parts at a time, in bytes: a span and a record more.
+/// Bytes that a thread groups at a time: a span and one more record.
 const BATCH_BYTES_MAX: u64 = SPAN_BYTES as u64 + (64 << 10);
 const BATCH_BYTES_MIN: u64 = 32 << 10;
 /// The largest bucket that is aimed at, in bytes.
@@ -42,7 +42,7 @@ const BLOCKS_PER_BUCKET: u64 = 4;
 /// How much of the largest bucket that fits is aimed at: buckets differ by a third where splitters come
 /// from a sample.
 const BUCKET_SHARE: f64 = 0.7;
-/// Inputs of unknown size are taken to be so many times the memory.
+/// Inputs of unknown size are assumed to be this many times the memory.
 const UNKNOWN_TIMES: u64 = 16;
 
 /// The sizes of a distribution.

@@ -28,8 +28,8 @@ const DEPTH: usize = 32;
 /// All keys of a sample take at most this, in bytes.
 const KEY_BYTES_MAX: usize = 2 << 20;
 
-/// Keys at random places of `inputs`; `None` where records cannot be found from the middle of an
-/// input: a stream, or records whose beginnings nothing marks.
+/// Keys at random places of `inputs`. `None` where records cannot be found from the middle of an
+/// input: in a stream, or where records have no mark at their beginning.
 pub(super) fn at_random_places(
     inputs: &[Input],
     order: &Order,
@@ -62,7 +62,7 @@ pub(super) struct SamplePlaces {
 }
 
 impl SamplePlaces {
-    /// About `count` places of `inputs`; none where records cannot be found from the middle of an
+    /// About `count` places of `inputs`. `None` where records cannot be found from the middle of an
     /// input.
     pub(super) fn new(
         inputs: &[Input],
@@ -81,15 +81,15 @@ impl SamplePlaces {
         Some(SamplePlaces { count, window_bytes })
     }
 
-    /// Bytes that are read, but for what lies past an input's end, and for places that are left out
-    /// because keys are long.
+    /// Bytes that are read, without those past an input's end. Fewer are read where places are left
+    /// out because keys are long.
     pub(super) fn bytes(self) -> u64 {
         self.count * self.window_bytes
     }
 }
 
-/// Hands the records at random `places` of `inputs`, for which they were counted, to `take`, some
-/// neighbours at a time, until what it keeps of them, which it returns in bytes, is much.
+/// Hands the records at random `places` of `inputs` to `take`, some neighbours at a time. `take`
+/// returns how many bytes it keeps; reading stops when they are many.
 pub(super) fn records_at(
     places: SamplePlaces,
     inputs: &[Input],

@@ -11,13 +11,14 @@
 //! has most and writes that at one place: with `b` buckets and `m` bytes of pool, extents of about
 //! `2m/b`. Receivers wait only when every block of the pool is full.
 //!
-//! Blocks of an extent lie anywhere in the pool. Written one by one they are as many requests, and a
-//! disk that counts requests, as most do that are rented, would give the extent's length away; so they
-//! are copied together on the way out, while their checksums have them in a cache.
+//! Blocks of an extent are anywhere in the pool. If they were written one by one, each would be a
+//! request, and a disk with a limit on requests (most rented disks have one) would not profit from
+//! long extents. So the blocks are copied into one buffer when they are written, while the
+//! checksums have them in a cache.
 //!
-//! The seed has a pool a disk, each with its own buckets. Here disks share the pool and any disk
-//! takes any bucket, so that a slow disk gets fewer extents and nobody waits for it; a bucket is then
-//! spread over disks, and is read back from all of them at once.
+//! TritonSort has a pool per disk, each with its own buckets. Here the disks share the pool and any
+//! disk takes any bucket, so a slow disk gets fewer extents and does not delay the others. A bucket
+//! is then spread over disks, and is read back from all of them at once.
 
 pub(super) mod writer;
 
@@ -42,7 +43,7 @@ const FLIGHT_BYTES: usize = 8 << 20;
 const JOINED_BYTES_MAX: usize = 1 << 20;
 /// Joined writes in flight to a disk, at least.
 const JOINED_MIN: usize = 4;
-/// What joining takes of the pool, at most: one part in so many.
+/// Joined writes take at most one part in `JOINED_SHARE` of the pool.
 const JOINED_SHARE: usize = 8;
 /// Space on disk is reserved in steps of at most this.
 const ALLOCATE_BYTES_MAX: u64 = 64 << 20;
@@ -53,8 +54,8 @@ const SAMPLE_KEYS_MAX: usize = 16 << 10;
 /// Bytes of all of them.
 const SAMPLE_BYTES_MAX: usize = 1 << 20;
 
-/// Which bucket a free writer takes, and who may hold memory. The engine uses one policy; the
-/// feature `trial` adds the others, to be measured against it.
+/// Which bucket a free writer takes, and which buckets may hold memory. The engine uses one policy;
+/// the feature `trial` adds the others, to be compared with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WritePolicy {
     /// The bucket with most pending blocks; any bucket may hold any share of the memory.
@@ -63,8 +64,9 @@ pub enum WritePolicy {
     /// The next bucket, in turn, that has pending blocks; memory as with `Demand`.
     #[cfg(any(test, feature = "trial"))]
     RoundRobin,
-    /// Two buffers per bucket, of equal size for all: one fills while the other waits or is written,
-    /// each in one piece and in turn. An append to a bucket whose buffers are both full waits.
+    /// Two buffers per bucket, of one size for all: one fills while the other waits or is written.
+    /// Each is written in one piece and in turn. An append to a bucket whose buffers are both full
+    /// waits.
     #[cfg(any(test, feature = "trial"))]
     Double,
 }
@@ -87,7 +89,7 @@ impl WritePolicy {
     }
 }
 
-/// What a store is to be.
+/// The sizes and the policy of a store.
 pub(super) struct StorePlan {
     /// Buckets at most.
     pub(super) buckets: usize,
@@ -96,15 +98,16 @@ pub(super) struct StorePlan {
     /// Blocks of the pool; more than buckets. A block is a buffer where each bucket has two.
     pub(super) blocks: usize,
     pub(super) policy: WritePolicy,
-    /// What will be written, in bytes, when known.
+    /// Bytes that will be written, when known.
     pub(super) total_bytes: Option<u64>,
     /// The most that may be written, in bytes.
     pub(super) limit_bytes: Option<u64>,
 }
 
 impl StorePlan {
-    /// Writes of joined blocks: bytes of one, and how many a disk. `None` where blocks are written
-    /// as they are: where the pool is too small to join two of them, or a block is a whole buffer.
+    /// Joined writes: the bytes of one, and how many a disk has. `None` where blocks are written
+    /// one by one, because the pool is too small to join two of them, or because a block is a whole
+    /// buffer.
     fn joined(&self, disks: usize) -> Option<(usize, usize)> {
         let share = self.blocks * self.block_bytes / JOINED_SHARE / disks;
         let bytes =
@@ -124,7 +127,7 @@ impl StorePlan {
     }
 }
 
-/// What one bucket has received.
+/// The data that one bucket has received.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub(super) bytes: u64,
@@ -133,7 +136,7 @@ pub(super) struct Received {
     pub(super) key_bytes: u64,
     /// In order of the records.
     pub(super) extents: Vec<Extent>,
-    /// Of each block of `block_bytes` and the shorter last one.
+    /// Checksums of each block of `block_bytes`, and of the shorter last one.
     pub(super) crcs: Vec<u32>,
     /// Keys of it, drawn at even distances of bytes.
     pub(super) sample: Vec<SampleKey>,
@@ -163,12 +166,12 @@ pub(super) struct Store {
     filled: Condvar,
 }
 
-/// What whoever has the turn owns: no writer looks at it.
+/// The state that the holder of the turn owns; no writer looks at it.
 struct Tails {
     tails: Vec<BucketTail>,
     sampled: usize,
     sampled_bytes: usize,
-    /// Of the keys offered, every so many-th is kept.
+    /// Every `sample_every`-th key that is offered is kept.
     sample_every: u64,
     offered: u64,
 }
@@ -189,7 +192,7 @@ struct Pool {
     pending_blocks: usize,
     /// Blocks of each bucket that are pending or being written.
     held: Vec<usize>,
-    /// Where round-robin goes on.
+    /// Where round-robin continues.
     next_bucket: usize,
     extents: Vec<Vec<Extent>>,
     crcs: Vec<Vec<u32>>,
@@ -201,8 +204,8 @@ struct Pool {
 }
 
 impl Store {
-    /// A store that writes to `disks`, which are empty. The pool is reserved by the caller; what the
-    /// list of extents takes is added to `lists` as it grows.
+    /// A store that writes to `disks`, which are empty. The caller reserves the pool; the memory of
+    /// the list of extents is added to `lists` as it grows.
     ///
     /// # Errors
     /// When the system has no memory for the pool.
@@ -276,7 +279,7 @@ impl Store {
         Ok(Appender { store: self, tails })
     }
 
-    /// Everything was appended: hands what is left in the tails to the writers.
+    /// Everything was appended: the rest in the tails goes to the writers.
     pub(super) fn close(&self) {
         self.tails.with(|tails| {
             let mut state = self.pool();
@@ -291,7 +294,7 @@ impl Store {
         self.filled.notify_all();
     }
 
-    /// What was received. All writers have returned.
+    /// Returns what each bucket received. All writers have returned.
     ///
     /// # Errors
     /// What failed first ([`Stops::fail`]).
@@ -320,7 +323,7 @@ pub(super) struct Appender<'a> {
 }
 
 impl Stops for Store {
-    /// Not while holding an [`Appender`].
+    /// Must not be called while an [`Appender`] is held.
     fn fail(&self, error: Error) {
         self.failed.note(error);
         self.pool().stopped = true;

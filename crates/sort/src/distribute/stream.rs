@@ -5,8 +5,8 @@
 //!                (in order)             └──► sorted ──in order──► reader ──buffer──► free
 //! ```
 //!
-//! Memory is all of the back-pressure: a worker begins a piece when what the piece takes is free,
-//! pieces claim it in order, and so the piece that the reader waits for always has its own.
+//! Memory is the only back-pressure: a worker begins a piece when the piece's memory is free.
+//! Pieces claim memory in order, so the piece that the reader waits for always has its own.
 
 use std::sync::Arc;
 
@@ -23,17 +23,18 @@ use crate::{Budget, Result};
 /// Sorted pieces that may wait for the reader or be on their way to a file, beyond those at work.
 const PIECES_AHEAD: u64 = 3;
 
-/// Reads of a worker's next pieces are under way from so many bytes up: fewer keep no disk busy.
+/// A worker's next pieces are read ahead from this size up: smaller ones keep no disk busy.
 const READ_AHEAD_BYTES: u64 = 8 << 20;
 
-/// Space is given back in about so many steps.
+/// Space is given back in about this many steps.
 const DISCARDS: u64 = 24;
 
 /// How a stream works.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamOptions {
     pub(crate) threads: usize,
-    /// Each piece lies in its buffer as it will in a file in which that many bytes come before.
+    /// If given, each piece is placed in its buffer as in a file that has this many bytes before
+    /// it.
     pub(crate) align: Option<u64>,
     /// Whether to give back the space of buckets once they are read.
     pub(crate) discard: bool,
@@ -170,13 +171,13 @@ struct PieceStage {
 struct PieceSource {
     next_piece: usize,
     used: u64,
-    /// Of that, for buffers of sorted pieces that were not allocated yet.
+    /// The part of it for buffers of sorted pieces that were not allocated yet.
     untaken: u64,
     /// The last one to come back is the first to go: a cache may still hold it.
     free: Vec<Buffer>,
 }
 
-/// What a worker keeps from piece to piece.
+/// The memory that a worker keeps from piece to piece.
 struct KeptMemory {
     inputs: Vec<Buffer>,
     sorter: Option<(usize, PieceSorter)>,
@@ -203,7 +204,7 @@ struct Discards {
 
 impl Drop for Discards {
     fn drop(&mut self) {
-        // What a file system can't give back costs space, not correctness.
+        // If a file system can't give space back, the sort takes more space but is correct.
         while self.in_flight > 0 {
             let _ = self.completions.wait(&*self.set.files[0].clock());
             self.in_flight -= 1;
@@ -255,7 +256,7 @@ impl Stage for PieceStage {
         let one = self.memory(piece);
         let all = self.set.memory(piece, self.options.threads);
         let alone = 2 * one.total() > self.room && all.total() <= self.room;
-        // Where a second buffer does not fit, it is sorted where it lies.
+        // Where a second buffer does not fit, it is sorted in place.
         let short = self.set.memory_in_place(piece).filter(|_| one.total() > self.room);
         let (memory, threads) = match short {
             Some(short) => (short, self.options.threads),

@@ -1,5 +1,5 @@
-//! The distribution sort's store alone, to be measured: bytes parted at random go in, extents lie on
-//! disk, buckets are read back (TritonSort 6.2).
+//! The store of the distribution sort by itself, to be measured: bytes go into random buckets,
+//! extents are written to disks, buckets are read back (TritonSort 6.2).
 //!
 //! ```text
 //!   StoreTrial { buckets, bytes, pool, policy } ── run(disks) ──► StoreTimes { write, read, extents }
@@ -30,25 +30,26 @@ const BLOCK_BYTES_MAX: usize = 256 << 10;
 const BLOCK_BYTES_MIN: usize = 4096;
 /// Blocks of a shared pool for each bucket, as the engine has them.
 const BLOCKS_PER_BUCKET: usize = 4;
-/// How much is appended between two looks at whether to go on.
+/// Bytes that are appended between two checks whether to continue.
 const STEP_BYTES: u64 = 4 << 20;
-/// A bucket is read in slices of so many bytes, two at a time.
+/// A bucket is read in slices of this many bytes, two at a time.
 const SLICE_BYTES: u64 = 16 << 20;
 /// Memory for lists of extents.
 const LISTS_BYTES: u64 = 1 << 30;
 
-/// What to write, and how.
+/// The bytes to write, and how to write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreTrial {
     /// Buckets, at least 1.
     pub buckets: usize,
-    /// Bytes to write, to all buckets alike; a multiple of [`StoreTrial::append_bytes`] is.
+    /// Bytes to write, spread evenly over all buckets; a multiple of [`StoreTrial::append_bytes`]
+    /// is written.
     pub bytes: u64,
-    /// Memory for what waits to be written, in bytes: 16 KiB a bucket at least.
+    /// Memory for bytes that wait to be written: at least 16 KiB per bucket.
     pub pool_bytes: usize,
     /// Bytes of one append, which goes to a bucket drawn at random; at least 1.
     pub append_bytes: usize,
-    /// Which bucket is written next, and who may hold memory.
+    /// Which bucket is written next, and which buckets may hold memory.
     pub policy: WritePolicy,
 }
 
@@ -59,15 +60,15 @@ pub struct StoreTimes {
     pub bytes: u64,
     /// Seconds until all was written and synced.
     pub write_seconds: f64,
-    /// Seconds to read all buckets, one after the other, the next one's reads under way.
+    /// Seconds to read all buckets, one after the other; the next one is read ahead.
     pub read_seconds: f64,
     /// Stretches that were written at one place, on all disks.
     pub extents: usize,
 }
 
 impl StoreTrial {
-    /// Writes to `disks`, which are empty, and reads back; what was read has the checksums of what
-    /// was written. `progress` hears of every byte twice and may end it.
+    /// Writes to `disks`, which are empty, and reads everything back. The checksums of both must
+    /// agree. `progress` gets every byte twice and may cancel.
     ///
     /// # Errors
     /// [`Error::Memory`] for a pool that is too small, [`Error::Cancelled`], the storage's own.
@@ -133,7 +134,7 @@ impl StoreTrial {
     fn append(&self, store: &Store, progress: &dyn Progress) -> Result<()> {
         let mut turn = store.turn(0)?;
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        // Not so regular that a disk could leave it out.
+        // Bytes that are irregular, so that a disk cannot compress them away.
         let part: Vec<u8> = (0..self.append_bytes).map(|i| ((i * 193) >> 3) as u8).collect();
         let mut since = 0;
         for _ in 0..self.bytes / self.append_bytes as u64 {
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_shared_pool_writes_longer_stretches_than_two_buffers_per_bucket() {
-        // A disk that is slower than what comes in, so that the pool is full.
+        // A disk that is slower than the appends, so the pool is full.
         let slow = || vec![Arc::new(Slow(MemoryStorage::new("slow"))) as Arc<dyn Storage>];
         let extents = |policy| {
             let trial = StoreTrial { pool_bytes: 4 << 20, ..trial(64, 40_000_000, policy) };
@@ -262,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_disk_ends_it_whatever_the_policy_and_however_many_disks() {
+    fn a_failing_disk_ends_the_trial_under_any_policy() {
         for policy in POLICIES {
             for nth in [1, 2, 5] {
                 let faults = vec![Fault::FailWrite { nth }];
                 let folder = Faulty::new(MemoryDirectory::new(), Plan { seed: 7, faults });
                 let bad = folder.create_unnamed().expect("made");
-                // The other one is slow, so that this one gets its turns.
+                // The other disk is slow, so that this one gets its turns.
                 let disks = [Arc::new(Slow(MemoryStorage::new("slow"))) as Arc<dyn Storage>, bad];
                 let failed = trial(64, 60_000_000, policy).run(&disks, &Silent);
                 assert!(matches!(failed, Err(Error::Io(_))), "{policy:?}, {nth}: {failed:?}");
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn who_watches_hears_of_all_bytes_and_may_end_it() {
+    fn progress_gets_all_bytes_and_can_cancel() {
         struct Watch(AtomicU64, u64);
         impl Progress for Watch {
             fn advance(&self, bytes: u64) {

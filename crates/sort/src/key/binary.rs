@@ -1,4 +1,4 @@
-//! Integers and floats as they lie in fixed-length records, turned into bytes that sort.
+//! Integers and floats of fixed-length records, turned into bytes that sort in their order.
 //!
 //! Big-endian, with the sign bit flipped for signed integers. Floats are in IEEE 754 total order:
 //! negative NaN, -inf, ..., -0, +0, ..., +inf, positive NaN; a float with its sign bit is
@@ -6,7 +6,7 @@
 
 use std::str::FromStr;
 
-/// What the bytes of a key mean.
+/// The type of a key's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Binary {
     pub(super) kind: NumberKind,
@@ -51,7 +51,7 @@ impl FromStr for Binary {
 }
 
 impl Binary {
-    /// Whether the bytes sort as they lie.
+    /// Whether the bytes sort unchanged.
     pub(super) fn is_bytes(self) -> bool {
         self.kind == NumberKind::Unsigned && (!self.little_endian || self.width == 1)
     }

@@ -62,7 +62,8 @@ pub fn column_of(key: &str, header: Option<&[u8]>, separator: u8) -> Result<usiz
     ColumnKey::parse(key).find(header, separator)
 }
 
-/// The option letters that `word` stands for: itself, or GNU sort's letter for a word such as `numeric`.
+/// The option letters of `word`: the word itself, or GNU sort's letter for a word such as
+/// `numeric`.
 fn letters(word: &str) -> Option<&str> {
     let is_letter = |letter: char| "dfghiMnRrV".contains(letter);
     Some(match word {
@@ -138,12 +139,12 @@ impl<'a> Iterator for Columns<'a> {
     }
 }
 
-/// A field as it lies in the row, quotes and all.
+/// A field as it is in the row, with its quotes.
 #[derive(Debug, Clone, Copy)]
 struct ColumnField<'a>(&'a [u8]);
 
 impl<'a> ColumnField<'a> {
-    /// The value, when it lies in the row as it is.
+    /// The value, when the field contains it unchanged.
     #[inline]
     fn plain(self) -> Option<&'a [u8]> {
         match self.0 {
@@ -165,8 +166,8 @@ impl<'a> ColumnField<'a> {
     }
 }
 
-/// Stretches of a field's value. A quote inside quotes that is followed by another stands for
-/// itself; any other quote begins or ends quoting and is no part of the value.
+/// Stretches of a field's value. Inside quotes, a quote that is followed by another is a quote of
+/// the value. Any other quote begins or ends quoting and is not part of the value.
 struct ValuePieces<'a> {
     rest: &'a [u8],
     quoted: bool,

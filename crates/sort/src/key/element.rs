@@ -14,7 +14,7 @@ pub(super) struct Element {
     pub(super) descending: bool,
 }
 
-/// What a text means.
+/// The type of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
     Text,
@@ -38,7 +38,7 @@ pub(super) enum KeptChars {
 }
 
 impl Element {
-    /// Whether it is a text of which all bytes count.
+    /// Whether it is a text whose bytes all count.
     #[inline]
     pub(super) fn is_all_text(&self) -> bool {
         self.kind == ElementKind::Text && self.kept == KeptChars::All

@@ -8,14 +8,14 @@ use thiserror::Error;
 /// variant.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// A value has no meaning, or none for these records.
+    /// A value has no meaning, or no meaning for these records.
     #[error("{of} '{value}': {reason}")]
     Value {
-        /// What it is the value of.
+        /// The setting that has the value.
         of: Setting,
-        /// What was given.
+        /// The value.
         value: String,
-        /// What is wrong with it, or what would be right.
+        /// The reason why the value is wrong, or the values that would be right.
         reason: String,
     },
     /// Letters that contradict one another, in GNU sort's order and words.

@@ -25,11 +25,11 @@ impl Extended {
     pub(super) const ZERO: Extended = Extended { exponent: 0, significand: 0 };
     pub(super) const INFINITY: Extended = Extended { exponent: 0x7fff, significand: 1 << 63 };
 
-    /// Nearest to `bits` · 2^`exponent`; `more` tells that the exact value is larger by less than
-    /// one in the last place of `bits`.
+    /// Nearest to `bits` · 2^`exponent`. With `more`, the exact value is larger by less than one in
+    /// the last place of `bits`.
     fn nearest(bits: u128, exponent: i64, more: bool) -> Self {
         if bits == 0 {
-            // `more` is only told of quotients with all 128 bits and numbers of that length.
+            // `more` is set only for quotients with all 128 bits and numbers of that length.
             return Extended::ZERO;
         }
         let shift = bits.leading_zeros();
@@ -99,8 +99,8 @@ impl Extended {
     }
 
     fn from_long_decimal(mut digits: Digits<'_>, exponent: i64) -> Self {
-        // No number of at most 64 bits, nor the middle between two, has more digits than this; so
-        // of the digits behind them only matters whether there are any.
+        // No number of at most 64 bits, and no middle between two, has more digits than this. So
+        // for the digits behind them it only matters whether there are any.
         const MOST: usize = 11_600;
         let count = digits.len();
         let mut dividend = Long::default();
@@ -254,7 +254,7 @@ impl Long {
         by_len.then_with(|| self.words.iter().rev().cmp(other.words.iter().rev()))
     }
 
-    /// `self` must not be less than `other`.
+    /// `self` is at least `other`.
     fn subtract(&mut self, other: &Self) {
         let mut borrow = false;
         for (at, word) in self.words.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use super::numeric::complement;
 pub(super) struct FieldKey {
     pub(super) offset: usize,
     pub(super) len: usize,
-    /// `None` for bytes in their own order.
+    /// `None` for bytes that sort unchanged.
     pub(super) binary: Option<Binary>,
     pub(super) descending: bool,
 }

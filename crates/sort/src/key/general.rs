@@ -108,7 +108,7 @@ fn parse(text: &[u8]) -> Value {
     size.map_or(Value::None, |size| Value::Number { negative, size })
 }
 
-/// The digits before and behind a point, and what follows.
+/// The digits before and behind a point, and the rest.
 fn split_point(text: &[u8], is_digit: fn(&u8) -> bool) -> (&[u8], &[u8], &[u8]) {
     let digits = |text: &[u8]| text.iter().take_while(|&byte| is_digit(byte)).count();
     let (whole, rest) = text.split_at(digits(text));

@@ -4,8 +4,8 @@
 //! ```text
 //! 80 + rank of the suffix (minus it for a negative number)    the number as in `numeric`
 //! ```
-//! Suffixes in rising order: none, K or k, M, G, T, P, E, Z, Y, R, Q. A number that is zero has no
-//! suffix.
+//! Suffixes in rising order: no suffix, K or k, M, G, T, P, E, Z, Y, R, Q. A number that is zero
+//! has no suffix.
 
 use super::numeric;
 

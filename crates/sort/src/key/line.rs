@@ -37,7 +37,7 @@ enum End {
     Line,
     /// With this field.
     Field(usize),
-    /// After this number of bytes of a field.
+    /// After `bytes` bytes of this field.
     Byte { field: usize, bytes: usize },
 }
 
@@ -79,7 +79,7 @@ impl Range {
 }
 
 impl LineKey {
-    /// Parses what follows `-k`; the error is the reason alone.
+    /// Parses a key; the error is the reason alone.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut options = Options::default();
         let mut rest = text.as_bytes();

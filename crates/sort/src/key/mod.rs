@@ -4,10 +4,10 @@
 //! *normalised key*: a byte string whose `memcmp` order is the asked order. The rest of the engine
 //! compares bytes and knows no key types.
 //!
-//! An [`OrderSpec`] says what was asked for; [`OrderSpec::compile`] makes it an [`Order`]. To
-//! encode a record, an order finds the texts of its keys (`line`, `column`, `field`: one file for
-//! each way to say where a key lies) and appends one element for each, by a file for each kind of
-//! element:
+//! An [`OrderSpec`] is an order as the user describes it; [`OrderSpec::compile`] makes it an
+//! [`Order`]. To encode a record, an order finds the texts of its keys (`line`, `column`, `field`:
+//! one file for each way to describe where a key is) and appends one element for each, by a file
+//! for each kind of element:
 //!
 //! | file | orders | letters |
 //! |---|---|---|
@@ -22,8 +22,8 @@
 //! | `writable` | keys as Hadoop serializes them: an order of its own, [`WritableOrder`] | |
 //!
 //! Every element is self-delimiting: no element is a proper prefix of a different one of the same
-//! key. So elements can stand one behind the other, and a descending element is the complement of
-//! the ascending one.
+//! key. So elements can follow one another, and a descending element is the complement of the
+//! ascending one.
 
 mod binary;
 mod column;
@@ -59,7 +59,7 @@ pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 
 use crate::record::{Format, key_of};
 
-/// A key that needs no encoding: it lies in the record as it is.
+/// A key that needs no encoding, because its bytes in the record sort as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectKey {
     /// Where in the record.
@@ -68,7 +68,7 @@ pub struct DirectKey {
     pub descending: bool,
 }
 
-/// Where a [`DirectKey`] lies.
+/// The place of a [`DirectKey`] in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// `len` bytes from `offset` on.
@@ -105,7 +105,7 @@ pub struct Order {
     last_resort: Option<bool>,
 }
 
-/// Where the keys lie and how they are encoded.
+/// Where the keys are and how they are encoded.
 #[derive(Debug, Clone)]
 enum Keys {
     Direct(DirectKey),
@@ -115,11 +115,11 @@ enum Keys {
 }
 
 impl Order {
-    /// Orders records by a key that lies in them as it is: a range of [`Format::Fixed`], the
-    /// whole of a line or row, or the key of [`Format::Keyed`].
+    /// Orders records by a key that needs no encoding: a range of [`Format::Fixed`], the whole of a
+    /// line or row, or the key of [`Format::Keyed`].
     ///
     /// # Panics
-    /// When the key does not lie in records of that format.
+    /// When records of that format do not contain the key unencoded.
     #[must_use]
     pub fn by_bytes(format: Format, key: DirectKey) -> Self {
         let mut spec = OrderSpec::new(format);
@@ -134,7 +134,7 @@ impl Order {
         order
     }
 
-    /// What it was compiled from.
+    /// The specification that it was compiled from.
     #[must_use]
     pub fn spec(&self) -> &OrderSpec {
         &self.spec
@@ -153,7 +153,7 @@ impl Order {
         self.spec.unique
     }
 
-    /// Where the key lies, when it needs no encoding. Such an order has no last resort.
+    /// The place of a key that needs no encoding. Such an order has no last resort.
     #[must_use]
     pub fn direct(&self) -> Option<DirectKey> {
         match self.keys {
@@ -178,8 +178,9 @@ impl Order {
         }
     }
 
-    /// How records with equal keys are ordered before input order decides: `None`, or by all
-    /// their bytes but the terminator, `Some(true)` descending (GNU sort's last resort).
+    /// How records with equal keys are ordered before input order decides. With `Some`, by all
+    /// their bytes without the terminator, with `Some(true)` in descending order (GNU sort's last
+    /// resort).
     #[must_use]
     pub fn last_resort(&self) -> Option<bool> {
         self.last_resort

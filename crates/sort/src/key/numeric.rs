@@ -43,7 +43,7 @@ pub(super) fn skip_blanks(text: &[u8]) -> &[u8] {
     &text[blanks..]
 }
 
-/// What separates fields when no separator is given, and what `-b` ignores.
+/// Blanks, which separate fields when no separator is given, and which `-b` ignores.
 #[inline]
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n')

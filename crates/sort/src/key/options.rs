@@ -30,7 +30,7 @@ pub(super) enum Blanks {
 }
 
 impl Options {
-    /// Takes the letter; `false` when it is none.
+    /// Takes the letter; `false` when it is not an option.
     pub(super) fn set(&mut self, letter: u8, blanks: Blanks) -> bool {
         match letter {
             b'b' => {

@@ -1,4 +1,4 @@
-//! The order that was asked for, as data: it can be stored, shown and compiled to an [`Order`].
+//! An order as data: it can be stored, shown and compiled to an [`Order`] again.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,11 +34,11 @@ pub struct OrderSpec {
     /// record, quotes included, or of the key of [`Format::Keyed`].
     #[serde(default)]
     pub keys: Vec<String>,
-    /// GNU sort's ordering letters for keys that have none of their own. Lines take
-    /// `bdfghiMnRrV`, CSV all of these but `b`, other formats only `r`.
+    /// GNU sort's ordering letters for keys that have no letters of their own. Lines take
+    /// `bdfghiMnRrV`, CSV all of these except `b`, other formats only `r`.
     #[serde(default)]
     pub options: String,
-    /// What separates the fields of lines (`-t`); without it, blanks do.
+    /// The separator between the fields of lines; without it, blanks separate them.
     #[serde(default)]
     pub separator: Option<u8>,
     /// Whether lines with equal keys stay in input order (`-s`). Other formats always do.
@@ -47,12 +47,12 @@ pub struct OrderSpec {
     /// Whether of records with equal keys only the first is kept (`-u`).
     #[serde(default)]
     pub unique: bool,
-    /// What decides the permutation of `R`; see [`salt_from`](super::salt_from).
+    /// The seed of the permutation of `R`; see [`salt_from`](super::salt_from).
     #[serde(default)]
     pub salt: u64,
 }
 
-/// The field separator that the value of `-t` stands for: one byte, or `\0` for NUL.
+/// The field separator of a value: one byte, or `\0` for NUL.
 ///
 /// # Errors
 /// When it is anything else.

@@ -50,7 +50,7 @@ fn check_pair(order: &Order, a: &[u8], b: &[u8], expected: Ordering) {
     assert_eq!(order.compare(a, b), order.compare(b, a).reverse(), "{}", context());
 }
 
-/// Lines under one letter compare as `naive` says, and the other way round under `r` too.
+/// Lines under one letter compare as `naive` says, and in the other direction with `r` too.
 fn check_letter(letter: &str, a: &[u8], b: &[u8], naive: fn(&[u8], &[u8]) -> Ordering) {
     let expected = naive(a, b);
     let (a, b) = (line(a), line(b));
@@ -436,7 +436,7 @@ fn binary_keys_by_value() {
 }
 
 #[test]
-fn keys_that_lie_in_the_record_are_direct() {
+fn keys_that_need_no_encoding_are_direct() {
     let direct = |order: &Order| order.direct().map(|key| (key.place, key.descending));
     let range = |offset, len| Place::Range { offset, len };
     let fixed = |keys: &[&str]| with_keys(Format::Fixed { bytes: 9 }, keys).compile(None).unwrap();
@@ -628,8 +628,8 @@ proptest! {
 
     #[test]
     fn random_floats(a in -1e15..1e15_f64, b in -1e15..1e15_f64, digits in 0..6_usize) {
-        // Of at most 15 digits before the point and 6 behind it no two are closer than an 80-bit
-        // float tells apart, and a 64-bit one may tell apart less.
+        // With at most 15 digits before the point and 6 behind it, an 80-bit float tells any two
+        // numbers apart; a 64-bit float may not.
         let [a, b] = [a, b].map(|float| format!("{float:.digits$e}"));
         let expected = a.parse::<f64>().unwrap().partial_cmp(&b.parse::<f64>().unwrap()).unwrap();
         check_pair(&lines(&[], "g"), &line(a.as_bytes()), &line(b.as_bytes()), expected);

@@ -12,8 +12,8 @@
 //! stretch, number, stretch, number, ..., "", 0, "", 0, ...
 //! ```
 //! compared element by element, and the task is to write it finitely. Only the very first stretch
-//! of a text, or one behind its end, can be empty; so behind a zero comes a byte or the endless
-//! tail, and one look ahead tells which side of the endless tail the text lies on:
+//! of a text, or one behind its end, can be empty. So a zero is followed by a byte or by the
+//! endless tail, and one look ahead decides on which side of the endless tail the text sorts:
 //!
 //! ```text
 //! 01            ~
@@ -32,8 +32,8 @@
 //! for the last two: the text without its suffix, then the rest
 //! ```
 //! GNU compares the texts without suffixes, and on a tie the whole texts. On a tie the encodings
-//! are equal up to `03`, so comparing the whole texts means comparing what follows from there:
-//! the zero that was part of the tail, if there was one, and the suffix.
+//! are equal up to `03`. So comparing the whole texts means comparing the rest: the zero that was
+//! part of the tail, if there was one, and the suffix.
 
 use super::numeric::{digits, push_count, push_pairs, skip_zeros};
 
@@ -116,7 +116,7 @@ fn push_sequence(mut text: &[u8], out: &mut Vec<u8>) {
 fn stem_len(text: &[u8]) -> usize {
     let mut suffix = text.len();
     let mut end = text.len();
-    // Each turn finds the last dot before `end` and asks whether `.[A-Za-z~][A-Za-z0-9~]*` lies
+    // Each turn finds the last dot before `end` and checks whether `.[A-Za-z~][A-Za-z0-9~]*` is in
     // between.
     while let Some(dot) = memchr::memrchr(b'.', &text[..end]) {
         let extension = &text[dot + 1..end];

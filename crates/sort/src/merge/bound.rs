@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crate::run::Run;
 
-/// Everything before a bound is on its left. It need not be at a record of any run.
+/// Everything before a bound is on its left. It can be at a place where no run has a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// Full normalised key.
     pub(crate) key: Vec<u8>,
-    /// Among records with this key: those of earlier runs are left, of later runs right, and of
-    /// this run those before `position` left. `None`: all of them are right.
+    /// Among records with this key, records of earlier runs are on the left, those of later runs on
+    /// the right, and those of this run on the left if they are before `position`. With `None`, all
+    /// of them are on the right.
     pub(crate) tie: Option<(usize, u64)>,
 }
 
@@ -63,7 +64,8 @@ impl Bound {
         self.count(run, number, range, false)
     }
 
-    /// As [`Bound::fences_left`], of which there are `left`, with those that may be on the left.
+    /// The number of fences on the left, as [`Bound::fences_left`], including those that may be on
+    /// the left; `left` is the number of those that surely are.
     pub(crate) fn fences_maybe_left(&self, run: &Run, number: usize, left: usize) -> usize {
         if run.has_cut_fences() {
             return self.count(run, number, left..run.fences(), true);

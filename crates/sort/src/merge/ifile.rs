@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source 0  ├ window ┤ ... left          Only the head of each segment's next record, its lengths and
-//!   source 1  ├ window ┤ ... left    ──►   its key, must lie in its window. The value goes through in as
+//!   source 1  ├ window ┤ ... left    ──►   its key, must be in its window. The value goes through in as
 //!   source k  ├ window ┤ ... left          many pieces as the windows and the output make of it.
 //! ```
 //! So a record may be larger than all memory, and the tree is built once, however small the windows
@@ -27,10 +27,10 @@ pub trait Source {
     /// Bytes that are left, those in memory included.
     fn left(&self) -> u64;
 
-    /// Goes on by `n` bytes, which are in memory.
+    /// Moves on by `n` bytes, which are in memory.
     fn consume(&mut self, n: usize);
 
-    /// Makes the window at least `n` bytes long, which it is not; so many are left.
+    /// Makes a window that is shorter at least `n` bytes long; the source has that many left.
     ///
     /// # Errors
     /// When they can't be read, or don't fit in memory.
@@ -58,29 +58,29 @@ impl Source for &[u8] {
     }
 }
 
-/// Why a merge can't go on. It must not be asked to.
+/// Why a merge can't continue. Its caller must not try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IFileError<E> {
     /// A source failed.
     Source(E),
-    /// A record is none.
+    /// Bytes that are not a record.
     Record {
         /// The number of its segment.
         segment: usize,
         /// Bytes of the segment that were left when it began.
         left: u64,
-        /// What is wrong with it.
+        /// The fault in it.
         fault: RecordFault,
     },
-    /// The next record is larger than the output that whole records were asked for. Nothing is lost:
-    /// the merge goes on with a larger one.
+    /// The next record is larger than the output, and whole records were asked for. Nothing is
+    /// lost: the merge continues with a larger output.
     Output {
         /// Bytes of the record.
         needed: u64,
     },
 }
 
-/// What is wrong with a record.
+/// The fault in a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
     /// Its lengths.
@@ -90,14 +90,14 @@ pub enum RecordFault {
     #[error("{0}")]
     Key(#[from] KeyFault),
     /// It goes past the end of its segment.
-    #[error("a record that goes past the end of its segment, of which {left} bytes are left")]
+    #[error("a record that goes past the end of its segment, where {left} bytes are left")]
     Long {
         /// Bytes that are left from its start on.
         left: u64,
     },
 }
 
-/// What a merge has done.
+/// Counts of what a merge did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IFileCount {
     /// Records written whole.
@@ -128,9 +128,9 @@ pub struct IFileMerge<S> {
 /// One for each way to read keys, compiled once each.
 #[derive(Debug)]
 enum MergeByKey<S> {
-    Slices(IfileMerge<S, std::ops::Range<u32>, u128>),
-    Words(IfileMerge<S, (), u64>),
-    Encoded(IfileMerge<S, Vec<u8>, u128>),
+    Slices(SourceMerge<S, std::ops::Range<u32>, u128>),
+    Words(SourceMerge<S, (), u64>),
+    Encoded(SourceMerge<S, Vec<u8>, u128>),
 }
 
 /// Runs `$body` with the state and the reader of a merge bound.
@@ -159,11 +159,11 @@ impl<S: Source> IFileMerge<S> {
     #[must_use]
     pub fn new(order: &WritableOrder, sources: Vec<S>) -> Self {
         let state = if order.slice_reader().is_some() {
-            MergeByKey::Slices(IfileMerge::new(sources))
+            MergeByKey::Slices(SourceMerge::new(sources))
         } else if order.word_reader().is_some() {
-            MergeByKey::Words(IfileMerge::new(sources))
+            MergeByKey::Words(SourceMerge::new(sources))
         } else {
-            MergeByKey::Encoded(IfileMerge::new(sources))
+            MergeByKey::Encoded(SourceMerge::new(sources))
         };
         IFileMerge { order: order.clone(), state }
     }
@@ -191,7 +191,7 @@ impl<S: Source> IFileMerge<S> {
         })
     }
 
-    /// What it has done.
+    /// The counts so far.
     #[must_use]
     pub fn count(&self) -> IFileCount {
         match &self.state {
@@ -206,7 +206,7 @@ impl<S: Source> IFileMerge<S> {
 #[derive(Debug)]
 struct Leaf<S, K, W> {
     source: S,
-    /// Bytes of the record; 0 when there is none.
+    /// Bytes of the record; 0 at the end.
     len: u64,
     word: W,
     kept: K,
@@ -248,7 +248,7 @@ impl<S: Source, K, W: Word> Leaf<S, K, W> {
 
 /// The tree and its leaves.
 #[derive(Debug)]
-struct IfileMerge<S, K, W> {
+struct SourceMerge<S, K, W> {
     leaves: Vec<Leaf<S, K, W>>,
     tree: Vec<Node<W>>,
     /// The leaf with the next record; `None` before the first read.
@@ -286,10 +286,10 @@ impl<S: Source, R: KeyReader> Leaves for Playing<'_, S, R> {
     }
 }
 
-impl<S: Source, K: Default, W: Word> IfileMerge<S, K, W> {
+impl<S: Source, K: Default, W: Word> SourceMerge<S, K, W> {
     fn new(sources: Vec<S>) -> Self {
         let leaf = |source| Leaf { source, len: 0, word: W::ZERO, kept: K::default() };
-        IfileMerge {
+        SourceMerge {
             leaves: sources.into_iter().map(leaf).collect(),
             tree: Vec::new(),
             winner: None,
@@ -361,7 +361,7 @@ impl<S: Source, K: Default, W: Word> IfileMerge<S, K, W> {
         Ok(at)
     }
 
-    /// The winner, for whom all matches are played at the first call; `None` without any leaf.
+    /// The winner. The first call plays all matches; `None` without any leaf.
     fn begin<R>(&mut self, reader: R) -> Result<Option<Node<W>>, IFileError<S::Error>>
     where
         R: KeyReader<Kept = K, Word = W>,
@@ -394,7 +394,7 @@ mod tests {
         bytes
     }
 
-    /// A segment of which little is in memory at once.
+    /// A segment that has few of its bytes in memory at once.
     #[derive(Debug)]
     struct Trickle<'a> {
         bytes: &'a [u8],
@@ -431,8 +431,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever lies in memory at once and however small the outputs are, the bytes are those of
-        /// one stable sort.
+        /// However many bytes are in memory at once and however small the outputs are, the bytes
+        /// are those of one stable sort.
         #[test]
         fn agrees_with_a_stable_sort(
             runs in prop::collection::vec(prop::collection::vec(

@@ -10,14 +10,14 @@ use super::tree::{self, Leaves, Word};
 use crate::access::KeyAccess;
 use crate::record::Framing;
 
-/// What one merge did, for charging a clock and for reports.
+/// Counts of one merge, for charging a clock and for reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MergeCount {
     /// Records written (a last one that was cut short included).
     pub records: u64,
     /// Matches played in the tree.
     pub compares: u64,
-    /// Of those, where the words of both records were equal.
+    /// The matches among them in which the words of both records were equal.
     pub ties: u64,
     /// Bytes written.
     pub bytes: u64,
@@ -29,7 +29,7 @@ pub struct MergeCount {
 
 /// The first bytes of a key, as many as a node of the tree holds.
 pub(crate) trait KeyWord: Word {
-    /// Of a loaded record, of which `prefix` are the first eight bytes.
+    /// The word of a loaded record; `prefix` is its key's first eight bytes.
     fn of<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self;
 }
 
@@ -83,10 +83,10 @@ impl<'a, K: Default, W: KeyWord> Cursor<'a, K, W> {
     }
 }
 
-/// Merges `segments`, each sorted, whose order breaks ties, into `out` until that is full, nothing
-/// is left, or a segment with more to come is used up. The last record is cut when it does not
-/// fit. With `unique`, only the first of records with equal keys is written. What is left of each
-/// segment is left in it.
+/// Merges `segments` into `out`. Each segment is sorted, and their order breaks ties. The merge
+/// ends when `out` is full, when nothing is left, or when a segment is used up that has more to
+/// come. The last record is cut when it does not fit. With `unique`, only the first of records with
+/// equal keys is written. The rest of each segment stays in it.
 pub(crate) fn merge<W: KeyWord, F: Framing, A: KeyAccess>(
     framing: F,
     access: A,

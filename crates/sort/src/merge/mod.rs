@@ -10,7 +10,7 @@
 //!   sizes   how large windows are, within a budget
 //!   stream  windows merged on all cores, handed out in order
 //!   sorted_inputs  files that are sorted but have no fences (`sort -m`)
-//!   step    the kernel for whoever keeps its own buffers, step by step
+//!   step    the kernel for callers with their own buffers, step by step
 //!   ifile   segments of Hadoop's map outputs, which fill themselves
 //! ```
 //!

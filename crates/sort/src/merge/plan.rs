@@ -1,9 +1,10 @@
 //! Cutting the output into windows.
 //!
-//! Fences say where every block's first key lies in the order. Walking the fences of all runs in
-//! key order is walking the output block by block; after about a window's worth of them, the fence
-//! at hand becomes the bound. Each window so needs a bounded number of blocks, whatever the skew:
-//! a run that holds a whole stretch alone gives all blocks of that stretch, another gives none.
+//! A fence gives the place of a block's first key in the order. Walking the fences of all runs in
+//! key order means walking the output block by block. After about a window's worth of them, the
+//! current fence becomes the bound. So each window needs a bounded number of blocks, however skewed
+//! the keys are: a run that alone holds a whole stretch gives all blocks of that stretch, and the
+//! other runs give no blocks.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -50,7 +51,7 @@ impl Ord for Head {
 }
 
 impl Planner {
-    /// Plans the output from `lower` to `end` (`None`: its start, its end).
+    /// Plans the output from `lower` to `end`; `None` is its start or its end.
     pub(crate) fn new(
         segments: Segments,
         window_bytes: u64,

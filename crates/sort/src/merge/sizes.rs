@@ -8,11 +8,11 @@ use crate::{Budget, Error, Result, shares};
 
 /// The largest window, in bytes, of few runs: larger ones leave the caches before they are merged.
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
-/// What one random read merges at a time, in bytes of output.
+/// Bytes of output that one random read merges at a time.
 pub(crate) const RANDOM_BYTES: usize = 256 << 10;
 
-/// What stays free whatever streams of runs with these footers hold: one read at random must be
-/// possible.
+/// Memory that stays free, however much the streams of runs with these footers hold: one read at
+/// random must be possible.
 pub(crate) fn random_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {
     3 * least_window_bytes(runs) + 3 * RANDOM_BYTES as u64
 }
@@ -66,13 +66,14 @@ fn window_bytes_max(shared_bytes: u64) -> u64 {
     WINDOW_BYTES_MAX.max(32 * shared_bytes)
 }
 
-/// What two neighbouring windows both read of a run: a block, or the record across their border.
+/// Bytes of a run that two neighbouring windows both read: a block, or the record across their
+/// border.
 fn shared_bytes(run: &Footer) -> u64 {
     u64::from(run.block_bytes).max(run.data_bytes / run.records.max(1))
 }
 
-/// The part of the data that merging this many runs in `room` bytes reads a second time, for a merge
-/// that is yet to come: what neighbouring windows share, and all of it when that takes another pass.
+/// The part of the data that a merge of this many runs in `room` bytes will read a second time: the
+/// blocks that neighbouring windows share, or all data when the merge takes another pass.
 pub(crate) fn read_again(
     (runs, block_bytes, record_bytes): (u64, u64, u64),
     room: u64,

@@ -6,7 +6,7 @@
 //!   input 2 ─► [ ··········· ]────┘
 //! ```
 //!
-//! One thread merges: without fences nobody knows where the next window begins.
+//! One thread merges, because without fences it is unknown where the next window begins.
 //!
 //! More inputs than memory or descriptors allow are merged in passes: neighbours first, into a
 //! temporary file, so that equal keys keep input order.
@@ -36,7 +36,7 @@ use crate::{Budget, Error, Progress, Result};
 
 /// The largest and smallest buffer of an input, in bytes read at a time.
 const BUFFER_BYTES: Range<u64> = (64 << 10)..(4 << 20);
-/// Merged bytes are handed on in pieces of about this many.
+/// Merged bytes are passed on in pieces of about this many.
 const OUT_BYTES: usize = 1 << 20;
 
 struct Source {
@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// Goes on until there are records in memory or none are left.
+    /// Reads until there are records in memory or no more come.
     fn refill(&mut self, progress: &dyn Progress) -> Result<()> {
         while self.current().is_empty() {
             if self.span + 1 < self.chunk.spans.len() {
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// What inputs that are sorted already are merged with.
+/// The settings of a merge of sorted inputs.
 pub struct Merging<'a> {
     /// Format and order of the records; whether duplicates are removed.
     pub order: &'a OrderSpec,
@@ -96,8 +96,8 @@ pub struct Merging<'a> {
     pub inputs_max: usize,
 }
 
-/// Merges `inputs`, each sorted by the order of `with` already, and hands the bytes to `take` in
-/// order; it returns whether it wants more. Returns the number of records handed over.
+/// Merges `inputs`, which are each sorted by the order of `with`, and hands the bytes to `take` in
+/// order. `take` returns whether it wants more. Returns the number of records that it got.
 ///
 /// # Errors
 /// Bad input, too little memory, a full disk where there are several passes, or what `take` fails
@@ -142,8 +142,8 @@ pub fn merge_sorted(
     merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut take)
 }
 
-/// More inputs than this are merged in passes, whatever memory and descriptors allow: each has two
-/// mappings of memory, of which the system allows a process 65,530.
+/// More inputs than this are merged in passes, even if memory and descriptors would allow it: each
+/// input has two memory mappings, and the system allows a process 65,530 of them.
 const INPUTS_MAX: usize = 16_384;
 
 /// Memory of a merge of `count` inputs that reads `bytes` of each at a time. A round writes at most
@@ -161,7 +161,7 @@ fn without_header(format: Format) -> Format {
     }
 }
 
-/// What is merged.
+/// An input of the merge.
 enum Part {
     Input(Input),
     /// Inputs that were merged before, without a header row.
@@ -220,8 +220,8 @@ impl Merger<'_> {
                 Part::Merged(storage) => (Input::Storage(storage), without_header(format)),
             };
             let name = input.name().to_owned();
-            // A short input needs a short buffer: to map and clear a large one takes longer than
-            // to merge what it holds.
+            // A short input gets a short buffer: to map and clear a large one takes longer than to
+            // merge a few bytes.
             let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
             let bytes = bytes.min(whole) as usize;
             let reader = ChunkReader::new(vec![input], format, bytes);
@@ -261,7 +261,8 @@ impl Merger<'_> {
         let mut sources = self.open(group, progress)?;
         let format = self.with.order.format;
         if self.header.is_none() && without_header(format) != format {
-            // Not even a header row: all of them are empty, and the order is not known yet.
+            // There is not even a header row: all of them are empty, and the order is not known
+            // yet.
             return Ok(Part::Merged(merged));
         }
         let order = self.order()?;
@@ -278,7 +279,7 @@ impl Merger<'_> {
         let unique = self.with.order.unique;
         merge_sources(&mut sources.sources, &order, unique, progress, &mut write)?;
         self.written += end;
-        // What was merged before and is merged again is not needed any more.
+        // Results of earlier passes that were merged again are not needed any more.
         for storage in earlier {
             let discard = Operation::Discard { offset: 0, len: storage.size() };
             ignore_unsupported(storage.run(discard).map(|(_, n)| n))?;

@@ -1,5 +1,5 @@
-//! A merge in steps, for whoever keeps its own buffers: what lies in memory now is merged, until a
-//! segment runs dry or the output is full, and the next step goes on from there.
+//! A merge in steps, for callers that keep their own buffers. A step merges the bytes that are in
+//! memory now, until a segment is used up or the output is full. The next step continues there.
 //!
 //! ```text
 //!   segments   ├─ used ─┼── merged by this step ──┼─ left ─┤ more to come?
@@ -17,7 +17,7 @@ use crate::key::Order;
 
 pub use super::kernel::SortedSlice;
 
-/// A record of which the last step wrote only the first bytes.
+/// A record whose first bytes were written by the last step; the others were not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The number of its segment, which now begins inside it.
@@ -28,7 +28,8 @@ pub struct Cut {
     pub left: usize,
 }
 
-/// A merge in steps: records in order, equal ones in the order of their segments, none dropped.
+/// A merge in steps: records in order, equal ones in the order of their segments, and all of them
+/// are kept.
 ///
 /// ```
 /// use merganser_sort::key::OrderSpec;
@@ -42,7 +43,7 @@ pub struct Cut {
 /// let mut out = [0; 16];
 /// let count = merge.merge(&mut segments, &mut out);
 /// assert_eq!(&out[..count.bytes as usize], b"ant\ncat\nelk\n");
-/// assert!(segments[0].bytes.is_empty(), "fill it again, then go on");
+/// assert!(segments[0].bytes.is_empty(), "fill it again, then continue");
 /// # Ok::<(), merganser_sort::key::KeyError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -75,9 +76,10 @@ impl StepMerge {
         self.cut = None;
     }
 
-    /// Merges `segments`, each of them whole records in order, into `out` until that is full, nothing
-    /// is left, or a segment with more to come is used up; each segment keeps what was not written.
-    /// A step after a cut must be given the rest of the cut record at the start of its segment.
+    /// Merges `segments`, which each hold whole records in order, into `out`. It ends when `out` is
+    /// full, when nothing is left, or when a segment is used up that has more to come. Each segment
+    /// keeps the bytes that were not written. After a step that cut a record, the next step must be
+    /// given the rest of the record at the start of its segment.
     ///
     /// Once one segment is left and no other has more to come, its bytes are copied without looking
     /// for records, and they are not counted as such. The count of compares is that of all matches
@@ -131,8 +133,8 @@ mod tests {
     use crate::record::Format;
 
     proptest! {
-        /// However the inputs are handed over and however small the outputs are, the bytes are those
-        /// of one stable sort.
+        /// However the inputs are divided into steps and however small the outputs are, the bytes
+        /// are those of one stable sort.
         #[test]
         fn steps_of_any_size_give_one_merge(
             runs in prop::collection::vec(

@@ -24,9 +24,9 @@ use crate::{Budget, Result};
 /// Merged windows that wait for the reader, beyond one a worker.
 const SLOTS_AHEAD: u64 = 1;
 
-/// Windows of memory that a stream with `threads` workers holds at most: each worker one that is
-/// being merged and one that is being read, all that are merged but not yet taken, the one that is
-/// being taken, and two on their way to a file.
+/// Windows of memory that a stream with `threads` workers holds at most. Each worker has one that
+/// is being merged and one that is being read. In addition there are the windows that are merged
+/// but not taken, the one that is being taken, and two on their way to a file.
 pub(crate) fn windows_held(threads: usize) -> u64 {
     let threads = threads as u64;
     3 * threads + SLOTS_AHEAD + 1 + 2

@@ -1,4 +1,5 @@
-//! The loser tree (Knuth, TAOCP volume 3, 5.4.1, tree of losers): who is the smallest of `k`.
+//! The loser tree, which finds the smallest of `k` leaves (Knuth, TAOCP volume 3, 5.4.1, tree of
+//! losers).
 //!
 //! ```text
 //!              [0] winner                Each inner node keeps the loser of the match played
@@ -7,9 +8,9 @@
 //!        4   5   6   7   leaves          no sibling is looked at.
 //! ```
 //!
-//! A node holds the first bytes of the key as one integer ([`Word`]) beside the leaf's number, so a
-//! match is one integer compare; whole keys are looked at only when those are equal, then the order of
-//! the leaves decides.
+//! A node holds the leaf's number and the first bytes of its key as one integer ([`Word`]), so a
+//! match is one integer comparison. Whole keys are looked at only when the words are equal, and
+//! then the order of the leaves decides.
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
@@ -31,18 +32,18 @@ impl Word for u128 {
     const ZERO: Self = 0;
 }
 
-/// What plays in a tree: a record at a time for each leaf.
+/// The leaves of a tree: each has one record at a time.
 pub(crate) trait Leaves {
-    /// What a node holds of a key.
+    /// The part of a key that a node holds.
     type Word: Word;
 
     /// Leaves, at least 1.
     fn count(&self) -> usize;
 
-    /// The word of a leaf's record; `None` when it has none left.
+    /// The word of a leaf's record; `None` at the leaf's end.
     fn word(&self, leaf: usize) -> Option<Self::Word>;
 
-    /// Compares the whole keys of two leaves' records, of which the words are equal.
+    /// Compares the whole keys of two leaves' records, whose words are equal.
     fn compare(&self, a: usize, b: usize) -> Ordering;
 }
 
@@ -84,7 +85,7 @@ impl<W: Word> Node<W> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Played {
     pub(crate) compares: u64,
-    /// Of those, where the words of both records were equal.
+    /// The matches among them in which the words of both records were equal.
     pub(crate) ties: u64,
 }
 
@@ -133,8 +134,8 @@ pub(crate) fn replay<L: Leaves>(
     played
 }
 
-/// `a` if so, else `b`, without a branch: it would be mispredicted half the time, and the compiler makes
-/// one of any choice that it isn't told of, even of masks.
+/// `a` if `so`, else `b`, without a branch. A branch would be mispredicted half the
+/// time, and the compiler makes one of every choice that it can recognise, even of masks.
 #[inline]
 fn select<W: Word>(so: bool, a: Node<W>, b: Node<W>) -> Node<W> {
     Node {
@@ -221,8 +222,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// One to four leaves with up to two keys each, of which the largest words are those of leaves that
-    /// have ended.
+    /// One to four leaves with up to two keys each. The largest words are those of leaves that have
+    /// ended.
     #[test]
     fn all_tiny_inputs() {
         let keys = [(0, 0), (u64::MAX, 0), (u64::MAX, 1)];

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::kernel::MergeCount;
 
-/// Sixteen bytes from one tie in so many matches on.
+/// Words have sixteen bytes when at least one of this many matches is a tie.
 const MATCHES_PER_TIE: u64 = 8;
-/// Of windows of sixteen bytes, each so many-th tries eight.
+/// Every `TRY_AGAIN`-th window with sixteen bytes tries eight.
 const TRY_AGAIN: u32 = 32;
 
-/// What the windows of one merge have learned from one another. Either width gives the same bytes.
+/// The widths that worked in earlier windows of one merge. Either width gives the same bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Width {
     /// Windows until eight bytes are tried again; 0 for eight.

@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// The largest single read, in bytes.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Records a block from which on they are small.
+/// Records are small when a block holds at least this many.
 const SMALL_RECORDS: u64 = 32;
 
 /// Runs in tie order, and how to compare their records.
@@ -50,14 +50,14 @@ impl Segments {
     }
 }
 
-/// What to read for one window: a plan that holds no memory yet.
+/// The reads of one window: a plan that holds no memory yet.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowPlan {
     pub(crate) lower: Option<Bound>,
     pub(crate) upper: Option<Bound>,
     /// For each run, the blocks to read; may be empty.
     pub(crate) blocks: Vec<Range<u64>>,
-    /// For each run, the position from which the lower bound is looked for, at or before it.
+    /// For each run, the position from which the lower bound is searched, at or before it.
     pub(crate) from: Vec<u64>,
 }
 
@@ -119,7 +119,7 @@ impl WindowPlan {
 pub(crate) struct LoadingWindow {
     plan: WindowPlan,
     memory: Buffer,
-    /// Of each run, its reads, and the pieces of `memory` that have come back with their count.
+    /// For each run, its reads, and the pieces of `memory` that have come back with their count.
     reads: Vec<Vec<PieceRead>>,
     arrived: Vec<Vec<Option<(Buffer, usize)>>>,
     completions: Completions,
@@ -153,7 +153,7 @@ fn piece_reads(run: &Run, blocks: Range<u64>) -> Vec<PieceRead> {
 }
 
 impl LoadingWindow {
-    /// Asks for all blocks of `plan`, into `memory`, which is replaced when it is too short.
+    /// Starts reading all blocks of `plan` into `memory`, which is replaced when it is too short.
     ///
     /// # Errors
     /// When the system has no memory for a longer one.
@@ -295,14 +295,14 @@ fn assemble(
     Ok((whole, unpacked))
 }
 
-/// What one run gives to a window.
+/// The part of a window that comes from one run.
 struct RunPart {
     run: Arc<Run>,
     number: usize,
     /// Position in the run of the first byte in memory.
     start: u64,
     next_block: u64,
-    /// What was read; it holds the bytes unless `copied` does.
+    /// The bytes that were read, unless `copied` holds them.
     memory: Option<Buffer>,
     copied: Vec<u8>,
     /// The window's records in memory.
@@ -317,7 +317,7 @@ impl RunPart {
         }
     }
 
-    /// End position of what is in memory.
+    /// End position of the bytes in memory.
     fn end(&self) -> u64 {
         (self.start + self.bytes().len() as u64).min(self.run.data_bytes())
     }
@@ -358,8 +358,9 @@ impl RunPart {
         {
             return Ok(position);
         }
-        // Nearly all of the part lies on one side: leap over fences first. The next fence, if it is
-        // surely on the right, ends the search: its record need not be in memory.
+        // Nearly all of the part is on one side, so the search leaps over fences first. If the next
+        // fence is surely on the right, it ends the search: its record does not have to be in
+        // memory.
         let left = bound.fences_left(&self.run, self.number, 0..self.run.fences());
         let maybe_left = bound.fences_maybe_left(&self.run, self.number, left);
         let end =
@@ -404,7 +405,7 @@ impl RunPart {
     }
 }
 
-/// The error for records that are whole, block by block, but not what the run's index says.
+/// The error for records that are whole in every block, but contradict the run's index.
 fn contradiction(run: &Run, position: u64, detail: &str) -> Error {
     let (file, block) = (run.storage().name(), run.block_of(position));
     let first = run.physical(block..(block + 1).min(run.footer().blocks)).start;
@@ -430,8 +431,8 @@ pub(crate) struct Window {
     memory: Buffer,
     /// Where it begins.
     pub(crate) lower: Option<Bound>,
-    /// For each run, the position from which it was looked for: a window that begins here or later
-    /// reads nothing before.
+    /// For each run, the position from which it was searched: a window that begins here or later
+    /// reads nothing before it.
     pub(crate) needed: Vec<u64>,
     /// Where in the output its first byte is (before any removal of duplicates).
     pub(crate) output_offset: u64,

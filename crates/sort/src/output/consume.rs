@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         let resume = resume();
         assert_eq!(Resume::decode("x", &resume.encode()).expect("whole"), resume);
     }

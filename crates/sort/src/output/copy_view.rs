@@ -31,7 +31,7 @@ pub(crate) struct Steps<'a> {
 /// `from`. Returns the CRC32C of the whole when all is written; the last bytes are not synced.
 ///
 /// # Errors
-/// Damage found, a full disk, cancellation, the storage's own, and what a step answers.
+/// Damage, a full disk, cancellation, the storage's own, and the errors of a step.
 pub(crate) fn copy_view(
     view: &View,
     partial: &Arc<dyn Storage>,

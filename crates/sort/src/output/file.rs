@@ -25,7 +25,8 @@ const ALLOCATE_BYTES: u64 = 64 << 20;
 pub(crate) struct FileSink {
     storage: Arc<dyn Storage>,
     completions: Completions,
-    /// By token: what a buffer holds beyond what is written, how much is written, and its ticket.
+    /// By token: the bytes of a buffer behind those that are written, how many are written, and its
+    /// ticket.
     flying: BTreeMap<u64, (Buffer, usize, Ticket)>,
     next_token: u64,
     /// Where the next byte goes; the bytes of its page before it are in `tail`.
@@ -37,7 +38,7 @@ pub(crate) struct FileSink {
 }
 
 impl FileSink {
-    /// Goes on writing at `offset`; `before` are the bytes of its page that come before it.
+    /// Continues to write at `offset`; `before` are the bytes of its page that come before it.
     /// `total` is the final size, when known.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
@@ -180,8 +181,8 @@ impl FileSink {
 
 impl Drop for FileSink {
     fn drop(&mut self) {
-        // What is in flight is nobody's once its completion arrives; an unfinished file is the
-        // caller's to remove.
+        // Completions of writes in flight are awaited and ignored; the caller removes an unfinished
+        // file.
         while !self.flying.is_empty() {
             let done = self.completions.wait(&*self.storage.clock());
             self.flying.remove(&done.token);

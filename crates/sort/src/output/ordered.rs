@@ -35,7 +35,7 @@ impl<'a> InTurn<'a> {
     }
 }
 
-/// Counts records off the front, when only so many are wanted or duplicates are removed.
+/// Counts records from the front, when only the first ones are wanted or duplicates are removed.
 pub(crate) struct Top {
     left: Option<u64>,
     /// How many were taken.
@@ -47,7 +47,7 @@ impl Top {
         Top { left: top, taken: 0 }
     }
 
-    /// What of `bytes` is still wanted, and whether more is.
+    /// The part of `bytes` that is still wanted, and whether more is.
     pub(crate) fn take<'a>(&mut self, order: &Order, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let left = self.left.unwrap_or(u64::MAX);
         let mut at = 0;

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::activity::Activity;
 use crate::{Error, Result};
 
-/// What a crew works on.
+/// The work of a crew.
 pub trait Stops: Sync {
     /// Ends all work, because of `error` unless something failed before ([`FirstError`]). Workers that
     /// wait give up with [`Error::Cancelled`].
@@ -39,7 +39,7 @@ impl FirstError {
         self.lock().is_some()
     }
 
-    /// What failed, if anything did.
+    /// The first error, if there was one.
     ///
     /// # Errors
     /// That.
@@ -73,8 +73,8 @@ impl<'scope, 'env, S: Stops + ?Sized> Crew<'scope, 'env, S> {
         spawn_scoped(self.scope, name, self.watched(name, work))
     }
 
-    /// Starts a worker, or has the caller do its work at once where the system gives no thread. The work
-    /// must not wait for what the caller does later.
+    /// Starts a worker. Where the system gives no thread, the caller does the work at once, so the
+    /// work must not wait for anything that the caller does later.
     pub fn spawn_or_run(
         &self,
         name: &'static str,

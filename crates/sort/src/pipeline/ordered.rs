@@ -1,4 +1,4 @@
-//! Items that workers make ahead of a reader, who takes them in order.
+//! Items that workers make ahead of a reader, which takes them in order.
 //!
 //! ```text
 //!             ┌──claim── item n+T: reads begun ─┐
@@ -14,8 +14,8 @@
 //! - **Errors** leave in order: the reader gets all items before the failed one, then the error, and
 //!   then the end. Nothing after the failed item is begun.
 //! - **A panic** of a worker panics in the reader, at once.
-//! - **One thread.** With [`Workers::are_own`] the reader makes each item itself when it wants it, and
-//!   nothing else runs: what a modelled clock needs.
+//! - **One thread.** With [`Workers::are_own`] the reader makes each item itself when it wants it,
+//!   and nothing else runs. A modelled clock needs this.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::Workers;
 use crate::activity::{Activity, State, wait};
 use crate::{Error, Result};
 
-/// What the workers of a pipeline do.
+/// The work of a pipeline.
 pub(crate) trait Stage: Send + Sync + 'static {
     /// Where items come from, and what else workers and reader share under the lock.
     type Source: Send;
@@ -38,20 +38,20 @@ pub(crate) trait Stage: Send + Sync + 'static {
     type Begun: Send;
     /// An item that is in memory.
     type Loaded;
-    /// What a worker keeps from item to item.
+    /// State that a worker keeps from item to item.
     type Kept: Send;
-    /// What the reader gets.
+    /// The item that the reader gets.
     type Made: Send;
 
     /// Name of the workers.
     const ROLE: &'static str;
-    /// Items that a worker has begun beyond the one that it makes, by [`Stage::weight`]: it begins more
-    /// while it has less.
+    /// Weight ([`Stage::weight`]) of the items that a worker has begun beyond the one that it
+    /// makes: it begins more items while it has less.
     const AHEAD: u64;
-    /// Whether those are begun before the reads of the item at hand are waited for, or after.
+    /// Whether those are begun before the reads of the current item are waited for, or after.
     const EAGER: bool;
 
-    /// What a worker begins with.
+    /// The state of a worker at its beginning.
     ///
     /// # Errors
     /// When the system has no memory for it.
@@ -60,13 +60,13 @@ pub(crate) trait Stage: Send + Sync + 'static {
     /// Takes the next item. Holds the lock.
     fn claim(&self, source: &mut Self::Source) -> Result<Claim<Self::Item>>;
 
-    /// What the worker keeps may be what others wait for.
+    /// Gives up memory that other workers may wait for.
     fn give_up(&self, _kept: &mut Self::Kept) {}
 
     /// Begins an item: starts its reads.
     ///
     /// # Errors
-    /// When the system has no memory for what it reads.
+    /// When the system has no memory for the reads.
     fn begin(&self, kept: &mut Self::Kept, item: Self::Item) -> Result<Self::Begun>;
 
     /// How much an item that is begun counts.
@@ -88,11 +88,11 @@ pub(crate) trait Stage: Send + Sync + 'static {
         Self: Sized;
 }
 
-/// What a source answers.
+/// The answer of a source.
 pub(crate) enum Claim<T> {
     /// The next item.
     Item(T),
-    /// There is one, but it may not be begun yet.
+    /// There is an item, but it may not be begun yet.
     Later,
     /// There are no more.
     End,
@@ -102,11 +102,11 @@ pub(crate) enum Claim<T> {
 pub(crate) struct Pipeline<S: Stage> {
     line: Arc<Line<S>>,
     workers: Vec<JoinHandle<()>>,
-    /// The one worker, where that is the reader itself.
+    /// The only worker, where the reader itself is the worker.
     own: Option<Box<Bench<S>>>,
 }
 
-/// What workers and reader share.
+/// The state that workers and reader share.
 struct Line<S: Stage> {
     stage: S,
     ledger: Mutex<Ledger<S>>,
@@ -120,7 +120,7 @@ struct Ledger<S: Stage> {
     next_out: u64,
     /// Nothing more is claimed.
     ended: bool,
-    /// The first item that failed: none after it is made any more.
+    /// The first item that failed; items after it are not made any more.
     failed: Option<u64>,
     made: BTreeMap<u64, Result<S::Made>>,
     /// The reader has left, or has got an error.
@@ -196,7 +196,7 @@ impl<S: Stage> Pipeline<S> {
                 drop(ledger);
                 let worked = self.line.work(bench, false);
                 ledger = self.line.lock();
-                // Nobody else could give what it waits for.
+                // No other thread could make the item that it waits for.
                 assert!(worked || ledger.made.contains_key(&number) || ledger.is_at_end());
                 continue;
             }
@@ -228,7 +228,7 @@ impl<S: Stage> Drop for Pipeline<S> {
         self.line.lock().stop = true;
         self.line.changed.notify_all();
         for worker in self.workers.drain(..) {
-            // A panic of a worker was reported by itself, and went on in the reader.
+            // A worker that panicked has reported it, and the panic continued in the reader.
             let _ = worker.join();
         }
     }
@@ -344,7 +344,7 @@ impl<S: Stage> Ledger<S> {
     }
 }
 
-/// What a worker may do under the lock while it makes an item.
+/// The operations of a worker under the lock while it makes an item.
 pub(crate) struct Desk<'a, S: Stage> {
     line: &'a Line<S>,
     number: u64,

@@ -1,4 +1,4 @@
-//! What every stage relies on.
+//! The properties that every stage relies on.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ fn failure(text: impl Into<String>) -> Error {
     Error::Io(io::Error::other(text.into()))
 }
 
-/// Makes squares. What is asked of it is in its fields.
+/// Makes squares. Its fields say how.
 #[derive(Default)]
 struct Squares {
     items: u64,
@@ -126,7 +126,7 @@ fn settled(count: &AtomicU64) -> u64 {
 }
 
 #[test]
-fn items_leave_in_order_whatever_the_threads() {
+fn items_leave_in_order_with_any_number_of_threads() {
     for threads in [0, 1, 2, 5] {
         for items in [0, 1, 2, 100] {
             let (mut pipeline, seen) = start(squares(items), threads);
@@ -190,11 +190,11 @@ fn a_reader_that_leaves_stops_the_workers() {
 }
 
 #[test]
-fn workers_wait_for_the_reader_and_for_what_it_gives_back() {
+fn workers_wait_for_the_reader_and_its_memory() {
     let threads = 3;
     let (mut pipeline, seen) = start(Squares { near: 4, ..squares(1000) }, threads);
     assert_eq!(settled(&seen.made), 4, "no more are made than wait for the reader");
-    // Each worker has one at hand and has begun those ahead.
+    // Each worker makes one item and has begun those ahead.
     let most = 4 + threads as u64 * (1 + Squares::AHEAD);
     assert!(seen.begun.load(Ordering::Relaxed) <= most);
     pipeline.next().expect("made");

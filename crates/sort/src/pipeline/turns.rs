@@ -5,8 +5,8 @@
 //!   worker B: 1 ·wait· act ── 2 ─ act ────────►     each number has its turn once, 0 first
 //! ```
 //!
-//! A worker does what can be done in any order first, and takes its turn then. A worker that waits
-//! holds what it has made and no more, so that is all of the back-pressure.
+//! A worker first does the part of its work that needs no order, and then waits for its turn. A
+//! waiting worker holds only what it has made. That is all of the back-pressure.
 
 use std::ops::{Deref, DerefMut};
 

@@ -4,9 +4,10 @@
 //!   memory ├ chunk being read ┼ chunk being sorted ┼ tags ┼ tags' scratch ┼ encoded keys ┼ pieces ┼ fences ┤
 //! ```
 //!
-//! While one chunk is sorted and written, the next one is read: two chunks keep the disk busy all
-//! the time at the price of runs half as long. When everything fits, there is one chunk and no run.
-//! The fences of all runs stay in memory, so what they will take is left free from the start.
+//! While one chunk is sorted and written, the next one is read. Two chunks keep the disk busy all
+//! the time, at the price of runs that are half as long. When all data fits into memory, there is
+//! one chunk and no run. The fences of all runs stay in memory, so their memory is kept free from
+//! the start.
 
 mod sample;
 
@@ -36,9 +37,9 @@ pub struct RunPlan {
     pub tag_bytes: u64,
     /// Bytes for encoded keys.
     pub key_bytes: u64,
-    /// Write buffers a thread.
+    /// Write buffers per thread.
     pub pieces: u64,
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     pub block_bytes: u32,
     /// Mean length of the fences' keys, in bytes.
     pub fence_key_bytes: f64,
@@ -47,7 +48,7 @@ pub struct RunPlan {
 /// Chunks that data are read in at least, where not all fits and reading, sorting and writing are to
 /// overlap.
 const OVERLAPPED_CHUNKS: u64 = 16;
-/// Chunks are not made smaller than this for it, nor than so many records.
+/// Smaller chunks than this, or than `OVERLAPPED_RECORDS_MIN` records, are not made for it.
 const OVERLAPPED_BYTES_MIN: u64 = 8 << 20;
 const OVERLAPPED_RECORDS_MIN: u64 = 64;
 
@@ -96,9 +97,9 @@ impl RunPlan {
         let available = memory_bytes - fixed;
         // Each input begins at a page of its own, and its last record may need a terminator.
         let all = total_bytes.map(|total| (total + 8192 * inputs).next_multiple_of(4096));
-        // Every run gives four blocks to the least window, of which a merge holds about ten; and
-        // the fences of all blocks take at most an eighth of the memory, or of unknown data what is
-        // left for them.
+        // The smallest window takes four blocks of every run, and a merge holds about ten windows.
+        // The fences of all blocks take at most an eighth of the memory; for data of unknown size
+        // they take the part that is left for them.
         let total = total_bytes.unwrap_or(memory_bytes * 64).max(1);
         let key = if total_bytes.is_some() { fence_key_bytes } else { UNKNOWN_KEY_BYTES };
         let fence = IndexMemory::expected(1, 1, key).open;
@@ -116,7 +117,7 @@ impl RunPlan {
             let index = index(*bytes, block_bytes(*bytes)).most();
             Self::chunk_memory(*bytes, 1, tags, keys) + index <= available
         };
-        // The largest of two chunks beside so many bytes of fences.
+        // The larger size of two chunks, in addition to `fences` bytes of fences.
         let largest = |fences: u64| {
             let factor = 2.0 * CHUNK_WITH_CARRY + 2.0 * tags + keys;
             let bytes = ((available - fences - (1 << 20)) as f64 / factor) as u64;
@@ -151,10 +152,11 @@ impl RunPlan {
         })
     }
 
-    /// Chunks so small that reading the first and writing the last, beside which nothing else can go on,
-    /// are a small part of all: more runs than memory asks for, which a merge of all of them at once
-    /// costs little. Not for views, of which a read at random looks at every run; and a record may have
-    /// half a chunk at most, so only where all have `record_bytes`.
+    /// Smaller chunks, so that reading the first one and writing the last one are a small part of
+    /// the whole: nothing else can happen during these two. They give more runs than the memory
+    /// requires, which costs little when all of them are merged at once. They are not for views,
+    /// because a read at random looks at every run. A record may have half a chunk at most, so this
+    /// is only for sorts whose records all have `record_bytes`.
     pub(crate) fn overlapped(self, total_bytes: u64, record_bytes: u64) -> Self {
         let least = OVERLAPPED_BYTES_MIN.max(OVERLAPPED_RECORDS_MIN * record_bytes);
         let wanted = (total_bytes / OVERLAPPED_CHUNKS).max(least).next_multiple_of(65536);
@@ -186,7 +188,7 @@ impl RunPlan {
         }
     }
 
-    /// The largest blocks of which a merge in `memory_bytes` can take four runs at once.
+    /// The largest blocks with which a merge in `memory_bytes` can take four runs at once.
     pub(crate) fn block_bytes_max(memory_bytes: u64) -> u32 {
         let most = (memory_bytes / 160).clamp(4096, u64::from(*BLOCK_BYTES.end()));
         1 << most.ilog2()
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_of_much_data_fit_beside_the_chunks() {
+    fn fences_of_much_data_fit_next_to_the_chunks() {
         for (memory, total) in [
             (16_000_000_000, 500_000_000_000),
             (256 << 20, 2_000_000_000),
@@ -250,7 +252,7 @@ mod tests {
         assert!(held < formation_bytes(&few, 2_000_000_000, 2), "{held} {many:?}");
         // A record may have half a chunk, so long ones keep theirs.
         assert_eq!(few.overlapped(2_000_000_000, 10_000_000), few);
-        // What fits is one chunk, and many chunks stay as they are.
+        // A sort that fits is one chunk, and many chunks stay as they are.
         for (memory, total) in [(1_000_000_000, 500_000_000), (64 << 20, 2_000_000_000)] {
             let plan = plan(memory, total);
             assert_eq!(plan.overlapped(total, 100), plan);
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_memory_that_is_named_does() {
+    fn the_least_memory_in_errors_is_enough() {
         let Err(Error::Memory { least_bytes, .. }) =
             RunPlan::new(1 << 20, Some(1 << 40), 1, SAMPLE, true, 2)
         else {

@@ -10,12 +10,12 @@ use crate::run::Input;
 use crate::run::format::FENCE_KEY_BYTES_MAX;
 use crate::{Error, Result};
 
-/// What a look at the first records says of all of them.
+/// Properties of all records, estimated from the first ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// Mean record length, in bytes.
     pub record_bytes: f64,
-    /// Mean length of encoded keys, in bytes; 0 when keys lie in the records.
+    /// Mean length of encoded keys, in bytes; 0 when keys are used as they are in the records.
     pub key_bytes: f64,
     /// Mean length of full keys as fences hold them, in bytes.
     pub fence_key_bytes: f64,
@@ -87,7 +87,7 @@ pub(crate) fn sample_bytes(inputs: &[Input]) -> u64 {
 }
 
 /// Looks at the front of the first input that has records: whole records of it, and the header row
-/// of CSV. What is read of a stream is put back before it.
+/// of CSV. Bytes that are read from a stream are put back in front of it.
 pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     let mut bytes = Vec::new();
     for input in inputs {

@@ -1,10 +1,9 @@
-//! CSV rows: a newline ends a row unless it lies between quotes.
+//! CSV rows: a newline ends a row unless it is between quotes.
 //!
-//! A quote toggles, wherever it stands; a doubled quote toggles twice and so changes nothing.
-//! That is all RFC 4180 needs (it allows quotes only round a whole field), and it means that
-//! whether a byte is quoted depends on nothing but the parity of the quotes before it. Cutting a
-//! large buffer therefore *counts* quotes, at the speed of memory, and looks for row ends only
-//! round the wanted places.
+//! Every quote toggles quoting; a doubled quote toggles twice and so changes nothing. That is all
+//! RFC 4180 needs (it allows quotes only around a whole field). So whether a byte is quoted depends
+//! only on the parity of the quotes before it. Cutting a large buffer therefore *counts* quotes, at
+//! the speed of memory, and looks for row ends only around the wanted places.
 
 use memchr::{memchr_iter, memrchr2_iter};
 
@@ -42,8 +41,8 @@ pub(super) fn ends_quoted(bytes: &[u8]) -> bool {
     memchr_iter(b'"', bytes).count() % 2 == 1
 }
 
-/// Length of `bytes` up to and with the first newline outside quotes; `quoted` tells whether
-/// `bytes` begins inside them.
+/// Length of `bytes` up to and including the first newline outside quotes; `quoted` says whether
+/// `bytes` begins inside quotes.
 #[inline]
 fn row_end(bytes: &[u8], quoted: bool) -> Option<usize> {
     Outside::new(b'\n', bytes, quoted).next().map(|at| at + 1)

@@ -1,4 +1,4 @@
-//! What every format has: it finds where a record ends.
+//! Every format finds where a record ends.
 
 /// Finds record ends; one type a format, so that hot loops are compiled for each.
 pub trait Framing: Copy + Send + Sync + 'static {

@@ -6,9 +6,9 @@
 //! │ VInt        │ VInt          │ k bytes  │ v bytes    │   which are two lengths of -1
 //! └─────────────┴───────────────┴──────────┴────────────┘
 //! ```
-//! The lengths are in the coding of `org.apache.hadoop.io.WritableUtils`: a value from -112 to 127 is
-//! its own byte. Of any other, the first byte tells sign and size, the rest is big-endian; of a
-//! negative one it is the complement:
+//! The lengths are in the coding of `org.apache.hadoop.io.WritableUtils`: a value from -112 to 127
+//! is its own byte. For any other value, the first byte gives sign and size, and the rest is
+//! big-endian. For a negative value the rest is the complement:
 //!
 //! ```text
 //! first byte   80 .. 87    88 .. 8F    90 .. FF     00 .. 7F
@@ -26,7 +26,7 @@
 
 use thiserror::Error;
 
-/// What ends the records of a segment: two lengths of -1.
+/// The end of the records of a segment: two lengths of -1.
 pub const END_MARKER: [u8; 2] = [0xff, 0xff];
 
 /// The most bytes that the two lengths of a record take.
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// What `WritableUtils.writeVLong` of Hadoop 3.4.2 writes.
+    /// Numbers, and the bytes that `WritableUtils.writeVLong` of Hadoop 3.4.2 writes for them.
     const VALUES: [(i64, &[u8]); 18] = [
         (0, b"\x00"),
         (127, b"\x7f"),

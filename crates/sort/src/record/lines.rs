@@ -25,7 +25,7 @@ impl Framing for LineFraming {
         let mut at = 0;
         while end - at > piece {
             let wanted = at + piece;
-            // A delimiter lies at `last`, which is at or behind `wanted`, so one is found.
+            // There is a delimiter at `last`, which is at or behind `wanted`, so one is found.
             let found = memrchr(self.delimiter, &bytes[at..wanted])
                 .map(|n| at + n)
                 .or_else(|| memchr(self.delimiter, &bytes[wanted..]).map(|n| wanted + n));

@@ -1,10 +1,11 @@
 //! Where one record ends and the next begins.
 //!
-//! A [`Format`] frames records; it knows nothing of keys. Four formats exist, a file for each:
-//! delimited lines, CSV (RFC 4180 quoting), fixed-length binary, and length-prefixed key and
-//! value. Whoever reads an input asks [`Format::cut`] for the boundaries in a buffer, carries the
-//! bytes after the last one into the next buffer, and asks [`Format::tail`] what they mean when
-//! the input ends. A record always ends with its terminator, the last one of an input too.
+//! A [`Format`] frames records; it knows nothing of keys. Four formats exist, each in a file of its
+//! own: delimited lines, CSV (RFC 4180 quoting), fixed-length binary, and length-prefixed key and
+//! value. A reader of inputs asks [`Format::cut`] for the boundaries in a buffer and carries the
+//! bytes after the last one into the next buffer. When the input ends, [`Format::tail`] says what
+//! the remaining bytes mean. Every record ends with its terminator, including the last one of an
+//! input.
 //!
 //! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
 //!
@@ -37,7 +38,7 @@ pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
 pub(crate) use outside::Outside;
 
-/// How records lie in a stream of bytes.
+/// How a stream of bytes is divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -64,7 +65,7 @@ pub enum Format {
     Keyed,
 }
 
-/// What to do with the bytes after the last complete record of an input.
+/// How to treat the bytes after the last complete record of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     /// They are a record once this terminator is added.
@@ -112,7 +113,7 @@ impl Format {
         with_framing!(*self, framing => framing.cut(bytes, piece, cuts));
     }
 
-    /// What the bytes after the last complete record of an input mean; there is at least one.
+    /// The meaning of the bytes after the last complete record of an input; there is at least one.
     #[must_use]
     pub fn tail(&self, bytes: &[u8]) -> Tail {
         match *self {

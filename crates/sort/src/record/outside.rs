@@ -28,7 +28,7 @@ pub(crate) struct Outside<'a> {
 }
 
 impl<'a> Outside<'a> {
-    /// `quoted` tells whether `bytes` begins inside quotes. `wanted` is not the quote itself.
+    /// `quoted` says whether `bytes` begins inside quotes. `wanted` is not the quote itself.
     #[inline]
     pub(crate) fn new(wanted: u8, bytes: &'a [u8], quoted: bool) -> Self {
         Outside { bytes, wanted, next_block: 0, found: 0, quoted }
@@ -74,7 +74,7 @@ fn running_parity(mut bits: u64) -> u64 {
     bits
 }
 
-/// Bit *i* of the result tells whether `block[i]` is `byte`.
+/// Bit *i* of the result is set if `block[i]` is `byte`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn places(byte: u8, block: &[u8; BLOCK]) -> u64 {
@@ -94,7 +94,7 @@ fn places(byte: u8, block: &[u8; BLOCK]) -> u64 {
     bits
 }
 
-/// Bit *i* of the result tells whether `block[i]` is `byte`.
+/// Bit *i* of the result is set if `block[i]` is `byte`.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn places(byte: u8, block: &[u8; BLOCK]) -> u64 {

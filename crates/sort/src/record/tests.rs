@@ -17,8 +17,8 @@ fn walk(format: Format, bytes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// Every cut is a record end, the last cut is the last end, and no piece holds a record more
-/// than the wanted size asks for.
+/// Every cut is a record end, the last cut is the last end, and no piece is longer than the wanted
+/// size by more than a record.
 fn check_cut(format: Format, bytes: &[u8], piece: usize) {
     let ends = walk(format, bytes);
     let mut cuts = Vec::new();

@@ -1,24 +1,24 @@
-//! Sorts a buffer of fixed-length records: where it lies, or into a second one (TritonSort 5.2).
+//! Sorts a buffer of fixed-length records, in place or into a second one (TritonSort 5.2).
 //!
 //! ```text
 //!   records ──► count ──► scatter ──► tags in buckets ──► flag passes, sort, settle ──┬─► permute   in place
 //!   n bytes     keys read twice       16 a record         16 a record and pass        └─► gather    into a second buffer
 //! ```
 //!
-//! The first radix pass needs no scratch, because it is the extraction itself: a first walk over the
-//! records counts the tags of each bucket, a second one writes every tag into its own. Buckets that
-//! are still larger than the cache are parted further by in-place passes (American flag: McIlroy,
-//! Bostic, McIlroy, *Engineering Radix Sort*, 1993), small ones by `short_sort`. The former is
-//! unstable, which does not matter: a tag's low bits are its record's number, so no two tags are
-//! equal, and equal keys keep their input order.
+//! The first radix pass needs no scratch, because it is the extraction itself: a first walk over
+//! the records counts the tags of each bucket, and a second one writes every tag into its bucket.
+//! Buckets that are still larger than the cache are split further by in-place passes (American
+//! flag: McIlroy, Bostic, McIlroy, *Engineering Radix Sort*, 1993), and small ones are sorted by
+//! `short_sort`. The in-place pass is unstable, which does not matter: a tag's low bits are its
+//! record's number, so no two tags are equal, and equal keys keep their input order.
 //!
 //! In place, the tags are then cut down to record numbers, in their own memory, and [`permute()`]
 //! follows them. In all that takes 1 + 16 / n times the records' bytes: 1.16 for 100-byte records,
 //! where the paper's two sets of tags take 1.32 and a second buffer 2.16. Which one is faster when is
 //! in docs/benchmarks.md.
 //!
-//! Records of varying length cannot change places, since no two places are alike. They are gathered
-//! into pieces (`form`), which need not hold more than what is being written.
+//! Records of varying length cannot change places, because the places differ in length. They are
+//! gathered into pieces (`form`), and only the pieces that are being written have to be in memory.
 
 use std::ops::Range;
 
@@ -36,10 +36,10 @@ use crate::record::Format;
 /// Most records of a buffer.
 pub const RECORDS_MAX: usize = permute::RECORDS_MAX;
 
-/// Bytes of memory that sorting takes beside the buffer itself, for every record.
+/// Bytes of memory that sorting takes for every record, in addition to the buffer itself.
 pub const TAG_BYTES: usize = size_of::<Tag>();
 
-/// How many tags ahead the gather asks for records.
+/// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;
 /// How many records tell the range of the keys.
 const SAMPLE: usize = 4096;
@@ -102,7 +102,7 @@ struct BufferKeys<'a> {
 }
 
 impl<'a> BufferKeys<'a> {
-    /// None when fewer than two records leave nothing to sort.
+    /// `None` for fewer than two records, which need no sort.
     fn new(records: &'a [u8], order: &'a Order) -> Option<Self> {
         let Format::Fixed { bytes: record_bytes } = order.format() else {
             panic!("records of varying length cannot change places");
@@ -187,7 +187,7 @@ fn sort_tags(keys: &BufferKeys<'_>, tags: &mut [Tag], threads: usize) {
     });
 }
 
-/// What one thread extracts.
+/// The part of the records that one thread extracts.
 struct ThreadShare<'t> {
     numbers: Range<usize>,
     /// Tags of each bucket.
@@ -196,8 +196,8 @@ struct ThreadShare<'t> {
     room: Vec<std::slice::IterMut<'t, Tag>>,
 }
 
-/// Equal ranges of prefixes, as a sample suggests them: they cover all prefixes in ascending order,
-/// so what the sample missed costs time and nothing else.
+/// Ranges of prefixes that a sample suggests to be equally full. They cover all prefixes in
+/// ascending order, so a poor sample costs only time.
 struct Buckets {
     least: u64,
     greatest: u64,
@@ -225,7 +225,7 @@ impl Buckets {
     }
 }
 
-/// Sorts tags by all their bits, where they lie.
+/// Sorts tags by all their bits, in place.
 fn sort_bucket(tags: &mut [Tag]) {
     if tags.len() <= SMALL {
         return sort_short(tags);
@@ -247,8 +247,8 @@ fn sort_bucket(tags: &mut [Tag]) {
     let starts = heads;
     for d in 0..DIGITS {
         while heads[d] < ends[d] {
-            // The tag that lies here goes to its bucket, the one that lay there to its own, and so
-            // on, until one belongs here.
+            // The tag in this place goes to its bucket, the tag that was there goes to its own, and
+            // so on, until one belongs here.
             let mut tag = tags[heads[d]];
             loop {
                 let to = digit(tag, shift);
@@ -279,8 +279,9 @@ fn settle(keys: &BufferKeys<'_>, tags: &mut [Tag]) {
     if keys.key_bytes <= 8 {
         return;
     }
-    // What is still to be looked through for groups, and the depth to which these agree. A list, a
-    // frame a depth, because keys may be long and alike, and the stack is short.
+    // The ranges that are still to be searched for groups, and the depth to which their keys agree.
+    // This is a list with a frame per depth and no recursion, because keys may be long and alike,
+    // and the stack is short.
     let mut frames = vec![(0..tags.len(), 8)];
     while let Some((rest, depth)) = frames.last_mut() {
         let Some(group) = next_group(tags, rest) else {
@@ -306,7 +307,8 @@ fn settle(keys: &BufferKeys<'_>, tags: &mut [Tag]) {
     }
 }
 
-/// The first stretch of two or more equal prefixes in `rest`, which goes on behind it.
+/// The first stretch of two or more equal prefixes in `rest`. After the call, `rest` begins behind
+/// it.
 fn next_group(tags: &[Tag], rest: &mut Range<usize>) -> Option<Range<usize>> {
     while rest.len() > 1 {
         let start = rest.start;
@@ -377,7 +379,7 @@ mod tests {
         assert!(sorted == expected, "into a second buffer: {:?}", order.spec());
     }
 
-    /// Bytes from a seed, of which each takes one of `values` values.
+    /// Bytes from a seed; each takes one of `values` values.
     fn random(len: usize, seed: u64, values: u64) -> Vec<u8> {
         let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {

@@ -34,7 +34,7 @@ impl RunBuilder {
         Ok(RunBuilder { writer, behind, piece: None, number: 0, records: 0, order })
     }
 
-    /// Appends whole records that lie end to end.
+    /// Appends whole records, end to end.
     ///
     /// # Errors
     /// The storage's own.

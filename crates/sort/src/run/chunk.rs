@@ -7,9 +7,9 @@
 //!                                              the next chunk's carry ◄──┘
 //! ```
 //!
-//! Files are read straight into the chunk, several pieces in flight; each file begins at a page, so
-//! that direct I/O needs no copy. Every byte is read once, and copied only when it is the carry, or
-//! when a [`Follower`] brings it to its place.
+//! Files are read straight into the chunk, several pieces in flight. Each file begins at a page, so
+//! direct I/O needs no copy. Every byte is read once. It is copied only in the carry, or when a
+//! [`Follower`] copies it to its place.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Chunk {
         (self.buffer.backing(), room..room + read_bytes)
     }
 
-    /// Joins what was handed to a [`Follower`], from the front to the back, with the rest again.
+    /// Joins the buffers that a [`Follower`] got, from the front to the back, with the rest again.
     pub(crate) fn rejoin(&mut self, handed: impl Iterator<Item = Buffer>) {
         let mut whole: Option<Buffer> = None;
         for next in handed {
@@ -98,7 +98,7 @@ impl Chunk {
         }
     }
 
-    /// Hands `span`, and what before it was not handed out yet, to `follower`.
+    /// Hands `span` to `follower`, with all bytes before it that the follower does not have yet.
     pub(super) fn hand(&mut self, span: Range<usize>, follower: &mut dyn Follower) {
         let rest = self.buffer.split_off(span.end - self.base);
         let handed = std::mem::replace(&mut self.buffer, rest);
@@ -113,11 +113,11 @@ pub(crate) trait Follower {
     /// How many buffers it lends at once, at least one.
     fn lends(&self) -> usize;
 
-    /// A buffer of [`READ_BYTES`] for what goes to the chunk's bytes before `end`, to come back with
+    /// A buffer of [`READ_BYTES`] for the chunk's bytes before `end`. It comes back with
     /// [`Follower::keep`].
     fn lend(&mut self, end: usize) -> Buffer;
 
-    /// Has what was read into `lent` copied to its place.
+    /// Has the bytes that were read into `lent` copied to their place.
     fn keep(&mut self, lent: Buffer, keeping: Keeping);
 
     /// Bytes from `at` on: from `from` of them on, they are whole records. In all calls together
@@ -139,7 +139,7 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// Copies what was read from the front of `lent`.
+    /// Copies the bytes that were read from the front of `lent`.
     pub(crate) fn copy(&mut self, lent: &[u8]) {
         self.place[..self.bytes].copy_from_slice(&lent[..self.bytes]);
         self.filled = true;
@@ -148,7 +148,7 @@ impl Keeping {
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        let lost = || std::io::Error::other("nobody is left to copy what was read");
+        let lost = || std::io::Error::other("the copier is gone before it copied what was read");
         self.completions.post(Completion {
             token: self.token,
             buffer: Some(std::mem::replace(&mut self.place, Buffer::empty())),

@@ -22,9 +22,9 @@ pub(crate) struct ChunkReader {
     format: Format,
     read_bytes: usize,
     inputs: VecDeque<Input>,
-    /// Where to begin in each input, for a sort that goes on.
+    /// Where to begin in each input, for a sort that continues.
     starts: VecDeque<u64>,
-    /// Of the input at the front: its size when it was begun, how far it is read, how many of the
+    /// For the input at the front: its size when it was begun, how far it is read, how many of the
     /// next bytes were sorted before, and whether a header is still to come.
     size: u64,
     offset: u64,
@@ -47,8 +47,8 @@ impl ChunkReader {
         Self::resume(inputs, format, read_bytes, None, &[])
     }
 
-    /// Goes on in each of `inputs` at its byte of `starts` (where none is given, at 0), where a
-    /// record begins. `header` is the header row, when it was read before.
+    /// Continues in each of `inputs` at its byte of `starts`, where a record begins; at 0 where no
+    /// start is given. `header` is the header row, when it was read before.
     pub(crate) fn resume(
         inputs: Vec<Input>,
         format: Format,
@@ -92,7 +92,7 @@ impl ChunkReader {
         self.inputs.is_empty()
     }
 
-    /// Fills `chunk` with the next records. It has none when the inputs have ended.
+    /// Fills `chunk` with the next records. After the end of the inputs, the chunk stays empty.
     pub(crate) fn fill(&mut self, chunk: &mut Chunk, progress: &dyn Progress) -> Result<()> {
         self.fill_followed(chunk, None, progress)
     }
@@ -111,7 +111,8 @@ impl ChunkReader {
         let framed = room - self.carry.len();
         let beyond = self.carry.len().saturating_sub(carry_liked(self.read_bytes));
         let limit = room + self.read_bytes - beyond.next_multiple_of(4096);
-        // What an earlier fill touched and this one will not goes back to the system.
+        // Pages that an earlier fill touched and this one will not touch are given back to the
+        // system.
         chunk.buffer.release(0..framed);
         if beyond > 0 {
             let end = chunk.buffer.len();
@@ -187,7 +188,8 @@ impl ChunkReader {
         let mut next_offset = self.offset;
         let (mut submitted, mut joined) = (0u64, 0u64);
         let in_flight = follower.as_ref().map_or(READ_DEPTH, |follower| follower.lends()) as u64;
-        // Of reads into lent buffers: where the bytes go, and what of the buffer is not read into.
+        // For reads into lent buffers: where the bytes go, and the part of the buffer that is not
+        // read into.
         let mut places: BTreeMap<u64, (Keeping, Buffer)> = BTreeMap::new();
         let mut arrived: BTreeMap<u64, (Buffer, usize)> = BTreeMap::new();
         let mut lengths: VecDeque<usize> = VecDeque::new();
@@ -357,7 +359,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Completes or refuses what follows the last terminator of the input that just ended.
+    /// Completes or refuses the bytes after the last terminator of the input that just ended.
     fn end_input(
         &mut self,
         chunk: &mut Chunk,

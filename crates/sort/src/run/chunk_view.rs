@@ -7,13 +7,13 @@ use super::word::Alphabet;
 use crate::access::resort_bytes;
 use crate::key::{self, Order};
 
-/// How many tags ahead the gather asks for records.
+/// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;
 
 /// Before each encoded key: the record's place and length, and the key's length.
 pub(crate) const ENTRY_HEAD_BYTES: usize = 12;
 
-/// What tags point to: records in the chunk, directly or through an encoded key's head.
+/// The records that tags point to: directly in the chunk, or through an encoded key's head.
 #[derive(Clone, Copy)]
 pub(crate) struct ChunkView<'a> {
     pub(crate) bytes: &'a [u8],
@@ -49,8 +49,8 @@ impl<'a> ChunkView<'a> {
 }
 
 impl ChunkView<'_> {
-    /// Asks for the memory of a record some places behind the `i`-th of `tags`, which are gathered in
-    /// their order.
+    /// Prefetches a record some places behind the `i`-th of `tags`, which are gathered in their
+    /// order.
     #[inline]
     pub(crate) fn prefetch_records(&self, tags: &[Tag], i: usize) {
         let direct = self.order.direct().is_some();

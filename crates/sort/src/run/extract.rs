@@ -16,7 +16,7 @@ use crate::activity::{Team, leave};
 use crate::key::{self, Order};
 use crate::record::Framing;
 
-/// Where in a chunk sorting goes on: span, and byte in the chunk.
+/// Where in a chunk sorting continues: the span, and the byte in the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkResume {
     pub(super) span: usize,
@@ -32,7 +32,7 @@ const SLAB_BYTES: usize = 64 << 10;
 /// How many keys an alphabet is learned from.
 const LEARN_KEYS: usize = 2048;
 
-/// And the longest record that is looked at.
+/// Longer records are not used for learning.
 const LEARN_RECORD_BYTES: usize = 64 << 10;
 
 /// The alphabet of the keys of `chunk`, when words of it hold more than bytes do.
@@ -71,7 +71,7 @@ pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
 /// One span's tags, in the slabs they were put in.
 type SpanTags<'s> = Vec<(&'s mut [Tag], usize)>;
 
-/// What tags are made of.
+/// The source of tags, and how they are made.
 pub(super) struct Extraction<'c> {
     pub(super) chunk: &'c Chunk,
     /// Where to begin; at its start without.

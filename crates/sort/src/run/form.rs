@@ -27,12 +27,12 @@ pub(crate) const TAG_BYTES: usize = size_of::<Tag>();
 /// The memory in which chunks are sorted, used again for every chunk.
 pub(crate) struct SortMemory {
     budget: Budget,
-    /// Of `keys`, once they had to grow for one long key.
+    /// The reservation of `keys`, once they had to grow for one long key.
     grown: Option<Reservation>,
     tags: Buffer,
     scratch: Buffer,
     keys: Buffer,
-    /// Of the chunk being sorted.
+    /// The alphabet of the chunk that is being sorted.
     alphabet: Option<Alphabet>,
 }
 

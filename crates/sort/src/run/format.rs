@@ -34,9 +34,9 @@ pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// The least and the greatest block size.
 pub(crate) const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 4096..=(PIECE_BYTES as u32);
 
-/// No run, bucket file or view is larger, in bytes. What readers compute from sizes and counts, such as
-/// the memory for tags of all records, then fits 64 bits, whatever a sparse file with right checksums
-/// says of itself.
+/// The largest run, bucket file or view, in bytes. Numbers that readers compute from sizes and
+/// counts, such as the memory for tags of all records, then fit into 64 bits, even for a sparse
+/// file with right checksums that claims to be huge.
 pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 56;
 
 /// Bytes of an index entry without its key.
@@ -52,9 +52,9 @@ pub enum Compression {
     /// As they are.
     #[default]
     Off,
-    /// LZ4 block format, one frame a block.
+    /// LZ4 block format, one frame per block.
     Lz4,
-    /// Zstandard level 1, one frame a block.
+    /// Zstandard level 1, one frame per block.
     Zstd,
 }
 
@@ -74,7 +74,7 @@ impl Compression {
     }
 }
 
-/// What the index says of one block.
+/// The entry of one block in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEntry {
     /// Where its stored bytes begin in the file.
@@ -108,7 +108,7 @@ pub struct Footer {
     pub data_bytes: u64,
     /// CRC32C of the index.
     pub index_crc: u32,
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     pub block_bytes: u32,
     /// How blocks are stored.
     pub compression: Compression,
@@ -126,7 +126,7 @@ pub fn encode_header(block_bytes: u32) -> [u8; HEADER_BYTES] {
     page
 }
 
-/// Reads a header page; returns the logical bytes of a block.
+/// Reads a header page; returns the logical bytes per block.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming `file`; [`Error::UnknownVersion`] for a whole header.
@@ -211,7 +211,7 @@ pub fn encode_footer(footer: &Footer) -> [u8; FOOTER_BYTES] {
     out
 }
 
-/// Reads a footer that lies at `offset` of `file`.
+/// Reads a footer that is at `offset` of `file`.
 ///
 /// # Errors
 /// [`Error::Corrupt`].

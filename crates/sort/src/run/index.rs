@@ -36,7 +36,7 @@ impl IndexMemory {
     }
 }
 
-/// What an index says, as an open run holds it.
+/// The contents of an index, as an open run holds them.
 pub(super) struct Index {
     pub(super) crcs: Vec<u32>,
     pub(super) places: Vec<(u64, u32)>,

@@ -11,7 +11,7 @@ pub enum Input {
     Storage(Arc<dyn Storage>),
     /// A stream: a pipe, standard input.
     Stream {
-        /// What to call it in an error message.
+        /// Its name in error messages.
         name: String,
         /// The bytes.
         reader: Box<dyn Read + Send>,
@@ -19,7 +19,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// What to call it in an error message.
+    /// Its name in error messages.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -13,19 +13,19 @@
 //! ```
 //!
 //! Every record is read once and written once, 2 n bytes in all. One walker alone would wait for
-//! memory at each step, since only `from` says where the next one leads. So a thread has several
-//! take steps in turn, and each asks for the memory of its next step before the others go. They may
-//! walk the same cycle: a walker stops at any lifted record, its own or another's, so long cycles
-//! (one takes six tenths of the records, on average) are walked by all of them at once, and by all
-//! threads.
+//! memory at each step, because only `from` says where the next step leads. So a thread has several
+//! walkers that take steps in turn, and each prefetches the memory of its next step before the
+//! others move. They may walk the same cycle: a walker stops at any lifted record, its own or
+//! another's. So long cycles (one takes six tenths of the records, on average) are walked by all
+//! walkers at once, and by all threads.
 //!
 //! States of an entry of `from`:
 //!
 //! | entry | the record at its place | who may touch it |
 //! |---|---|---|
-//! | below 2^31: a source | lies where it lay | nobody |
+//! | below 2^31: a source | is where it was | no walker |
 //! | `BUSY` | is being lifted | the thread that set it |
-//! | `LIFTED` + slot | lies in that slot | nobody, until a walker takes it |
+//! | `LIFTED` + slot | is in that slot | no walker, until a walker takes it |
 //! | `DONE` | was moved on; the place is a hole or filled | the walker that set it |
 //!
 //! Each change is one compare-and-swap by a walker that thereby owns the record, so memory is safe
@@ -53,11 +53,12 @@ const WALKERS: usize = 16;
 /// Records that are worth a thread of their own. Miri, a thousand times slower, shows two threads with
 /// fewer.
 const SHARE_RECORDS: usize = if cfg!(miri) { 1 << 4 } else { 1 << 12 };
-/// The start of a record that is asked for; the processor sees for itself how a long one goes on.
+/// Bytes at the start of a record that are prefetched; the processor itself prefetches the rest of
+/// a long one.
 const PREFETCH_BYTES: usize = 512;
 
-/// Moves record `from[i]` of `records` to place `i`, for every `i`, by `threads` threads. `from` is
-/// used up: what it holds afterwards means nothing.
+/// Moves record `from[i]` of `records` to place `i`, for every `i`, by `threads` threads. The
+/// contents of `from` are lost.
 ///
 /// # Panics
 /// When `records` is not `from.len()` records of `record_bytes`, when those are more than
@@ -97,7 +98,7 @@ pub fn permute(records: &mut [u8], record_bytes: usize, from: &mut [u32], thread
     });
 }
 
-/// What all walkers share.
+/// The state that all walkers share.
 struct Permutation<'a> {
     from: &'a [AtomicU32],
     /// `from.len()` records.
@@ -189,8 +190,9 @@ impl Permutation<'_> {
         false
     }
 
-    /// Makes the record at `at` ours; returns its source, or the slot in which it lies. The locked
-    /// instruction costs one thread nothing that could be measured: memory is what it waits for.
+    /// Takes the record at `at`. Returns its source, or the slot with the record. The locked
+    /// instruction has no cost that could be measured with one thread, because the thread waits for
+    /// memory.
     #[inline]
     fn claim(&self, at: usize) -> u32 {
         let entry = &self.from[at];
@@ -236,7 +238,7 @@ impl Permutation<'_> {
     }
 }
 
-/// Asks for the memory of a record, which will be copied soon.
+/// Prefetches a record that will be copied soon.
 #[inline]
 pub(super) fn prefetch_record(record: *const u8, record_bytes: usize) {
     let last = record_bytes.min(PREFETCH_BYTES).saturating_sub(1);

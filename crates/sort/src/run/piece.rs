@@ -41,7 +41,7 @@ impl Piece {
         }
     }
 
-    /// A piece of which others fill what comes before `from`.
+    /// A piece whose bytes before `from` are filled by other threads.
     pub(crate) fn beginning_at(buffer: Buffer, block_bytes: u32, from: usize) -> Self {
         Piece { filled: from, fence_from: from, ..Self::new(buffer, block_bytes) }
     }
@@ -71,7 +71,7 @@ impl Piece {
         (self.buffer, self.filled)
     }
 
-    /// Tells that record number `record` begins at the next byte filled in.
+    /// Notes that record number `record` begins at the next byte that is filled in.
     #[inline]
     pub(crate) fn begin_record(&mut self, record: u64, key: impl FnOnce(&mut Vec<u8>)) {
         if self.filled >= self.fence_from {
@@ -105,8 +105,8 @@ impl Piece {
 
 /// The index entries of a piece's blocks.
 pub(super) struct PieceIndex {
-    /// As they will be written, but for `first_record` of the last ones when no record starts in
-    /// them: that number is some later piece's.
+    /// The entries as they will be written. Only the last ones have no `first_record` yet, if no
+    /// record starts in their blocks: it is the number of a later piece's record.
     pub(super) entries: Box<[u8]>,
     /// Where in `entries` those begin.
     pub(super) open_from: usize,
@@ -119,7 +119,8 @@ pub(super) struct PieceIndex {
 }
 
 impl PieceIndex {
-    /// Of a piece of `filled` bytes in `blocks`; `fences` come with the numbers of their blocks.
+    /// The entries for a piece of `filled` bytes in `blocks`; `fences` come with the numbers of
+    /// their blocks.
     pub(super) fn new(blocks: &[PieceBlock], fences: Vec<(usize, Fence)>, filled: usize) -> Self {
         let first_record = fences.first().map(|(_, fence)| fence.record);
         let count = fences.len();

@@ -1,6 +1,6 @@
 //! Asking for memory before it is used.
 
-/// Asks for the memory of `bytes` at `at`, where there is any.
+/// Prefetches the memory of `bytes` at `at`, if `bytes` are that long.
 #[inline]
 pub(super) fn prefetch(bytes: &[u8], at: usize) {
     if let Some(byte) = bytes.get(at) {
@@ -8,7 +8,7 @@ pub(super) fn prefetch(bytes: &[u8], at: usize) {
     }
 }
 
-/// Asks for the memory at `address`, whatever is there.
+/// Prefetches the memory at `address`, which may be any address.
 #[inline]
 pub(crate) fn prefetch_at(address: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -12,7 +12,8 @@ use super::short_sort::{SHORT, sort_short};
 use super::tag::Tag;
 use crate::activity::{Team, leave};
 
-/// Buckets up to this size are left to [`sort_short`]: their 64 KiB lie in the second-level cache.
+/// Buckets up to this size are left to [`sort_short`]: their 64 KiB fit into the second-level
+/// cache.
 pub(super) const SMALL: usize = SHORT;
 
 const DIGIT_BITS: u32 = 11;
@@ -37,7 +38,7 @@ pub fn sort(tags: &mut [Tag], scratch: &mut [Tag], threads: usize) {
         return;
     };
     let bounds = scatter_parallel(tags, scratch, shift, threads);
-    // Each bucket now lies in `scratch` and comes back to `tags`, whoever sorts it.
+    // Each bucket is now in `scratch`, and the thread that sorts it brings it back to `tags`.
     let mut jobs = Vec::with_capacity(DIGITS);
     let (mut to, mut from) = (&mut *tags, &mut *scratch);
     for w in bounds.windows(2) {
@@ -71,7 +72,7 @@ pub(super) fn on_threads<J: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J)
     });
 }
 
-/// Sorts what is in `tags`; the result is left there (`in_place`) or in `other`.
+/// Sorts `tags`; the result is left there (`in_place`) or in `other`.
 pub(super) fn sort_one(tags: &mut [Tag], other: &mut [Tag], in_place: bool) {
     if tags.len() <= SMALL {
         sort_short(tags);

@@ -19,14 +19,14 @@ pub struct Run {
     footer: Footer,
     spec: String,
     crcs: Vec<u32>,
-    /// Of compressed runs: where each block lies and how long it is there.
+    /// For compressed runs: where each block is stored and how long it is there.
     places: Vec<(u64, u32)>,
     fences: Fences,
-    /// What it holds of a budget: nothing when the opener has reserved it.
+    /// The memory that it holds of a budget; nothing when the opener has reserved it.
     memory: Option<Reservation>,
 }
 
-/// Takes a stored index in stretches, checking it: all of it need not be in memory.
+/// Takes a stored index in stretches and checks it, so the whole index is never in memory.
 struct IndexReader<'a> {
     footer: &'a Footer,
     pending: Vec<u8>,
@@ -78,8 +78,8 @@ impl<'a> IndexReader<'a> {
         Some(())
     }
 
-    /// Whether the next block lies before the index and its fence in it, in rising order: what
-    /// readers compute with.
+    /// Whether the next block is before the index and contains its fence, with all numbers rising.
+    /// Readers compute with these numbers.
     fn possible(&mut self, entry: &BlockEntry) -> bool {
         let footer = self.footer;
         let block = self.index.crcs.len() as u64;
@@ -119,7 +119,7 @@ impl<'a> IndexReader<'a> {
     }
 }
 
-/// What a footer says before its index is read.
+/// Sizes that a footer gives before its index is read.
 impl Footer {
     /// Bytes of memory that the run holds once it is open, at most.
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -180,7 +180,7 @@ impl ClosedRun {
         Ok(ClosedRun { storage, footer })
     }
 
-    /// The storage it lies on.
+    /// The storage with its bytes.
     pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
@@ -190,7 +190,7 @@ impl ClosedRun {
         &self.footer
     }
 
-    /// Reads the index and checks it. What the run holds is for the caller to reserve before.
+    /// Reads the index and checks it. The caller reserves the memory of the run before.
     ///
     /// # Errors
     /// As [`ClosedRun::find`].
@@ -198,7 +198,8 @@ impl ClosedRun {
         self.load(None)
     }
 
-    /// The same, what it holds reserved from `budget` before, and as long as it is open.
+    /// As [`ClosedRun::open`]. The memory of the run is reserved from `budget` before, and held as
+    /// long as the run is open.
     ///
     /// # Errors
     /// [`crate::Error::Memory`] too.
@@ -233,7 +234,7 @@ impl ClosedRun {
 }
 
 impl Run {
-    /// Opens the run on `storage`, checking header, footer and index. What it holds, about 30 bytes
+    /// Opens the run on `storage` and checks header, footer and index. Its memory, about 30 bytes
     /// and a key for each block, is reserved from no budget.
     ///
     /// # Errors
@@ -242,8 +243,8 @@ impl Run {
         ClosedRun::find(storage)?.open()
     }
 
-    /// As [`Run::open`], but what the run holds is reserved from `budget`, before its index is read
-    /// and for as long as it is open.
+    /// As [`Run::open`], but the memory of the run is reserved from `budget`, before its index is
+    /// read and for as long as it is open.
     ///
     /// # Errors
     /// [`crate::Error::Memory`] too.
@@ -274,7 +275,7 @@ impl Run {
         Ok(Run { storage, footer, spec, crcs, places, fences, memory })
     }
 
-    /// The storage it lies on.
+    /// The storage with its bytes.
     #[must_use]
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
@@ -304,7 +305,7 @@ impl Run {
         self.footer.records
     }
 
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.footer.block_bytes)
@@ -315,7 +316,7 @@ impl Run {
         self.memory.as_ref().map_or(0, Reservation::bytes)
     }
 
-    /// Mean length of its fences' keys, in bytes a block.
+    /// Mean length of its fences' keys, in bytes per block.
     pub(crate) fn mean_fence_key_bytes(&self) -> f64 {
         self.fences.keys.len() as f64 / self.footer.blocks.max(1) as f64
     }
@@ -421,8 +422,9 @@ impl Run {
         from / 4096 * 4096..to.next_multiple_of(4096)
     }
 
-    /// Storage before this offset holds only blocks that lie before `position`. (A packed run's
-    /// blocks lie nearly, not exactly, in order: it takes the lowest that is still needed.)
+    /// Before this offset, the storage holds only blocks that are before `position`. (The blocks of
+    /// a packed run are only nearly in order: for it, this is the lowest block that is still
+    /// needed.)
     pub(crate) fn physical_floor(&self, position: u64) -> u64 {
         let block = self.block_of(position).min(self.footer.blocks);
         if !self.packed() {
@@ -437,8 +439,8 @@ impl Run {
         self.storage.submit(token, Operation::Read { offset, buffer }, done);
     }
 
-    /// Checks the blocks from `first` on that lie, as stored, end to end in `bytes`; the run is
-    /// not packed.
+    /// Checks the blocks from `first` on, which `bytes` holds as they are stored, end to end. The
+    /// run is not packed.
     pub(crate) fn verify(&self, first: u64, bytes: &[u8]) -> Result<()> {
         for (block, bytes) in (first..).zip(bytes.chunks(self.block_bytes() as usize)) {
             self.check(block, HEADER_BYTES as u64 + block * self.block_bytes(), bytes)?;
@@ -469,7 +471,7 @@ impl Run {
             let name = self.storage.name();
             let bytes = stored
                 .get(from..from + len as usize)
-                .ok_or_else(|| corrupt(name, at, "the block lies outside the file".to_owned()))?;
+                .ok_or_else(|| corrupt(name, at, "the block is outside the file".to_owned()))?;
             self.check(block, at, bytes)?;
             let logical = self.block_len(block);
             let (this, rest) = out.split_at_mut(logical);

@@ -10,17 +10,17 @@ use super::word::{Alphabet, Equal};
 /// Groups up to this size are settled by comparing whole keys.
 const FEW: usize = 24;
 
-/// And so are groups whose keys agree this far: each level below costs stack, and comparing long
-/// equal beginnings is what `memcmp` does fastest.
+/// So are groups whose keys agree in this many bytes: each level below costs stack, and `memcmp`
+/// compares long equal beginnings fastest.
 const DEEP: usize = 128;
 
-/// How many tags ahead keys are asked for.
+/// Keys are prefetched this many tags ahead.
 const AHEAD: usize = 16;
 
-/// How many tags ahead groups are looked for, as most tags are in none.
+/// Groups are searched this many tags ahead, because most tags are in no group.
 const GROUPS_AHEAD: usize = 64;
 
-/// What the tags of one chunk point to.
+/// The records and keys that the tags of one chunk point to.
 pub(crate) trait Tagged: Sync {
     /// The key that the tag's prefix begins.
     fn key(&self, tag: Tag) -> &[u8];
@@ -31,20 +31,20 @@ pub(crate) trait Tagged: Sync {
     /// Where in the input the record is: the last word among equal keys.
     fn position(&self, tag: Tag) -> u64;
 
-    /// What decides between equal keys before the position does, and whether it descends.
+    /// The bytes that decide between equal keys before the position does, and whether they descend.
     fn last_resort(&self, tag: Tag) -> Option<(&[u8], bool)>;
 
     /// Whether no key is longer than the prefix and all are equally long, so that equal prefixes
     /// are equal keys.
     fn prefix_decides(&self) -> bool;
 
-    /// In which words tags hold keys; plain bytes without one.
+    /// The alphabet of the words in tags; `None` when words are plain bytes.
     fn alphabet(&self) -> Option<&Alphabet>;
 
-    /// Asks for the memory of the key's bytes from `depth` on, which will be looked at soon.
+    /// Prefetches the key's bytes from `depth` on, which will be looked at soon.
     fn prefetch(&self, tag: Tag, depth: usize);
 
-    /// Itself, where one more instance of the sort is not worth compiling.
+    /// Itself as a trait object, where another instance of the sort is not worth compiling.
     fn as_dyn(&self) -> &dyn Tagged;
 }
 
@@ -88,8 +88,8 @@ fn settle<T: Tagged>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T) {
     });
 }
 
-/// Calls `f` for each maximal stretch of two or more equal prefixes, and asks for their keys from
-/// `depth` on before that.
+/// Calls `f` for each maximal stretch of two or more equal prefixes. Before that, prefetches their
+/// keys from `depth` on.
 fn for_groups<T: Tagged + ?Sized>(
     tags: &mut [Tag],
     scratch: &mut [Tag],
@@ -236,7 +236,7 @@ fn settle_positions<T: Tagged + ?Sized>(tags: &mut [Tag], tagged: &T) {
     }
 }
 
-/// The last resort of another's tags, seen as their key.
+/// The same records, with the last resort as their key.
 struct Resort<'a> {
     tagged: &'a dyn Tagged,
     descending: bool,

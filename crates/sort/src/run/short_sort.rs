@@ -32,8 +32,8 @@ pub(super) fn sort_short(tags: &mut [Tag]) {
     }
 }
 
-/// For at most `MOST` tags, a power of two: what lies on the stack is no larger than it must be. Not
-/// inlined, so that the shortest stretches don't pay for touching the stack of the longest.
+/// Sorts at most `MOST` tags, a power of two, so the array on the stack is as small as possible. It
+/// is not inlined, so that the shortest stretches don't pay for touching the stack of the longest.
 #[inline(never)]
 fn sort_within<const MOST: usize>(tags: &mut [Tag]) {
     const { assert!(MOST <= SHORT && MOST.is_power_of_two()) };
@@ -63,8 +63,8 @@ fn sort_within<const MOST: usize>(tags: &mut [Tag]) {
         *place += 1;
     }
     for (tag, sorted) in tags.iter_mut().zip(&scratch) {
-        // SAFETY: the counts give each of the tags a place of its own below their number, so that many
-        // places from the first on have been written.
+        // SAFETY: the counts give each of the tags a place of its own below their number, so all
+        // places from the first up to that number have been written.
         *tag = unsafe { sorted.assume_init() };
     }
     if most as usize > FEW {

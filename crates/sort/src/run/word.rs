@@ -10,9 +10,10 @@
 //!                 coarse          coarse                    coarse
 //! ```
 //!
-//! Codes ascend with the bytes they mean, and the end is below all, so whenever two words differ,
-//! the keys differ the same way. A *coarse* code means several bytes; behind it nothing is known of
-//! the order, so a word ends with it. [`Alphabet::equal`] tells what equal words prove.
+//! Codes ascend with the bytes that they stand for, and the end is below all codes. So if two words
+//! differ, the keys differ in the same direction. A *coarse* code stands for several bytes. The
+//! order behind it is unknown, so a word ends with it. [`Alphabet::equal`] says what equal words
+//! prove.
 
 /// Bytes of the longest word: 2^64 is greater than 5^20 and its codes are two bytes and three gaps.
 const LEN_MAX: usize = 20;
@@ -29,19 +30,19 @@ pub(crate) struct Alphabet {
     len: usize,
 }
 
-/// What two equal words say about the keys' bytes that went into them.
+/// What two equal words prove about the key bytes that they stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Equal {
     /// Both keys ended: they are equal.
     Ended,
-    /// So many bytes are equal, and all of the word is used up.
+    /// This many bytes are equal, and they use up the word.
     Agree(usize),
-    /// So many bytes are equal, and at least one more follows, about which nothing is known.
+    /// This many bytes are equal, and at least one more follows, which may differ.
     Unsure(usize),
 }
 
 impl Alphabet {
-    /// The alphabet in whose words most bytes of `keys` fit, or `None` when that is hardly more
+    /// The alphabet whose words hold the most bytes of `keys`. `None` when these are hardly more
     /// than the eight that need no codes.
     pub(crate) fn learn(keys: &[&[u8]]) -> Option<Self> {
         let mut counts = [0u32; 256];
@@ -126,7 +127,7 @@ impl Alphabet {
         word
     }
 
-    /// What is known of all keys that have the word which `key` has from `depth` on.
+    /// How far all keys agree whose word at `depth` is that of `key`.
     pub(crate) fn equal(&self, key: &[u8], depth: usize) -> Equal {
         let rest = key.get(depth..).unwrap_or_default();
         match self.exact(rest, self.len) {

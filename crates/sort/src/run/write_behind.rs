@@ -37,7 +37,7 @@ impl WriteBehind {
         Ok(())
     }
 
-    /// A free buffer, after waiting for a write when none is.
+    /// A free buffer. If there is no free one, waits for a write.
     pub(crate) fn buffer(&mut self) -> Result<Buffer> {
         while self.free.is_empty() {
             self.reap()?;
@@ -54,7 +54,7 @@ impl WriteBehind {
     pub(crate) fn write(&mut self, offset: u64, mut buffer: Buffer, len: usize) -> Result<()> {
         let rest = buffer.split_off(len);
         let token = self.flying.iter().position(Option::is_none).unwrap_or_else(|| {
-            // A buffer that came from somebody else.
+            // A buffer that another owner lent.
             self.flying.push(None);
             self.flying.len() - 1
         });
@@ -65,7 +65,7 @@ impl WriteBehind {
     }
 
     fn reap(&mut self) -> Result<()> {
-        assert!(self.in_flight > 0, "waiting for a buffer that nobody holds");
+        assert!(self.in_flight > 0, "waiting for a buffer that is not in flight");
         let done = {
             let _waiting = wait(State::Writing);
             self.completions.wait(&*self.storage.clock())

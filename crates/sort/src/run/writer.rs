@@ -35,9 +35,9 @@ struct Placed {
 }
 
 impl RunWriter {
-    /// Starts a run on the empty `storage`. `data_bytes`, when known, is reserved at once, so that
-    /// a full disk is noticed here and direct writes need not extend the file. The run's index is
-    /// held within `memory`, which grows when it must.
+    /// Starts a run on the empty `storage`. When `data_bytes` is known, that space is reserved at
+    /// once, so that a full disk is noticed here and direct writes don't extend the file. The run's
+    /// index is held within `memory`, which grows when it must.
     ///
     /// # Errors
     /// The storage's own; a full disk first of all.

@@ -42,7 +42,7 @@ pub(super) fn is_worth_distributing(sorter: &Sorter<'_>) -> bool {
 /// Whether to distribute, and if so whether to trust the leading bits of keys.
 pub(super) fn wanted(sorter: &Sorter<'_>, output: &SortOutput<'_>) -> Result<Option<bool>> {
     let view = matches!(output, SortOutput::View { .. });
-    // What fits is sorted at once, without temporary files.
+    // Inputs that fit into memory are sorted at once, without temporary files.
     let fits = sorter.plan.chunks == 1 && !view;
     match sorter.options.strategy {
         Strategy::Merge => Ok(None),

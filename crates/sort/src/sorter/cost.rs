@@ -1,4 +1,4 @@
-//! The cost model, by which the two strategies are compared.
+//! The cost model, which compares the two strategies.
 //!
 //! In each of two passes the processors and the disk work at the same time, so a pass takes as long
 //! as the slower of them. Processor time is a sum of a time per record and a time per byte. The

@@ -17,8 +17,9 @@ use crate::run::Input;
 use crate::view::{Bucket, KeyBytes, Manifest, Segment};
 use crate::{Budget, Error, Progress, Result, activity};
 
-/// A stream that is to be distributed is taken into memory as far as an eighth of that goes: one
-/// that ends there is sorted at once, without temporary files. What is held goes with the answer.
+/// For a stream that is to be distributed, up to an eighth of the memory is filled with its front.
+/// A stream that ends there is sorted at once, without temporary files. Returns the reservation of
+/// that memory.
 pub(super) fn look_ahead(
     sorter: &mut Sorter<'_>,
     output: &SortOutput<'_>,
@@ -50,7 +51,7 @@ pub(super) fn look_ahead(
             sorter.order.direct().is_none(),
             sorter.workers.count(),
         );
-        // Where that does not do, the plan for a stream does.
+        // If there is no such plan, the plan for a stream is used.
         sorter.plan = plan.unwrap_or(sorter.plan);
     } else {
         memory.shrink_to(most);
@@ -165,7 +166,7 @@ fn make_view(
     });
     let buckets: Vec<Bucket> = listed.collect();
     for name in names {
-        // All buckets of a pass may have been parted again.
+        // It is possible that all buckets of a pass were split again.
         if !buckets.iter().any(|bucket| bucket.segments[0].run == name) {
             folder.remove(&name)?;
         }

@@ -13,7 +13,7 @@ use crate::record::Format;
 use crate::run::Input;
 use crate::{Error, Result};
 
-/// What one strategy is likely to cost.
+/// The likely cost of one strategy.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Runs or buckets.
@@ -26,13 +26,14 @@ pub struct Estimate {
     pub written_bytes: u64,
     /// Seconds of processor time, over all threads.
     pub processor_seconds: f64,
-    /// The same for whoever reads all of a view once, afterwards; 0 where the result is none.
+    /// The same for a reader that reads all of a view once, afterwards; 0 where the result is not a
+    /// view.
     pub reader_processor_seconds: f64,
     /// Seconds from start to end.
     pub seconds: f64,
 }
 
-/// A plan, and the other one.
+/// The plan, with the cost of both strategies.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Explanation {
     /// `one pass`, `merge` or `distribute`.
@@ -49,7 +50,7 @@ pub struct Explanation {
     pub disk_write_rate: f64,
     /// Sorted runs, merged. When all fits into memory: that.
     pub merge: Estimate,
-    /// Buckets; none where the strategy cannot be used.
+    /// Buckets; `None` where the strategy cannot be used.
     pub distribute: Option<Estimate>,
 }
 
@@ -161,7 +162,7 @@ struct Work {
 }
 
 impl Work {
-    /// What a strategy costs that reads and writes all data in each of `passes` passes, and reads
+    /// The cost of a strategy that reads and writes all data in each of `passes` passes, and reads
     /// `read_besides` bytes in addition.
     fn estimate(
         &self,

@@ -8,8 +8,9 @@
 //!   └─────┘   └─────┘   └─────┴─────┴─────┘
 //! ```
 //!
-//! Not one file for all from the start: to punch a hole waits for the reads of that file that are in
-//! flight, so runs that are given back behind a merge would hold up one another.
+//! The first runs have files of their own, because punching a hole waits for the reads of the same
+//! file that are in flight: in one file, runs that are given back behind a merge would delay one
+//! another.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub(super) struct TempFiles {
 struct Made {
     /// How many more runs may have files of their own, once that was asked.
     own: Option<u64>,
-    /// By disk: the file that later runs share.
+    /// For each disk, the file that later runs share.
     shared: Vec<Regions>,
 }
 
@@ -43,7 +44,7 @@ impl TempFiles {
         TempFiles { disks: disks.to_vec(), made: Mutex::default() }
     }
 
-    /// An empty storage on each disk. What was handed out before must not grow any more.
+    /// An empty storage on each disk. Storages that were handed out before must not grow any more.
     pub(super) fn create(&self) -> std::io::Result<Vec<Arc<dyn Storage>>> {
         let mut made = self.made.lock();
         let own = made.own.unwrap_or_else(|| {

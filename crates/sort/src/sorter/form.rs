@@ -27,7 +27,7 @@ use crate::run::input::Input;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 
-/// What formed chunks become.
+/// The result of forming runs.
 pub(super) enum Formed {
     /// All of them are runs.
     Runs { header: Vec<u8> },
@@ -44,7 +44,7 @@ struct FullChunk {
     header: Vec<u8>,
 }
 
-/// What is kept from chunk to chunk.
+/// State that is kept from chunk to chunk.
 struct Forming {
     memory: SortMemory,
     clock: Arc<dyn Clock>,
@@ -58,7 +58,7 @@ struct Forming {
 struct Chunks {
     /// The first one, where it was read already.
     ahead: Option<FullChunk>,
-    /// Of a thread that is alone: the reader, and chunks to read into.
+    /// Where one thread does all the work: the reader, and chunks to read into.
     own: Option<(ChunkReader, Receiver<Chunk>)>,
     full_from: Receiver<Result<FullChunk>>,
 }
@@ -238,7 +238,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Whether all records fit into one chunk, whose tags can be parted while it is read.
+    /// Whether all records fit into one chunk whose tags can be split while it is read.
     pub(super) fn can_part_while_reading(&self) -> bool {
         // A thread that is alone does nothing while it reads.
         self.plan.chunks == 1
@@ -248,7 +248,7 @@ impl Sorter<'_> {
             && !self.workers.are_own()
     }
 
-    /// The clock by which the records are moved.
+    /// The clock of the storages that the records are moved to.
     fn clock(&self, output: &SortOutput<'_>) -> Arc<dyn Clock> {
         match (output, self.options.temp.first()) {
             (SortOutput::View { folder, .. }, _) => folder.clock(),

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         let journal = journal();
         assert_eq!(Journal::decode("x", &journal.encode()).expect("whole"), journal);
     }

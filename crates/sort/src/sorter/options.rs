@@ -1,4 +1,4 @@
-//! What a sort is asked for, and what it tells afterwards.
+//! The settings of a sort, and its report.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum CompressionChoice {
 /// How a sort works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// What is likely to be faster.
+    /// The strategy that is likely to be faster.
     #[default]
     Auto,
     /// Sorted runs, merged.
@@ -34,7 +34,7 @@ pub enum Strategy {
     },
 }
 
-/// What a sort is asked for, besides its inputs and its output.
+/// The settings of a sort, in addition to its inputs and its output.
 #[derive(Clone)]
 pub struct SortOptions {
     /// Format and order of the records; whether duplicates are removed.
@@ -57,20 +57,20 @@ pub struct SortOptions {
     pub strategy: Strategy,
 }
 
-/// What a sort did.
+/// Counts and times of a finished sort.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct SortReport {
     /// Bytes of the inputs.
     pub input_bytes: u64,
     /// Records written to the output, or held by the view.
     pub records: u64,
-    /// Bytes of the output, or of what the view reads like.
+    /// Bytes of the output, or of the view as its readers see it.
     pub output_bytes: u64,
     /// Runs that were formed.
     pub runs: u64,
-    /// Buckets that records were parted into; 0 when runs were merged.
+    /// Buckets that records were split into; 0 when runs were merged.
     pub buckets: u64,
-    /// Buckets that did not fit into memory and were parted again.
+    /// Buckets that did not fit into memory and were split again.
     pub buckets_parted_again: u64,
     /// Bytes written to runs, by intermediate merges too.
     pub run_bytes: u64,
@@ -80,7 +80,7 @@ pub struct SortReport {
     pub memory_peak_bytes: u64,
     /// Bytes of input in one chunk.
     pub chunk_bytes: u64,
-    /// Logical bytes of a block.
+    /// Logical bytes per block.
     pub block_bytes: u64,
     /// How blocks were stored.
     pub compression: Compression,

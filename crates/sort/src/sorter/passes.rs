@@ -48,7 +48,7 @@ impl Sorter<'_> {
             let packed = if self.compression == Compression::Off { 0 } else { 2 };
             let block_bytes = self.runs.iter().map(|run| run.block_bytes()).max();
             let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
-            // Of the open runs of a view, one is the run that is being written.
+            // One of the open runs of a view is the run that is being written.
             let fan_in = ((room() / least) as usize).min(runs_max - 1);
             if fan_in < 2 {
                 return stream_size(&self.segments(), &budget, room(), Workers::new(1)).map(|_| ());
@@ -80,7 +80,7 @@ impl Sorter<'_> {
                     }
                     builder.append(window.bytes())?;
                     progress.advance(window.len as u64);
-                    // What a journal names must stay until it names what replaces it.
+                    // Runs that a journal names must stay until it names their replacement.
                     if let (None, Start::Merge { needed, .. }) = (&self.journal, &window.start) {
                         released.release(&group, needed)?;
                     }
@@ -96,7 +96,7 @@ impl Sorter<'_> {
                     journal.replace_runs(merged.iter().chain(&old))?;
                 }
                 if let Some(folder) = view {
-                    // What was merged has a name there; only the new run is part of the view.
+                    // The merged runs have names there, but only the new run is part of the view.
                     for run in group.iter() {
                         folder.remove_if_exists(&Segment::of(run).run)?;
                     }
@@ -121,8 +121,8 @@ impl Sorter<'_> {
         fits.count().max(2)
     }
 
-    /// As many of `runs` as can be merged at once, at least two; the block size and the memory of
-    /// the index of what they become; the size of the windows that merge them.
+    /// The first runs of `runs` that can be merged at once, at least two; the block size of the
+    /// resulting run, and the memory of its index; the size of the windows that merge them.
     fn merge_group(
         &self,
         runs: &[Arc<Run>],

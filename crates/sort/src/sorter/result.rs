@@ -41,8 +41,8 @@ impl Sorter<'_> {
     ) -> Result<()> {
         let segments = self.segments();
         let base = header.len() as u64;
-        // Removed duplicates move what follows, so windows cannot be aligned beforehand; and a sort
-        // that wants only the top does not know its size.
+        // Removed duplicates move all later records, so windows cannot be aligned beforehand. A
+        // sort that wants only the first records does not know its size.
         let exact = !segments.unique && self.options.top.is_none();
         let total = exact.then(|| base + segments.data_bytes());
         let sink = FileSink::new(Arc::clone(storage), 0, Vec::new(), total);

@@ -62,8 +62,8 @@ impl<'a> Sorter<'a> {
         Ok(sorter)
     }
 
-    /// Without `look`, the inputs are partly gone already: their header is given. `held_bytes` of
-    /// the budget are held by the fences of runs that are there already.
+    /// With `look` false, the inputs may be partly gone: then `header` is given and no input is
+    /// sampled. `held_bytes` of the budget are held already by the fences of existing runs.
     pub(super) fn prepare_from(
         mut inputs: Vec<Input>,
         options: &'a SortOptions,
@@ -143,7 +143,8 @@ impl<'a> Sorter<'a> {
         let mut disks = self.temp_files.create()?;
         Ok(match disks.len() {
             1 => disks.remove(0),
-            // All of them for each run: there is only one that is written, or is merged most.
+            // Each run is spread over all disks, because only one run is written at a time, and one
+            // may be merged more than the others.
             _ => Spread::new(disks, HEADER_BYTES as u64, PIECE_BYTES as u64),
         })
     }
@@ -161,7 +162,7 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Mean length of a fence's key: the greatest of what the sample and the runs so far say.
+    /// Mean length of a fence's key: the greatest of the sample's and the runs'.
     pub(super) fn fence_key_bytes(&self) -> f64 {
         let runs = self.runs.iter().map(|run| run.mean_fence_key_bytes());
         runs.fold(self.plan.fence_key_bytes, f64::max)
@@ -173,7 +174,7 @@ pub(super) fn total_bytes(inputs: &[Input]) -> Option<u64> {
     inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?))
 }
 
-/// What of the budget a merge may take.
+/// The memory that a merge may take of the budget.
 pub(super) fn merge_room(budget: &Budget) -> u64 {
     shares::of_stream(budget.free_bytes())
 }

@@ -26,7 +26,7 @@ pub(super) struct Unfinished {
 }
 
 impl Sorter<'_> {
-    /// Gathers a sorted chunk into a run, whose last pieces are being written yet.
+    /// Gathers a sorted chunk into a run. Its last pieces are still being written.
     pub(super) fn spill(
         &mut self,
         sorted: &mut dyn Gather,
@@ -74,8 +74,8 @@ impl Sorter<'_> {
         Ok(())
     }
 
-    /// Memory for the index of a run of `bytes`, and its blocks' size: the plan's, or larger when
-    /// the fences of this and of the runs to come would not fit otherwise.
+    /// Memory for the index of a run of `bytes`, and its block size. It is the plan's size, or
+    /// larger when the fences of this run and of later runs would not fit otherwise.
     pub(super) fn index_memory(&self, bytes: u64) -> Result<(u32, Reservation)> {
         let budget = &self.options.budget;
         let ahead = match self.total_bytes {
@@ -105,7 +105,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// One write-behind a thread, all turned to `storage`.
+    /// One write-behind per thread, all for `storage`.
     pub(super) fn prepare_behinds(
         &self,
         storage: &Arc<dyn Storage>,

@@ -8,10 +8,10 @@
 //! A [`Verifier`] takes bytes in pieces of any size and keeps one record of them. [`stream()`] feeds
 //! one from a reader on a thread of its own, so that reading and checking overlap.
 //!
-//! The checksum is the Sort Benchmark's: the sum of the CRC32 (IEEE) of every record. Records may
-//! change places without changing it, but none can be lost, doubled or altered. It covers whole
-//! records with their terminators, one that a last line lacks included, so input and sorted output
-//! agree; a CSV header is no record.
+//! The checksum is that of the Sort Benchmark: the sum of the CRC32 (IEEE) of every record. Records
+//! may change places without changing it, but no record can be lost, doubled or altered. It covers
+//! whole records with their terminators, including the one that a last line may lack, so input and
+//! sorted output agree. A CSV header is not a record.
 
 mod stream;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 
 pub use stream::stream;
 
-/// What was found.
+/// The findings of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// How many records there are.
@@ -44,7 +44,7 @@ pub struct Summary {
     pub first_disorder: Option<Disorder>,
 }
 
-/// A record that should stand before the one before it.
+/// A record that is smaller than the one before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disorder {
     /// Its number, from 0; a CSV header is not counted.
@@ -60,7 +60,7 @@ impl Disorder {
     pub const TEXT_BYTES_MAX: usize = 4096;
 }
 
-/// What is too much.
+/// The limits of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longest record that is kept in memory, in bytes.
@@ -95,7 +95,7 @@ pub struct Verifier<'a> {
     found: Summary,
     /// The last whole record.
     last: Vec<u8>,
-    /// What follows it: the beginning of the next one.
+    /// The bytes behind it: the beginning of the next record.
     carry: Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// What was found so far; records that have not ended are not in it.
+    /// The findings so far, without records that have not ended.
     #[must_use]
     pub fn found(&self) -> &Summary {
         &self.found
@@ -151,7 +151,7 @@ impl<'a> Verifier<'a> {
         self.keep(bytes)
     }
 
-    /// Checks what is left, which ends here.
+    /// Checks the rest, which ends here.
     ///
     /// # Errors
     /// [`Error::Input`] when the last record is damaged.
@@ -170,10 +170,11 @@ impl<'a> Verifier<'a> {
         Ok(self.found)
     }
 
-    /// Adds bytes to the carry until its record ends, and checks that; returns what follows.
+    /// Adds bytes to the carry until its record ends, and checks that record. Returns the bytes
+    /// behind it.
     ///
-    /// The carry grows by doubling steps, so that framing it anew each time costs no more than
-    /// twice its length in all.
+    /// The carry grows by doubling steps, so framing it again each time costs no more than twice
+    /// its length in all.
     fn complete_carry<'b>(&mut self, mut bytes: &'b [u8]) -> Result<&'b [u8]> {
         while !bytes.is_empty() {
             let had = self.carry.len();

@@ -12,12 +12,12 @@ use crate::{Error, Progress, Result};
 
 /// Bytes of one read.
 const PIECE_BYTES: usize = 1 << 20;
-/// Pieces between the reader and the checker, the one each of them works on included.
+/// Pieces between the reader and the checker, including the two that they work on.
 const PIECES: usize = 4;
 
-/// Checks everything that `reader` gives. `name` is what errors call it.
+/// Checks all bytes of `reader`. `name` is its name in errors.
 ///
-/// Takes 4 MiB besides the longest record.
+/// Takes 4 MiB of memory in addition to the longest record.
 ///
 /// # Errors
 /// The reader's own, [`Error::Input`] for a damaged or overlong record, [`Error::Key`] for an

@@ -45,7 +45,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What the definitions say about these whole records, whose keys lie in them as they are.
+/// The summary that the definitions give for these whole records, whose keys need no encoding.
 fn model(records: &[&[u8]], order: &Order, unique: bool) -> Summary {
     let DirectKey { place, descending } = order.direct().expect("a direct key");
     let compare = |pair: &[&[u8]]| {
@@ -72,7 +72,7 @@ fn model(records: &[&[u8]], order: &Order, unique: bool) -> Summary {
 }
 
 #[test]
-fn the_crc_is_the_one_everybody_checks_with() {
+fn the_crc_has_the_standard_check_value() {
     assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     assert_eq!(
         found(
@@ -207,7 +207,7 @@ impl Read for Trickle<'_> {
 }
 
 #[test]
-fn a_failed_read_is_told_with_the_name() {
+fn errors_of_reads_name_the_input() {
     let mut reader = Trickle { bytes: b"a\nb\n", step: 3, fails: true };
     let error = streamed("tape", &mut reader, &OrderSpec::new(LINES)).expect_err("it fails");
     assert_eq!(error.to_string(), "tape: the disk is gone");

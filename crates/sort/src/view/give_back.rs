@@ -5,12 +5,12 @@ use super::making::Space;
 use crate::Result;
 use crate::portion::{Portion, Start};
 
-/// What was given back, and what is on its way.
+/// Space that was given back or is on its way.
 pub(crate) struct GivingBack<'a> {
     view: &'a View,
     /// The section that the copy is in.
     section: usize,
-    /// Of the sections up to that one, from the first on that was not left before.
+    /// The sections up to that one, from the first one that the copy has not left.
     spaces: Vec<Box<dyn Space + 'a>>,
     /// Where the copy began, the preamble not counted.
     from: u64,
@@ -25,7 +25,7 @@ impl<'a> GivingBack<'a> {
         GivingBack { view, section, spaces: Vec::new(), from, step }
     }
 
-    /// Begins to give back what is before `next`. It is not read again.
+    /// Begins to give back the space before `next`. It is not read again.
     ///
     /// # Errors
     /// The storage's own.

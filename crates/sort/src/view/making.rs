@@ -1,4 +1,4 @@
-//! How the bytes of buckets are made: the one face of both ways.
+//! How the bytes of buckets are made: one trait for both ways.
 //!
 //! ```text
 //!   Making ◄── sorted::SortedBucket      sorted segments are merged, window by window
@@ -36,7 +36,7 @@ impl Section {
     }
 }
 
-/// What comes before a place of a view, or what a part of it holds.
+/// An amount of output: before a place of a view, or in a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Measure {
     pub(super) bytes: u64,
@@ -91,12 +91,11 @@ pub(super) trait Making: Send + Sync {
     /// About how many bytes a portion has, at most.
     fn portion_bytes(&self) -> u64;
 
-    /// Up to where bytes from `place` on are in memory already, or to `enough`, after which it need not
-    /// look.
+    /// How far bytes from `place` on are in memory already. The search may stop at `enough`.
     fn kept_until(&self, memory: &ReadMemory, place: u64, enough: u64) -> u64;
 
-    /// Keeps a portion that a sequential reader has passed, as far as memory allows. Gives back what is
-    /// not kept.
+    /// Keeps a portion that a sequential reader has passed, as far as memory allows. Returns the portion
+    /// if it is not kept.
     fn keep(&self, memory: &ReadMemory, place: u64, portion: Portion) -> Option<Portion>;
 
     /// Fills `out` from `place` on, without a stream.
@@ -111,17 +110,17 @@ pub(super) trait Making: Send + Sync {
     /// Reads every block and checks it. `progress` takes the bytes read.
     fn verify_all(&self, memory: &ReadMemory, progress: &mut dyn FnMut(u64)) -> Result<()>;
 
-    /// What gives its space back, in steps of about `step` bytes; what is before `place` is not
-    /// there any more.
+    /// Gives space back in steps of about `step` bytes; the bytes before `place` are gone already.
     fn space(&self, place: u64, step: u64) -> Box<dyn Space + '_>;
 }
 
 /// Space of a section that is given back behind a copy.
 pub(super) trait Space {
-    /// Begins to give back what is before a portion that begins at `place`, as `start` says. It is not
-    /// read again.
+    /// Begins to give back the space before a portion that begins at `place`, as `start` says. It
+    /// is not read again.
     fn release(&mut self, place: u64, start: &Start) -> Result<()>;
 
-    /// Waits until all of it is given back. What a file system cannot give back costs space alone.
+    /// Waits until all of it is given back. If a file system can't give space back, only space is
+    /// lost.
     fn finish(&mut self) -> Result<()>;
 }

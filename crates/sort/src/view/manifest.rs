@@ -26,12 +26,12 @@ const FORMAT_NAME: &str = "merganser-view";
 const MERGED_VERSION: u32 = 1;
 /// Version of a manifest of buckets that are sorted when they are read.
 const BUCKETS_VERSION: u32 = 2;
-/// Version of a manifest of buckets of which some are merged and some are sorted.
+/// Version of a manifest with merged buckets and sorted buckets.
 const MIXED_VERSION: u32 = 3;
 /// No manifest is larger.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What a view is made of.
+/// The parts of a view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     format: String,
@@ -43,7 +43,7 @@ pub struct Manifest {
     /// Bytes that come before the first record: the header row of CSV.
     #[serde(with = "hex")]
     pub preamble: Vec<u8>,
-    /// Exact size of what a reader sees, in bytes, preamble included.
+    /// Exact number of bytes that a reader gets, including the preamble.
     pub size_bytes: u64,
     /// Number of records.
     pub records: u64,
@@ -61,7 +61,7 @@ pub struct Bucket {
     /// No full key in it is below; without it the bucket is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<KeyBytes>,
-    /// Whether all of its full keys are `from`: then it needs no sort.
+    /// Whether all of its full keys are `from`, so it needs no sort.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_key: bool,
 }
@@ -82,7 +82,7 @@ pub struct Segment {
     pub records: u64,
     /// CRC32C of the run's index: pins which run this is.
     pub index_crc: u32,
-    /// Number of the bucket in a bucket file; none for a sorted run.
+    /// Number of the bucket in a bucket file; `None` for a sorted run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<u32>,
 }
@@ -96,7 +96,7 @@ impl Bucket {
 }
 
 impl Segment {
-    /// The whole of a run that lies in the view's folder.
+    /// A whole run in the view's folder.
     #[must_use]
     pub fn of(run: &Run) -> Self {
         Self::of_whole(&**run.storage(), run.footer())
@@ -112,8 +112,8 @@ impl Segment {
         }
     }
 
-    /// Finds the run in `folder`, for reading only unless `writable`, and checks that it is this
-    /// one. Its index is not read yet.
+    /// Finds the run in `folder`, read-only unless `writable`, and checks that it is this one. Its
+    /// index is not read yet.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; the storage's own.
@@ -256,7 +256,7 @@ impl Manifest {
     /// Reads the manifest of `folder`.
     ///
     /// # Errors
-    /// As [`Manifest::decode`]; [`Error::NotAView`] when there is none.
+    /// As [`Manifest::decode`]; [`Error::NotAView`] for a folder without one.
     pub fn read(folder: &Arc<dyn Directory>) -> Result<Self> {
         let file = folder.open(MANIFEST_NAME, false).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {

@@ -19,10 +19,10 @@ use crate::{Budget, Result};
 /// How long a random read waits for the memory of others.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the readers of a view share.
+/// The state that all readers of a view share.
 pub(super) struct ReadMemory {
     pub(super) budget: Budget,
-    /// Threads that make what one reader waits for.
+    /// Threads that make the bytes for one reader.
     pub(super) threads: usize,
     pub(super) readers: Readers,
     pub(super) kept: KeptPieces,
@@ -37,8 +37,8 @@ pub(super) struct Scratch {
 }
 
 impl ReadMemory {
-    /// Memory for one random access: what is kept and what read-ahead holds is given up for it, and
-    /// other random accesses are waited for.
+    /// Memory for one random access. Kept pieces and read-ahead are given up for it, and other
+    /// random accesses are waited for.
     pub(super) fn reserve(&self, bytes: u64, owner: &'static str) -> Result<Reservation> {
         loop {
             if let Ok(memory) = self.budget.reserve(bytes, owner) {
@@ -52,7 +52,7 @@ impl ReadMemory {
         self.budget.reserve_within(PATIENCE, bytes, owner)
     }
 
-    /// Forgets what is kept until `bytes` are free, as far as that helps.
+    /// Forgets kept pieces until `bytes` are free, or until none is left.
     pub(super) fn make_room(&self, bytes: u64) {
         while self.budget.free_bytes() < bytes && self.kept.forget_one() {}
     }

@@ -1,4 +1,4 @@
-//! Sorted views: what a sort leaves when nobody wants the file yet.
+//! Sorted views: the result of a sort when no file is needed yet.
 //!
 //! A view is an ordered list of buckets: every key in a bucket is smaller than every key in the next.
 //! A bucket is a set of segments of run files, sorted or not. There are two ways to make the bytes of
@@ -86,9 +86,9 @@ pub(crate) struct ResumePoint {
 }
 
 impl View {
-    /// Opens the view in `folder`: reads its manifest and the index of every run, checked, once what
-    /// they take is reserved. Readers have `threads` threads; with 0 a merge has none but the reader's
-    /// own, and nothing overlaps with it, as a modelled clock wants it.
+    /// Opens the view in `folder`: reads its manifest, reserves the memory of the indexes, and then
+    /// reads the index of every run and checks it. Readers have `threads` threads. With 0, a merge has
+    /// only the reader's own thread, and nothing overlaps with it, as a modelled clock needs it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]
@@ -103,7 +103,8 @@ impl View {
         Self::open_consumed(folder, budget, threads, false)
     }
 
-    /// Opens a view part of which may have been given back already; `writable`, to give back more.
+    /// Opens a view that may have lost parts already, because it is being consumed. With
+    /// `writable`, more can be given back.
     pub(crate) fn open_consumed(
         folder: &Arc<dyn Directory>,
         budget: &Budget,
@@ -140,7 +141,7 @@ impl View {
         })
     }
 
-    /// What it is made of.
+    /// The manifest that it was opened with.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -190,8 +191,7 @@ impl View {
         begun.saturating_sub(1)
     }
 
-    /// Up to where bytes from `place` on are in memory already, or to `enough`, after which it need not
-    /// look.
+    /// How far bytes from `place` on are in memory already. The search may stop at `enough`.
     fn kept_until(&self, mut place: u64, enough: u64) -> u64 {
         for section in &self.sections[self.section_at(place).min(self.sections.len())..] {
             let Range { start, end } = section.range();
@@ -260,8 +260,8 @@ impl View {
         Ok(preamble + section.start.bytes + place)
     }
 
-    /// Where the first record begins whose full normalised key is at least `key`; the view's size
-    /// when there is none.
+    /// The beginning of the first record whose full normalised key is at least `key`; the view's
+    /// size without one.
     ///
     /// # Errors
     /// Damage found, the storage's own, [`Error::Memory`].

@@ -4,7 +4,8 @@
 //!   manifest ──► ends of all files ──► memory reserved ──► indexes, checked, on all cores ──► sections
 //! ```
 //!
-//! What indexes take is known from the ends of the files, so it is reserved before they are read.
+//! The ends of the files give the size of the indexes, so their memory is reserved before they are
+//! read.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::run::format::{Footer, corrupt};
 use crate::run::reader::ClosedRun;
 use crate::{Budget, Error, Result, shares};
 
-/// The sections of a view, and what they hold.
+/// The sections of a view, and their memory.
 pub(super) struct Opened {
     pub(super) sections: Vec<Section>,
     /// Streams for which there is memory.
@@ -166,7 +167,7 @@ struct BucketFiles {
     names: Vec<String>,
     files: Vec<Arc<dyn Storage>>,
     ends: Vec<Ends>,
-    /// Of each file, the buckets that were not taken yet.
+    /// For each file, the buckets that were not taken yet.
     indexes: Vec<Vec<Option<bucket::StoredBucket>>>,
 }
 
@@ -189,7 +190,7 @@ impl BucketFiles {
         Ok(found)
     }
 
-    /// What all descriptions take at most.
+    /// The most memory that all descriptions can take.
     fn memory_bytes(&self, manifest: &Manifest) -> u64 {
         let unsorted = manifest.buckets.iter().filter(|bucket| bucket.is_unsorted());
         let bounds: usize = unsorted.map(|bucket| lower(bucket).len()).sum();

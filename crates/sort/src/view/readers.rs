@@ -28,7 +28,7 @@ use crate::{Error, Result};
 const ENDS: usize = 16;
 /// A read may begin this far after an earlier one's end and still be its sequel.
 const GAP_BYTES: u64 = 1 << 20;
-/// A stream is started when a sequential reader comes this near to the end of what is kept.
+/// A stream is started when a sequential reader is this near to the end of the kept bytes.
 const NEAR_BYTES: u64 = 1 << 20;
 /// Portions that a reader of a stream holds while it waits for the next one.
 pub(super) const HELD: usize = 2;
@@ -38,14 +38,14 @@ pub(super) struct Readers {
     streams_max: usize,
 }
 
-/// What is known of readers.
+/// State of the readers.
 struct Known {
     /// Most recently used last.
     streams: Vec<Arc<Slot>>,
     ends: VecDeque<u64>,
 }
 
-/// A stream, and what is kept behind it.
+/// A stream, and the portions that are kept behind it.
 struct Slot {
     /// Places that the stream can serve without much waiting; updated when it moves.
     reach: Mutex<Range<u64>>,
@@ -148,8 +148,8 @@ impl View {
         Ok(len)
     }
 
-    /// Starts a stream from `place` on. Without memory for one every read stands alone: slower, not
-    /// wrong.
+    /// Starts a stream from `place` on. Without memory for a stream, every read is made by itself,
+    /// which is slower.
     fn start_stream(&self, known: &mut Known, place: u64) -> Result<Option<Arc<Slot>>> {
         if place >= self.whole().bytes {
             return Ok(None);
@@ -173,7 +173,7 @@ impl View {
 }
 
 impl Slot {
-    /// Copies what is at `place` to `out`; false when the stream has passed it.
+    /// Copies the bytes at `place` to `out`; false when the stream has passed it.
     fn serve(&self, place: u64, out: &mut [u8], reach_bytes: u64) -> Result<bool> {
         let mut reading = self.reading.lock();
         let Reading { portions, held } = &mut *reading;

@@ -1,10 +1,10 @@
 //! Multi-sequence selection: from a place in the output to a bound near it, by fences alone.
 //!
 //! A bound's exact place in the output is known only after looking into one block of every run, but
-//! fences bracket it: in each run it lies between two neighbouring fences. Selection looks for the
-//! last fence whose place is surely not after the target, by bisecting all runs' fences at once
-//! (after Frederickson and Johnson 1982; Varman et al. 1991), with steps that aim at the target
-//! first. No I/O, O(k log k log n) compares.
+//! fences bracket it: in each run it is between two neighbouring fences. Selection looks for the
+//! last fence whose place is surely not after the target. It bisects all runs' fences at once
+//! (after Frederickson and Johnson 1982; Varman et al. 1991), and aims its first steps at the
+//! target. No I/O, O(k log k log n) compares.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::merge::plan::bound_at_fence;
 use crate::merge::window::Segments;
 use crate::run::Run;
 
-/// What a place in the output is counted in.
+/// The unit of a place in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -31,18 +31,18 @@ impl Unit {
     }
 }
 
-/// Bounds on both sides of a stretch of the output: nothing of it lies outside them.
+/// Bounds on both sides of a stretch of the output, which is wholly between them.
 pub(crate) struct Enclosure {
     pub(crate) lower: Option<Bound>,
     pub(crate) upper: Option<Bound>,
 }
 
-/// Where a fence lies in the output, as far as fences tell.
+/// The place of a fence in the output, as precisely as fences give it.
 struct Bracket {
     /// The sums, over all runs, of the places of the fences around it.
     low: u64,
     high: u64,
-    /// Sum of the squares of what lies between those two.
+    /// Sum of the squares of the gaps between those two.
     gaps_squared: f64,
 }
 
@@ -72,8 +72,9 @@ pub(crate) fn enclose(segments: &Segments, unit: Unit, range: Range<u64>) -> Res
     search(segments, unit, range, |fence| fence.high <= start, |fence| fence.low >= end)
 }
 
-/// Narrower bounds than [`enclose`]'s, which nearly always enclose `range`: whoever reads between
-/// them sees whether they did. With many runs sure bounds are mostly doubt, a block of each run.
+/// Narrower bounds than [`enclose`]'s, which nearly always enclose `range`; the caller sees whether
+/// they do when it reads between them. With many runs, sure bounds include much more than the
+/// range: a block of each run.
 pub(crate) fn enclose_nearly(
     segments: &Segments,
     unit: Unit,
@@ -102,7 +103,7 @@ fn search(
 ) -> Result<Enclosure> {
     let mut lower = Search::new(segments, unit, range.start);
     let mut upper = Search::new(segments, unit, range.end);
-    // What is learned on the way to the one narrows down the other, too.
+    // The search for one bound narrows down the other one, too.
     while let Some(pivot) = lower.pivot(segments)? {
         let seen = pivot.look(segments, unit, &lower.ranges);
         upper.narrow(&pivot, &seen, !after(&seen.place));
@@ -122,7 +123,7 @@ struct Pivot {
     bound: Bound,
 }
 
-/// What that comparison shows.
+/// The result of that comparison.
 struct SeenRecords {
     /// For each run, how many of its fences are surely on the pivot's left.
     lefts: Vec<usize>,
@@ -133,9 +134,9 @@ impl Pivot {
     fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> SeenRecords {
         let mut place = Bracket { low: 0, high: 0, gaps_squared: 0.0 };
         let mut lefts = Vec::with_capacity(ranges.len());
-        // Outside its range a run's fences are known to be left or right of the pivot. Cut keys
-        // leave that open, of any number of them: then all fences are looked at, or what is said
-        // to be surely on a side might not be.
+        // Outside its range, a run's fences are known to be left or right of the pivot. Cut keys
+        // leave that open for any number of fences. Then all fences are looked at; otherwise a
+        // fence that counts as surely on one side might be on the other.
         let open = segments.runs.iter().any(|run| run.has_cut_fences());
         for (number, run) in segments.runs.iter().enumerate() {
             let range = if open { 0..run.fences() } else { ranges[number].clone() };
@@ -153,14 +154,15 @@ impl Pivot {
     }
 }
 
-/// Steps that aim at the target before the search goes on by halves, which no data can slow down.
+/// Steps that aim at the target. After them the search continues by halves, and no data can make
+/// that slow.
 const AIMED_STEPS: u32 = 6;
-/// Ranges up to so many fences are halved at once.
+/// Ranges up to this many fences are halved at once.
 const AIMED_FROM: usize = 32;
 
 /// A search for the border between fences that are left of something and those that are not.
 struct Search {
-    /// Of each run, the fences not known to be either.
+    /// For each run, the fences that are not known to be on either side.
     ranges: Vec<Range<usize>>,
     last: Option<Bound>,
     first: Option<Bound>,
@@ -190,8 +192,8 @@ impl Search {
         let range = self.ranges[run].clone();
         let mut ahead = range.len() / 2;
         if range.len() > AIMED_FROM && self.steps < AIMED_STEPS {
-            // Runs are samples of the same keys, mostly, so the target is about as far into each.
-            // Aiming beside it, now here, now there, cuts off both sides.
+            // Runs are mostly samples of the same keys, so the target is about equally far into
+            // each. Aiming a little before and a little behind it, in turn, cuts off both sides.
             let share = (self.target - self.places.start) / (self.places.end - self.places.start);
             let beside = (range.len() as f64).sqrt();
             let beside = if self.steps.is_multiple_of(2) { -beside } else { beside };
@@ -202,7 +204,7 @@ impl Search {
         Ok(Some(Pivot { run, fence, bound: bound_at_fence(segments, run, fence)? }))
     }
 
-    /// Takes what was `seen` of `pivot`, which is on the `left` of the border or is not.
+    /// Uses the records `seen` at `pivot`, which is `left` of the border or not.
     fn narrow(&mut self, pivot: &Pivot, seen: &SeenRecords, left: bool) {
         if !self.ranges[pivot.run].contains(&pivot.fence) {
             return;

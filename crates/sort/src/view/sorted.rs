@@ -208,7 +208,7 @@ impl Making for SortedBucket {
     }
 
     fn space(&self, _place: u64, step: u64) -> Box<dyn Space + '_> {
-        // What all runs together keep back is a part of a step, however many there are.
+        // All runs together keep back only a part of a step, however many runs there are.
         let kept_back = step / self.segments.runs.len().max(1) as u64;
         let released = Released::every(&self.segments.runs, kept_back);
         Box::new(SortedSpace { segments: &self.segments, released })

@@ -21,13 +21,13 @@ use crate::run::format::corrupt;
 
 /// Portions of a view. Places are in bytes, the preamble not counted.
 pub(crate) struct ViewPortions {
-    /// Of the view, for errors.
+    /// The name of the view, for errors.
     name: String,
     sections: Arc<[Section]>,
     memory: Arc<ReadMemory>,
     purpose: Purpose,
     align: Option<u64>,
-    /// What is still to come of the sections that were not begun.
+    /// The part of the sections that were not begun yet.
     rest: Range<u64>,
     /// The bound at the start of `rest`, where that is a resume point.
     resumed: Option<Option<Bound>>,
@@ -65,7 +65,7 @@ impl ViewPortions {
         }
     }
 
-    /// Begins the next section; false when there is none.
+    /// Begins the next section; false after the last one.
     fn begin(&mut self) -> Result<bool> {
         let Some(section) = self.sections.get(self.next_section) else { return Ok(false) };
         if self.rest.is_empty() {
@@ -164,12 +164,12 @@ impl View {
             &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
         let (from, to) = (start.max(preamble) - preamble, end.max(preamble) - preamble);
         let mut portions = ViewPortions::new(self, from..to, None, Purpose::Whole);
-        // What is wrong with the first section is said now.
+        // Errors of the first section are returned now.
         portions.begin()?;
         Ok(ViewStream { view: self, head, portions, current: None, from, to })
     }
 
-    /// Portions for a reader that goes on from `place`.
+    /// Portions for a reader that continues from `place`.
     pub(super) fn read_ahead(&self, place: u64) -> Result<ViewPortions> {
         let rest = place..self.whole().bytes;
         let mut portions = ViewPortions::new(self, rest, None, Purpose::ReadAhead);

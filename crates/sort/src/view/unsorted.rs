@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Places need no merge: bytes and records of every bucket are known, so a place in the output is a
-//! bucket and a place in it.
+//! place in a certain bucket.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a caller does around a sort that consumes its inputs and around a copy of a view: it keeps
-//! the journal, and gives the output its name.
+//! The caller's side of a sort that consumes its inputs and of a copy of a view: it keeps the
+//! journal, and gives the output its name.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -17,7 +17,7 @@ pub fn text(text: &str) -> Text {
     Text::from(OsStr::new(text))
 }
 
-/// The journal of a sort of these inputs that has done nothing yet.
+/// The journal of a sort of these inputs at its beginning.
 pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Journal {
     let command = CommandNote {
         words: vec![text("sort")],
@@ -65,7 +65,7 @@ pub fn consume(
     sort_consuming(&consumed, folder, journal, "x".to_owned(), options, progress)
 }
 
-/// What a sort reports that made the view in `folder`.
+/// The report of a sort that made the view in `folder`.
 pub fn report_of_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<SortReport> {
     let records = Manifest::read(folder)?.records;
     Ok(SortReport { records, ..SortReport::default() })

@@ -13,7 +13,7 @@ use super::node::{Node, NodeId, PAGE, pages};
 use super::plan::{Counts, Fault, Plan};
 use crate::Random;
 
-/// Names that begin so hold what a crash may bring back; nobody sees them.
+/// Files with this prefix hold content that a crash may bring back; they are not listed.
 pub(super) const HIDDEN: &str = ".faulty-hidden-";
 
 pub(super) struct DiskState {
@@ -32,7 +32,7 @@ pub(super) struct DiskState {
     pub(super) serial: u64,
 }
 
-/// What directories of one machine have in common.
+/// State that the directories of one machine share.
 #[derive(Default)]
 pub(super) struct Power {
     pub(super) off: AtomicBool,

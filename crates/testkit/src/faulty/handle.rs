@@ -41,7 +41,7 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// What has to happen to `operation`, but for the name in the error.
+    /// Performs `operation`; the error does not have the name yet.
     pub(super) fn perform(&self, operation: Operation) -> (Option<Buffer>, io::Result<usize>) {
         let mut state = self.wrapped.lock();
         let state = &mut *state;
@@ -174,7 +174,8 @@ impl Handle {
     }
 }
 
-/// Runs `operation` to its end; unlike `StorageExt::run` the buffer comes back from an error too.
+/// Runs `operation` to its end. In contrast to `StorageExt::run`, the buffer comes back with an
+/// error too.
 pub(super) fn run(
     storage: &dyn Storage,
     operation: Operation,

@@ -1,4 +1,4 @@
-//! A directory that fails as it is told, and forgets what was not synced.
+//! A directory that fails as its plan says, and forgets data that was not synced.
 //!
 //! Faults that exist (everything else works as the directory inside does):
 //!
@@ -11,13 +11,13 @@
 //! | [`Fault::ShortRead`] | the n-th read ends early, as if the file had been cut meanwhile |
 //! | [`Fault::FlipRead`] | one bit of what the n-th read brings is wrong; the next read is right |
 //! | [`Fault::FlipWrite`] | one bit of what the n-th write stores is wrong and stays so |
-//! | [`Fault::Full`] | no more than so many bytes fit, counted in pages; the first pages of the write that is too long arrive |
+//! | [`Fault::Full`] | only `bytes` bytes fit, counted in pages; the first pages of the write that is too long arrive |
 //! | [`Fault::PowerCut`] | the n-th change is torn and from then on everything is an error, until [`Faulty::crash`] |
 //!
-//! [`Faulty::crash`] loses power at any moment and comes back. Then:
+//! [`Faulty::crash`] cuts the power at any moment and restores it. Then:
 //!
-//! - A storage holds what was there at its last good sync, and of what changed since, page by page
-//!   (4 KiB), the old or the new content. Its size is the old or the new one.
+//! - A storage holds its content at its last good sync. Each page (4 KiB) that changed since then
+//!   has the old or the new content. The size is the old or the new one.
 //! - Of the creates, renames and removes since the last good sync of the directory, the first few
 //!   have happened and the others have not, as in a journalling file system. Syncing a storage does
 //!   not secure its name.
@@ -88,8 +88,8 @@ impl Faulty {
         Arc::new(Faulty { wrapped: Arc::new(Wrapped { inner, state: Mutex::new(state) }) })
     }
 
-    /// Puts a storage from elsewhere, an input for example, under the same plan. It is not writable
-    /// through what is returned, and a crash does not touch it, but the handle.
+    /// Puts another storage, for example an input, under the same plan. It is not writable through
+    /// the returned handle. A crash does not change it, but ends the handle.
     #[must_use]
     pub fn wrap(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
         let mut state = self.wrapped.lock();
@@ -98,7 +98,7 @@ impl Faulty {
         self.wrapped.handle(&mut state, id, storage)
     }
 
-    /// What has been done so far.
+    /// The number of operations so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.wrapped.lock().counts
@@ -116,7 +116,7 @@ impl Faulty {
         self.wrapped.lock().used_bytes()
     }
 
-    /// Loses power and comes back; what that means stands at the top of the file. Planned faults
+    /// Cuts the power and restores it; the top of the file describes the effects. Planned faults
     /// that have not fired may still do so.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ pub(super) fn pages(offset: u64, len: u64) -> Range<u64> {
     if len == 0 { 0..0 } else { offset / PAGE..offset.saturating_add(len).div_ceil(PAGE) }
 }
 
-/// The pages that lie wholly inside.
+/// The pages that are wholly inside.
 pub(super) fn whole_pages(offset: u64, len: u64) -> Range<u64> {
     offset.div_ceil(PAGE)..offset.saturating_add(len) / PAGE
 }

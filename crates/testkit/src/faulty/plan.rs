@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! The faults, and the operations that they hit.
 
 use std::fmt;
 
@@ -20,10 +20,10 @@ pub enum Fault {
     PowerCut { nth: u64 },
 }
 
-/// What goes wrong, and the seed for what is left to chance.
+/// The faults, and the seed for everything that is left to chance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Decides how much of a torn write arrives and what a crash forgets.
+    /// Decides how much of a torn write arrives and which changes a crash forgets.
     pub seed: u64,
     /// Each happens once, except that a full disk stays full.
     pub faults: Vec<Fault>,
@@ -36,8 +36,8 @@ impl Plan {
         Plan { seed, faults: Vec::new() }
     }
 
-    /// One to three faults drawn from `seed`, none of them a full disk, each within the first
-    /// `span` operations of its kind. [`Faulty::counts`] of a quiet run tells a good span.
+    /// One to three faults drawn from `seed`, without a full disk, each within the first `span`
+    /// operations of its kind. [`Faulty::counts`] of a quiet run gives a good span.
     ///
     /// # Panics
     /// When `span` is 0.

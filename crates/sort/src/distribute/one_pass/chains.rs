@@ -1,4 +1,4 @@
-//! Tags parted into buckets: blocks of one pool, which workers take as they need them.
+//! Tags in buckets: blocks of one pool, which workers take as they need them.
 //!
 //! ```text
 //!   pool   │ block │ block │ block │ ...      BLOCK_TAGS tags each, of one worker and one bucket
@@ -36,7 +36,7 @@ impl<'p> Room<'p> {
 
 /// A chain that grows.
 pub(super) struct Open<'p> {
-    /// What is left of its last block.
+    /// The unused rest of its last block.
     room: std::slice::IterMut<'p, Tag>,
     bytes: u64,
     blocks: Vec<u32>,
@@ -80,7 +80,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// From tag `from` on, the tags of a block.
+    /// The tags of a block, from tag `from` on.
     fn block<'t>(&self, from: usize, pool: &'t [Tag]) -> &'t [Tag] {
         if from == self.tags {
             return &[];
@@ -103,8 +103,8 @@ pub(super) struct TagBucket {
 }
 
 impl TagBucket {
-    /// Copies as many tags as fit to the front of `out`, from those `taken` on of each chain, which go on
-    /// behind them. Returns how many. Those of a bucket of one key come in input order.
+    /// Copies as many tags as fit to the front of `out`, from position `taken` of each chain on.
+    /// Returns how many. The tags of a bucket of one key come in input order.
     pub(super) fn copy(
         &self,
         taken: &mut [usize],

@@ -1,5 +1,5 @@
-//! Parted tags become the output: each worker sorts the tags of a bucket and copies its records into
-//! pieces, some of which neighbouring buckets share.
+//! Tags in buckets become the output: each worker sorts the tags of a bucket and copies its records
+//! into pieces. Neighbouring buckets share some pieces.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ use crate::run::word::Alphabet;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Result};
 
-/// All records of the inputs, parted.
+/// All records of the inputs, in buckets.
 pub(crate) struct Parted<'a> {
     pub(super) order: &'a Order,
     pub(super) alphabet: Option<Alphabet>,
@@ -33,7 +33,7 @@ pub(crate) struct Parted<'a> {
 }
 
 impl Parted<'_> {
-    /// With the chunk that the records lie in, and the memory that holds the tags.
+    /// Adds the chunk with the records, and the memory with the tags.
     pub(crate) fn of<'c>(
         &'c self,
         chunk: &'c Chunk,
@@ -50,7 +50,7 @@ impl Parted<'_> {
     }
 }
 
-/// Parted records that can be gathered in order.
+/// Records in buckets, which can be gathered in order.
 pub(crate) struct PartedChunk<'c> {
     parted: &'c Parted<'c>,
     view: ChunkView<'c>,
@@ -116,15 +116,15 @@ impl Gather for PartedChunk<'_> {
     }
 }
 
-/// Pieces that several buckets lie in, at most at once: two for each bucket that is being gathered, and
-/// the one behind the last of them.
+/// The most pieces at once that several buckets share: two for each bucket that is being gathered,
+/// and the one after the last of them.
 pub(super) fn seams_max(threads: usize) -> usize {
     2 * threads + 1
 }
 
-/// Pieces of which some buckets have filled their parts.
+/// Pieces that some of their buckets have filled.
 struct Seams {
-    /// By number, with the bytes that are there.
+    /// Pieces by number, with the number of bytes in each.
     parked: HashMap<u64, (Piece, usize)>,
     spare: Vec<Buffer>,
 }
@@ -141,7 +141,7 @@ struct Gathering<'g> {
     place: &'g PlacePiece<'g>,
 }
 
-/// Where a bucket's output stands.
+/// How far a bucket's output has got.
 struct OutputPlace {
     at: u64,
     record: u64,
@@ -222,8 +222,8 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Places a piece, in which the output's byte `within` lies, if it is whole from `from` on with what
-    /// other buckets have put there.
+    /// Hands on the piece that contains byte `within` of the output, if it is whole: if other
+    /// buckets have filled everything before `from`.
     fn finish(
         &self,
         within: u64,
@@ -241,7 +241,7 @@ impl Gathering<'_> {
         let Seams { parked, spare } = &mut *seams;
         let Some((other, there)) = parked.get_mut(&number) else {
             parked.insert(number, (piece, part.len()));
-            // As many buffers as before.
+            // A thread has as many buffers as before.
             let buffer = spare.pop().map_or_else(|| Buffer::try_new(PIECE_BYTES), Ok)?;
             behind.put_back(buffer);
             return Ok(());

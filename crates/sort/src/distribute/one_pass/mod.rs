@@ -1,5 +1,5 @@
-//! One pass: records that all fit into memory, whose tags are parted by key range while the records
-//! are being read, so that the first of them can be written as soon as the last one has come.
+//! One pass: all records fit into memory. Their tags are split by key range while the records are
+//! read, so the first range can be written as soon as the last record has arrived.
 //!
 //! ```text
 //!   reader ─┬─ what was read, in a few buffers ──► workers: copy it to its place, which they backed ahead
@@ -9,16 +9,17 @@
 //! ```
 //!
 //! Reading all, then sorting all, then writing all keeps either the disk or the cores waiting. Here
-//! tags are made and parted, and memory is backed (a system that hands out zeroed pages takes as long
-//! for that as a disk for reading into them), beside the reads; a bucket's tags, some tens of
-//! thousands, are sorted in a cache right before they are gathered, beside the writes.
+//! three things happen during the reads: tags are made, tags are split into buckets, and memory is
+//! backed. (A system that hands out zeroed pages takes as long for that as a disk takes to read
+//! into them.) During the writes, each bucket's tags, some tens of thousands, are sorted in a cache
+//! right before they are gathered.
 //!
 //! Records stay where they were read, tags take 16 bytes each and no scratch of that size. A chain
 //! holds the tags that one worker made, in input order, in blocks of [`BLOCK_TAGS`].
 //!
-//! Where it does not suit, because places to sample cannot be found, because tags are more than the
-//! sample said, or because one bucket is too large for the memory to sort it in, [`OnePass::read`]
-//! says so, and the chunk is sorted as any other.
+//! [`OnePass::read`] says so where this does not work: no places to sample can be found, there are
+//! more tags than the sample promised, or one bucket is too large for the memory to sort it in. The
+//! chunk is then sorted like any other.
 
 mod chains;
 mod gather;
@@ -59,26 +60,27 @@ const BUCKET_BYTES: u64 = 4 << 20;
 const BUCKETS_MAX: u64 = 2048;
 /// Less data than this is not worth a sample.
 const TOTAL_BYTES_MIN: u64 = 16 << 20;
-/// Most buffers to read into: more than a disk needs at once, so that it goes on while some are copied.
+/// The most buffers to read into. A disk needs fewer at once, so it continues while some are
+/// copied.
 const LENDS_MAX: u64 = 16;
 /// They take at most this part of the data.
 const LEND_SHARE: u64 = 8;
 /// Places looked at for each bucket.
 const PLACES_PER_BUCKET: u64 = 2;
 
-/// How many buckets suit so much data; none where it is not worth it.
+/// How many buckets suit this amount of data; `None` where splitting it is not worth it.
 fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
     let records = (total_bytes as f64 / sample.record_bytes) as u64;
     let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
     (total_bytes >= TOTAL_BYTES_MIN).then_some(buckets)
 }
 
-/// Where keys are looked for to choose so many buckets by.
+/// The places whose keys are looked at to choose `buckets` buckets.
 fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<SamplePlaces> {
     SamplePlaces::new(inputs, format, sample.record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
-/// How tags are parted.
+/// How tags are split into buckets.
 pub(crate) struct OnePass<'a> {
     order: &'a Order,
     threads: usize,
@@ -88,14 +90,14 @@ pub(crate) struct OnePass<'a> {
     lends: usize,
 }
 
-/// Buffers that files are read into, for so much data.
+/// Buffers that files are read into, for this amount of data.
 fn lends(total_bytes: u64) -> usize {
     (total_bytes / LEND_SHARE / READ_BYTES as u64).clamp(2, LENDS_MAX) as usize
 }
 
 impl<'a> OnePass<'a> {
-    /// For `inputs` of `total_bytes`; `None` where it is not worth it, or keys at random places cannot
-    /// be found.
+    /// For `inputs` of `total_bytes`. `None` where it is not worth it, or where keys at random
+    /// places cannot be found.
     ///
     /// # Errors
     /// The storage's own.
@@ -176,7 +178,7 @@ impl<'a> OnePass<'a> {
         Ok(Some(OnePass { order, threads, partition, alphabet, lends: lends(total_bytes) }))
     }
 
-    /// Bytes of memory that it takes at most at once beside those of the chunk and of [`SortMemory`].
+    /// Bytes of memory that it takes at most at once, in addition to the chunk and [`SortMemory`].
     pub(crate) fn memory_bytes(&self, memory: &mut SortMemory) -> u64 {
         // Vectors of block numbers grow by doubling.
         let lists = memory.parts().0.len() / BLOCK_TAGS * 2 * size_of::<u32>();
@@ -185,8 +187,8 @@ impl<'a> OnePass<'a> {
         (lists + chains + pieces) as u64 + self.partition.memory_bytes()
     }
 
-    /// Fills `chunk`, of which a fill reads `read_bytes`, and parts its tags. `None` when the chunk,
-    /// though filled, has to be sorted otherwise, or is not the last.
+    /// Fills `chunk`, which reads `read_bytes`, and splits its tags. Returns `None` when the chunk
+    /// is filled but has to be sorted otherwise, or is not the last.
     ///
     /// # Errors
     /// As [`ChunkReader::fill`].
@@ -259,8 +261,8 @@ impl<'a> OnePass<'a> {
         Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
     }
 
-    /// Parts spans until there are no more, and sees to memory and copies meanwhile. Returns the chain, and
-    /// the bytes of its records, of each bucket.
+    /// Splits spans until there are no more, and backs memory and copies bytes in between. Returns
+    /// for each bucket the chain and the bytes of its records.
     fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
         let _alarm = Alarm(work);
         let mut own = Own {
@@ -329,10 +331,10 @@ impl<'a> OnePass<'a> {
     }
 }
 
-/// What a worker keeps while it parts.
+/// The memory of a worker while it splits spans.
 struct Own<'p> {
     open: Vec<Open<'p>>,
-    /// Room for encoded keys, and where it lies.
+    /// Room for encoded keys, and its place.
     keys: (usize, &'p mut [u8]),
     key: Vec<u8>,
     full: Vec<u8>,

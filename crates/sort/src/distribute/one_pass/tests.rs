@@ -28,8 +28,7 @@ fn records(bytes: &[u8], format: Format) -> Vec<&[u8]> {
     starts.zip(&ends).map(|(start, end)| &bytes[start..*end]).collect()
 }
 
-/// All of `inputs` in order; `None` where one pass does not suit. `tags` says for how many there is
-/// room.
+/// All of `inputs` in order; `None` where one pass does not suit. There is room for `tags` tags.
 fn sorted(
     inputs: &[Vec<u8>],
     order: &Order,
@@ -117,7 +116,7 @@ fn pieces_that_buckets_share_and_long_records() {
 }
 
 #[test]
-fn what_does_not_suit_leaves_the_chunk_whole() {
+fn unsuitable_inputs_leave_the_chunk_whole() {
     let fixed = order(Format::Fixed { bytes: 4 }, &["0:4"]);
     let bytes: Vec<u8> = (0..40_000u32).flat_map(u32::to_be_bytes).collect();
     assert_eq!(sorted(&[bytes], &fixed, (4, 2, 20_000)), None);
@@ -139,7 +138,7 @@ fn a_worker_that_panics_ends_the_reading() {
     let mut reader = ChunkReader::new(vec![input], Format::Fixed { bytes: 4 }, 8 << 20);
     let mut feed = Feed { work: &work };
     let error = reader.fill_followed(&mut chunk, Some(&mut feed), &Silent).expect_err("no worker");
-    assert!(error.to_string().contains("nobody is left to copy"), "{error}");
+    assert!(error.to_string().contains("the copier is gone"), "{error}");
 }
 
 proptest! {

@@ -1,5 +1,5 @@
-//! What there is to do beside the reads: memory to be backed, bytes to be brought to their place in it,
-//! and spans of records to be parted.
+//! The tasks of workers during the reads: backing memory, copying bytes to their place in it, and
+//! splitting spans of records.
 //!
 //! ```text
 //!   reader ◄── lend ── a few buffers, which stay in a cache ◄────────────────────────────┐
@@ -8,14 +8,14 @@
 //!     └── arrived: a span is in its place ────► Work ──► workers: part it
 //! ```
 //!
-//! Most of the time of reading into much memory is not the disk's: a system, and under a virtual one its
-//! host, hands out and zeroes pages when they are first touched, and a device is slower into memory that
-//! lies in no cache. So the device gets the same few buffers, and the cores, which would wait for it,
-//! do the rest.
+//! Most of the time of reading into much memory is not spent by the disk. A system, and its host if
+//! it is virtual, hands out and zeroes pages when they are first touched, and a device is slower
+//! into memory that is in no cache. So the device gets the same few buffers again and again, and
+//! the cores, which would otherwise wait for it, do the rest.
 //!
-//! This is not one of the [ordered pipelines](crate::pipeline): nothing leaves in order. There are three
-//! kinds of tasks, one before the other by what the reads need next; a worker that has parted a span
-//! keeps the tags in chains of its own, and memory is the reader's before and after.
+//! This is not one of the [ordered pipelines](crate::pipeline): nothing leaves in order. There are
+//! three kinds of tasks, and the reads decide which is needed next. A worker keeps the tags of its
+//! spans in chains of its own. The memory belongs to the reader before and after.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,10 +29,11 @@ use crate::run::chunk::{Follower, Keeping, READ_BYTES};
 
 /// Memory that is backed at a time: a huge page, which two threads that touch it first would both zero.
 const STEP_BYTES: usize = 2 << 20;
-/// So much memory is backed ahead of the reads before anything else is done.
+/// This much memory is backed ahead of the reads before anything else is done.
 const BACKED_AHEAD_BYTES: usize = 8 << 20;
 
-/// Records in their place: whole ones from `from` of `bytes` on, which lie at `at` in the chunk.
+/// Records in their place: whole records begin at `from` in `bytes`, which begin at `at` in the
+/// chunk.
 pub(super) struct Span {
     pub(super) at: usize,
     pub(super) bytes: Buffer,
@@ -42,15 +43,15 @@ pub(super) struct Span {
 pub(super) enum Task {
     /// Back the memory of this step.
     Back(usize),
-    /// Bring what was read to its place.
+    /// Copy bytes that were read to their place.
     Copy(Buffer, Keeping),
     Part(Span),
 }
 
-/// What there is to do beside the reads.
+/// The tasks during the reads.
 pub(super) struct Work {
     backing: Backing,
-    /// What of the chunk is read into.
+    /// The part of the chunk that is read into.
     reads: Range<usize>,
     steps: usize,
     lends: usize,
@@ -64,17 +65,18 @@ struct SpanQueue {
     copies: VecDeque<(Buffer, Keeping)>,
     spans: VecDeque<Span>,
     done: Vec<Span>,
-    /// The first step that nobody backs or has backed.
+    /// The first step that no worker backs or has backed.
     next_step: usize,
     being_backed: Vec<usize>,
-    /// The step up to which reads have been asked for.
+    /// Reads have been asked for up to this step.
     wanted: usize,
     closed: bool,
     broken: bool,
 }
 
 impl Work {
-    /// For a chunk whose memory is `backing`, of which `reads` is read into, with so many buffers to lend.
+    /// For a chunk with the memory `backing`, whose part `reads` is read into, and with `lends`
+    /// buffers to lend.
     ///
     /// # Errors
     /// When the system has no memory for them.
@@ -95,7 +97,7 @@ impl Work {
         self.queue.lock()
     }
 
-    /// What to do next; `None` when all is done.
+    /// The next task; `None` when all are done.
     pub(super) fn next(&self) -> Option<Task> {
         let mut queue = self.lock();
         loop {
@@ -136,7 +138,7 @@ impl Work {
     pub(super) fn copy(&self, lent: Buffer, mut keeping: Keeping) {
         keeping.copy(&lent);
         self.lock().free.push(lent);
-        // Now that the buffer is free the reader may hear of it.
+        // The buffer is free now, so the reader may be notified.
         drop(keeping);
     }
 
@@ -158,7 +160,7 @@ impl Work {
     }
 }
 
-/// Tells the reader when a worker panics: what it waits for will not come.
+/// When a worker panics, this stops the reader, which would otherwise wait for ever.
 pub(super) struct Alarm<'a>(pub(super) &'a Work);
 
 impl Drop for Alarm<'_> {

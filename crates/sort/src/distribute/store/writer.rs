@@ -31,7 +31,7 @@ struct TakenExtent {
 /// A write on its way.
 struct Flying {
     bucket: usize,
-    /// What is awaited.
+    /// The bytes that should be written.
     bytes: usize,
     /// The rest of its buffer, where blocks were joined.
     rest: Option<Buffer>,
@@ -46,7 +46,7 @@ struct Writer<'a> {
     joins: bool,
     /// Free memory to join them in.
     joined: Vec<Buffer>,
-    /// By token.
+    /// Writes by token.
     flying: Vec<Option<Flying>>,
     in_flight: usize,
     /// Where the next extent goes.
@@ -86,8 +86,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The next extent's blocks and its place. `None` when there is none now and something is in
-    /// flight, or there will be none any more.
+    /// The next extent's blocks and its place. `None` when there is no extent now and something is
+    /// in flight, or when no more will come.
     fn take(&mut self) -> Result<Option<TakenExtent>> {
         let plan = &self.store.plan;
         let mut state = self.store.pool();
@@ -126,7 +126,7 @@ impl<'a> Writer<'a> {
         let first_crc = state.crcs[bucket].len();
         state.crcs[bucket].resize(first_crc + n, 0);
         drop(state);
-        // Each full block wakes one writer, who may have taken the blocks of several.
+        // Each full block wakes one writer, which may have taken the blocks of several.
         self.store.filled.notify_one();
         Ok(Some(TakenExtent { bucket, blocks, at, first_crc }))
     }
@@ -221,7 +221,7 @@ impl<'a> Writer<'a> {
             self.joined.push(buffer);
             return Ok(());
         }
-        // A tail that was handed over at the end was not counted.
+        // A tail that was handed to the writers at the end was not counted.
         let mut state = self.store.pool();
         state.held[bucket] = state.held[bucket].saturating_sub(1);
         drop(state);

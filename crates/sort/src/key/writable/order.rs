@@ -13,8 +13,8 @@ use crate::record::ifile::vlong;
 /// The most fields of a key.
 const FIELDS_MAX: usize = 64;
 
-/// How serialized keys compare. What its descriptions may say is in docs/formats.md, under Hadoop's map
-/// outputs.
+/// How serialized keys compare. docs/formats.md says what its descriptions may contain, under
+/// Hadoop's map outputs.
 ///
 /// ```
 /// use merganser_sort::key::WritableOrder;
@@ -85,7 +85,7 @@ pub enum KeyFault {
     Short {
         /// The field.
         field: usize,
-        /// What it is.
+        /// The kind as it was given.
         kind: String,
         /// Bytes of the whole key.
         bytes: usize,
@@ -95,9 +95,9 @@ pub enum KeyFault {
     Value {
         /// The field.
         field: usize,
-        /// What it is.
+        /// The kind of the field.
         kind: String,
-        /// What was found.
+        /// The value that was found.
         value: i64,
     },
 }
@@ -149,8 +149,9 @@ impl WritableField {
         Err(format!("'{shown}' is no field; fields are {} and fixed:N", known.join(", ")))
     }
 
-    /// Where the bytes that are compared lie in a key, of which this field begins at `at`, for kinds
-    /// that are compared as bytes; and where the field ends. `None` when the key is too short.
+    /// For kinds that are compared as bytes: the range of the bytes that are compared, in a key
+    /// whose field begins at `at`. The field ends where the range ends. `None` when the key is too
+    /// short.
     #[inline]
     pub(super) fn slice(self, key: &[u8], at: usize) -> Option<Result<Range<usize>, i64>> {
         let (start, len) = match self.kind {

@@ -1,4 +1,4 @@
-//! How a merge sees serialized keys: in place, as a number, or encoded beside the record.
+//! How a merge reads serialized keys: in place, as a number, or encoded next to the record.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use crate::record::ifile::vlong;
 
 /// Reads and compares keys without knowing which kind they are.
 pub(crate) trait KeyReader: Copy {
-    /// What is kept of a key beside its record.
+    /// The part of a key that is kept next to its record.
     type Kept: Default;
     /// The first bytes of a key, or all of it.
     type Word: Word;
 
-    /// Reads the key that lies at `key` in `bytes`, which may go on behind it. The word ascends in
-    /// key order.
+    /// Reads the key at `key` in `bytes`, which may continue behind it. The word ascends in key
+    /// order.
     fn load(
         self,
         bytes: &[u8],
@@ -24,8 +24,8 @@ pub(crate) trait KeyReader: Copy {
         kept: &mut Self::Kept,
     ) -> Result<Self::Word, KeyFault>;
 
-    /// Compares two loaded keys, of which the words are equal. The bytes are those that they were
-    /// loaded from.
+    /// Compares two loaded keys whose words are equal. The bytes are those that they were loaded
+    /// from.
     fn compare(self, a: (&[u8], &Self::Kept), b: (&[u8], &Self::Kept)) -> Ordering;
 }
 
@@ -37,7 +37,7 @@ pub(super) fn compare<R: KeyReader>(reader: R, a: &[u8], b: &[u8]) -> Result<Ord
     Ok(word_a.cmp(&word_b).then_with(|| reader.compare((a, &kept_a), (b, &kept_b))))
 }
 
-/// A key of one field that is compared as bytes. Keeps where they lie.
+/// A key of one field that is compared as bytes. Keeps the range of the bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SliceReader {
     field: WritableField,

@@ -93,7 +93,7 @@ fn text_and_bytes_are_compared_behind_their_lengths() {
 }
 
 #[test]
-fn what_lies_behind_a_field_of_fixed_length_does_not_count() {
+fn bytes_behind_a_field_of_fixed_length_do_not_count() {
     check("fixed:2", &[&[b"aa".to_vec(), b"aab".to_vec()], &[b"ab".to_vec(), b"aba".to_vec()]]);
     check("boolean", &[&[vec![0]], &[vec![1]], &[vec![0xff]]]);
     check("null", &[&[vec![], vec![]]]);
@@ -194,7 +194,7 @@ fn a_key_shorter_than_its_fields_is_an_error() {
     assert!(told("vint", b"\x8c\x80\0\0\0").contains("has 2147483648"));
 }
 
-/// What the merge in Java reads too.
+/// Orders that the merge in Java reads too.
 #[test]
 fn keys_compare_as_the_shared_table_says() {
     let bytes = |hex: &str| -> Vec<u8> {
@@ -224,7 +224,7 @@ fn keys_compare_as_the_shared_table_says() {
 }
 
 #[test]
-fn descriptions_come_back_and_bad_ones_are_told() {
+fn descriptions_round_trip_and_bad_ones_are_errors() {
     for description in ["text", "text,int:desc", "fixed:10,raw:desc", "null", "vint,vlong,boolean"]
     {
         assert_eq!(order(description).to_string(), description);
