@@ -1,5 +1,5 @@
-# The two commands of the README are `make demo` and `make test`; each installs what it misses.
-# `make check` is what a change must pass: everything below and the tests, with warnings as errors.
+# The two commands of the README are `make demo` and `make test`; each installs the packages that it needs.
+# A change must pass `make check`: everything below and the tests, with warnings as errors.
 
 SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -11,12 +11,12 @@ PYTHON := python3
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make test         all tests'
-	@echo 'make test-cluster  the tests of Hadoop clusters that take long, too (java/cluster-tests)'
+	@echo 'make test-cluster  the long tests on Hadoop clusters (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
-	@echo 'make clean        remove what was built and the demo data'
+	@echo 'make clean        remove the build output and the demo data'
 
 demo: build
 	@$(PYTHON) bench/demo.py
@@ -41,7 +41,8 @@ test-java:
 	@.ci/setup base rust java
 	@.ci/java verify
 
-# The command merganser runs beside NodeManagers; without it they merge in Java. It takes about 25 minutes.
+# The build comes first, because the command merganser runs next to NodeManagers; without it they would merge in
+# Java. The tests take about 25 minutes.
 test-cluster: build
 	@.ci/setup base rust java
 	@JAVA_MINUTES=60 .ci/java verify -Pfaults
@@ -71,7 +72,7 @@ deny:
 fuzz:
 	@.ci/fuzz 60
 
-# Half an hour on two cores: apart from `make check`.
+# It takes half an hour on two cores, so it is not part of `make check`.
 sanitize:
 	@.ci/sanitize
 

@@ -33,7 +33,7 @@ GENSORT_RECORDS = 10_000_000
 TEXT_BYTES = 600 * 10**6
 MEMORY_BYTES = 128 * MIB
 SMALLEST_MEMORY_BYTES = 32 * MIB
-# What a job's processes may use beyond that, page cache included: else the cache would hold the data.
+# Memory that a job's processes may use in addition. It covers the page cache, which could otherwise hold all the data.
 OVERHEAD_BYTES = 128 * MIB
 
 SOURCE_SUFFIXES = (".c", ".h", ".S", ".rs", ".py", ".rst", ".md", ".txt", ".dts", ".dtsi", ".json")
@@ -42,7 +42,7 @@ MOUNT_TIMEOUT_S = 30
 
 
 class Failed(Exception):
-    """The demonstration can't go on, or showed something wrong; the text says what."""
+    """The demonstration can't continue, or a check failed; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class DataSet:
 
 
 def say(text=""):
-    """What the reader is told."""
+    """Prints text for the user."""
     print(text, flush=True)
 
 
@@ -72,7 +72,7 @@ def run(*words, timeout_s=600):
 
 
 def gensort():
-    """The Sort Benchmark's records, printable ones, so that GNU sort can read them too."""
+    """Printable records of the Sort Benchmark, so that GNU sort can read them too."""
     path = FOLDER / "gensort.txt"
     if not path.exists():
         say(f"making {GENSORT_RECORDS * 100 / GB:g} GB of 100-byte records")
@@ -83,7 +83,7 @@ def gensort():
 
 
 def text():
-    """Lines of real text: a kernel's source from apt or, without it, the sources found on this machine."""
+    """Lines of real text: a kernel's source from apt. If apt has none, sources that are on this machine."""
     path = FOLDER / "text.txt"
     if not path.exists():
         partial = path.with_suffix(".partial")
@@ -98,7 +98,7 @@ def text():
 
 
 def fill(path, contents):
-    """Writes files' contents one after the other, until there is enough; each ends its last line."""
+    """Writes the contents of files one after the other until there is enough, and ends the last line of each."""
     with open(path, "wb") as out:
         for content in contents:
             out.write(content if content.endswith(b"\n") else content + b"\n")
@@ -209,7 +209,7 @@ def mounted(view, memory):
 
 
 def same(one, other):
-    """Compares two files byte by byte, as anybody would."""
+    """Compares two files byte by byte."""
     run("cmp", one, other)
     say(f"  equal: {one.name} and {other.name}")
 
@@ -259,7 +259,7 @@ def show(data):
 
 
 def discard(paths):
-    """Removes files and folders, where they are."""
+    """Removes files and folders that exist."""
     for path in paths:
         if path.is_dir():
             shutil.rmtree(path)
@@ -273,7 +273,7 @@ def one_line(said):
 
 
 def table(rows):
-    """What everything cost."""
+    """Prints the table of costs."""
     def mb(count):
         return "-" if count is None else f"{count / 10**6:.0f}"
 

@@ -41,7 +41,7 @@ def match(cell, given):
 
 
 def arguments():
-    """What was asked on the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="names, or `all`")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
@@ -75,12 +75,12 @@ def arguments():
 
 
 def say(text):
-    """Progress, for whoever watches."""
+    """Prints progress."""
     print(text, flush=True)
 
 
 def digest(result):
-    """SHA-256 of a file, or of what a command prints."""
+    """SHA-256 of a file, or of the output of a command."""
     hasher = hashlib.sha256()
     if isinstance(result, Path):
         with open(result, "rb") as file:
@@ -96,7 +96,7 @@ def digest(result):
 
 
 def check_result(contender, digests, timeout_s):
-    """Holds a first result against those that came before it, and verifies its order."""
+    """Compares a contender's first result with earlier results, and verifies its order."""
     if contender.check:
         verified = subprocess.run(
             [str(word) for word in contender.check], capture_output=True, text=True, timeout=timeout_s
@@ -168,17 +168,17 @@ def run_scenario(name, bench, args, described):
 
 
 def main():
-    """Parse, find the programs, run the scenarios in turn, keep what was measured."""
+    """Parse, find the programs, run the scenarios in turn, write the results."""
     args = arguments()
     if args.list or not args.scenario:
         for name, scenario in SCENARIOS.items():
             if name not in GRID:
                 say(f"{name:<14} {scenario.title}")
-        say(f"{'grid':<14} auto beside merge and distribute, {len(GRID)} cells such as {next(iter(GRID))}")
+        say(f"{'grid':<14} auto compared with merge and distribute, {len(GRID)} cells such as {next(iter(GRID))}")
         return 0
 
-    # Both end it in an orderly way, so that loop devices and control groups are taken down; a shell's
-    # background jobs are started with SIGINT ignored.
+    # Both signals end the run in an orderly way, so that loop devices and control groups are removed. A shell
+    # starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     args.dir.mkdir(parents=True, exist_ok=True)
@@ -188,14 +188,14 @@ def main():
     results = args.results or BENCH / "results" / f"{today}-{machine.slug(described)}"
     bench = Bench(Tools.find(args.merganser.resolve(), args.examples.resolve(), args.peers, args.dir), args.dir, args.scale)
     if not MEMORY_ROOT.exists():
-        say("no version 1 memory control group here: nothing holds the page cache down, so seconds flatter everybody")
+        say("no version 1 memory control group here: the page cache is not limited, so all seconds are too good")
 
     failed = []
     for index, name in enumerate(args.scenario):
         try:
             result = run_scenario(name, bench, args, described)
             report.write(results, result, described)
-            if args.scale == 1:  # small runs show that it works, not how fast
+            if args.scale == 1:  # small runs only show that the work succeeds
                 say(report.claims_table(result["claims"]))
         except Unavailable as error:
             say(f"{name} skipped: {error}")

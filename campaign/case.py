@@ -13,11 +13,11 @@ class Lost(Exception):
 
 
 class Wrong(Exception):
-    """No record is gone, but something is not as promised."""
+    """No record is gone, but a promise of the documentation is broken."""
 
 
 class Skipped(Exception):
-    """This machine can't run the case; the text says why."""
+    """This machine can't run the case; the text gives the reason."""
 
 
 SURVIVED, REFUSED, LOST, WRONG, SKIPPED = "survived", "refused", "lost", "wrong", "skipped"
@@ -70,5 +70,5 @@ class Outcome:
     """Processes that were ended by SIGKILL."""
     seconds: float = 0.0
     kept: str = ""
-    """Where its folder and log are."""
+    """The path of its folder and log."""
     log: list = field(default_factory=list)

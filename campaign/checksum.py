@@ -1,4 +1,4 @@
-"""CRC32C, and how merganser's small files carry it."""
+"""CRC32C, and its place in merganser's small files."""
 
 import json
 

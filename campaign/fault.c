@@ -18,9 +18,9 @@
  *                  dead  the same shutdown, but the program continues on the dead file system
  *   FAULT_ERRNO    an error number
  *   FAULT_ON       1: every counted call from FAULT_AT on fails
- *   FAULT_RING     0: io_uring is refused, so that reads and writes are system calls that are seen here
- *   FAULT_STICKY   1: links are followed as with fs.protected_symlinks=1: not one that another user made in a folder
- *                  with the sticky bit that everybody may write
+ *   FAULT_RING     0: io_uring is refused, so that reads and writes are system calls that pass through this file
+ *   FAULT_STICKY   1: links are followed as with fs.protected_symlinks=1: a link is refused if another user made it in
+ *                  a folder that has the sticky bit and that all users may write to
  *   FAULT_LOG      a file: one line for each counted call, or (with FAULT_AT) for the disturbed ones
  *
  * Calls are counted in the order in which they arrive. Threads may change that order between two runs.
@@ -90,7 +90,7 @@ static int is_under(const char *path) {
     return !strncmp(path, under, under_len) && (path[under_len] == '/' || !path[under_len]);
 }
 
-/* What a descriptor is open on, or "". */
+/* The path that a descriptor is open on, or "". */
 static void path_of(int fd, char *path) {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -112,7 +112,7 @@ static void absolute(int dir, const char *name, char *path) {
     }
 }
 
-/* Counts a call. The answer is what to do with it; COUNT means: as if nothing were here. */
+/* Counts a call and returns what to do with it; COUNT means that the call is not disturbed. */
 static enum action counted(char class, const char *call, const char *path) {
     if (!under_len || !strchr(classes, class)) return COUNT;
     if (path && !is_under(path)) return COUNT;
@@ -181,7 +181,7 @@ static int is_planted_link(int dir, const char *name) {
 }
 #define FOLLOWS(dir, path, followed, failed) if ((followed) && is_planted_link(dir, path)) { errno = EACCES; return failed; }
 
-/* Opens. One that makes a file changes names. */
+/* Opens. An open that makes a file counts as a change of names. */
 static char class_of_open(int flags) { return flags & (O_CREAT | O_TRUNC) || (flags & O_TMPFILE) == O_TMPFILE ? 'm' : 'o'; }
 #define OPEN(name) \
     int name(const char *path, int flags, ...) { \
@@ -268,7 +268,7 @@ int statx(int dir, const char *path, int flags, unsigned mask, struct statx *fou
     return real(dir, path, flags, mask, found);
 }
 
-/* Reads and writes. A short one handles whole sectors where it can, as direct I/O does. */
+/* Reads and writes. A short transfer handles whole sectors if it can, as direct I/O does. */
 static size_t shorter(size_t len) { return len >= 1024 ? len / 2 / 512 * 512 : len > 1 ? len / 2 : len; }
 #define TRANSFER(class, name, buffer, parameters, rest, restlist) \
     ssize_t name(int fd, buffer from, size_t len parameters) { \

@@ -1,4 +1,4 @@
-"""Which case is next: kinds take turns by their weights, in an order that is the same for the same seed."""
+"""The order of cases: kinds take turns by their weights, in an order that is the same for the same seed."""
 
 import time
 

@@ -63,7 +63,7 @@ def exported(trial, view, size):
 
 
 def appears(process, there):
-    """Waits until something is there, or the process has ended."""
+    """Waits until a file exists, or the process has ended."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
         if process.ended_within(0.002):
@@ -96,7 +96,7 @@ def read_device(client, size):
 
 
 def exactly(client, length):
-    """So many bytes."""
+    """Exactly this number of bytes."""
     parts = b""
     while len(parts) < length:
         part = client.recv(length - len(parts))

@@ -1,4 +1,4 @@
-"""After a disturbance: what the user does next, and whether every record is still there at the end.
+"""The steps after a disturbance: what the user does next, and whether every record is still there at the end.
 
     disturbed ──► what next ──────────────────────────────────► the same command, until it ends ──► every record?
                   same            nothing else
@@ -12,8 +12,8 @@
 
 The rule: the original records are in the input (byte for byte), or in the finished output, or the same command
 repeated ends with exactly the sorted bytes. A new file or another input is never removed unread. Status 0 means that
-the result is right, and that nothing else is left behind. What is moved aside comes back before the same command is
-repeated, as a user would do who reads its sentence.
+the result is right, and that nothing else is left behind. Files that were moved aside are moved back before the same
+command is repeated, as its sentence asks.
 """
 
 import shutil
@@ -42,7 +42,7 @@ def choose(stage):
 
 
 def check_between(stage, before_was_right=False):
-    """What must hold at any moment, however the command ended."""
+    """Checks that hold at any moment, however the command ended."""
     now = stage.snapshot()
     plan = stage.plan
     if not plan.consumes:
@@ -61,7 +61,7 @@ def check_between(stage, before_was_right=False):
 
 
 def after(stage, ended, following="same"):
-    """Judges a disturbed command by how it ended, then does what comes next; gives the verdict."""
+    """Judges the end of a disturbed command, takes the next step, and returns the verdict."""
     now = check_between(stage)
     if ended is not None and ended.code == 0:
         if now.output != "right":
@@ -76,7 +76,7 @@ def after(stage, ended, following="same"):
 
 
 class Following:
-    """A command that is not the same, and what it may not do."""
+    """A different command as the next step, and the limits on what it may do."""
 
     def __init__(self, stage, before):
         self.stage, self.before, self.trial, self.folder = stage, before, stage.trial, stage.folder
@@ -84,7 +84,7 @@ class Following:
         """Content and sorted content of the files that are new."""
 
     def run(self, following):
-        """Does it; gives a verdict if the original records have found their end, otherwise nothing."""
+        """Takes the step. Returns a verdict if the fate of the original records is decided, else None."""
         stage = self.stage
         words, result, expected = getattr(self, following.replace("-", "_"))()
         ended = self.trial.run(words)
@@ -99,7 +99,7 @@ class Following:
         finished_old = following == "new" and ended.code == 0 and self.whole() and stage.snapshot().output == "right"
         if ended.code == 0 and not reached and not finished_old:
             raise Wrong(f"{following}: status 0, but {result} is not what was asked for")
-        # A user who replaces a finished output, or a whole input by -o onto it, means it.
+        # A user may replace a finished output, or a whole input by -o onto it, on purpose.
         meant = self.before.output == "right" or (stage.plan.onto and self.before.inputs)
         self.undo(following, reached)
         if reached and meant and stage.snapshot().output != "right" and not stage.snapshot().inputs:
@@ -203,11 +203,11 @@ class Following:
 
 
 def same(stage, also=()):
-    """Repeats the same command until it ends well; gives the verdict."""
+    """Repeats the same command until it succeeds, and returns the verdict."""
     trial, plan = stage.trial, stage.plan
     before = stage.snapshot()
     if plan.makes_view and before.output == "right" and before.inputs:
-        # The view is there and complete. Another one can be made, and what the first left behind goes.
+        # The view is complete. Another one can be made, and the remains of the first are removed.
         remove(stage.folder / stage.result)
     sentence = ""
     for _ in range(REPEATS):
@@ -219,7 +219,7 @@ def same(stage, also=()):
             stage.check_success(also)
             return SURVIVED
         if now.output == "right" or now.inputs:
-            # Nothing is lost. A command that is not done yet and refuses waits for its user.
+            # Nothing is lost: the command refuses to continue until its user acts.
             return REFUSED
         sentence = ended.lines[-1] if ended.lines else f"status {ended.code}"
     raise Lost(f"the same command never ends, and neither input nor output is whole: {sentence[:200]}")

@@ -16,12 +16,12 @@ SPARE_BYTES = 3 << 30
 
 
 def environment():
-    """What every command sees: nothing of the caller's settings."""
+    """The environment of every command, without the caller's settings."""
     return {"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/nonexistent"}
 
 
 def default_folder():
-    """Where cases run: in memory if there is room, since then a case waits for no disk."""
+    """The folder in which cases run. It is in memory if there is room, so that no case waits for a disk."""
     memory = Path("/dev/shm")
     if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > SPARE_BYTES:
         return memory
@@ -34,17 +34,17 @@ class Setup:
 
     merganser: Path
     memory: int
-    """The least that a sort takes, so that small inputs make several runs."""
+    """The least memory that a sort accepts, so that small inputs make several runs."""
     shim: Path
     folder: Path
-    """Of this campaign alone; removed at its end."""
+    """A folder of this campaign alone, which is removed at its end."""
     kept: Path
-    """Where the folders of lost and wrong cases go."""
+    """The destination of the folders of lost and wrong cases."""
     seed: int
 
     @staticmethod
     def make(merganser, folder, kept, seed):
-        """Finds out what it needs and compiles the shim."""
+        """Finds the command and the least memory, and compiles the shim."""
         folder = Path(tempfile.mkdtemp(prefix="merganser-campaign-", dir=folder))
         folder.chmod(0o755)
         return Setup(merganser, least_memory(merganser, folder, seed), shim.build(folder), folder, kept, seed)
@@ -62,7 +62,7 @@ class Setup:
 
 
 def least_memory(merganser, folder, seed):
-    """A little more than the least memory that a sort of the campaign's lines names when it is given none."""
+    """A little more than the least memory for a sort of the campaign's lines. The error text of a sort names the least."""
     least = 0
     for number in range(data.KINDS):
         path = folder / "least"

@@ -1,4 +1,4 @@
-"""The preload shim: compiled once, and what its environment says."""
+"""The preload shim, which is compiled once, and its environment."""
 
 import subprocess
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 CHANGES = "myw"
 """Changes of names and sizes, syncs, writes."""
 NAMES = "my"
-"""The same without writes, which io_uring makes unseen."""
+"""The same without writes, which the shim does not see with io_uring."""
 ALL = "mywroa"
-"""All that can fail."""
+"""All calls that can fail."""
 
 
 def build(folder):

@@ -1,4 +1,4 @@
-"""One case in its folder: runs commands, keeps a log, and checks what holds for every command that ends."""
+"""One case in its folder: runs commands, keeps a log, and makes the checks that every ended command must pass."""
 
 import os
 import shlex
@@ -27,14 +27,14 @@ class Trial:
         self.killed = 0
         self.cleanup = []
         self.complaints = []
-        """Wrongs that do not end the case before it is known whether records are lost."""
+        """Faults that do not end the case, because lost records would be a worse verdict."""
         self.patience_s = PATIENCE_S
         self.root = setup.own / place
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
         self.root.chmod(0o755)
         self.folder = self.root / "work"
-        """Where commands run. Nothing but inputs, results and temporary folders may be here after success."""
+        """The folder in which commands run. After success it may hold only inputs, results and temporary folders."""
         self.folder.mkdir()
 
     def say(self, text):
@@ -62,7 +62,7 @@ class Trial:
         return self.finish(self.start(words, env, user))
 
     def disturb(self, words, **what):
-        """Runs merganser under the shim; whether the disturbance happened, and how it ended."""
+        """Runs merganser under the shim. Returns whether the disturbance happened, and how the command ended."""
         log = self.root / "shim.log"
         log.unlink(missing_ok=True)
         what.setdefault("under", self.folder)
@@ -76,7 +76,7 @@ class Trial:
         return bool(hit), ended
 
     def judge(self, ended, expected_signal=False):
-        """Checks what holds for every end: no panic, no hang, a status that is documented, one sentence with an error."""
+        """Checks for every end: no panic, no hang, a documented status, one sentence with an error."""
         for word in PANIC:
             if word in ended.err:
                 line = next(line for line in ended.lines if word in line)
@@ -95,7 +95,7 @@ class Trial:
         if foreign:
             raise Wrong(f"status {ended.code} and a line on stderr that is no sentence: {foreign[0][:200]}")
         sentences = [line for line in ended.lines if not names.NOTICES.match(line)]
-        # A server tells each read that fails.
+        # A server prints a sentence for each read that fails.
         served = any(" bytes at offset " in line for line in ended.lines)
         if ended.code == 2 and len(sentences) != 1 and not served:
             raise Wrong(f"status 2 and {len(sentences)} sentences on stderr instead of one")
@@ -125,7 +125,7 @@ class Trial:
 
 
 def _unless_plain(folder, entries):
-    """Names that can't or should not be copied: pipes, sockets, devices, and what is very large."""
+    """Names that can't or should not be copied: pipes, sockets, devices, and very large files."""
     skipped = []
     for entry in entries:
         path = os.path.join(folder, entry)

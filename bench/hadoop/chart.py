@@ -1,6 +1,6 @@
 """Execution charts: when each task was in which phase, stock above ours on one scale, as one HTML page.
 
-The page needs nothing from anywhere, follows the reader's light or dark scheme, and fits a phone.
+The page loads no other files, follows the reader's light or dark scheme, and fits a phone.
 """
 
 import math
@@ -13,8 +13,8 @@ PHASES = {
     "sort": "sort",
     "reduce": "reduce",
 }
-"""In the order of the legend. After its last record a map task sorts and spills what is left, then merges its
-spills unless that is deferred: Hadoop tells both as one time, which ActiveSort's figures call its sort."""
+"""In the order of the legend. After its last record a map task sorts and spills the rest, and merges its spills
+unless the merge is deferred. Hadoop reports both as one time; ActiveSort's figures call it the sort of the map."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f24; --faint: #6b7280; --paper: #fff; --line: #d9dde3;

@@ -43,11 +43,11 @@ WORKLOADS = "io.merganser.workloads.Workloads"
 
 
 class ClusterError(Exception):
-    """A daemon or a job failed; the text says which, and ends with what it logged."""
+    """A daemon or a job failed; the text names it and ends with its log."""
 
 
 def free_ports(count):
-    """Ports that nobody listens on, below those that the kernel gives to whoever asks for any."""
+    """Free ports, below the range from which the kernel picks ports by itself."""
     found = []
     for port in random.sample(LISTENED_PORTS, len(LISTENED_PORTS)):
         with socket.socket() as one:
@@ -59,7 +59,7 @@ def free_ports(count):
         found.append(port)
         if len(found) == count:
             return found
-    raise ClusterError(f"{count} ports from {LISTENED_PORTS.start} to {LISTENED_PORTS.stop} are not to be had")
+    raise ClusterError(f"{count} ports from {LISTENED_PORTS.start} to {LISTENED_PORTS.stop} are not free")
 
 
 def _tail(path):
@@ -110,7 +110,7 @@ class Process:
         self._process.wait()
 
     def stop(self):
-        """Asks it to end; what does not within 20 s is killed."""
+        """Asks it to end, and kills it after 20 s."""
         if self.running():
             self._process.terminate()
             try:
@@ -144,8 +144,8 @@ class Cluster:
     """Daemons that run as long as the `with` block. NodeManagers are started by `start_node`."""
 
     def __init__(self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None):
-        """`local_dirs`: a tuple of folders a node; `group`: a memory control group that all run in;
-        `more`: settings of NodeManagers on top."""
+        """`local_dirs`: a tuple of folders for each node; `group`: a memory control group that all run in;
+        `more`: additional settings of NodeManagers."""
         self.folder = Path(folder).resolve()
         self.jars = jars
         self.group = group
@@ -209,7 +209,7 @@ class Cluster:
         config.write(conf, **self._sites())
         self.conf = conf
         if not (self.folder / "namenode").exists():
-            # Blocks of a name space that is gone would only confuse the DataNode.
+            # An existing name space is kept, because the blocks of the DataNode belong to it.
             format_words = self._java(conf, STOCK, DAEMON_HEAP_MB, DAEMONS["namenode"], "-format", "-nonInteractive")
             formatted = subprocess.run(format_words, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False)
             if formatted.returncode != 0:
@@ -267,7 +267,7 @@ class Cluster:
         name = f"merge-{index}"
         path = node.folder / "merge.sock"
         path.unlink(missing_ok=True)
-        # Without Hadoop's native library, which is not here, stock leaves its outputs in the cache too.
+        # Stock Hadoop leaves its outputs in the cache too, because its native library is not installed.
         words = [merganser, "serve", "--shuffle", path, "--memory", f"{memory_mb}M", "--keep-cache"]
         for place in node.local_dirs:
             words += ["--local-dir", place]
@@ -282,7 +282,7 @@ class Cluster:
                 self.running.pop(name).stop()
 
     def kill_node(self, index=0):
-        """Kills a NodeManager; its containers go on, as they would."""
+        """Kills a NodeManager; its containers keep running, as after a real crash."""
         self.running.pop(f"node-{index}").kill()
 
     def kill_merge(self, index=0):
@@ -296,7 +296,7 @@ class Cluster:
         self._end_containers()
 
     def _end_containers(self):
-        """Ends what NodeManagers left behind: processes that work in this cluster's containers."""
+        """Ends processes that NodeManagers left behind in this cluster's containers."""
         places = [str(place) for node in self.nodes for place in node.local_dirs]
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -377,11 +377,11 @@ class Cluster:
                 raise ClusterError(f"{job_id} left no history below /history")
 
     def resident_bytes(self, name):
-        """The most memory that a running process, by name, has had resident; 0 when it is not running."""
+        """The peak resident memory of the process with this name; 0 when it is not running."""
         return _status(self.running[name].pid, "VmHWM") if name in self.running else 0
 
     def cpu_seconds(self, name):
-        """What it has computed so far; 0 when it is not running."""
+        """Processor seconds that a process has used; 0 when it is not running."""
         if name not in self.running:
             return 0
         try:

@@ -1,4 +1,4 @@
-"""What the daemons and jobs of a cluster are told: plain dicts, and the XML files made from them."""
+"""The configuration of a cluster's daemons and jobs: plain dicts, and the XML files made from them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ FLAVOURS = (STOCK, ACTIVE)
 JAVA_17 = "--add-opens=java.base/java.lang=ALL-UNNAMED"
 
 AM_MB, TASK_MB = 512, 1024
-"""What containers are counted as; their heaps are set by the job."""
+"""The memory that YARN counts for a container; the job sets the heap."""
 MAPS_AT_ONCE = REDUCES_AT_ONCE = 2
 """On one node."""
 
@@ -45,7 +45,7 @@ class Jars:
 
 @dataclass(frozen=True)
 class Ports:
-    """Where the daemons that all others must find listen, on 127.0.0.1."""
+    """Ports on 127.0.0.1 of the daemons that all other daemons must find."""
 
     namenode: int
     namenode_http: int
@@ -61,7 +61,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class NodePorts:
-    """Where a NodeManager listens; the same after a restart, as recovery needs."""
+    """Ports of a NodeManager. Recovery needs the same ports after a restart."""
 
     address: int
     localizer: int
@@ -78,12 +78,12 @@ class Node:
     folder: Path
     """Its state and logs."""
     local_dirs: tuple
-    """Where intermediate data goes."""
+    """Folders for intermediate data."""
     ports: NodePorts
     recovery: bool = False
     memory_mb: int = AM_MB + (MAPS_AT_ONCE + REDUCES_AT_ONCE) * TASK_MB
     more: dict = field(default_factory=dict)
-    """Settings on top, such as `merganser.shuffle.service.merges`."""
+    """Additional settings, such as `merganser.shuffle.service.merges`."""
 
 
 def _here(port):
@@ -91,7 +91,7 @@ def _here(port):
 
 
 def core_site(ports, folder):
-    """core-site.xml of everybody."""
+    """core-site.xml of all daemons and jobs."""
     return {
         "fs.defaultFS": f"hdfs://{_here(ports.namenode)}",
         "hadoop.tmp.dir": str(folder / "tmp"),
@@ -119,7 +119,7 @@ def hdfs_site(ports, folder, block_bytes):
 
 
 def yarn_site(ports, application_classpath):
-    """yarn-site.xml of everybody; a NodeManager adds `node_site`."""
+    """yarn-site.xml of all daemons and jobs; a NodeManager adds `node_site`."""
     return {
         "yarn.resourcemanager.hostname": "127.0.0.1",
         "yarn.resourcemanager.address": _here(ports.rm),
@@ -138,7 +138,7 @@ def yarn_site(ports, application_classpath):
 
 
 def node_site(node, flavour, socket=None):
-    """What a NodeManager of this flavour is told besides. `socket`: of its merge process."""
+    """Additional settings of a NodeManager of this flavour. `socket`: the socket of its merge process."""
     ports = node.ports
     site = {
         "yarn.nodemanager.hostname": "127.0.0.1",
@@ -154,7 +154,7 @@ def node_site(node, flavour, socket=None):
         "yarn.nodemanager.pmem-check-enabled": "false",
         "yarn.nodemanager.heartbeat.interval-ms": "200",
         "yarn.nodemanager.container-monitor.enabled": "false",
-        # A test disk may be small, and is watched by its own means.
+        # A test disk may be small, so Hadoop's own check of free space is relaxed.
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.5",
         "yarn.nodemanager.delete.debug-delay-sec": "0",
         "yarn.nodemanager.log.retain-seconds": "86400",
@@ -170,7 +170,7 @@ def node_site(node, flavour, socket=None):
 
 
 def mapred_site(ports, application_classpath):
-    """mapred-site.xml of everybody; a job adds `job_settings`."""
+    """mapred-site.xml of all daemons and jobs; a job adds `job_settings`."""
     return {
         "mapreduce.framework.name": "yarn",
         "mapreduce.application.classpath": application_classpath,
@@ -198,12 +198,12 @@ def mapred_site(ports, application_classpath):
 
 
 def node_mapred_site(node):
-    """What of it stands in mapred-site.xml: elsewhere Hadoop's own default would win."""
+    """The settings of a job that must be in mapred-site.xml, because Hadoop's default would win elsewhere."""
     return {"mapreduce.shuffle.port": str(node.ports.shuffle)}
 
 
 def flavour_settings(flavour, map_side=True, reduce_side=True):
-    """What makes a job stock or active."""
+    """The settings that make a job stock or active."""
     if flavour == STOCK:
         return {}
     settings = {}
@@ -215,7 +215,7 @@ def flavour_settings(flavour, map_side=True, reduce_side=True):
 
 
 def heap(megabytes):
-    """Java options of a task with so much heap."""
+    """Java options of a task with this heap."""
     return f"-Xmx{megabytes}m -XX:+UseSerialGC {JAVA_17}"
 
 

@@ -1,5 +1,5 @@
-"""The disks that intermediate data goes to: file systems of their own, so that their bytes can be told
-from HDFS's, throttled or not."""
+"""The disks for intermediate data, throttled or not. They have file systems of their own, so that their bytes
+are counted apart from the bytes of HDFS."""
 
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,9 +13,9 @@ UNLIMITED = 0
 
 @contextmanager
 def disks(folder, count, size_bytes, throttled, dirty_bytes):
-    """`count` mounted file systems of `size_bytes` each. No more than `dirty_bytes` of one wait in the page
-    cache to be written: what is written and deleted soon after reaches the device all the same, as it does
-    on a machine whose memory is the data's size."""
+    """`count` mounted file systems of `size_bytes` each. At most `dirty_bytes` of one wait in the page cache
+    to be written. So files that are deleted soon are written to the device anyway, as on a machine whose
+    memory is as large as the data."""
     rates = (PAPER_READ_BYTES_S, PAPER_WRITE_BYTES_S) if throttled else (UNLIMITED, UNLIMITED)
     with ExitStack() as stack:
         found = []
@@ -31,7 +31,7 @@ def _dirty_limit(mounted, dirty_bytes):
     number = (device.of_folder(mounted) / "dev").read_text().strip()
     rules = Path(f"/sys/class/bdi/{number}")
     (rules / "max_bytes").write_text(str(dirty_bytes))
-    # Held to it always, not only when the whole machine has too many dirty pages.
+    # This makes the limit strict. Otherwise it applies only when the whole machine has too many dirty pages.
     (rules / "strict_limit").write_text("1")
     try:
         yield

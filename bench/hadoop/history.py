@@ -1,4 +1,4 @@
-"""What a job did, from the history file that Hadoop keeps of it (.jhist, JSON)."""
+"""The phases and counters of a job, from the history file that Hadoop keeps (.jhist, JSON)."""
 
 import json
 import re
@@ -37,7 +37,7 @@ class Failure:
     status: str
     """FAILED or KILLED."""
     reason: str
-    """The first line of what its master says of it."""
+    """The first line of its master's diagnostics."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class History:
     """Attempts that failed or were killed, in the order in which that was noticed."""
 
     def counter(self, name):
-        """A counter by its own name, in whichever group; 0 where it never counted."""
+        """A counter by its name, from any group; 0 if it never counted."""
         return sum(counters.get(name, 0) for counters in self.counters.values())
 
     def phase_s(self, phase):

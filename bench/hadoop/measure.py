@@ -2,8 +2,8 @@
 
     settle the disks, drop the caches ── fresh NodeManagers ── job ── settle ── count, check the output
 
-Bytes are those of the intermediate disks alone: HDFS lies elsewhere. What waits in the page cache when the job
-ends is written back before they are counted.
+Bytes are those of the intermediate disks alone, since HDFS is on another disk. Pages that are dirty when the job
+ends are written back before the bytes are counted.
 """
 
 import re
@@ -28,7 +28,7 @@ COUNTERS = (
     "FAILED_SHUFFLE", "NUM_UBER_SUBMAPS",
 )  # fmt: skip
 BLOCK_BYTES = GIB
-"""Of HDFS: more than any map's input, so that each file is one split."""
+"""The block size of HDFS: more than any map's input, so that each file is one split."""
 NAMES = {STOCK: "Stock", ACTIVE: "Merganser", MAP_ONLY: "Merganser in map tasks only"}
 
 
@@ -39,7 +39,7 @@ class Bench:
         self.args, self.jars, self.say = args, jars, say
 
     def scenario(self, name, scenario):
-        """Runs a scenario; its result, ready for JSON, and its execution charts by name."""
+        """Runs a scenario. Returns its result, ready for JSON, and its execution charts by name."""
         size_bytes = round(self.args.size * self.args.scale)
         self.say(f"{name}: {scenario.title}, {size_bytes / MIB:.0f} MiB, {self.args.device} disk")
         contenders = self.args.contenders or scenario.contenders
@@ -62,7 +62,7 @@ class Bench:
         return {"scenario": name, "title": scenario.title, "input_bytes": size_bytes, "points": points}, charts
 
     def make_inputs(self, name, scenario):
-        """Makes what a scenario reads, and measures nothing."""
+        """Makes the inputs of a scenario, and measures nothing."""
         for point in self._chosen(scenario):
             self.say(f"{name}{', ' * bool(point.name)}{point.name}: making the input")
             with self._cluster(point) as (cluster, _):
@@ -77,7 +77,7 @@ class Bench:
         return points
 
     def _inputs(self, cluster, point):
-        """Starts stock NodeManagers and makes the inputs that are not there; their paths in HDFS."""
+        """Starts stock NodeManagers and makes missing inputs. Returns the paths of all inputs in HDFS."""
         for index in range(point.nodes):
             cluster.start_node(index)
         return workloads.make_inputs(
@@ -86,7 +86,7 @@ class Bench:
 
     @contextmanager
     def _cluster(self, point):
-        """HDFS and a ResourceManager held down to the point's memory, with fresh intermediate disks."""
+        """HDFS and a ResourceManager, limited to the point's memory, with fresh intermediate disks."""
         folder = self.args.dir
         image_bytes = round(point.size_bytes * point.workload.expansion * 4 / point.nodes) + GIB
         throttled = self.args.device == "throttled"
@@ -122,7 +122,7 @@ class Bench:
         return rounds, histories
 
     def _run(self, cluster, mounted, point, who, inputs):
-        """One job of one contender: what it cost, its history, and what its output holds."""
+        """Runs one job of one contender. Returns its cost, its history, and a summary of its output."""
         flavour = flavour_of(who)
         for index in range(point.nodes):
             cluster.stop_node(index)
@@ -201,12 +201,12 @@ def flavour_of(who):
 
 
 def _spills(logs):
-    """The most spills that a map's log tells of."""
+    """The largest number of spills in the log of any map."""
     return max((len(re.findall(r"Finished spill \d+", path.read_text(errors="replace"))) for path in logs), default=0)
 
 
 def _told(point):
-    """What decides a point, for its result."""
+    """The parameters of a point, for its result."""
     return {
         "size_bytes": point.size_bytes,
         "record_bytes": point.workload.output_record_bytes or point.record_bytes,

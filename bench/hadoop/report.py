@@ -1,7 +1,7 @@
-"""Results: one JSON file a scenario and device, a page of tables made from them, and execution charts.
+"""Results: one JSON file per scenario and device, a page of tables made from them, and execution charts.
 
     results/<date>-<machine>-hadoop/<scenario>-<device>.json
-    results/<date>-<machine>-hadoop/<scenario>-<device>.html     the chart; one a point
+    results/<date>-<machine>-hadoop/<scenario>-<device>.html     the chart; one per point
     results/<date>-<machine>-hadoop/README.md                    made from the JSON files, so it covers earlier runs too
 """
 
@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 def without_paths(words):
-    """A command line without options that only say where things lie on this machine."""
+    """A command line without the options that only name paths of this machine."""
     kept, skip = [], False
     for word in words:
         name, equals, _ = word.partition("=")
@@ -52,7 +52,7 @@ def write_json(path, value):
 
 
 def write(folder, result, charts):
-    """Keeps a scenario's result and charts, and makes the page of tables anew."""
+    """Writes a scenario's result and charts, and makes the page of tables again."""
     write_json(folder / f"{result['scenario']}-{result['device']}.json", result)
     for name, chart in charts.items():
         (folder / f"{name}-{result['device']}.html").write_text(chart)
@@ -67,7 +67,7 @@ def _table(head, rows):
 
 
 def costs_table(point):
-    """A row a contender: the median of each cost."""
+    """One row per contender: the median of each cost."""
     rows = []
     for who in point["rounds"][0]:
         runs = [one[who] for one in point["rounds"]]
@@ -76,7 +76,7 @@ def costs_table(point):
 
 
 def failures_list(point):
-    """A line a contender and reason for which attempts of tasks failed or were killed."""
+    """Failed and killed attempts of tasks: one line per contender and reason."""
     told = Counter(
         (who, failure["status"], failure["reason"])
         for one in point["rounds"]
@@ -87,7 +87,7 @@ def failures_list(point):
 
 
 def summary_table(results):
-    """A row a claim, as docs/benchmarks.md shows them."""
+    """One row per claim, as docs/benchmarks.md shows them."""
     rows = []
     for one in results:
         for point in one["points"]:
@@ -125,7 +125,7 @@ def page(results):
     described = results[0]["machine"]
     parts = [
         "# Results on Hadoop",
-        "Made by `bench/hadoop/run.py` from the JSON files beside it, which hold every round and the command line. "
+        "Made by `bench/hadoop/run.py` from the JSON files next to it, which hold every round and the command line. "
         "The HTML files are execution charts.",
         f"{described['cpu']}, {described['cores']} cores, {described['memory_bytes'] / 2**30:.0f} GiB of memory; "
         f"{described['system']}, kernel {described['kernel']}; disk {described['disk']}, {described['file_system']}.",

@@ -33,7 +33,7 @@ def size(text):
 
 
 def arguments(words=None):
-    """What was asked on the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="names, or `all`")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
@@ -51,7 +51,7 @@ def arguments(words=None):
     parser.add_argument("--plugin", type=Path, default=REPOSITORY / "java/plugin/target/merganser-hadoop-0.1.0.jar")
     parser.add_argument("--workloads", type=Path, default=REPOSITORY / "java/workloads/target/merganser-workloads-0.1.0.jar")
     parser.add_argument("--merganser", type=Path, default=REPOSITORY / "target/release/merganser",
-                        help="for `merganser serve` beside an active NodeManager")  # fmt: skip
+                        help="for `merganser serve` next to an active NodeManager")  # fmt: skip
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of every job; repeatable")
     parser.add_argument("--timeout", type=float, default=900, metavar="S", help="longest that one job may run [900]")
     parser.add_argument("--make-inputs", action="store_true", help="make the inputs, keep them, and measure nothing")
@@ -78,7 +78,7 @@ def arguments(words=None):
 
 
 def say(text):
-    """Progress, for whoever watches."""
+    """Prints progress."""
     print(text, flush=True)
 
 
@@ -96,7 +96,7 @@ def fetch_jars(folder):
 
 
 def find_jars(args):
-    """All jars; says what makes one that is missing."""
+    """All jars. If one is missing, the message names the command that makes it."""
     active = [name for name in args.contenders or CONTENDERS if name != "stock"]
     needed = [(args.workloads, "mvn -f java/pom.xml package")]
     if active:
@@ -108,13 +108,13 @@ def find_jars(args):
 
 
 def main():
-    """Parse, find the programs, run the scenarios in turn, keep what was measured."""
+    """Parse, find the programs, run the scenarios in turn, write the results."""
     args = arguments()
     if args.list or not args.scenario:
         for name, scenario in SCENARIOS.items():
             say(f"{name:<16} {scenario.title}")
         return 0
-    # Both end it in an orderly way, so that daemons, loop devices and control groups are taken down.
+    # Both signals end the run in an orderly way, so that daemons, loop devices and control groups are removed.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     if not limits.can_throttle():

@@ -1,4 +1,4 @@
-"""What is compared, and what is claimed of it.
+"""The comparisons, and the claims on their results.
 
 A scenario is one or more *points* (a record size, a number of reducers); at each point every contender does the
 same job on the same input, in turn, as often as there are pairs.
@@ -22,10 +22,10 @@ PAPER_MAPS = 16
 """Splits of 500 MB, of 8 GB (5.1.2)."""
 PAPER_SPILLS = 4
 DAEMONS_BYTES, NODE_BYTES = GIB, 768 * MIB
-"""What the cluster's daemons, and a NodeManager with the tasks that run at once, have resident. The rest of the memory
-limit is page cache."""
+"""The resident memory of the cluster's daemons, and of a NodeManager with the tasks that run at once. The rest of the
+memory limit is page cache."""
 REDUCER_BYTES = 384 * MIB
-"""What each reducer is given that runs beside the two which `NODE_BYTES` counts: 256 MB of heap, and its JVM."""
+"""Memory for each reducer in addition to the two that `NODE_BYTES` counts: 256 MB of heap, and its JVM."""
 LEAST_REDUCE_HEAP_MB = 256
 """A reducer with less is busy collecting garbage."""
 
@@ -43,16 +43,17 @@ class Point:
     spills: int = PAPER_SPILLS
     nodes: int = 1
     cache_bytes: int | None = None
-    """Page cache beside processes; half the input when None, about what the paper's 8 GB machine had left for 8 GB."""
+    """Page cache in addition to the processes' memory. None means half the input, about as much as the paper's 8 GB
+    machine had left for 8 GB of data."""
     reduces_at_once: int = 2
     """On one node."""
     reduce_mb: int = 1024
-    """What YARN counts a reducer as."""
+    """The memory that YARN counts for a reducer."""
     settings: dict = field(default_factory=dict)
 
     @property
     def memory_limit_bytes(self):
-        """Of the control group that all daemons and tasks run in."""
+        """The memory limit of the control group that all daemons and tasks run in."""
         cache = self.size_bytes // 2 if self.cache_bytes is None else self.cache_bytes
         return DAEMONS_BYTES + self.nodes * NODE_BYTES + cache
 
@@ -63,7 +64,7 @@ class Point:
 
     @property
     def reduce_heap_mb(self):
-        """An eighth of what a reducer gets, as in the paper: a map's output is too large to be kept in it."""
+        """An eighth of the data that a reducer gets, as in the paper, so that the output of a map does not fit in it."""
         return max(LEAST_REDUCE_HEAP_MB, self.size_bytes // self.reduces // 8 // MIB)
 
 
@@ -99,7 +100,7 @@ class Scenario:
 
     title: str
     points: Callable
-    """From the input's size in bytes, the points."""
+    """A function from the input's size in bytes to the points."""
     claims: tuple = (SAME_TIME,)
     contenders: tuple = (STOCK, ACTIVE)
 
@@ -123,7 +124,7 @@ def _memory(size):
 
 
 def _reducers(size):
-    # Figure 16: so many at once, so many in all.
+    # Figure 16: pairs of reducers at once and reducers in total.
     pairs = ((1, 1), (1, 2), (2, 2), (1, 4), (2, 4), (4, 4))
     return [
         Point(f"{at_once} at once, {count} in all", WORKLOADS["record-sort"], size, reduces=count, reduces_at_once=at_once,
@@ -168,9 +169,9 @@ def _fetchers(size):
 
 
 SERVICE_MEMORY_BYTES = 256 * MIB
-"""What merganser serve, and merges in Java, may take on a node."""
+"""The memory limit of merganser serve, and of merges in Java, on a node."""
 NODE_MANAGER_BYTES = 512 * MIB
-"""What a NodeManager with 256 MB of heap may have resident besides."""
+"""Resident memory that a NodeManager with 256 MB of heap may have in addition."""
 
 
 def _node_memory(runs):
@@ -182,12 +183,12 @@ ENCRYPTED = {"mapreduce.job.encrypted-intermediate-data": "true"}
 
 SCENARIOS = {
     "sort-4k": Scenario(
-        "Sort, records of 4 KiB, four spills a map, one reducer",
+        "Sort, records of 4 KiB, four spills per map, one reducer",
         _one("sort"),
         (_writes(PAPER_LESS_WRITTEN), _faster(PAPER_LESS_TIME)),
     ),
     "terasort-4k": Scenario(
-        "TeraSort, records of 4 KiB, four spills a map, one reducer",
+        "TeraSort, records of 4 KiB, four spills per map, one reducer",
         _one("record-sort"),
         (_writes(PAPER_LESS_WRITTEN), _faster(PAPER_LESS_TIME)),
     ),

@@ -1,4 +1,4 @@
-"""The jobs: what their input is, how they are called, and how their output is checked."""
+"""The jobs: their inputs, their command lines, and the checks of their outputs."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from .cluster import ClusterError
 MIB = 2**20
 KEY_BYTES = 10
 TERA_RECORD_BYTES = 100
-# What generate's lines take on average; only their number follows from it.
+# The average length of a generated line; it decides only the number of lines.
 TEXT_BYTES, USER_BYTES, VISIT_BYTES = 850, 105, 660
 VISITS_PER_USER = 10
 
@@ -28,10 +28,10 @@ class Workload:
     expansion: float = 1.0
     """Bytes of map output, keys and values, over bytes of input."""
     output_record_bytes: int | None = None
-    """Of map output; the input's when None."""
+    """The length of a record of map output; None means the length of an input record."""
     ties: bool = False
-    """Whether its output follows the order in which values of a key come. Hadoop promises none: they come as maps
-    were fetched."""
+    """Whether its output depends on the order of a key's values. Hadoop promises no order: values come in the order
+    in which maps were fetched."""
 
 
 EXAMPLES = "org.apache.hadoop.examples.ExampleDriver"
@@ -76,19 +76,19 @@ WORKLOADS = {
 
 
 def rows_of(kind, size_bytes, record_bytes):
-    """How many records of a kind are about `size_bytes`."""
+    """The number of records of a kind that take about `size_bytes`."""
     each = {"tera": TERA_RECORD_BYTES, "text": TEXT_BYTES, "users": USER_BYTES, "visits": VISIT_BYTES}
     return max(1, round(size_bytes / each.get(kind, record_bytes)))
 
 
 def input_path(kind, size_bytes, record_bytes, maps):
-    """Where an input lies in HDFS; its name says all that it depends on."""
+    """The path of an input in HDFS; its name contains all its parameters."""
     record = f"-{record_bytes}" if kind in ("records", "fixed") else ""
     return f"/input/{kind}{record}-{size_bytes}-{maps}"
 
 
 def make_inputs(cluster, workload, size_bytes, record_bytes, maps, timeout_s):
-    """Makes what is not there yet; the paths in HDFS."""
+    """Makes missing inputs. Returns the paths in HDFS."""
     paths = []
     visits = rows_of("visits", size_bytes * dict(workload.inputs).get("visits", 0), record_bytes)
     users = max(1, visits // VISITS_PER_USER)
@@ -132,16 +132,17 @@ ACCOUNTED_BYTES_PER_RECORD = 16
 
 
 def sort_mb(map_output_bytes, record_bytes, spills):
-    """The least `mapreduce.task.io.sort.mb` with which a map of so much output makes `spills` spills."""
+    """The least `mapreduce.task.io.sort.mb` for which a map with this output makes `spills` spills."""
     # Lengths before keys and values take up to six bytes in memory.
     in_memory = map_output_bytes * (1 + (ACCOUNTED_BYTES_PER_RECORD + 6) / record_bytes)
     return max(1, math.ceil(1.02 * in_memory / spills / SPILL_PERCENT / MIB))
 
 
 def check(cluster, workload, output, record_bytes, timeout_s):
-    """What an output holds, in order: equal for two outputs if and (but for chance) only if they are.
+    """A summary of an output: equal outputs have equal summaries, and (except by chance) different outputs do not.
 
-    Where values of a key come in any order, all lines and the order of their keys; not the order of the lines.
+    If values of a key come in any order, the summary covers all lines and the order of their keys, but not the order
+    of lines with one key.
     """
     if workload.output == "tera":
         report = f"{output}-validated"

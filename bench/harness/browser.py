@@ -1,4 +1,4 @@
-"""A headless browser, asked over its debugging pipe what it makes of a page."""
+"""A headless browser that is controlled through its debugging pipe."""
 
 import base64
 import json
@@ -8,12 +8,12 @@ import subprocess
 import tempfile
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# A browser that says nothing for so long will not.
+# A browser that is silent for this long has failed.
 PATIENCE_SECONDS = 60
 
 
 def find():
-    """A browser's path: MERGANSER_BROWSER, or what is installed; None where there is none."""
+    """A browser's path: MERGANSER_BROWSER, or an installed one; None if there is no browser."""
     return os.environ.get("MERGANSER_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -55,7 +55,7 @@ class Browser:
         self.profile.cleanup()
 
     def ask(self, method, **parameters):
-        """Calls a method of the protocol; its result."""
+        """Calls a method of the protocol and returns its result."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -90,16 +90,16 @@ class Browser:
             self.events.append(self.receive())
 
     def value(self, expression):
-        """What a JavaScript expression is worth on the page."""
+        """The value of a JavaScript expression on the page."""
         return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
     def requests(self):
-        """All that the page asked for since it was opened."""
+        """All requests of the page since it was opened."""
         asked = (event for event in self.events if event.get("method") == "Network.requestWillBeSent")
         return [event["params"]["request"]["url"] for event in asked]
 
     def complaints(self):
-        """What the browser found wrong with the page."""
+        """The errors that the browser found in the page."""
         kinds = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening")
         return [event["params"] for event in self.events if event.get("method") in kinds]
 

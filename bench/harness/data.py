@@ -48,7 +48,7 @@ def ascii_words(merganser, records, record_bytes=tools.GENSORT_RECORD_BYTES):
 
 
 def make_ascii(merganser, path, size_bytes, record_bytes=tools.GENSORT_RECORD_BYTES):
-    """A file of about `size_bytes` of gensort's printable records, which end as lines do."""
+    """A file of about `size_bytes` of gensort's printable records, which end with a line feed."""
     _pipe([ascii_words(merganser, max(1, size_bytes // record_bytes), record_bytes)], path)
 
 

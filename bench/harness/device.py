@@ -1,4 +1,4 @@
-"""The block device under a folder, and what it has read and written so far."""
+"""The block device under a folder, and the bytes that it has read and written so far."""
 
 import os
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ SECTOR_BYTES = 512  # the unit of sysfs, whatever the device's own sector is
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes a device has moved; the difference of two is what happened between them."""
+    """Bytes that a device has moved; the difference of two counts is the traffic between them."""
 
     read_bytes: int
     written_bytes: int
@@ -19,7 +19,7 @@ class Traffic:
 
 
 def of_folder(folder):
-    """The sysfs folder of the block device that holds `folder`, or None where there is none
+    """The sysfs folder of the block device that holds `folder`, or None without a block device
     (an overlay, tmpfs, a network file system)."""
     number = os.stat(folder).st_dev
     node = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
@@ -43,7 +43,7 @@ def of_folder(folder):
 
 
 def traffic(node):
-    """What the device at the sysfs folder `node` has moved since it appeared."""
+    """The bytes that the device at the sysfs folder `node` has moved since it appeared."""
     fields = (node / "stat").read_text().split()
     return Traffic(int(fields[2]) * SECTOR_BYTES, int(fields[6]) * SECTOR_BYTES)
 

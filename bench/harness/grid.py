@@ -1,6 +1,6 @@
-"""The grid on which `--strategy auto` is held against both strategies: a scenario for each cell.
+"""The grid that compares `--strategy auto` with both strategies: a scenario for each cell.
 
-A cell is a length of records, a memory, a spread of keys and what is made of the result.
+A cell is a length of records, a memory budget, a spread of keys and a kind of result.
 """
 
 import os
@@ -12,11 +12,11 @@ from .plan import Claim, Contender, Plan, Step
 
 RECORDS = {"10B": 10, "16B": 16, "50B": 50, "100B": 100, "1000B": 1000, "10KB": 10_000, "1MiB": 2**20}
 MEMORIES = {"sixteenth": 1 / 16, "quarter": 1 / 4, "double": 2}
-"""Memory over the data."""
+"""Memory divided by the size of the data."""
 RESULTS = ("file", "view", "stream")
 STRATEGIES = ("merge", "distribute", "auto")
 SLOWER_AT_MOST = 1.05
-"""What `auto` may take of the better strategy's time."""
+"""The largest allowed ratio of `auto`'s time to the better strategy's time."""
 
 
 def names():
@@ -37,7 +37,7 @@ def input_kind(name):
 
 
 def _steps(bench, source, name, memory, strategy):
-    """What one strategy runs, what that leaves behind, and where its bytes can be had."""
+    """The commands of one strategy, the files that they leave behind, and the source of their output bytes."""
     _, record, _, _, result = name.split("-")
     record_bytes = RECORDS[record]
     order = ("--format", f"fixed:{record_bytes}", "--key", f"0:{min(record_bytes, data.FIXED_KEY_BYTES)}")
@@ -58,14 +58,14 @@ def _steps(bench, source, name, memory, strategy):
 
 @contextmanager
 def cell(bench, name, full_bytes):
-    """One cell: merge, distribute and auto beside one another."""
+    """One cell: merge, distribute and auto on the same input."""
     source = bench.input(input_kind(name), full_bytes)
     size = os.path.getsize(source)
     memory = bench.memory(full_bytes * MEMORIES[name.split("-")[2]])
     contenders = []
     for strategy in STRATEGIES:
         steps, outputs, result = _steps(bench, source, name, memory, strategy)
-        # Some options leave no choice; what is refused is left out.
+        # Some options exclude a strategy; a strategy that refuses them is left out.
         ours = strategy != "distribute"
         contenders.append(Contender(strategy, steps, outputs=outputs, result=result, ours=ours))
 

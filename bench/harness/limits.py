@@ -1,8 +1,8 @@
-"""Limits that hold a job down: memory for its processes, bandwidth for a disk.
+"""Limits for a job: memory for its processes, bandwidth for a disk.
 
-Both use the version 1 control groups, whose memory limit counts the page cache, so that a program
-cannot borrow the rest of the machine's memory to look fast. Where they can't be had (not root, or
-only version 2 is mounted) a job runs without, and its result says so.
+Both use the version 1 control groups. Their memory limit counts the page cache, so a program cannot
+use the rest of the machine's memory to look fast. If they are not available (not root, or only
+version 2 is mounted), a job runs without limits, and its result says so.
 """
 
 import os
@@ -17,7 +17,7 @@ THROTTLE_ROOT = Path("/sys/fs/cgroup/blkio")
 
 
 def _leave(group):
-    """Removes a control group; its last process may take a moment to be gone from it."""
+    """Removes a control group; its last process may need a moment to leave it."""
     for _ in range(200):
         try:
             group.rmdir()
@@ -47,11 +47,11 @@ def can_throttle():
 
 @contextmanager
 def throttled_disk(folder, size_bytes, read_bytes_s, write_bytes_s, name="throttled"):
-    """An ext4 file system of `size_bytes` on a loop device that moves no more than the given bytes a
-    second each way. Yields the folder it is mounted on; everything is gone afterwards. Several at a time
-    need different names.
+    """An ext4 file system of `size_bytes` on a loop device that moves no more than the given bytes per
+    second each way. Yields the folder it is mounted on, and removes everything afterwards. Several at a
+    time need different names.
 
-    A loop device, because buffered writes slip past a throttle on the real one.
+    It is a loop device, because buffered writes are not limited by a throttle on the real device.
     """
     image = Path(folder) / f"{name}.img"
     mounted_on = Path(folder) / name
@@ -70,7 +70,7 @@ def throttled_disk(folder, size_bytes, read_bytes_s, write_bytes_s, name="thrott
             check=True, capture_output=True, text=True, timeout=60,
         ).stdout.strip()
         number = Path(f"/sys/class/block/{os.path.basename(loop)}/dev").read_text().strip()
-        # The tables are written now: left for later, they would be counted as somebody's writes.
+        # mkfs writes all tables now. If the kernel wrote them later, they would be counted as a job's writes.
         subprocess.run(
             ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", loop], check=True, timeout=120
         )

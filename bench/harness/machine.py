@@ -1,4 +1,4 @@
-"""What the results were measured on."""
+"""A description of the machine that the results were measured on."""
 
 import os
 import platform

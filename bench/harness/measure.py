@@ -4,8 +4,8 @@
                                           │  wall_s                │   settle_s │
                                           └── device bytes, peak disk ──────────┘
 
-What a program left in the page cache reaches the device while it settles: those bytes are its own,
-and are counted; the seconds are kept apart, so that a comparison can say which it means.
+Dirty pages of a program reach the device while the disk settles. These bytes are counted for the program.
+The seconds of settling are kept apart, so that a comparison can choose.
 """
 
 import os
@@ -25,7 +25,7 @@ STDERR_BYTES_SHOWN = 2000
 
 
 class JobError(Exception):
-    """A job ended badly; the text says which command and how."""
+    """A job failed; the text names the command and the way it ended."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Job:
     """Processes whose outputs feed each other, like a shell's pipeline."""
 
     pipeline: tuple
-    """Each process's words; the cost that counts as *the* program's memory is the last one's."""
+    """The words of each process. The memory of the last process counts as the memory of the program."""
     output: Path | None = None
-    """Where the last one's standard output goes; nowhere when None."""
+    """The file for the last process's standard output; None discards it."""
     capture: bool = False
     """Keep the last one's standard output as text instead (for programs that print figures)."""
 
     def command_line(self):
-        """As one would type it."""
+        """The pipeline as a shell command."""
         line = " | ".join(shlex.join(str(word) for word in words) for words in self.pipeline)
         if self.capture:
             return line
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass
 class Cost:
-    """What a job cost. A figure that could not be had here is None."""
+    """The cost of a job. A figure that could not be measured is None."""
 
     command: str
     wall_s: float
@@ -59,10 +59,10 @@ class Cost:
     device_read_bytes: int | None
     device_written_bytes: int | None
     disk_peak_bytes: int
-    """Most bytes in use on the file system at once, over what was in use at the start."""
+    """The most bytes in use on the file system at one time, minus the bytes in use at the start."""
     memory_limit_bytes: int | None
     memory_peak_bytes: int | None
-    """Of the control group, page cache included."""
+    """The peak of the control group, page cache included."""
     caches_dropped: bool
     text: str | None = None
 
@@ -78,7 +78,7 @@ class Cost:
 
 
 def settle(cold):
-    """Writes back what is dirty and, when `cold` and root, drops the page cache; says whether it did."""
+    """Writes back dirty pages and, when `cold` and root, drops the page cache. Returns whether it was dropped."""
     os.sync()
     if not cold:
         return False
@@ -100,7 +100,7 @@ class _Watch:
 
     def __init__(self, folder):
         self.pid = None
-        """The process to look at, once there is one."""
+        """The process to watch, once it has started."""
         self.rss_peak_bytes = 0
         self._folder = folder
         self._start = self._peak = used_bytes(folder)
@@ -118,7 +118,7 @@ class _Watch:
         self._peak = max(self._peak, used_bytes(self._folder))
 
     def end(self):
-        """Stops polling; the most that was in use, over what was in use at the start."""
+        """Stops polling. Returns the most bytes in use, minus the bytes in use at the start."""
         self._ended.set()
         self._thread.join()
         self._look()
@@ -126,7 +126,7 @@ class _Watch:
 
 
 def _rss_high_water(pid):
-    """The most memory that the program `pid` has had resident since it began; 0 once it has ended."""
+    """The peak resident memory of the program `pid`; 0 once it has ended."""
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -139,8 +139,8 @@ def _rss_high_water(pid):
 def _rss_peak(usage, watch):
     """A process's peak RSS in bytes.
 
-    The kernel's figure at the end is exact but begins at what this process had when it forked; below
-    that, the polled one is better, and lacks at most the growth since the last look.
+    The kernel's figure at the end is exact, but it is at least the memory of this process when it forked.
+    Below that, the polled figure is better: it misses at most the growth since the last poll.
     """
     at_end = usage.ru_maxrss * 1024
     here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -159,7 +159,7 @@ def _kill(processes):
     for process in processes:
         if process.returncode is None:
             try:
-                # Each leads a group of its own, so this ends its children and nobody else's.
+                # Each process leads a group of its own, so this ends it and its children, and no other process.
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass

@@ -1,4 +1,4 @@
-"""What a scenario is made of: contenders that do the same work, and claims on what that costs.
+"""The parts of a scenario: contenders that do the same work, and claims on their costs.
 
 A *round* runs every contender once, one after the other, and a scenario is several rounds: A B, A B,
 A B. A claim is computed in each round, from costs measured minutes apart at most, and the median of
@@ -28,17 +28,17 @@ class Contender:
     name: str
     steps: tuple
     outputs: tuple = ()
-    """What it leaves behind; removed before and after each round."""
+    """The files that it leaves behind; removed before and after each round."""
     result: Path | tuple | None = None
-    """A file, or the words of a command that prints: its bytes must be every other contender's."""
+    """A file, or the words of a command that prints. Its bytes must be the same for all contenders."""
     check: tuple | None = None
     """A command that must succeed on the result, once."""
     ours: bool = False
-    """Merganser itself; if it fails the scenario has failed, while a peer is only left out."""
+    """Whether this is Merganser: if it fails, the scenario fails. A peer that fails is only left out."""
 
 
 class Outcome:
-    """What one contender cost in one round: its steps, and sums over them."""
+    """The costs of one contender in one round: its steps, and sums over them."""
 
     def __init__(self, costs):
         self.costs = costs  # step name -> Cost
@@ -62,29 +62,29 @@ class Outcome:
     disk_peak_bytes = property(lambda self: self._most("disk_peak_bytes"))
 
     def printed(self):
-        """What its only step printed, as JSON."""
+        """The output of its only step, as JSON."""
         (cost,) = self.costs.values()
         return json.loads(cost.text)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure and what it should reach."""
+    """A figure and its target."""
 
     what: str
     figure: Callable
-    """From a round (contender name -> Outcome); a KeyError or TypeError says it was not measured."""
+    """A function of a round (contender name -> Outcome). A KeyError or TypeError means that it was not measured."""
     at_least: float | None = None
     at_most: float | None = None
     unit: str = ""
 
     def met(self, value):
-        """Whether `value`, as it is shown, reaches what was asked."""
+        """Whether `value`, rounded as it is shown, reaches the target."""
         shown = round(value, 2)
         return shown >= self.at_least if self.at_least is not None else shown <= self.at_most
 
     def reach(self):
-        """What it should reach, in words."""
+        """The target in words."""
         if self.at_least is not None:
             return f"at least {self.at_least:g}{self.unit}"
         return f"at most {self.at_most:g}{self.unit}"
@@ -92,13 +92,13 @@ class Claim:
 
 @dataclass(frozen=True)
 class Plan:
-    """A scenario made ready to run."""
+    """A scenario that is ready to run."""
 
     folder: Path
-    """Where it works; its file system and device are the ones watched."""
+    """Its working folder; the file system and device of this folder are watched."""
     input_bytes: int
     memory_bytes: int
-    """What each program is told to use."""
+    """The memory budget of each program."""
     contenders: tuple
     claims: tuple
     notes: tuple = field(default=())

@@ -1,6 +1,6 @@
-"""Results: one JSON file a scenario with everything that was measured, and a page of tables.
+"""Results: one JSON file per scenario with all measurements, and a page of tables.
 
-    results/<date>-<machine>/machine.json   what it was measured on
+    results/<date>-<machine>/machine.json   the machine and its disk
     results/<date>-<machine>/<scenario>.json
     results/<date>-<machine>/README.md      made from the files above, so it covers earlier runs too
 """
@@ -26,13 +26,13 @@ _COLUMNS = (
 
 
 def median(values):
-    """The median, or None of nothing or of figures that were not had."""
+    """The median, or None if there are no figures or a figure is missing."""
     values = list(values)
     return statistics.median(values) if values and None not in values else None
 
 
 def judge(claim, rounds):
-    """A claim's figures, one a round, with their median and whether it reaches what was asked."""
+    """A claim's figures, one per round, with their median and whether it reaches the target."""
     figures = []
     for one in rounds:
         try:
@@ -51,7 +51,7 @@ def judge(claim, rounds):
 
 
 def result(name, scenario, plan, rounds, errors, settings):
-    """All that was measured of a scenario, ready for JSON."""
+    """All measurements of a scenario, ready for JSON."""
     return {
         "scenario": name,
         "title": scenario.title,
@@ -69,7 +69,7 @@ def result(name, scenario, plan, rounds, errors, settings):
 
 
 def write(folder, result_of_scenario, machine):
-    """Keeps one scenario's result and makes the page of tables anew."""
+    """Writes one scenario's result and makes the page of tables again."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_json(folder / "machine.json", machine)
     _write_json(folder / f"{result_of_scenario['scenario']}.json", result_of_scenario)
@@ -93,7 +93,7 @@ def _table(head, rows):
 
 
 def claims_table(claims):
-    """A row a claim: what, reach, median and spread, met or not."""
+    """One row per claim: figure, target, median and spread, met or not."""
     rows = []
     for claim in claims:
         figures, unit = claim["figures"], claim["unit"]
@@ -106,7 +106,7 @@ def claims_table(claims):
 
 
 def summary_table(results):
-    """A row a claim of every scenario, as docs/benchmarks.md shows them."""
+    """One row per claim of all scenarios, as docs/benchmarks.md shows them."""
     rows = []
     for one in results:
         for claim in one["claims"]:
@@ -117,7 +117,7 @@ def summary_table(results):
 
 
 def costs_table(rounds):
-    """A row a contender and step: the median of each cost."""
+    """One row per contender and step: the median of each cost."""
     seen = {}
     for one in rounds:
         for who, steps in one.items():
@@ -135,7 +135,7 @@ def _scaled(value, by):
 
 
 def gist(error):
-    """The line of a program's complaint that says most."""
+    """The most informative line of a program's error output."""
     lines = error.splitlines()
     telling = [line for line in lines if re.search(r"error|exception|insufficient", line, re.IGNORECASE)]
     return (telling or lines)[-1].strip()
@@ -145,7 +145,7 @@ def page(machine, results):
     """The page of tables over all results of a machine and day."""
     parts = [
         "# Results",
-        "Made by `bench/run.py` from the JSON files beside it, which hold every round and every command line.",
+        "Made by `bench/run.py` from the JSON files next to it, which hold every round and every command line.",
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB of memory; "
         f"{machine['system']}, kernel {machine['kernel']}; disk {machine['disk']}, {machine['file_system']}.",
     ]

@@ -1,4 +1,4 @@
-"""The scenarios: which work is compared, on which data, and what it should reach.
+"""The scenarios: the work that is compared, the data, and the targets.
 
 A scenario is a context manager that makes its inputs, yields a `Plan` and cleans up.
 """
@@ -31,11 +31,11 @@ THROTTLE_WRITE_BYTES_S = 65_000_000
 
 
 class Unavailable(Exception):
-    """A scenario that this machine can't run, through no fault of the project's; the text says why."""
+    """A scenario that this machine can't run, although the project is correct; the text gives the reason."""
 
 
 class Bench:
-    """What every scenario gets: the programs, a folder to work in, and the scale."""
+    """The arguments of every scenario: the programs, a working folder, and the scale."""
 
     def __init__(self, programs, folder, scale):
         self.tools = programs
@@ -45,7 +45,7 @@ class Bench:
         self.temp.mkdir(parents=True, exist_ok=True)
 
     def clear_temp(self):
-        """Removes what a program that was ended left in the folder for temporary files."""
+        """Removes temporary files of programs that were ended."""
         for path in self.temp.iterdir():
             remove(path)
 
@@ -66,12 +66,12 @@ class Bench:
         return path.stat().st_size if path.exists() else 0
 
     def forget(self, inputs):
-        """Removes inputs that no scenario to come will read."""
+        """Removes inputs that no later scenario will read."""
         for kind, full_bytes in inputs:
             remove(self._input_path(kind, full_bytes))
 
     def input(self, kind, full_bytes):
-        """The path of an input, made if it is not there yet."""
+        """The path of an input, which is made if it is missing."""
         path = self._input_path(kind, full_bytes)
         if not path.exists():
             unfinished = path.with_suffix(".partial")
@@ -91,7 +91,7 @@ class Bench:
         return path
 
     def path(self, name):
-        """A path for an output; nothing is there."""
+        """A path for an output; an old file at the path is removed."""
         path = self.folder / name
         remove(path)
         return path
@@ -103,7 +103,7 @@ class Scenario:
 
     title: str
     inputs: tuple
-    """`(kind, bytes)` of what it reads, so that the runner knows what may go when it is done."""
+    """`(kind, bytes)` of its inputs, so that the runner knows which inputs it can remove afterwards."""
     disk_bytes: int
     """Free space it needs at full scale, its inputs included."""
     open: Callable
@@ -422,7 +422,7 @@ def throttled(bench):
                 ),
                 _rss_claim("view", memory),
             ),
-            notes=("Seconds include those until everything written was on the device.",),
+            notes=("Seconds include the time until all written bytes were on the device.",),
         )
 
 
@@ -458,13 +458,13 @@ def disks(bench):
                 Claim(f"{strategy}: one disk's time over two disks'", _times(f"{strategy}-1", f"{strategy}-2"), at_least=1.8)
                 for strategy in ("distribute", "merge")
             ),
-            notes=("Bytes are those of the fast disk, on which the slow ones' images lie too.",),
+            notes=("Bytes are those of the fast disk, which also holds the images of the slow disks.",),
         )
 
 
 @contextmanager
 def one_pass(bench):
-    """What fits in memory, against reading and writing that many bytes and nothing else."""
+    """A sort of data that fits in memory, compared with a plain read and write of as many bytes."""
     source = bench.input("ascii", 4 * GB)
     size = os.path.getsize(source)
     memory = bench.memory(8 * GIB)
@@ -539,7 +539,7 @@ SCENARIOS = {
 
 GRID = {
     name: Scenario(
-        "auto beside merge and distribute: " + " ".join(name.split("-")[1:]),
+        "auto compared with merge and distribute: " + " ".join(name.split("-")[1:]),
         ((grid.input_kind(name), GB),),
         5 * GB,
         partial(grid.cell, name=name, full_bytes=GB),

@@ -1,4 +1,4 @@
-"""The programs that are compared, and how each is told to do the same work."""
+"""The programs that are compared, and the command lines with which they do the same work."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH.parent
 
-# GNU sort compares bytes only in this locale; everybody else always does.
+# GNU sort compares bytes only in this locale; all other programs always do.
 GNU = ("env", "LC_ALL=C")
 
 GENSORT_RECORD_BYTES = 100
@@ -24,7 +24,7 @@ PEERS = ("gnu", "stxxl", "duckdb")
 
 
 class MissingTool(Exception):
-    """A program that a scenario can't do without is not there; the text says how to get it."""
+    """A program that a scenario needs is missing; the text says how to get it."""
 
 
 def cores():
@@ -34,7 +34,7 @@ def cores():
 
 @dataclass(frozen=True)
 class Tools:
-    """Where the programs are. A peer that is None is left out of what it would take part in."""
+    """The paths of the programs. A peer that is None is left out of its scenarios."""
 
     merganser: Path
     examples: Path
@@ -44,7 +44,7 @@ class Tools:
 
     @staticmethod
     def find(merganser, examples, peers, folder):
-        """Finds the programs, building what is small; `folder` takes what is built."""
+        """Finds the programs, and builds the small ones into `folder`."""
         if not os.access(merganser, os.X_OK):
             raise MissingTool(f"{merganser} is not there: `make build` makes it")
         python = BENCH / ".venv" / "bin" / "python"
@@ -88,7 +88,7 @@ class Tools:
     def stxxl_sort(self, source, memory_bytes, temp, output):
         """STXXL on 100-byte records; its one temporary file is as large as the input."""
         room = os.path.getsize(source) * 21 // 20 + 256 * 2**20
-        quiet = ("env", "STXXLLOGFILE=/dev/null", "STXXLERRLOGFILE=/dev/null")  # it would log where we stand
+        quiet = ("env", "STXXLLOGFILE=/dev/null", "STXXLERRLOGFILE=/dev/null")  # otherwise it logs into the current folder
         return (*quiet, self.stxxl, source, output, memory_bytes, temp / "stxxl.disk", room)
 
     def duckdb_sort(self, kind, source, memory_bytes, temp, output):
@@ -99,20 +99,20 @@ class Tools:
         )  # fmt: skip
 
     def raw_read(self, source):
-        """The disk's own speed: `source` read from end to end with direct I/O, nothing done to it."""
+        """The disk's own speed: reads `source` from end to end with direct I/O, and does nothing else."""
         return (self.example("raw_io"), "read", source)
 
     def raw_write(self, path, size):
-        """As much written to `path` with direct I/O, and synced."""
+        """Writes as many bytes to `path` with direct I/O, and syncs them."""
         return (self.example("raw_io"), "write", path, "--bytes", size)
 
     def two_pass_floor(self, source):
-        """What no external sort in two passes can beat: `source` copied, and the copy copied."""
+        """The lower bound for any external sort in two passes: copies `source`, and then the copy."""
         return (self.example("raw_io"), "passes", source)
 
 
 def _said(*words):
-    """The first line that a command prints, or None where it can't be run."""
+    """The first line that a command prints, or None if it can't be run."""
     try:
         ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
     except OSError:
@@ -121,7 +121,7 @@ def _said(*words):
 
 
 def _build_stxxl(folder):
-    """Compiles the STXXL peer, or returns None where its headers or a compiler are missing."""
+    """Compiles the STXXL peer, or returns None if its headers or a compiler are missing."""
     source = BENCH / "peers" / "stxxl" / "sort100.cpp"
     program = folder / "sort100"
     compiler = shutil.which("g++")

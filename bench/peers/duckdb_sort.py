@@ -1,4 +1,4 @@
-"""DuckDB as a peer: sorts a text file of one record a line to another file.
+"""DuckDB as a peer: sorts a text file with one record per line to another file.
 
     python duckdb_sort.py lines|csv INPUT OUTPUT --memory BYTES --temp FOLDER --threads N
 

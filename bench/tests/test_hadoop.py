@@ -1,4 +1,4 @@
-"""What of the Hadoop benchmarks can be tested without a cluster: configuration, histories, charts, results."""
+"""The parts of the Hadoop benchmarks that need no cluster: configuration, histories, charts, results."""
 
 import io
 import json
@@ -196,7 +196,7 @@ class Workloads(unittest.TestCase):
 
 
 class Pretend(measure.Bench):
-    """Runs nothing: ours takes three quarters of stock's time and two thirds of its bytes."""
+    """Runs no job: it pretends that ours takes three quarters of stock's time and two thirds of its bytes."""
 
     def _point(self, point, contenders):
         def one(who):

@@ -1,4 +1,4 @@
-"""One job, measured: what it says, what it counts, and that nothing is left of it."""
+"""One measured job: its output, its figures, and that no process of it is left."""
 
 import os
 import tempfile
@@ -98,7 +98,7 @@ class Machine(unittest.TestCase):
 
 
 def _runs(pid):
-    """Whether a process is there and has not ended; one that nobody waits for stays as a zombie."""
+    """Whether a process exists and has not ended. An ended process stays as a zombie until its parent waits for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -25,9 +25,9 @@ STICKING_OUT = """
   .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
   .map(e => e.outerHTML.slice(0, 100))
 """
-# Drawings that nobody could see.
+# Drawings that are too small to see.
 UNSEEN = "[...document.querySelectorAll('svg')].filter(e => e.getBoundingClientRect().width < 200).length"
-# Drawings that a reader who does not see has no words for.
+# Drawings without a description for screen readers.
 WORDLESS = "[...document.querySelectorAll('svg')].filter(e => !e.getAttribute('aria-label')).length"
 
 
@@ -64,7 +64,7 @@ class Page(unittest.TestCase):
             spent = [sum(states) for states in zip(*worker["state_ns"].values())]
             self.assertEqual(len(spent), bins)
             self.assertTrue(all(ns <= data["activity"]["bin_ns"] for ns in spent), worker["name"])
-        # What was asked of the storages passed through the recorder: the input and every run.
+        # The recorder saw all requests to the storages: the input and every run.
         self.assertEqual(sum(data["activity"]["reads"]["bytes"]) > data["input_bytes"], True)
         self.assertEqual(sum(data["activity"]["writes"]["bytes"]) > data["output_bytes"], True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent.parent
 STAND_IN = BENCH / "tests" / "stand_in.py"
 
-# Throttled disks need loop devices, which a test of the harness has no business making.
+# Throttled disks need loop devices, and a test of the harness must not make any.
 NAMES = [
     "gensort-file", "gensort-view", "lines-file", "csv-file", "read-view-4k", "read-view-100", "random-reads", "one-pass",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """A kill at every change of a name or size, every sync and every write in turn. io_uring is refused, so that the shim
-sees all of them; then what a user may do next. One round tries every call of every scenario, in an order that the seed
-decides; the next round draws other data and other things to do next.
+sees all of these calls. After the kill comes a step that a user may take. One round tries every call of every scenario,
+in an order that the seed decides. The next round draws other data and other steps.
 """
 
 import functools
@@ -46,7 +46,7 @@ def count(setup, scenario, classes=shim.CHANGES):
 
 
 def run(case, trial):
-    """Kills at the call, sometimes the repetition too, then does what is next."""
+    """Kills at the call, sometimes the repetition too, then takes the next step."""
     chance = trial.chance
     stage = Stage(trial, Scenario.parse(case.scenario), SIZE)
     stage.prepare()

@@ -60,7 +60,7 @@ def run(case, trial):
     return ways[case["do"]](trial, stage)
 
 
-# Damage, and how it is undone.
+# Damage, and its reversal.
 
 
 class Damage:
@@ -94,13 +94,13 @@ class Damage:
         self.restore_time()
 
     def restore_time(self):
-        """As a user does who copies a file back with its times."""
+        """Restores the file with its times, like a user who copies it back."""
         os.utime(self.path, ns=(self.changed_ns, self.changed_ns))
 
     def flip(self):
         size = len(self.before)
         for _ in range(self.chance.choice([1, 1, 1, 2, 8])):
-            # Heads, footers and indexes as often as records.
+            # Heads, footers and indexes are hit as often as records.
             head, tail = self.chance.randrange(min(size, 4200)), size - 1 - self.chance.randrange(min(size, 2000))
             at = self.chance.choice([self.chance.randrange(size), head, tail])
             if at not in [place for place, _ in self.flips]:
@@ -219,7 +219,7 @@ TEXTS = ["", "/", "..", "../in", "/etc/passwd", "a\x00b", "\x1b[2J", "000000.run
 
 
 def mutate(trial, value):
-    """A copy in which some values are others."""
+    """A copy with some changed values."""
     value = copy.deepcopy(value)
     chance = trial.chance
     known = chance.random()
@@ -261,7 +261,7 @@ def walk(value):
 
 
 def another(chance, old):
-    """Something else in this place."""
+    """Another value for this place."""
     kind = chance.randrange(10)
     if kind == 0:
         return GONE
@@ -315,7 +315,7 @@ def damaged_work(trial, stage):
         return settle.same(stage)
     path = trial.chance.choice(found)
     is_small = not names.is_run(path.name) and "partial" not in path.name
-    # Of records only flips can be undone where blocks were given back meanwhile.
+    # If blocks were given back meanwhile, only flips of records can be undone.
     damage = Damage(trial, path, WAYS if is_small else ["flip", "fifo", "link"])
     whole_before = stage.snapshot().inputs
     ended = trial.run(stage.words())
@@ -358,7 +358,7 @@ def is_sorted_as_it_is(stage, damage):
 
 
 def follow_advice(trial, ended):
-    """Does what the sentence says for a file that was restored: gives it the time that the journal knows."""
+    """Follows the advice of the sentence for a restored file: gives it the time that is in the journal."""
     for seconds, rest, name in re.findall(r"touch -d @(\d+)\.(\d{9}) ([^ ;']+|'[^']*')", "\n".join(ended.lines)):
         path = trial.folder / name.strip("'")
         if path.is_file():
@@ -381,6 +381,6 @@ def hostile_work(trial, stage):
     changed = mutate(trial, value)
     path.write_bytes(checksum.sealed(changed))
     trial.disturbed += 1
-    # A program that writes right checksums there is the owner's; only the end of the command is judged.
+    # Only the owner can write there with right checksums, so only the end of the command is judged.
     ended = trial.run(stage.words())
     return REFUSED if ended.code else SURVIVED

@@ -1,5 +1,5 @@
-"""System calls that fail, once or from then on, or that transfer less than they were asked for. Then the same command
-without the fault, or another thing that a user may do.
+"""System calls that fail, once or from then on, or that transfer less than was requested. Then the same command runs
+without the fault, or another step is taken that a user may take.
 """
 
 import errno
@@ -37,7 +37,7 @@ def cases(setup, seed):
 
 
 def run(case, trial):
-    """Lets the call fail, then does what is next."""
+    """Lets the call fail, then takes the next step."""
     stage = Stage(trial, Scenario.parse(case.scenario), calls.SIZE)
     stage.prepare()
     short = case["how"] == "short"

@@ -29,7 +29,7 @@ def cases(_setup, seed):
 
 
 def run(case, trial):
-    """Fills the disk, makes room, and does what is next."""
+    """Fills the disk, makes room, and takes the next step."""
     stage = Stage(trial, Scenario.parse(case.scenario), trial.chance.choice(["small", "middle"]))
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM_BYTES},mode=755", "campaign", trial.folder], check=True)
     trial.cleanup.append(lambda: subprocess.run(["umount", "-l", trial.folder], check=True))
@@ -55,5 +55,5 @@ def resize(trial, size):
     trial.say(f"# the file system has {size} bytes")
     done = subprocess.run(["mount", "-o", f"remount,size={size}", trial.folder], capture_output=True)
     if done.returncode:
-        # More is in use now than that: as full as can be.
+        # More than this size is in use, so the disk stays as full as it is.
         trial.say("# more than that is in use")

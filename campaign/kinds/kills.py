@@ -1,8 +1,8 @@
 """Kills at random moments: SIGKILL, some of them after SIGSTOP and SIGCONT, some at the Nth change of a name or sync
-while io_uring is at work; then what a user may do next. Some cases end with SIGTERM or SIGINT instead.
+while io_uring is at work. After the kill comes a step that a user may take. Some cases end with SIGTERM or SIGINT.
 
-A moment is a share of the time that the command takes undisturbed. It is not the same moment in two runs: repeat such a
-case with `--only ID --repeat 100`.
+A moment is a share of the time that the command takes without a disturbance. It differs between two runs, so repeat
+such a case with `--only ID --repeat 100`.
 """
 
 import random
@@ -42,7 +42,7 @@ def cases(_setup, seed):
 
 
 def run(case, trial):
-    """Kills the command up to three times, then does what is next."""
+    """Kills the command up to three times, then takes the next step."""
     chance = trial.chance
     trial.patience_s *= 10 if case["size"] == "huge" else 1
     stage = Stage(trial, Scenario.parse(case.scenario), case["size"])

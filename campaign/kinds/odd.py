@@ -1,4 +1,4 @@
-"""Inputs and outputs that are not what a command expects: the same input twice, links, an output inside the view that is
+"""Inputs and outputs that a command does not expect: the same input twice, links, an output inside the view that is
 consumed, names that leave no room for helper names, targets of other kinds, helper names that are taken, and inputs
 that another program changes while they are sorted. Either the command refuses before anything changes, or the result is right.
 """
@@ -71,7 +71,7 @@ def run(case, trial):
 
 
 def judged(stage, words, result=None, expected=None, inputs=None, kept=()):
-    """Runs a command. With status 0 the result is right; otherwise all that was there is there."""
+    """Runs a command. With status 0 the result must be right; otherwise no file may have changed."""
     trial = stage.trial
     result, expected = result or stage.result, expected or stage.expected
     ended = trial.run(words)
@@ -191,7 +191,7 @@ def output_fifo(stage):
 
 
 def output_symlink(stage):
-    """An output that is the user's own symlink: written through or replaced, and what it names stays or is the result."""
+    """An output that is the user's own symlink. It is written through or replaced; its target is unchanged or the result."""
     target = stage.folder / "t1" / "target"
     target.write_bytes(PRECIOUS)
     (stage.folder / "out").symlink_to("t1/target")

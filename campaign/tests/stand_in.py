@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A merganser for the campaign's own tests. BREAK, put in its place by the test, says what it does wrong.
+"""A stand-in for merganser in the campaign's own tests. The test sets BREAK, which names its fault.
 
 It knows `sort [options] INPUT... -o OUTPUT`, with --consume, and `generate`.
 """

@@ -1,4 +1,4 @@
-"""The campaign finds what a broken command does, and nothing in one that works."""
+"""The campaign finds the faults of a broken command, and none in a command that works."""
 
 import atexit
 import functools

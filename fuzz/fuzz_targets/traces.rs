@@ -1,5 +1,5 @@
-//! Any bytes as a trace of any format: requests that the device could serve, or an error. What was
-//! read is written in our format and read again.
+//! Any bytes as a trace of any format: requests that the device could serve, or an error. The
+//! requests are then written in our format and read again.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -4,8 +4,8 @@
 //
 // INPUT --> vector_bufreader --> stxxl::sorter (runs in TEMP_FILE) --> vector_bufwriter --> OUTPUT
 //
-// Everything is O_DIRECT, as is usual for STXXL. MEMORY_BYTES is the sorter's; the buffered reader
-// and writer take a few blocks more, which is counted off first so that the peers get the same total.
+// All files are opened with O_DIRECT, as is usual for STXXL. MEMORY_BYTES is the total, as for the other peers:
+// the blocks of the buffered reader and writer are subtracted from it, and the sorter gets the rest.
 #include <stxxl/io>
 #include <stxxl/mng>
 #include <stxxl/sorter>
@@ -48,7 +48,7 @@ typedef stxxl::vector<Record, 1, stxxl::lru_pager<2>, vector_block_bytes> Record
 // Reader and writer keep this many blocks each.
 constexpr unsigned stream_blocks = 4;
 
-// Of the sorter's own blocks, which lie in TEMP_FILE.
+// The size of the sorter's own blocks, which are in TEMP_FILE.
 constexpr unsigned run_block_bytes = 2 * 1024 * 1024;
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-//! What can't be handled where it happens: a panic, and memory that the system refuses to the
-//! allocator. Either, on whatever thread, ends the process at once:
+//! Two failures that can't be handled where they happen: a panic, and memory that the system refuses
+//! to the allocator. Either one, on any thread, ends the process at once:
 //!
 //! ```text
 //!   panic ────────► hook ────┐
@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The process ends here, without unwinding. Unwinding would have to wait for other threads, which
-//! may wait for this one; and the usual message takes a lock, reads debug information and needs the
-//! memory that there is none of (audit finding F16). Temporary files have no names, so they end with
-//! the process; a partial copy of a view has a name and stays, for the same command to continue.
+//! may wait for this one. The usual message takes a lock, reads debug information and allocates
+//! memory, which may have run out (audit finding F16). Temporary files have no names, so they end
+//! with the process. A partial copy of a view has a name and stays, so that the same command can
+//! continue it.
 //!
 //! Large buffers do not come this way: [`merganser_storage::Buffer::try_new`] and [`merganser_storage::thread`] give
 //! errors, which end a command as any other error does.
@@ -99,7 +100,7 @@ fn no_memory(size: usize) -> ! {
     end(format_args!("the system has no memory for {size} bytes more; {LESS}"))
 }
 
-/// What to do where memory or threads are short.
+/// The advice when memory or threads are short.
 const LESS: &str = "use less, or raise what the process may have (ulimit -v, ulimit -u)";
 
 fn panicked(panic: &PanicHookInfo<'_>) -> ! {
@@ -127,12 +128,13 @@ fn end(why: fmt::Arguments<'_>) -> ! {
             Line::of(format_args!("merganser: {why}")).write();
             let kept = KEPT.swap(ptr::null_mut(), Ordering::AcqRel);
             if !kept.is_null() {
-                // SAFETY: from this allocator, with this layout, and nobody else has it.
+                // SAFETY: the block came from this allocator with this layout, and the swap made this
+                // thread its only owner.
                 unsafe { System.dealloc(kept, RESERVE) };
             }
             signals::remove_unfinished();
         }
-        // The removal itself could not go on.
+        // The removal itself has failed.
         Err(ending) if ending == this => {}
         // Another thread has said why.
         Err(_) => std::thread::sleep(PATIENCE),

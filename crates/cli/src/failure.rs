@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and what the shell is told.
+//! The reasons for which a command fails, their sentences, and the exit status of each.
 
 use std::error::Error;
 use std::fmt;
@@ -104,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// The same with something to know besides, which is told alone where the end was asked for.
+    /// Adds a remark to the sentence. If a signal ended the command, the remark is printed alone.
     pub fn and(self, also: Option<String>) -> Self {
         match (self, also) {
             (Failure::Error(sentence), Some(also)) => Failure::Error(format!("{sentence}; {also}")),
@@ -130,7 +130,7 @@ impl Failure {
         }
     }
 
-    /// What is said, as it is before it is shown.
+    /// The sentence, before unprintable characters are escaped.
     pub fn sentence(&self) -> Option<&str> {
         match self {
             Failure::Disorder(sentence) => sentence.as_deref(),
@@ -304,7 +304,8 @@ fn key_sentence(error: &KeyError) -> String {
     }
 }
 
-/// What the marker of a view says may be anything: only a name that is whole goes into a command.
+/// The marker of a view may hold any text, so a name is put into a suggested command only if it is
+/// complete.
 fn being_consumed(view: &str, output: &str) -> String {
     if output.len() < NAME_BYTES_MAX {
         return format!(

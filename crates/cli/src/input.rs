@@ -222,11 +222,11 @@ fn has_size(file: &File, metadata: &fs::Metadata) -> io::Result<bool> {
     Ok(!MADE_UP.contains(&fstatfs(file)?.f_type))
 }
 
-/// An open input, whose reads fail once nobody wants them any more: nothing may ever come through a
-/// pipe.
+/// An open input. Its reads fail once the work is cancelled; otherwise a read of an idle pipe could
+/// wait forever.
 pub struct Reader {
     file: File,
-    /// What it had when it was opened, from where it was then; none where that is not known.
+    /// The number of bytes after its position when it was opened; `None` if that is unknown.
     size: Option<u64>,
     /// How much of it was read.
     read: u64,

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says why it ended, and with which status.
+/// Prints the reason of a failure and returns its exit status.
 fn ended(failure: &failure::Failure) -> ExitCode {
     failure.tell();
     ExitCode::from(failure.status())

@@ -16,18 +16,18 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Stopped;
 
-/// How long work in progress may take to notice: after it, or at a second signal, the process just
-/// ends. What waits where nothing looks at the flag never notices: for a disk that does not answer,
-/// for somebody to write to a named pipe that is an input, for room for a few printed lines.
+/// The time that work in progress has to notice a signal. After this time, or at a second signal,
+/// the process just ends. Some waits never look at the flag: for a disk that does not answer, for a
+/// writer of a named pipe that is an input, for room for a few printed lines.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often who waits for a file to become ready looks whether it is still wanted.
+/// The interval at which a wait for a file to become ready checks for cancellation.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Unfinished folders, to be removed even when the process just ends.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Whether the process was asked to end, and by which signal.
+/// Whether a signal asked the process to end, and the number of that signal.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<State>);
 
@@ -149,7 +149,7 @@ pub fn remove_unfinished() {
         tries += 1;
     };
     for path in &*unfinished {
-        // Work that goes on may put another file there meanwhile.
+        // Work that is still running may create another file there meanwhile.
         for _ in 0..10 {
             match fs::remove_dir_all(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {}

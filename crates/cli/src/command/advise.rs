@@ -25,9 +25,9 @@ const RECORD_BYTES: [usize; 6] = [32, 100, 512, 2048, 8192, 32_768];
 const FAN_INS: [usize; 5] = [2, 4, 10, 32, 64];
 /// The fan-in whose costs decide about record sizes: Hadoop's own default of `io.sort.factor`.
 const TYPICAL_FAN_IN: usize = 10;
-/// Of all fetches, how many are made again: speculation, failed reducers, nodes that restart.
+/// The share of fetches that are repeated: speculation, failed reducers, nodes that restart.
 const AGAIN: f64 = 0.1;
-/// What an operator need not think about: no segment is advised to be smaller.
+/// The smallest segment that is ever advised, so that operators can ignore smaller ones.
 const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 /// Segments for which more spills are judged.
 const TYPICAL_SEGMENT_BYTES: u64 = 256 << 10;
@@ -54,7 +54,7 @@ fn saved(found: &Calibration) -> f64 {
     found.write_ns + found.read_ns
 }
 
-/// Nanoseconds that are paid for each byte, in segments of so many bytes.
+/// Nanoseconds that each byte costs in segments of `segment_bytes`.
 fn paid(found: &Calibration, merge_ns: f64, segment_bytes: f64) -> f64 {
     (found.seek_ns + found.segment_ns) / segment_bytes + merge_ns * AGAIN
 }
@@ -64,7 +64,8 @@ impl From<&Calibration> for Advice {
         let at = |fan_in| found.merges.iter().filter(move |m| m.fan_in == fan_in);
         let pays =
             |merge: &MergeCost, segment: u64| paid(found, merge.ns, segment as f64) < saved(found);
-        // Large segments: what is left is the merge itself. The size from which on all pay.
+        // With large segments only the merge itself costs time. This finds the smallest record size
+        // such that it and all larger ones pay.
         let mut sizes: Vec<&MergeCost> = at(TYPICAL_FAN_IN).collect();
         sizes.sort_by_key(|merge| merge.record_bytes);
         let paying = sizes.iter().rev().take_while(|merge| pays(merge, 1 << 30)).last();

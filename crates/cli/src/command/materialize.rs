@@ -242,9 +242,9 @@ pub struct Copy<'a> {
     pub view_path: PathBuf,
     /// Where the copy grows.
     pub work: &'a WorkFolder,
-    /// What it becomes.
+    /// The result that it becomes.
     pub goal: Goal<'a>,
-    /// Whether the view goes on the way.
+    /// Whether the view is removed while it is copied.
     pub consume: bool,
     /// The memory budget.
     pub memory_bytes: u64,

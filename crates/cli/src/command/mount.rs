@@ -10,7 +10,7 @@ use crate::config::MountConfig;
 use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
 
-/// Shows a view as a file until somebody unmounts it, or a signal says so.
+/// Shows a view as a file until it is unmounted or a signal arrives.
 pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
     let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(view.manifest().made_unix_ns);

@@ -25,17 +25,17 @@ use crate::{shown, standard};
 struct Leftover {
     /// Where it is.
     path: String,
-    /// What it is, in a word: `sort`, `copy`, `view`, `input`, `file`, `unknown`.
+    /// Its kind: `sort`, `copy`, `view`, `input`, `file` or `unknown`.
     kind: &'static str,
-    /// Number of the user whose it is.
+    /// Number of the user who owns it.
     owner: u32,
     /// Bytes that it takes on the disk.
     bytes: u64,
     /// Whether a process works on it now.
     in_use: bool,
-    /// Whether records are in it that are nowhere else.
+    /// Whether it holds records that exist nowhere else.
     only_copy: bool,
-    /// What it is and how far the work was.
+    /// A description: its purpose, and the progress of the work.
     what: String,
     /// The command that continues the work, or removes what is left of it.
     command: Option<String>,
@@ -85,7 +85,7 @@ fn as_text(path: &Path, found: &[Leftover]) -> String {
     text
 }
 
-/// What is left in a folder, or next to a result.
+/// Finds leftovers in a folder, or next to a result.
 fn leftovers(path: &Path) -> Result<Vec<Leftover>, Failure> {
     let is_leftover = |path: &Path| path.file_name().is_some_and(|name| result_of(name).is_some());
     let is_view = path.join(MANIFEST_NAME).exists()
@@ -235,7 +235,7 @@ fn is_claimed(journal: &Journal) -> bool {
     })
 }
 
-/// An input of which bytes are given back.
+/// An input that has lost bytes already, because its sort gave them back.
 fn input_left(path: &Path, input: &Path, folder: &Path) -> Leftover {
     let what = format!(
         "what is left of {}, an input of a sort --consume; the rest of its records is in the folder of that sort",

@@ -7,7 +7,7 @@ use crate::config::ServeConfig;
 use crate::failure::{Failure, notice, shuffle_sentence};
 use crate::signals::Cancel;
 
-/// Merges for whoever asks until a signal ends it.
+/// Merges for its clients until a signal arrives.
 pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let ServeConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } = config;
     for dir in local_dirs.iter().filter(|dir| !dir.is_dir()) {

@@ -97,7 +97,8 @@ fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, 
     Ok(verifier.finish()?)
 }
 
-/// A record is held twice while it is compared, beside a few megabytes that are being read.
+/// While a record is compared, memory holds it twice, in addition to a few megabytes that are being
+/// read.
 fn limits(memory_bytes: u64, stop_at_disorder: bool) -> Limits {
     let record_bytes_max = usize::try_from(memory_bytes / 4).unwrap_or(usize::MAX).max(1 << 16);
     Limits { record_bytes_max, stop_at_disorder }

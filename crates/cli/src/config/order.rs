@@ -156,7 +156,7 @@ fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     Ok(salt_from(&source))
 }
 
-/// The flags that ask for this order; nothing when there are none.
+/// The flags that ask for this order; empty for the default order.
 pub fn flags(order: &OrderSpec) -> String {
     let mut words = Vec::new();
     if let Some(separator) = order.separator {

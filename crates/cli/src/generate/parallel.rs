@@ -70,7 +70,7 @@ pub fn write(
     }
 }
 
-/// What the blocks go to, and how many bytes it has got.
+/// The writer that receives the blocks, and the number of bytes that it has received.
 struct Outlet<'a> {
     turns: Turns<(&'a mut (dyn Write + Send), u64)>,
     failed: FirstError,

@@ -108,15 +108,15 @@ impl Write for Output {
     }
 }
 
-/// A new file, written in large aligned pieces of which several are in flight.
+/// A new file. It is written in large aligned pieces, several at a time.
 struct NewFile {
     file: file::Output,
     storage: Arc<FileStorage>,
     completions: Completions,
-    /// What is being filled, and how far.
+    /// The piece that is being filled, and how far it is filled.
     buffer: Buffer,
     filled: usize,
-    /// Where in the file it will go.
+    /// The offset in the file at which the piece will be written.
     offset: u64,
     /// Buffers that are written.
     spare: Vec<Buffer>,

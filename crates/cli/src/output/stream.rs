@@ -19,15 +19,15 @@ use crate::failure::Stopped;
 use crate::signals::Cancel;
 use crate::standard;
 
-/// Bytes that a pipe is asked to hold: with the default of 64 KiB reader and writer wait for each
+/// The requested capacity of a pipe: with the default of 64 KiB, reader and writer wait for each
 /// other.
 const PIPE_BYTES: usize = 1 << 20;
-/// How often a named pipe that nobody has opened is tried.
+/// The time between two attempts to open a named pipe that has no reader yet.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// An output whose writes fail once nobody wants them any more.
+/// An output whose writes fail once the work is cancelled.
 pub struct Stream {
-    /// Why there is no file, where there is none: an error only once something is to be written.
+    /// The error code of opening, if there is no file. It is returned only by a write.
     closed: Option<i32>,
     file: File,
     /// A write of more may wait for room although there is some.
@@ -50,8 +50,8 @@ impl Stream {
         }
     }
 
-    /// The device or named pipe at `path`, until `cancel`. Waits for somebody to open the other end
-    /// of a pipe.
+    /// Opens the device or named pipe at `path`. For a pipe, it waits until a reader opens the other
+    /// end, or until `cancel`.
     ///
     /// # Errors
     /// When it can't be written.

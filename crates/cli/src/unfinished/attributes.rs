@@ -21,8 +21,8 @@ impl Attributes {
         Attributes { mode: file::new_file_mode(), owner: None }
     }
 
-    /// Those of a result that takes the place of these files: nobody may read it who may not read
-    /// all of them.
+    /// The attributes of a result that replaces these files: a user may read the result only if the
+    /// same user may read all of them.
     pub fn of_sources<'a>(sources: impl IntoIterator<Item = &'a Metadata>) -> Self {
         let mut sources = sources.into_iter();
         let Some(first) = sources.next() else { return Self::of_new() };

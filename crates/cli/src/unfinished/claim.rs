@@ -93,7 +93,7 @@ fn is_claimed(hidden: &Path, known: &FileNote) -> io::Result<bool> {
 }
 
 /// Whether a file at a hidden name, which no other program uses, has the size and the time of the
-/// last change of `known`: somebody restored it from a copy.
+/// last change of `known`. Such a file was restored from a copy.
 pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
     let now = note_of(found);
     found.is_file() && (now.size, now.modified_unix_ns) == (known.size, known.modified_unix_ns)
@@ -107,8 +107,9 @@ pub fn has_claimed(journal: &Journal) -> bool {
     })
 }
 
-/// What bears a name, links not followed; `None` only where the system says that nothing does. Any
-/// other failure to look is an error: a file that can't be seen is not a file that is gone.
+/// The metadata of the file with a name, without following links; `None` only if the system says
+/// that no file has the name. Any other failure is an error, because a file that can't be seen may
+/// still exist.
 ///
 /// # Errors
 /// The system's own.

@@ -36,8 +36,8 @@ pub fn is_work_name(name: &OsStr) -> Option<OsString> {
     (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
 }
 
-/// The folder of unfinished work of a result, locked. What is in it was written by this user: no one
-/// else may write there, and what somebody else prepared is refused.
+/// The folder of unfinished work of a result, locked. All files in it were written by this user: no
+/// other user may write there, and a folder that another user prepared is refused.
 ///
 /// A command that succeeds ends with [`WorkFolder::close`]. Dropped for an error, it removes the folder
 /// if that is empty, and keeps it otherwise.
@@ -306,7 +306,7 @@ impl UnfinishedView {
         match folder.become_view(&self.target, Attributes::of_new()) {
             Ok(()) => Ok(()),
             Err(failure) => {
-                // What can't be removed is removed by the next process that makes this view.
+                // If the removal fails, the next process that makes this view removes the folder.
                 let _ = fs::remove_dir_all(&self.path);
                 Err(failure)
             }
@@ -317,7 +317,7 @@ impl UnfinishedView {
 impl Drop for UnfinishedView {
     fn drop(&mut self) {
         if self.folder.is_some() {
-            // What can't be removed is removed by the next process that makes this view.
+            // If the removal fails, the next process that makes this view removes the folder.
             let _ = fs::remove_dir_all(&self.path);
         }
         signals::forget(&self.path);

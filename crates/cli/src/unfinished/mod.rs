@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `target` | which file or folder a name means, and what stands there |
 //! | `folder` | the folder of unfinished work: whose it is, and that one process works in it |
-//! | `publish` | giving a complete file its name without taking one from somebody else's file |
+//! | `publish` | giving a complete file its name without taking the name from another program's file |
 //! | `claim` | the hidden name of an input whose bytes are given back |
 //! | `attributes` | the mode and owner of a result |
 

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use super::{Attributes, Target, note_of};
 
 /// Gives the file `partial`, in the same file system, the name `target`, durably, with these
-/// attributes. A file that bears the name already is replaced only if it is `replaces`: another one
-/// appeared since the work began, and nobody asked to lose it.
+/// attributes. A file that already has the name is replaced only if it is `replaces`. Any other file
+/// appeared after the work began, and the user did not agree to lose it.
 ///
 /// # Errors
 /// `AlreadyExists` where another file bears the name; the system's own. Both files are then as they

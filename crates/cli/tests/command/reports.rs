@@ -100,7 +100,8 @@ fn what_was_predicted_stands_beside_what_was_counted() {
         assert_eq!(plan["strategy"], planned, "{what}");
         for (field, counted) in [("read_bytes", "reads"), ("written_bytes", "writes")] {
             let predicted = plan["predicted"][field].as_u64().expect("a number");
-            // The front of the input is looked at twice, and random places where it is parted.
+            // The forecast reads the front of the input twice. It also reads random places where the
+            // input will be split.
             let looked_at = predicted - passes * 120_000_000;
             let expected = if field == "read_bytes" { 1 << 20..=16 << 20 } else { 0..=0 };
             assert!(expected.contains(&looked_at), "{field} {looked_at}: {what}");
@@ -130,7 +131,7 @@ fn what_was_predicted_stands_beside_what_was_counted() {
     assert!(copy["plan"].is_null());
     let workers = copy["activity"]["workers"].as_array().expect("a list").iter();
     let busy = |w: &Value| sum(&w["state_ns"]["busy"]) > 0 && w["name"] != "write";
-    assert!(workers.clone().any(busy), "buckets are sorted by somebody: {workers:?}");
+    assert!(workers.clone().any(busy), "some worker sorts buckets: {workers:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::harness::{Chance, Folder, fails, merganser, prints, small_memory};
 
 const STRATEGIES: [&str; 2] = ["merge", "distribute"];
 
-/// What is sorted, how, and what it then is.
+/// An input, the options to sort it with, and the expected result.
 struct Case {
     what: String,
     options: Vec<String>,
@@ -42,7 +42,7 @@ impl Case {
         records.sort_by(|a, b| sample.layout.key(a).cmp(&sample.layout.key(b)));
         let starts = starts(&records);
         let key = records.get(records.len() / 2).map(|record| sample.layout.key(record));
-        // What can be typed.
+        // Only keys that can be typed.
         let key = key.and_then(|key| String::from_utf8(key.into_owned()).ok());
         let key = key.filter(|key| key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b' '));
         let key = key.map(|key| {
@@ -159,7 +159,7 @@ fn every_pattern_in_every_format() {
             if (number + format) % 2 == 1 && number > 0 {
                 continue;
             }
-            // Enough that some buckets do not fit beside one another.
+            // Enough data that not all buckets fit into memory together.
             let bytes = (memory / 3) as usize;
             let of_one: usize = Sample::new(pattern, *layout, 100, 5).bytes().len() / 100;
             let sample =
@@ -230,7 +230,7 @@ fn inputs_that_are_special() {
     }
 }
 
-/// What keys are made of makes no difference: GNU's options and typed numbers, with repeats.
+/// Every kind of key gives the same result: GNU's options and typed numbers, with repeats.
 #[test]
 fn every_kind_of_key() {
     let memory = small_memory();

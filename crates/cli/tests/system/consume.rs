@@ -378,7 +378,7 @@ fn f6_junk_in_the_folder_of_unfinished_work() {
     fs::set_permissions(place.folder.at(WORK), all).expect("set");
     let said = place.refuses(&SORT);
     assert!(said.contains("other users may write there"), "{said}");
-    place.holds("in", &place.content, "a folder of everybody");
+    place.holds("in", &place.content, "a folder that all users may write to");
 }
 
 #[test]
@@ -411,14 +411,14 @@ fn f7_inputs_that_are_one_file() {
     place.does(&["sort", "in", "--view", "v"]);
     place.refuses(&["materialize", "--consume", "v", "-o", "v/sorted.txt"]);
     place.holds("v", &place.sorted, "an output inside");
-    // What is no part of the view stays.
+    // Files that are not part of the view stay.
     place.folder.write("v/notes", b"mine\n");
     place.does(&["materialize", "--consume", "v", "-o", "out"]);
     place.holds("out", &place.sorted, "a stranger in the view");
     assert_eq!(names(&place.folder.at("v")), ["notes"]);
 }
 
-/// What is appended while the input is sorted is neither sorted nor lost.
+/// Bytes that are appended while the input is sorted are neither sorted nor lost.
 #[test]
 fn f8_an_input_that_is_appended_to() {
     let Some(place) = Place::with_steps() else { return };
@@ -512,7 +512,7 @@ fn n1_an_interrupted_copy_is_not_taken_over() {
     }
 }
 
-/// What is left of an input is no input of other commands.
+/// Other commands do not accept the remains of an input.
 #[test]
 fn n2_a_half_consumed_input_has_a_hidden_name() {
     let Some(place) = Place::with_steps() else { return };
@@ -533,7 +533,7 @@ fn n2_a_half_consumed_input_has_a_hidden_name() {
     place.ends(&SORT, "out", "after refusals");
 }
 
-/// What can't end is refused while the input is whole.
+/// A command that could not finish is refused while its input is complete.
 #[test]
 fn f11_refused_before_a_byte_is_taken() {
     let place = Place::new();
@@ -620,7 +620,7 @@ fn f11_an_input_that_cannot_be_removed() {
         assert_eq!(names(&place.folder.at("d")), ["in"]);
         assert_eq!(names(&place.folder.at("results")), [""; 0]);
     }
-    // In a folder of everybody's the user's own file can be.
+    // In a folder that all users may write to, users can consume their own files.
     let path = place.folder.at("d/in");
     std::os::unix::fs::chown(&path, Some(OTHER), Some(OTHER)).expect("given");
     let mut command = Command::new("setpriv");
@@ -659,7 +659,7 @@ fn f20_private_data_stays_private() {
             assert_eq!(mode_of(&result.join(&name)), 0o600, "{name}");
         }
     }
-    // What is replaced decides; a copy is private while it is made.
+    // The replaced file decides the mode; a copy is private until it is complete.
     for (old, consume) in [(0o600, false), (0o640, true), (0o600, true)] {
         place.again("in");
         place.does(&["sort", "in", "--view", "v"]);
@@ -675,7 +675,7 @@ fn f20_private_data_stays_private() {
         assert_eq!(mode_of(&place.folder.at("out")), old);
         place.holds("out", &place.sorted, "a private file replaced");
     }
-    // Of several inputs, the most private one decides.
+    // With several inputs, the most private one decides.
     place.again("in");
     place.folder.write("b", b"b\n");
     private("in", 0o640);

@@ -48,7 +48,7 @@ impl Fixture {
         command
     }
 
-    /// How long the command takes when nobody disturbs it.
+    /// How long the command takes without a disturbance.
     fn time_of(&self, arguments: &[&str]) -> Duration {
         let start = Instant::now();
         assert!(self.command(arguments).status().expect("it starts").success(), "{arguments:?}");
@@ -176,10 +176,11 @@ fn kill_copies(strategy: &str) {
     f.input_is_whole();
 }
 
-/// Killed again and again at the same input: what is left of it is not enough alone, but the same
-/// command goes on, and until it has ended nothing else may take what it holds.
+/// A command is killed again and again while it consumes its input. The rest of the input alone is
+/// incomplete, but the same command continues. Until it has ended, no other command may take the
+/// bytes that it holds.
 #[test]
-fn a_killed_sort_that_consumes_its_input_goes_on() {
+fn a_killed_sort_that_consumes_its_input_continues() {
     let mut f = Fixture::new();
     let memory = f.memory.clone();
     let mut in_between = 0;

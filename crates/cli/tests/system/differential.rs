@@ -1,8 +1,8 @@
 //! Random options and random inputs: what `merganser sort` prints must be what GNU `sort` prints,
 //! and it must refuse what GNU `sort` refuses.
 //!
-//! Every case goes one of several ways from input to output; all of them must give the same
-//! bytes. A difference is shrunk to few lines before it is told.
+//! Every case takes one of several ways from input to output; all of them must give the same
+//! bytes. A difference is shrunk to a few lines before it is reported.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -120,7 +120,7 @@ impl Case {
         };
         let merge = way != Way::Check && chance.once_in(8);
         if merge || way == Way::Check && chance.once_in(2) {
-            // What -m and -c say of inputs that are not sorted is not the question.
+            // The result of -m and -c on unsorted inputs is outside this test.
             inputs = inputs.iter().map(|input| sorted_by_gnu(&options, input)).collect();
         }
         if merge {

@@ -137,7 +137,7 @@ fn a_disk_that_vanishes_is_one_sentence_and_no_hang() {
             }
             std::thread::yield_now();
         }
-        // What a cable does that is pulled: from now on everything is an error.
+        // This acts like a pulled cable: from now on every request is an error.
         let path = disks[1].mounted.join(".");
         let shut = shut_down(&path);
         let output = child.wait_with_output().expect("ends");

@@ -128,7 +128,7 @@ fn signals_end_it_and_remove_the_socket() {
         let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
         e = Exported::serve(folder, sorted);
     }
-    // What a killed server leaves is replaced; a living one's is not.
+    // The socket of a killed server is replaced; that of a live server is not.
     let view = e.folder.at("small.view");
     let second = merganser(["export"]).arg(&view).arg("--nbd").arg(e.folder.at("s")).output();
     let said = stderr(&second.expect("it starts"));
@@ -180,7 +180,7 @@ fn what_cannot_be_served_is_told() {
     assert!(export(&input, "127.0.0.1:0").contains("input"));
 }
 
-/// A damaged view is an error to who reads the damaged part, never other bytes.
+/// A read of the damaged part of a view gives an error, never wrong bytes.
 #[test]
 fn damage_is_an_error_of_the_read() {
     if skipped("nbdcopy") {

@@ -1,4 +1,4 @@
-//! What goes wrong is told in one sentence, and leaves everything else as it was.
+//! A failure is reported in one sentence, and leaves all other files unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn a_full_disk_under_the_output() {
         assert_eq!(names(disk.path()), [""; 0], "no debris");
         assert_eq!(names(&temp), [""; 0], "no debris");
     }
-    // What was there before is there still.
+    // A file that was there before is still there.
     fs::write(&out, "precious").expect("written");
     fails(&mut sort(&memory));
     assert_eq!(fs::read(&out).expect("there"), b"precious");
@@ -129,7 +129,7 @@ fn full_disk_under_a_copy(strategy: &str) {
     let elsewhere = folder.at("out");
     prints(merganser(["materialize"]).arg(&view).arg("-o").arg(&elsewhere));
     assert!(fs::read(elsewhere).expect("there") == sorted_lines(&content));
-    // A view of which something was given back stays bound to its output.
+    // A view that has given back bytes stays bound to its output.
     let sentence = copy(&["--consume"]);
     assert!(sentence.contains("No space left"), "{sentence}");
     if names(disk.path()).is_empty() {
@@ -240,7 +240,7 @@ fn a_record_longer_than_memory() {
     let memory = small_memory();
     let input = folder.write("input", b"b\na\n");
     let file = fs::OpenOptions::new().write(true).open(&input).expect("opened");
-    // One line of NULs, of which the disk stores nothing.
+    // One line of NULs, stored as a hole.
     file.set_len(memory * 4).expect("extended");
     let mut sort = merganser(["sort", "--memory", &memory.to_string()]);
     let sentence = fails(sort.arg(&input).arg("-o").arg(folder.at("out")));
@@ -345,7 +345,7 @@ fn damage_a_view(strategy: &str) {
         }
     });
     let (noticed, all) = (noticed.into_inner(), damages.len());
-    eprintln!("{noticed} of {all} damages noticed; the rest lies in bytes that say nothing");
+    eprintln!("{noticed} of {all} damages noticed; the others hit bytes without a meaning");
     assert!(noticed * 4 >= all, "only {noticed} of {all} damages were noticed");
 }
 

@@ -160,7 +160,7 @@ pub fn is_root(why: &str) -> bool {
 pub struct Chance(Random);
 
 impl Chance {
-    /// From `MERGANSER_SEED`, or the clock; the seed is told before anything uses it.
+    /// Takes the seed from `MERGANSER_SEED` or the clock, and prints it before its first use.
     pub fn new() -> Self {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
         let seed = asked("MERGANSER_SEED", u64::from(now.subsec_nanos()));

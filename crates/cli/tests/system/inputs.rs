@@ -1,5 +1,6 @@
-//! What inputs can be and do: files without a size, more files than a process may have open, closed
-//! descriptors, failures that look like a closed pipe, names that speak to the terminal.
+//! Unusual inputs: files without a size, more files than a process may have open, closed
+//! descriptors, failures that look like a closed pipe, names with control characters for the
+//! terminal.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -256,7 +257,7 @@ fn f18_more_inputs_than_a_process_may_have_open() {
     limit_files(&mut sort, 64);
     prints(&mut sort);
     assert!(prints(merganser(["cat"]).arg(&view)) == gnu);
-    // What is missing is found before anything is read, and leaves nothing.
+    // A missing file is found before anything is read, and the failure leaves no files.
     fs::remove_file(many.join(format!("{:06}", count - 1))).expect("removed");
     let mut sort = merganser(["sort"]);
     let sentence = fails(sort.arg(&from).arg("-o").arg(folder.at("out")));
@@ -364,7 +365,7 @@ fn f28_messages_hold_no_control_characters() {
     ] {
         let sentence = fails(&mut merganser(&arguments));
         is_plain(&sentence);
-        // What clap quotes has lost its escapes already.
+        // Clap removes the control characters before it quotes an argument.
         let by_clap = arguments.len() == 1;
         assert!(by_clap || sentence.contains("\\x1b"), "{sentence}");
     }

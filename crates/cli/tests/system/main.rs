@@ -6,10 +6,10 @@
 //! - `view`: ranges of a view, judged by the sorted file
 //! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
-//! - `disks`: temporary files on two file systems, one of which runs full or vanishes; needs root
-//! - `inputs`: what inputs can be and do: made-up files, too many of them, closed descriptors, failures
-//!   that look like a closed pipe, hostile names
-//! - `streams`: standard output that somebody reads, stops to read, or never reads
+//! - `disks`: temporary files on two file systems, where one runs full or vanishes; needs root
+//! - `inputs`: unusual inputs: made-up files, too many files, closed descriptors, failures that look
+//!   like a closed pipe, hostile names
+//! - `streams`: standard output whose reader reads all, stops early, or never reads
 //! - `crash`: killed at random moments, again and again
 //! - `consume`: inputs and views that are consumed: killed at every step, changed meanwhile, refused in
 //!   time, in little space
@@ -23,7 +23,7 @@
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
 //! `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
 //! `MERGANSER` names another binary to test.
-#![allow(clippy::print_stderr, reason = "skipped tests and seeds are told")]
+#![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
 
 mod buckets;
 mod consume;

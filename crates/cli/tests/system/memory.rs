@@ -139,7 +139,7 @@ fn records_of_very_different_lengths_stay_within_memory() {
     assert!(fs::read(folder.at("out")).expect("there") == sorted_lines(&content));
 }
 
-/// What reads a part of a view does not hold the view.
+/// A command that reads part of a view does not hold the whole view in memory.
 #[test]
 fn the_head_of_a_view_costs_little() {
     let memory = small_memory();

@@ -212,7 +212,7 @@ fn bad_mount_points_are_told() {
     assert!(sentence.contains("input"), "{sentence}");
 }
 
-/// A damaged view is an error to who reads the damaged part, never other bytes.
+/// A read of the damaged part of a view gives an error, never wrong bytes.
 #[test]
 fn damage_is_an_error_of_the_read() {
     let Some(mut m) = Mounted::new() else { return };

@@ -151,7 +151,7 @@ impl Steps {
                 Event::Fail(errno) => errno.to_string(),
             },
         );
-        // What a ring does is seen by no library.
+        // A preloaded library can't see the operations of a ring.
         refuse_rings(command, libc::ENOSYS);
     }
 }

@@ -21,8 +21,8 @@ pub fn refuse_rings(command: &mut Command, errno: libc::c_int) {
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, refusal),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    // SAFETY: between fork and exec there are only two system calls, the second of which reads
-    // `filter`, which the closure owns; nothing is allocated and no lock is taken.
+    // SAFETY: between fork and exec there are only two system calls. The second one reads `filter`,
+    // which the closure owns. Nothing is allocated and no lock is taken.
     unsafe {
         command.pre_exec(move || {
             let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };

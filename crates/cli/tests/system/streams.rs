@@ -1,4 +1,4 @@
-//! Standard output that somebody reads, stops to read, or never reads.
+//! Standard output whose reader reads all of it, stops early, or never reads.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -67,7 +67,7 @@ impl Fixture {
     }
 }
 
-/// Waits until nothing more comes into `file`, of which nobody reads.
+/// Waits until nothing more is written to `file`, which has no reader.
 fn wait_until_full(file: &impl AsRawFd) {
     let (mut held, mut since) = (0, Instant::now());
     while held == 0 || since.elapsed() < Duration::from_millis(400) {

@@ -1,5 +1,5 @@
-//! What is checked before the first byte of an input is given back: everything that could keep the
-//! command from ending.
+//! The checks before the first byte of an input is given back: they look for everything that could
+//! keep the command from ending.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -171,7 +171,7 @@ pub fn has_hole(file: &File, from: u64, to: u64) -> io::Result<bool> {
     Ok(from < to && seek(file, SeekFrom::Hole(from))?.is_some_and(|hole| hole < to))
 }
 
-/// The next data or hole; `None` where there is none before the end of the file.
+/// The next data or hole; `None` if the file ends before one.
 fn seek(file: &File, to: SeekFrom) -> io::Result<Option<u64>> {
     match rustix::fs::seek(file, to) {
         Ok(place) => Ok(Some(place)),

@@ -21,7 +21,7 @@ type Record = (u8, u8);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct File {
     id: u8,
-    /// What it was made of, in order.
+    /// The records that it was made of, in order.
     content: Vec<Record>,
     records: BTreeSet<Record>,
     /// Whether something was appended since the file was made.
@@ -115,7 +115,7 @@ impl Disk {
         let files = self.files.values().chain(self.hidden.values());
         all.extend(files.flat_map(|file| file.records.iter().copied()));
         for work in self.work.values() {
-            // What was published is the result's, whatever becomes of it.
+            // Published records belong to the result, even if the result is removed later.
             let published = work.complete && work.partial.is_none();
             if let Some(journal) = work.journal.as_ref().filter(|_| !published) {
                 // A run that the journal does not name yet is removed by the command that continues.
@@ -271,7 +271,7 @@ impl Steps for Run {
             self.change(|_, work| *work = Work::default())?;
         }
         self.change(|disk, work| {
-            // What was there is read as it is now.
+            // The sort reads the file as it is now, earlier appends included.
             let file = disk.files.get_mut(command.input).expect("just seen");
             file.appended = false;
             work.journal = Some(Journal { command, phase, input, content, taken: 0, result: None });
@@ -374,7 +374,7 @@ fn outside(disk: &Disk) -> Vec<Disk> {
         match disk.files.get(name) {
             None if disk.born < FILES_MAX => with(&|disk| disk.make(name)),
             None => {}
-            // Appending to a file of which nothing is given back is no danger to anybody.
+            // Only appends to the input (file 1) matter: no other file ever gives back bytes.
             Some(file) if !file.appended && file.id == 1 => {
                 with(&|disk| disk.files.get_mut(name).expect("there").appended = true);
             }

@@ -46,7 +46,7 @@ pub enum Found {
     /// The file that was sorted, unchanged but for what the sort did, under its own name or the
     /// hidden one.
     Input,
-    /// The file that was sorted, to which something was written since.
+    /// The file that was sorted, and that was written to since.
     Written,
     /// Another file.
     Stranger,
@@ -76,8 +76,8 @@ pub trait Steps {
     /// How many inputs there are.
     fn inputs(&self) -> usize;
 
-    /// What bears the hidden name of an input or, if nothing does, its own, compared with the
-    /// journal.
+    /// Compares the file at an input's hidden name with the journal. If there is no such file, the
+    /// file at the input's own name is compared.
     fn look(&self, input: usize) -> Result<Found, Self::Error>;
 
     /// Whether a file bears the name of an input that is not the result.

@@ -114,7 +114,7 @@ impl<'a> Work<'a> {
         }))
     }
 
-    /// What was done.
+    /// The report of the finished sort.
     pub fn report(self) -> SortReport {
         self.report
     }
@@ -138,7 +138,7 @@ impl<'a> Work<'a> {
         self.journal.as_ref().expect("the work is begun")
     }
 
-    /// The command's own words, for whoever finds the journal.
+    /// The command line and its surroundings, so that a later command can name them.
     fn note(&self, attributes: Attributes) -> CommandNote {
         let here = std::env::current_dir().unwrap_or_default();
         CommandNote {
@@ -261,7 +261,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What the result replaces: what bears its name now, unless it takes an input's name.
+/// The file that the result replaces: the one that has its name now, unless that is an input.
 fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, Failure> {
     let onto_input = inputs.paths.contains(&target.path());
     Ok(target.found()?.filter(|_| !onto_input).as_ref().map(note_of))
@@ -300,9 +300,9 @@ fn is_taken(input: &Taken) -> bool {
     input.taken == input.file.size
 }
 
-/// Whether somebody wrote to an input since the journal was written. The journal is written before
-/// and after the sort makes a hole of what it has taken. In between, the time of the last change
-/// tells nothing, and the hole does.
+/// Whether an input was written to since the journal was written. The journal is written before and
+/// after the sort punches a hole where it has taken records. Between the two, the time of the last
+/// change proves nothing, so the hole decides.
 fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
     let now = note_of(&file.metadata()?);
     if now.size != known.file.size {
@@ -398,7 +398,7 @@ impl Steps for Work<'_> {
         let mut journal = self.journal().clone();
         for ((file, input), shown) in files.iter().zip(&mut journal.inputs).zip(&self.inputs.shown)
         {
-            // What changed since the journal was written is what the sort itself did.
+            // Only the sort itself has changed the file since the journal was written.
             if let Some(file) = file {
                 let now = file.metadata().map_err(|error| Failure::on(shown, &error))?;
                 input.file.modified_unix_ns = note_of(&now).modified_unix_ns;

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Machine {
     /// Physical cores.
     pub cores: usize,
-    /// Disks that the work's files lie on; 0 where that is not known.
+    /// Number of disks that hold the files of the work; 0 if unknown.
     pub disks: usize,
     /// Its price.
     pub price_dollars: Option<f64>,
@@ -31,10 +31,10 @@ pub struct Efficiency {
     pub bytes_per_second_per_dollar: Option<f64>,
     /// Energy taken.
     pub joules: Option<f64>,
-    /// Who says so: `power`, the whole machine by the user's figure; or `processors`, these alone
-    /// by their own counters.
+    /// The source of `joules`: `power` (the whole machine, from the user's figure) or `processors`
+    /// (the processors alone, from their own counters).
     pub joules_of: Option<&'static str>,
-    /// Records sorted for each of them.
+    /// Records sorted per joule.
     pub records_per_joule: Option<f64>,
     /// Bytes sorted for each of them.
     pub bytes_per_joule: Option<f64>,

@@ -63,12 +63,12 @@ pub struct Done {
     pub memory_limit_bytes: u64,
     /// The most of it that each owner had.
     pub memory: Vec<OwnerPeak>,
-    /// How the files in question were reached: directly or through the page cache, by which engine,
-    /// and why not the best.
+    /// How each file was read or written: directly or through the page cache, with its engine, and
+    /// the reason if a better way was not available.
     pub io: Vec<(&'static str, String)>,
-    /// What was expected, if anybody asked before.
+    /// The forecast, if one was made before the work.
     pub plan: Option<Explanation>,
-    /// What else it counted.
+    /// Further figures of this command.
     pub detail: serde_json::Value,
 }
 
@@ -84,7 +84,7 @@ struct Report {
     input_bytes: Option<u64>,
     output_bytes: Option<u64>,
     records: Option<u64>,
-    /// Who counted the next two: `disk` or `process`.
+    /// The source of the next two figures: `disk` or `process`.
     device_bytes_counted_by: &'static str,
     device_read_bytes: u64,
     device_written_bytes: u64,

@@ -1,4 +1,4 @@
-//! What was expected before the work, beside what it took.
+//! The forecast before the work, compared with the measurement after it.
 
 use merganser_sort::{Estimate, Explanation};
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub struct Plan {
     pub strategy: &'static str,
     /// Why.
     pub reason: String,
-    /// What the disk gave before the work, in bytes a second.
+    /// The disk's speed before the work, in bytes per second.
     pub disk_read_rate: f64,
     pub disk_write_rate: f64,
     pub predicted: Took,
@@ -19,7 +19,7 @@ pub struct Plan {
     pub ratio: Ratio,
 }
 
-/// What work takes.
+/// The cost of work: time, and bytes read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Took {
     pub seconds: f64,
@@ -39,7 +39,7 @@ pub struct Ratio {
 }
 
 impl Plan {
-    /// What `explained` said, beside what was measured.
+    /// Compares the forecast `explained` with the measurement.
     pub fn new(explained: Explanation, measured: Took) -> Self {
         let distributes = explained.distribute.filter(|_| explained.strategy == "distribute");
         let Estimate { seconds, processor_seconds, read_bytes, written_bytes, .. } =

@@ -16,7 +16,7 @@ const SECTOR_BYTES: u64 = 512;
 /// The block devices under some files, and the counters of this process.
 pub struct System {
     disks: Vec<Disk>,
-    /// Whether every file lies on a known block device.
+    /// Whether every file is on a known block device.
     all_known: bool,
     energy: Vec<EnergyCounter>,
     before: Counters,
@@ -74,7 +74,7 @@ pub struct ProcessBytes {
 /// What happened between two looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemUse {
-    /// The disks that the work's files lie on; empty where that is not known of all of them.
+    /// The disks that hold the files of the work; empty if the disk of any file is unknown.
     pub disks: Vec<DiskUse>,
     /// This process alone.
     pub process: ProcessBytes,
@@ -87,7 +87,7 @@ pub struct SystemUse {
 }
 
 impl System {
-    /// Looks before work on `files`, some of which may not be there yet.
+    /// Reads the counters before work on `files`. Some of the files may not exist yet.
     pub fn look(files: &[PathBuf]) -> Self {
         let places: Option<BTreeSet<_>> = files.iter().filter_map(|file| device_of(file)).collect();
         let disks: Option<Vec<Disk>> = places.and_then(|places| {

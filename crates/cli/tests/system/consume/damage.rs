@@ -1,4 +1,4 @@
-//! What an interrupted command wrote is damaged before the next one continues.
+//! The files of an interrupted command are damaged before the next command continues.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

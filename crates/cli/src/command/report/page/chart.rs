@@ -105,7 +105,7 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Of bytes a second.
+    /// Curves of bytes per second.
     pub fn rates(columns: &Columns, activity: &ActivityReport) -> Self {
         Self::of(columns, activity, |transfers| &transfers.bytes, 1e9)
     }

@@ -55,7 +55,7 @@ pub(super) fn page(report: &Report) -> String {
     page
 }
 
-/// What was done, in plain words, and the figures one looks for first.
+/// A plain description of the work, and the figures that readers look for first.
 fn head(report: &Report) -> String {
     let done = match report.command {
         "sort" => "Sorted",
@@ -141,7 +141,7 @@ fn limit(report: &Report) -> String {
     }
 }
 
-/// What a state is called.
+/// The label of a state.
 fn words(state: State) -> &'static str {
     match state {
         State::Busy => "busy",
@@ -294,7 +294,7 @@ fn bars(rows: &[(String, u64, &str)], show: fn(u64) -> String) -> String {
     format!("<ul class=\"bars\">\n{bars}</ul>\n")
 }
 
-/// Bytes of devices beside bytes of data.
+/// Bytes that devices moved, compared with the bytes of the data.
 fn bytes(report: &Report) -> String {
     let mut rows = Vec::new();
     rows.extend(report.input_bytes.map(|bytes| ("Input".to_owned(), bytes, "input")));
@@ -303,7 +303,7 @@ fn bytes(report: &Report) -> String {
     rows.extend(report.output_bytes.map(|bytes| ("Result".to_owned(), bytes, "input")));
     let process = &report.process;
     let who = if report.disks.is_empty() {
-        "Counted for this process by the system (/proc/self/io): the files lie on no block device that it knows."
+        "Counted for this process by the system (/proc/self/io), because the files are on no known block device."
             .to_owned()
     } else {
         let disks: Vec<String> = report.disks.iter().map(|disk| name(&disk.name)).collect();

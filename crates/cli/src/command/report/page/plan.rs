@@ -1,4 +1,4 @@
-//! The plan's forecast beside what was measured.
+//! The plan's forecast, compared with the measurement.
 
 use super::super::plan::Plan;
 use super::text::{self, Escaped};

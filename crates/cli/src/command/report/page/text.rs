@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Text that may be anything, a file's name first of all, made harmless between tags and in quoted
-/// attributes. What no document may hold is shown as a replacement character.
+/// Untrusted text, such as the name of a file, that is made harmless between tags and in quoted
+/// attributes. Characters that a document must not contain become a replacement character.
 pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {

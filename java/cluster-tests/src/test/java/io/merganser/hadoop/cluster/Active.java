@@ -5,7 +5,7 @@ import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 
-/** The settings by which an operator switches the plugin on, as in docs/hadoop.md. */
+/** The settings that switch the plugin on, as in docs/hadoop.md. */
 final class Active {
   static final String HANDLER = "org.apache.hadoop.mapred.ActiveShuffleHandler";
   static final String COLLECTOR = "org.apache.hadoop.mapred.DeferredMapOutputBuffer";

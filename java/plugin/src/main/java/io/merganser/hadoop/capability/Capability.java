@@ -6,11 +6,11 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * The bytes by which a shuffle service announces that it reads manifests. YARN passes the metadata
- * of the service to every container. After Hadoop's own bytes (the port, a 4-byte integer; stock
- * readers read nothing more) come {@code "MGSHUFFL"} and the newest version of {@link Manifest}
- * that the service reads, u16 big-endian. If they are missing, the map tasks of the node merge by
- * themselves.
+ * The bytes that a shuffle service sends to announce that it reads manifests. YARN passes the
+ * metadata of the service to every container. After Hadoop's own bytes (the port, a 4-byte integer;
+ * stock readers read nothing more) come {@code "MGSHUFFL"} and the newest version of {@link
+ * Manifest} that the service reads, u16 big-endian. If they are missing, the map tasks of the node
+ * merge by themselves.
  */
 public final class Capability {
   private static final byte[] MAGIC = {'M', 'G', 'S', 'H', 'U', 'F', 'F', 'L'};

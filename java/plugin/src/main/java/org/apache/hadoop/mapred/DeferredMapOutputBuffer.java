@@ -153,8 +153,8 @@ public class DeferredMapOutputBuffer<K, V> extends MapTask.MapOutputBuffer<K, V>
   }
 
   /**
-   * Lets the spill thread write the rest of the buffer. The buffer is empty afterwards, and in a
-   * state from which Hadoop's own flush can still merge.
+   * Lets the spill thread write the rest of the buffer. The buffer is empty afterwards, and its
+   * state still allows Hadoop's own flush to merge.
    */
   private void spillTheRest() throws IOException {
     spillLock.lock();
