@@ -91,8 +91,8 @@ impl View {
     /// only the reader's own thread, and nothing overlaps with it, as a modelled clock needs it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::Unsupported`]
-    /// when there is no whole view, the storage's own.
+    /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::NotAView`]
+    /// when there is no manifest, the storage's own.
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
         if let Some(output) = crate::output::consumed_into(folder)? {
             return Err(Error::BeingConsumed {
