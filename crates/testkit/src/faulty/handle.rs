@@ -10,7 +10,7 @@ use super::names::Wrapped;
 use super::node::{NodeId, PAGE, pages, whole_pages};
 use super::plan::Fault;
 
-/// An open storage of a [`Faulty`].
+/// An open storage of a [`Faulty`](super::Faulty).
 pub(super) struct Handle {
     pub(super) wrapped: Arc<Wrapped>,
     pub(super) inner: Arc<dyn Storage>,

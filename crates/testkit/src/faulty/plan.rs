@@ -37,7 +37,7 @@ impl Plan {
     }
 
     /// One to three faults drawn from `seed`, without a full disk, each within the first `span`
-    /// operations of its kind. [`Faulty::counts`] of a quiet run gives a good span.
+    /// operations of its kind. [`Faulty::counts`](super::Faulty::counts) of a quiet run gives a good span.
     ///
     /// # Panics
     /// When `span` is 0.
