@@ -11,7 +11,6 @@ use merganser_sort::key::{KeyError, Records, Setting};
 
 use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
 
-use crate::input::Input;
 use crate::shown;
 
 /// Why a read or a write ended although nothing failed. It is the inner error of an [`io::Error`]:
@@ -82,7 +81,7 @@ impl Failure {
     }
 
     /// An error on an input.
-    pub fn on_input(input: &Input, error: &io::Error) -> Self {
+    pub fn on_input(input: &impl fmt::Display, error: &io::Error) -> Self {
         Self::of(error, || format!("{input}: {}", plain(error)))
     }
 
