@@ -8,8 +8,8 @@
 //! run to its end and to every crash, and the world outside acts: a new file appears under a free
 //! name, something is appended to an input, a result is taken away.
 //!
-//! Not in the model: a sort that has taken nothing begins again when its inputs are others now. The
-//! model refuses there, since there would be too many states. The system test
+//! One case is not in the model: a sort that has taken nothing begins again if its inputs are other
+//! files now. The model refuses there, since there would be too many states. The system test
 //! `f2_a_new_file_before_anything_was_taken_is_the_input` has that case.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -21,7 +21,7 @@ use super::protocol::{self, Begun, Found, Refusal, Steps};
 /// A record: the file that it came with, and which one of that file's two.
 type Record = (u8, u8);
 
-/// A file: who it is (a new one is another), and the records that it has.
+/// A file: its identity (a new file has a new one), and its records.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct File {
     id: u8,
@@ -100,10 +100,10 @@ struct Disk {
     born: u8,
 }
 
-/// Files that are made in one story. More of them repeat what fewer show.
+/// Files that are made in one story. More files only repeat the states of fewer files.
 const FILES_MAX: u8 = 3;
-/// Events of one story: commands that end or crash, and what happens outside; then one command more.
-/// Without this bound the test takes six minutes; it passed so, too.
+/// Events of one story: commands that end or crash, and changes from outside. One command more follows.
+/// Without this bound the test passes too, but takes six minutes.
 const EVENTS_MAX: usize = 3;
 
 impl Disk {
@@ -137,9 +137,9 @@ enum Ended {
     Missing,
     /// The inputs are not the journal's files.
     OtherInput,
-    /// A stranger bears the result's name.
+    /// Another file has the result's name.
     NameTaken,
-    /// The hidden name is another interrupted command's.
+    /// The hidden name belongs to another interrupted command.
     Claimed,
 }
 
