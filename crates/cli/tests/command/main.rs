@@ -43,7 +43,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Runs it and expects success and silence on stderr; gives what it printed.
+/// Runs it, expects success and silence on stderr, and returns its output.
 fn prints<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Vec<u8> {
     let output = merganser(dir, arguments).output().expect("it starts");
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));

@@ -1,4 +1,4 @@
-//! `serve`, as real processes: merges, signals, kills, what is left behind.
+//! `serve`, as real processes: merges, signals, kills, and the files that are left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,7 +89,7 @@ fn sigterm_lets_a_merge_end_and_removes_the_socket() {
 }
 
 #[test]
-fn what_a_killed_one_leaves_is_replaced_and_a_live_one_is_not() {
+fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
     let dir = folder();
     let (spill, request) = request(dir.path());
     let mut child = serve(dir.path());

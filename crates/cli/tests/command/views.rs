@@ -74,7 +74,7 @@ fn keys_are_typed_as_they_stand_in_records() {
     assert_eq!(prints(dir.path(), &["cat", "rows.view"]), b"name,n\n\"x, y\",1\nb,2\na,3\n");
     assert_eq!(prints(dir.path(), &["cat", "rows.view", "--from-key", "b"]), b"b,2\na,3\n");
     assert_eq!(prints(dir.path(), &["cat", "rows.view", "--to-key", "b"]), b"\"x, y\",1\n");
-    // A column's name may itself be quoted, and hold what separates.
+    // A column's name may itself be quoted, and contain separators.
     fs::write(dir.path().join("quoted"), "id,\"last, first\"\n1,b\n2,a\n3,c\n").expect("written");
     let key = ["--key", "last, first:r", "quoted", "--view", "quoted.view"];
     prints(dir.path(), &[&["sort", "--format", "csv", "--header"], &key[..]].concat());
@@ -189,7 +189,7 @@ fn a_view_is_never_written_over_and_leftovers_go() {
 }
 
 #[test]
-fn what_fails_leaves_nothing() {
+fn a_failed_command_leaves_nothing() {
     let dir = folder();
     fs::write(dir.path().join("short"), [0; 150]).expect("written");
     for output in [&["-o", "out"][..], &["--view", "out.view"]] {
@@ -205,7 +205,7 @@ fn what_fails_leaves_nothing() {
 }
 
 #[test]
-fn a_view_can_be_made_of_what_a_program_prints() {
+fn a_view_can_be_made_of_the_output_of_a_program() {
     let dir = folder();
     let mut generate = merganser(dir.path(), &["generate", "--records", "30K"]);
     let mut generate = generate.stdout(Stdio::piped()).spawn().expect("it starts");

@@ -1,4 +1,4 @@
-//! Views served to NBD clients that know nothing of views.
+//! Views served to NBD clients that do not know views.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -64,7 +64,7 @@ impl Exported {
         self.folder.at("copy")
     }
 
-    /// Ends the server with `signal`; gives its status and what it said.
+    /// Ends the server with `signal`; returns its status and its messages.
     fn end(&mut self, signal: libc::c_int) -> (Option<i32>, String) {
         kill(&self.server, signal);
         let status = self.server.wait().expect("it ends");
@@ -166,7 +166,7 @@ fn a_free_port_is_printed() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn a_view_that_cannot_be_served_is_reported() {
     let folder = Folder::new();
     let input = folder.write("input", b"b\na\n");
     let view = view_of(&folder, &input, &[]);

@@ -17,7 +17,7 @@ pub fn binary() -> OsString {
     std::env::var_os("MERGANSER").unwrap_or_else(|| env!("CARGO_BIN_EXE_merganser").into())
 }
 
-/// `merganser` with nothing to read and nothing of the caller's settings.
+/// `merganser` with an empty standard input and without the caller's settings.
 pub fn merganser<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", PATIENCE]).arg(binary()).args(arguments);
@@ -43,7 +43,7 @@ fn quiet(mut command: Command) -> Command {
     command
 }
 
-/// Runs a command that must succeed; gives what it printed.
+/// Runs a command that must succeed; returns its output.
 pub fn prints(command: &mut Command) -> Vec<u8> {
     let output = command.output().expect("it starts");
     assert!(output.status.success(), "{command:?}\n{}: {}", output.status, stderr(&output));
@@ -71,7 +71,7 @@ pub fn output_with(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     std::thread::scope(|scope| {
-        // A command that fails early closes its input; that is judged by what it says.
+        // A command that fails early closes its input; its messages are checked later.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().expect("it ends")
     })

@@ -1,4 +1,4 @@
-//! A mounted view, read by programs that know nothing of views.
+//! A mounted view, read by programs that do not know views.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Mounted {
         prints(Command::new("sh").args(["-c", command]).env("V", self.view()).env("P", plain))
     }
 
-    /// Ends the server with `signal`; gives its status and what it said.
+    /// Ends the server with `signal`; returns its status and its messages.
     fn end(&mut self, signal: libc::c_int) -> (Option<i32>, String) {
         let pid = libc::pid_t::try_from(self.server.id()).expect("a pid");
         // SAFETY: a signal to a child that has not been waited for, so the pid is its own.
@@ -196,7 +196,7 @@ fn a_signal_ends_it_while_a_program_reads() {
 }
 
 #[test]
-fn bad_mount_points_are_told() {
+fn bad_mount_points_are_reported() {
     let folder = Folder::new();
     let input = folder.write("input", b"b\na\n");
     let view = view_of(&folder, &input, &[]);
