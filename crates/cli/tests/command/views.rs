@@ -233,10 +233,13 @@ fn an_interrupted_sort_leaves_nothing() {
             .spawn()
             .expect("it starts");
         let open = child.stdin.take().expect("piped");
-        // It has opened its output before it reads; the handler is in place before that.
-        let reads =
-            || fs::read_to_string(format!("/proc/{}/syscall", child.id())).unwrap_or_default();
-        while !reads().starts_with("7 ") {
+        // It has opened its output before it polls its input; the handler is in place before that.
+        let polls = || {
+            let call = fs::read_to_string(format!("/proc/{}/syscall", child.id()));
+            let number = call.unwrap_or_default().split(' ').next().and_then(|n| n.parse().ok());
+            number.is_some_and(|n| [libc::SYS_poll, libc::SYS_ppoll].contains(&n))
+        };
+        while !polls() {
             std::thread::yield_now();
         }
         Command::new("kill")
