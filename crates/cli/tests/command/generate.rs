@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::{folder, merganser, names, prints};
+use crate::{folder, merganser, names, prints, signal};
 
 fn sha256(bytes: &[u8]) -> String {
     let mut child = Command::new("sha256sum")
@@ -81,10 +81,7 @@ fn an_unfinished_file_is_removed_and_the_old_one_stays() {
     while written() < 10_000_000 {
         std::thread::yield_now();
     }
-    Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status()
-        .expect("kill is installed");
+    signal(&child, libc::SIGTERM);
     assert_eq!(child.wait().expect("it ends").code(), Some(143));
     assert_eq!(names(dir.path()), ["data"]);
     assert_eq!(std::fs::read(&path).expect("there"), b"old");

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{fails, folder, merganser, prints, stderr};
+use crate::{fails, folder, merganser, prints, signal, stderr};
 
 /// Runs it on `input`; returns its status, its output and its messages.
 fn piped(dir: &Path, arguments: &[&str], input: &[u8]) -> (Option<i32>, String, String) {
@@ -123,10 +123,7 @@ fn a_check_of_a_pipe_without_a_writer_can_be_stopped() {
     while !names().any(|name| name.trim_end() == "signals") {
         std::thread::yield_now();
     }
-    Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .expect("kill is installed");
+    signal(&child, libc::SIGINT);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     drop(open);
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::{fails, folder, merganser, names, prints, stderr};
+use crate::{fails, folder, merganser, names, prints, signal, stderr};
 
 /// Lines in no order, and the same sorted.
 fn numbers(dir: &Path) -> Vec<u8> {
@@ -242,10 +242,7 @@ fn an_interrupted_sort_leaves_nothing() {
         while !polls() {
             std::thread::yield_now();
         }
-        Command::new("kill")
-            .args(["-TERM", &child.id().to_string()])
-            .status()
-            .expect("kill is installed");
+        signal(&child, libc::SIGTERM);
         assert_eq!(child.wait().expect("it ends").code(), Some(143));
         assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
         drop(open);

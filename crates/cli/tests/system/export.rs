@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Chance, Folder, fails, merganser, merganser_itself, names, prints, small_memory, sorted_lines,
+    Chance, Folder, damage, fails, merganser, merganser_itself, prints, small_memory, sorted_lines,
     stderr, view_of,
 };
 
@@ -189,14 +189,7 @@ fn damage_is_an_error_of_the_read() {
     let mut e = Exported::new();
     e.end(libc::SIGINT);
     let view = e.folder.at("big.view");
-    let largest = names(&view)
-        .into_iter()
-        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
-        .expect("a run");
-    let mut bytes = fs::read(view.join(&largest)).expect("there");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
-    fs::write(view.join(&largest), bytes).expect("written");
+    let largest = damage(&view);
 
     let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
     let mut e = Exported::serve(folder, sorted);

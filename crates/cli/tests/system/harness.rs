@@ -119,7 +119,20 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Makes a view of `input`; gives its path.
+/// Flips a bit in the middle of the largest file of a view, and returns the name of that file.
+pub fn damage(view: &Path) -> String {
+    let largest = names(view)
+        .into_iter()
+        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
+        .expect("a run");
+    let mut bytes = fs::read(view.join(&largest)).expect("there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(view.join(&largest), bytes).expect("written");
+    largest
+}
+
+/// Makes a view of `input`; returns its path.
 pub fn view_of(folder: &Folder, input: &Path, options: &[&str]) -> PathBuf {
     let view = folder.at("made.view");
     prints(merganser(["sort"]).args(options).arg(input).arg("--view").arg(&view));

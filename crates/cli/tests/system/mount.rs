@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Chance, Folder, fails, merganser, merganser_itself, prints, small_memory, sorted_lines, stderr,
-    view_of,
+    Chance, Folder, damage, fails, merganser, merganser_itself, prints, small_memory, sorted_lines,
+    stderr, view_of,
 };
 
 /// A view that is mounted on `m`, and the same bytes in the file `plain`.
@@ -218,14 +218,7 @@ fn damage_is_an_error_of_the_read() {
     let Some(mut m) = Mounted::new() else { return };
     m.end(libc::SIGINT);
     let view = m.folder.at("made.view");
-    let largest = crate::harness::names(&view)
-        .into_iter()
-        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
-        .expect("a run");
-    let mut bytes = fs::read(view.join(&largest)).expect("there");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
-    fs::write(view.join(&largest), bytes).expect("written");
+    let largest = damage(&view);
 
     let (folder, sorted) = (std::mem::replace(&mut m.folder, Folder::new()), m.sorted.clone());
     let mut m = Mounted::mount(folder, sorted);
