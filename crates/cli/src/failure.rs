@@ -262,7 +262,7 @@ fn conflict_sentence(conflict: Conflict) -> &'static str {
             "--top and --view cannot go together; use -o FILE, or read the front of a view with 'merganser cat --head'"
         }
         Conflict::TopDistribute => {
-            "--strategy distribute and --top cannot go together; leave one of them out: a merge drops what is not wanted early"
+            "--strategy distribute and --top cannot go together; leave one of them out: a merge drops unwanted records early"
         }
         Conflict::ConsumeDistribute => {
             "--strategy distribute and --consume cannot go together; use --strategy merge, which gives its inputs back run by run"

@@ -155,7 +155,7 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
     fn try_from(typed: SimulateArgs) -> Result<Self, Failure> {
         Ok(match (typed.list, typed.what) {
             (Some(_), Some(_)) => {
-                return Err("--list: only lists; leave out what is to be done".to_owned().into());
+                return Err("--list: only lists; leave out the subcommand".to_owned().into());
             }
             (Some(name), None) if name.is_empty() => SimulateConfig::ListDevices,
             (Some(name), None) => SimulateConfig::ListParameters(name),
@@ -381,7 +381,7 @@ mod tests {
     fn what_cannot_be_simulated_is_named() {
         let table: &[(&[&str], &str)] = &[
             (&[], "simulate: say run, sort or record, or --list"),
-            (&["--list", "run"], "--list: only lists; leave out what is to be done"),
+            (&["--list", "run"], "--list: only lists; leave out the subcommand"),
             (&["run", "--depth", "0"], "--depth: at least 1"),
             (
                 &["run", "--rate", "0"],

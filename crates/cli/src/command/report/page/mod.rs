@@ -308,7 +308,7 @@ fn bytes(report: &Report) -> String {
     } else {
         let disks: Vec<String> = report.disks.iter().map(|disk| name(&disk.name)).collect();
         format!(
-            "Counted by the block device {}, whoever used it meanwhile. This process alone asked for {} read and {} written.",
+            "Counted by the block device {}, other programs' traffic included. This process alone asked for {} read and {} written.",
             disks.join(", "),
             text::bytes(process.read_bytes),
             text::bytes(process.written_bytes)
