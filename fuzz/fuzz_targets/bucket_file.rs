@@ -46,7 +46,7 @@ static VIEW: LazyLock<(Manifest, Vec<u8>)> = LazyLock::new(|| {
     (Manifest::read(&folder).expect("reads"), bytes)
 });
 
-/// Puts right the checksums of index and footer; the index's.
+/// Makes the checksums of index and footer right, and returns the checksum of the index.
 fn seal(bytes: &mut [u8]) -> Option<u32> {
     let footer = bytes.len().checked_sub(FOOTER_BYTES)?;
     let index = u64::from_le_bytes(bytes[footer..footer + 8].try_into().expect("eight bytes"));
@@ -64,7 +64,7 @@ fuzz_target!(|case: Case<'_>| {
             let (mut manifest, mut bytes) = VIEW.clone();
             let len = bytes.len();
             for (at, value) in changes {
-                // Counted from the end: most of what is read there is numbers.
+                // Counted from the end, because most bytes there are numbers.
                 bytes[len - 1 - usize::from(at) % len] = value;
             }
             bytes.truncate(cut.map_or(len, usize::from));

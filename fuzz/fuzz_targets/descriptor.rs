@@ -17,7 +17,7 @@ fuzz_target!(|body: &[u8]| {
     bytes.extend(body);
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
     let Ok(command) = Command::decode(&bytes) else { return };
-    // The order's JSON may have been written otherwise, and then grow; what it says stays.
+    // The JSON of the order may have had another form, and may grow; its meaning stays.
     let Ok(again) = command.encode() else { return };
     assert_eq!(Command::decode(&again), Ok(command));
 });

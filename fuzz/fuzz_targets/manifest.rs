@@ -15,7 +15,7 @@ use merganser_sort::{Budget, Result};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Storage, StorageExt};
 
-/// Writes a run of lines that are as long as one another; what a manifest says of it.
+/// Writes a run of lines of one length, and returns its entry in a manifest.
 fn run(folder: &Arc<dyn Directory>) -> Segment {
     let order = OrderSpec::new(Format::Lines { delimiter: b'\n' }).compile(None).expect("an order");
     let memory = Budget::new(1 << 20).reserve(0, "fences").expect("fits");

@@ -22,7 +22,7 @@ static EXPORTED: LazyLock<Arc<dyn Storage>> = LazyLock::new(|| {
     storage
 });
 
-/// Counts what is sent.
+/// Counts the bytes that are sent.
 struct Counter(usize);
 
 impl Write for Counter {

@@ -42,7 +42,7 @@ fn good_run(compression: Compression) -> Vec<u8> {
     storage.read_vec(0, storage.size() as usize).expect("reads")
 }
 
-/// Puts right the checksums of index and footer.
+/// Makes the checksums of index and footer right.
 fn seal(bytes: &mut [u8]) {
     let Some(footer) = bytes.len().checked_sub(FOOTER_BYTES) else { return };
     let index = u64::from_le_bytes(bytes[footer..footer + 8].try_into().expect("eight bytes"));
@@ -61,7 +61,7 @@ fuzz_target!(|case: Case<'_>| {
             let mut bytes = RUNS[usize::from(kind) % RUNS.len()].clone();
             let len = bytes.len();
             for (at, value) in changes {
-                // Counted from the end: most of what is read there is numbers.
+                // Counted from the end, because most bytes there are numbers.
                 bytes[len - 1 - usize::from(at) % len] = value;
             }
             bytes.truncate(cut.map_or(len, usize::from));

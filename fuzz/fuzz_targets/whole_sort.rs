@@ -1,4 +1,4 @@
-//! Any bytes sorted in next to no memory, to a stream and to a view, against a naive sort.
+//! Any bytes sorted in very little memory, to a stream and to a view, compared with a naive sort.
 #![no_main]
 
 use std::io::Cursor;
@@ -16,7 +16,7 @@ use merganser_sort::{
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Storage, StorageExt};
 
-/// Less than any sort needs: it says then what it needs, and gets no more.
+/// Less memory than any sort needs. Its error names the least, and the sort then gets exactly that.
 const MEMORY_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Arbitrary)]
@@ -25,7 +25,7 @@ struct Case<'a> {
     packed: bool,
     unique: bool,
     fold: bool,
-    /// The bytes are sorted this often end to end: several runs come of it.
+    /// The input is this many copies of the bytes, so that it makes several runs.
     times: u16,
     offset: u16,
     bytes: &'a [u8],
@@ -53,7 +53,7 @@ fn options(order: OrderSpec, packed: bool, memory_bytes: u64) -> SortOptions {
     }
 }
 
-/// Where the last whole record ends.
+/// The end of the last complete record.
 fn whole(format: Format, bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(len) = format.record_len(&bytes[at..]) {
@@ -62,7 +62,7 @@ fn whole(format: Format, bytes: &[u8]) -> usize {
     at
 }
 
-/// What a stable sort of all records gives.
+/// The result of a stable sort of all records.
 fn naive(spec: &OrderSpec, bytes: &[u8]) -> Vec<u8> {
     let order = spec.compile(None).expect("compiles");
     let mut records = Vec::new();

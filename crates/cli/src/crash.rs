@@ -29,7 +29,7 @@ use crate::signals;
 /// Exit status of every error.
 const STATUS: i32 = 2;
 
-/// How long another thread may take to remove what is unfinished.
+/// The time that another thread has to remove unfinished files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Memory that is kept for the removal, in bytes: walking a folder allocates names.
@@ -58,8 +58,8 @@ pub fn install() {
 /// no other place to say it: the standard library's own handler aborts.
 struct Allocator;
 
-// SAFETY: every call is handed on to the system's allocator as it is, and so is its answer, unless
-// that is a refusal, after which nothing returns.
+// SAFETY: every call is passed unchanged to the system's allocator, and its answer is returned
+// unchanged. After a refusal the call does not return.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -105,7 +105,7 @@ const LESS: &str = "use less, or raise what the process may have (ulimit -v, uli
 
 fn panicked(panic: &PanicHookInfo<'_>) -> ! {
     let message = panic.payload_as_str().unwrap_or("no message");
-    // The standard library and dependencies panic where the system refuses them what they need.
+    // The standard library and dependencies panic if the system refuses them memory or threads.
     if message.starts_with("the system has no memory") {
         end(format_args!("{message}"));
     }
@@ -119,7 +119,7 @@ fn panicked(panic: &PanicHookInfo<'_>) -> ! {
     end(format_args!("internal error at {file}:{line}: {message}; please report it"))
 }
 
-/// Says why, removes what is unfinished, and ends the process. Nothing in it waits for a lock that a
+/// Prints the reason, removes unfinished files, and ends the process. It never waits for a lock that a
 /// thread of this process may hold.
 fn end(why: fmt::Arguments<'_>) -> ! {
     let this = rustix::thread::gettid().as_raw_nonzero().get();
@@ -261,7 +261,7 @@ mod tests {
         let held = lock.lock();
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                // They panic together, and the main thread would wait for them for ever.
+                // These threads panic together, and the main thread would wait for them forever.
                 scope.spawn(|| -> () { panic!("two\nlines") });
             }
             scope.spawn(|| drop(lock.lock()));

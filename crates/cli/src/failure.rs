@@ -13,8 +13,8 @@ use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
 
 use crate::shown;
 
-/// Why a read or a write ended although nothing failed. It is the inner error of an [`io::Error`]:
-/// a kind of error would not do, since files can fail with each of them.
+/// The reason for which a read or a write ended without a failure. It is the inner error of an
+/// [`io::Error`]. An [`io::ErrorKind`] would be ambiguous, since files can fail with each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// The end was asked for.
@@ -64,13 +64,13 @@ const NAME_BYTES_MAX: usize = 4096;
 /// The end of a command that is not plain success.
 #[derive(Debug)]
 pub enum Failure {
-    /// Records are out of order; the sentence is left out where none was asked for.
+    /// Records are out of order. There is no sentence if the user asked for silence.
     Disorder(Option<String>),
-    /// It can't be done; the sentence names the file, the offset or the flag and what to do.
+    /// The command failed. The sentence names the file, the offset or the flag, and a remedy.
     Error(String),
     /// A signal asked for the end.
     Cancelled,
-    /// The reader of standard output went away: nothing more to do, and nothing to say.
+    /// The reader of standard output went away, so the command ends quietly.
     ClosedPipe,
 }
 
@@ -263,7 +263,7 @@ fn conflict_sentence(conflict: Conflict) -> &'static str {
             "--top and --view cannot go together; use -o FILE, or read the front of a view with 'merganser cat --head'"
         }
         Conflict::TopDistribute => {
-            "--strategy distribute and --top cannot go together; leave one of them out: a merge drops what is not wanted early"
+            "--strategy distribute and --top cannot go together; leave one of them out: a merge drops unwanted records early"
         }
         Conflict::ConsumeDistribute => {
             "--strategy distribute and --consume cannot go together; use --strategy merge, which gives its inputs back run by run"

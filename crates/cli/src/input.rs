@@ -32,7 +32,7 @@ const OPEN_MAX: u64 = 64;
 /// The share of the descriptors that are left which open inputs of a sort may take: runs and the
 /// output need others.
 const OPEN_SHARE: u64 = 8;
-/// Descriptors that a merge of sorted inputs needs besides those of its inputs, generously.
+/// A generous number of descriptors that a merge of sorted inputs needs in addition to its inputs.
 const OTHER_DESCRIPTORS: u64 = 16;
 /// Smaller files are read through the page cache: direct I/O would cost a second descriptor and save
 /// nothing.
@@ -138,7 +138,7 @@ impl Input {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         if !metadata.is_file() {
-            // To open a pipe would wait for its writer, who may have others to write before.
+            // Opening a pipe would wait for its writer, which may have to write other pipes first.
             may_be_read(path)?;
             return Ok(late());
         }
@@ -196,8 +196,8 @@ fn may_be_read(path: &Path) -> io::Result<()> {
     Ok(accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)?)
 }
 
-/// Whether the size of a regular file is that of its content. The kernel's own files say 0, or a
-/// page, and have what they have when they are read; so have files of some FUSE file systems.
+/// Whether the size of a regular file is the size of its content. The kernel's own files report 0 or
+/// a page, and their content is made when they are read. Some FUSE file systems do the same.
 fn has_size(file: &File, metadata: &fs::Metadata) -> io::Result<bool> {
     /// File systems whose files are made up as they are read.
     const MADE_UP: [i64; 10] = [

@@ -1,4 +1,4 @@
-//! The command `merganser`: sorts what does not fit in memory, into a file or into a sorted view.
+//! The command `merganser`: sorts data that does not fit in memory, into a file or a sorted view.
 //!
 //! ```text
 //!   args      what was typed        clap structs, whose comments are the help

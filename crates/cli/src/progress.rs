@@ -57,7 +57,7 @@ impl Progress for Bar {
     }
 }
 
-/// The style of a template, with `left` for the time that is left once it can be told.
+/// The style of a template, with `left` for the remaining time once it can be estimated.
 fn style(template: &str) -> ProgressStyle {
     let left = |state: &ProgressState, out: &mut dyn fmt::Write| {
         if state.per_sec() > 0.0 {

@@ -1,5 +1,5 @@
-//! Text that others chose (names of files, bytes of records, what a view says of itself) as it is
-//! shown: nothing in it may speak to the terminal.
+//! Shows text from outside (names of files, bytes of records, the manifest of a view) without
+//! characters that control the terminal.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -70,8 +70,8 @@ pub fn name(path: &Path) -> String {
     out
 }
 
-/// `text` as one word of a shell's command, so that a command in a message can be pasted whatever
-/// names are in it. Nothing in it speaks to a terminal.
+/// `text` as one word of a shell's command, so that a command in a message can be pasted with any
+/// names in it. The word has no characters that control the terminal.
 pub fn shell_word(text: &str) -> String {
     // It is no option.
     quoted(if text.starts_with('-') { "./" } else { "" }, text)
@@ -94,7 +94,7 @@ fn quoted(lead: &str, text: &str) -> String {
     for c in text.chars() {
         match c {
             '\'' | '\\' => word.extend(['\\', c]),
-            // Three digits, so that what follows is no part of it.
+            // Three digits, so that the next character is not part of the number.
             c if c.is_control() => {
                 let mut bytes = [0; 4];
                 let bytes = c.encode_utf8(&mut bytes).bytes();

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: a flag that work in progress looks at, so that it can remove what is
-//! unfinished.
+//! Ctrl-C and SIGTERM: they set a flag that work in progress checks, so that it can remove unfinished
+//! files.
 
 use std::fs;
 use std::io;
@@ -33,7 +33,7 @@ pub struct Cancel(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// 0: none yet.
+    /// The number of the signal; 0 if no signal has arrived.
     signal: AtomicI32,
     lock: Mutex<()>,
     arrived: Condvar,
@@ -76,7 +76,7 @@ impl Cancel {
         let mut wanted = [PollFd::new(file, events)];
         loop {
             self.check()?;
-            // Nothing yet is 0; a signal that came to this thread is an error.
+            // 0 means that the file is not ready. A signal in this thread is an error.
             if poll(&mut wanted, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
                 return Ok(());
             }
@@ -111,7 +111,7 @@ pub fn install() -> io::Result<Cancel> {
                 end(signal);
             };
             if merganser_storage::thread::spawn("patience", patience).is_err() {
-                // Nothing could end it later.
+                // Without that thread, nothing could end the process later.
                 end(signal);
             }
         }
@@ -135,8 +135,8 @@ fn end(signal: i32) -> ! {
     std::process::exit(i32::from(status(signal)))
 }
 
-/// Removes what [`remember`] named, for a process that ends. A holder of the list that does not give
-/// it back, because it is what ends the process, is not waited for.
+/// Removes the folders that [`remember`] named, for a process that ends. It does not wait long for the
+/// lock of the list, because the thread that ends the process may hold the lock itself.
 pub fn remove_unfinished() {
     let mut tries = 0;
     // Not `try_lock_for`: it may allocate, and this runs when there is no memory.
@@ -157,7 +157,7 @@ pub fn remove_unfinished() {
             }
         }
     }
-    // The lock is kept: nothing is finished any more.
+    // The lock is kept, so that no work can finish any more.
     std::mem::forget(unfinished);
 }
 

@@ -29,8 +29,8 @@ pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     output.finish()
 }
 
-/// Which bytes of the view were asked for. A whole view begins with its header; a part given by
-/// records or keys has none.
+/// The requested bytes of the view. A whole view begins with its header; a range of records or keys
+/// leaves the header out.
 fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
     let size = view.size();
     let records_from = view.manifest().preamble.len() as u64;
@@ -101,7 +101,7 @@ fn offset_of_key(view: &View, flag: &str, typed: &[u8]) -> Result<u64, Failure> 
     Ok(view.offset_of_key(&key)?)
 }
 
-/// A record whose first key is `typed`, and nothing else in it matters.
+/// A record whose first key is `typed`; the rest of the record is arbitrary.
 fn record_with_key(
     spec: &OrderSpec,
     header: Option<&[u8]>,

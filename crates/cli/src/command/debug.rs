@@ -1,5 +1,5 @@
-//! What `sort --debug` writes: each line, and below it a line for each key that underlines what the
-//! key compares, as GNU sort does.
+//! The output of `sort --debug`: each line, and below it a line for each key that underlines the text
+//! that the key compares, as GNU sort does.
 //!
 //! ```text
 //!  12>ab        tabs are shown as >
@@ -15,7 +15,7 @@ use merganser_sort::key::{KeyDoubt, KeyMarks, OrderSpec};
 
 use crate::failure::{self, Failure};
 
-/// Tells on stderr how text is compared, and what is doubtful about the keys.
+/// Prints on stderr how text is compared, and doubts about the keys.
 pub fn tell_doubts(order: &OrderSpec) -> Result<(), Failure> {
     failure::notice("text ordering performed using simple byte comparison");
     for doubt in order.doubts()? {

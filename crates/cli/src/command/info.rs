@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::shown;
 use crate::standard;
 
-/// Tells what a view or a run holds.
+/// Prints the facts about a view or a run.
 pub fn run(config: &InfoConfig) -> Result<(), Failure> {
     let facts = if config.is_view { view(config)? } else { run_file(config)? };
     let text = if config.json { format!("{:#}\n", Value::Object(facts)) } else { table(&facts) };

@@ -178,8 +178,8 @@ fn refuse_foreign_work(work: &WorkFolder, view: &Path) -> Result<(), Failure> {
     work.clear()
 }
 
-/// Takes a view for this process, so that no other one consumes it, too. The journal of a sort that
-/// made it and was interrupted in its very last step goes.
+/// Locks a view for this process, so that no other process consumes it, too. If the sort that made the
+/// view was interrupted in its very last step, its journal is removed.
 fn lock_view(shown: &Path, view: &Arc<dyn Directory>) -> Result<File, Failure> {
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_DIRECTORY);
@@ -214,7 +214,7 @@ fn remove_folder(view: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What a copy becomes.
+/// The result of a copy.
 pub struct Goal<'a> {
     /// Its name.
     pub target: &'a Target,
@@ -253,7 +253,7 @@ pub struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies; returns the bytes of the file, and what took how much memory.
+    /// Copies. Returns the bytes of the file, and the peak memory of each owner.
     ///
     /// # Errors
     /// As [`materialize`]; when the name can't be taken.

@@ -1,4 +1,4 @@
-//! One file a subcommand: what it means (from [`crate::config`]) in, what happened out.
+//! One file per subcommand. Each takes its settings from [`crate::config`] and returns its result.
 
 mod advise;
 mod cat;
@@ -33,7 +33,7 @@ use crate::signals::Cancel;
 /// Runs a subcommand to its end.
 ///
 /// # Errors
-/// Whatever keeps it from doing what was asked.
+/// Any failure that keeps the command from its work.
 pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         Command::Sort(typed) => sort::run(&typed.try_into()?, cancel),

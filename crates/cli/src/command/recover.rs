@@ -238,7 +238,7 @@ fn is_claimed(journal: &Journal) -> bool {
 /// An input that has lost bytes already, because its sort gave them back.
 fn input_left(path: &Path, input: &Path, folder: &Path) -> Leftover {
     let what = format!(
-        "what is left of {}, an input of a sort --consume; the rest of its records is in the folder of that sort",
+        "the rest of {}, an input of a sort --consume; its other records are in the folder of that sort",
         shown::name(input)
     );
     let mut left = Leftover::new(path, "input", what);

@@ -195,8 +195,8 @@ fn explain(
     Ok(merganser_sort::explain(inputs, to_view, &options)?)
 }
 
-/// The plan that a report compares the run with; `None` without a report, or when the plan can't be
-/// known before. Errors are left to the sort, which finds them again.
+/// The plan that a report compares with the run; `None` without a report, or if no plan can be made
+/// beforehand. Errors are ignored here, because the sort finds them again.
 fn prediction(
     config: &SortConfig,
     sorting: &Sorting,

@@ -14,7 +14,7 @@ const REPLIES_SHARE: u64 = 8;
 /// The views that `merganser export` serves.
 #[derive(Debug)]
 pub struct ExportConfig {
-    /// The views, and what clients call them.
+    /// The views, and their names for clients.
     pub views: Vec<(PathBuf, String)>,
     /// Where to listen.
     pub address: Address,
@@ -22,7 +22,7 @@ pub struct ExportConfig {
     pub threads: usize,
     /// The most bytes of replies that clients have not read yet, beyond one reply per client.
     pub reply_bytes: usize,
-    /// The memory budget of each view: an equal share of what replies leave.
+    /// The memory budget of each view: an equal share of the memory that replies do not need.
     pub view_memory_bytes: u64,
 }
 

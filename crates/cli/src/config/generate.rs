@@ -11,13 +11,13 @@ use crate::generate::{Csv, Generator, Gensort, Kind, Lines};
 /// Longest record, in bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// A data set, and where it goes.
+/// A data set and its destination.
 pub struct GenerateConfig {
     /// Makes the records.
     pub generator: Box<dyn Generator>,
     /// Which of them.
     pub numbers: Range<u64>,
-    /// Where to; `None` is standard output.
+    /// The output file; `None` is standard output.
     pub output: Option<PathBuf>,
     /// How many threads make them.
     pub threads: usize,

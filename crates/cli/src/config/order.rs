@@ -15,7 +15,7 @@ use crate::shown;
 /// The order of these options.
 ///
 /// # Errors
-/// When they contradict one another, or name what can't be in such records.
+/// When they contradict one another, or name fields that such records can't have.
 pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
     let format = format(typed)?;
     let separator = match (field_separator(typed)?, format) {
@@ -39,7 +39,7 @@ pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
     };
     let spec = OrderSpec { salt: salt(typed, &spec)?, ..spec };
     if !matches!(format, Format::Csv { header: true, .. }) {
-        // Refuse now what needs no header to be refused.
+        // Without a header, all errors can be found now.
         spec.compile(None)?;
     }
     Ok(spec)
@@ -72,7 +72,7 @@ fn format(typed: &OrderArgs) -> Result<Format, Failure> {
     })
 }
 
-/// What -t says. It may say so more than once, as in GNU sort, but nothing else.
+/// The value of -t. It may be given more than once, as in GNU sort, but only with the same value.
 fn field_separator(typed: &OrderArgs) -> Result<Option<&OsStr>, Failure> {
     match &typed.field_separator[..] {
         [first, others @ ..] if others.iter().any(|other| other != first) => {
@@ -123,8 +123,8 @@ fn letters(typed: &OrderArgs) -> String {
     .collect()
 }
 
-/// The seed of the permutation of -R: from a file, or random. Orders without -R have none, so that they
-/// stay comparable.
+/// The seed of the permutation of -R: from a file, or random. Orders without -R have no seed, so that
+/// they stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(['R', 'r']));
     let path = match &typed.random_source[..] {

@@ -10,13 +10,13 @@ use crate::failure::Failure;
 pub struct ReportConfig {
     /// The file to write.
     pub path: PathBuf,
-    /// What kind of file.
+    /// The kind of file.
     pub form: ReportForm,
     /// The machine's price, in dollars.
     pub price_dollars: Option<f64>,
     /// The machine's power, in watts.
     pub power_watts: Option<f64>,
-    /// What may be written to the SSD in its life, in bytes.
+    /// The bytes that can be written to the SSD during its life.
     pub endurance_bytes: Option<u64>,
 }
 

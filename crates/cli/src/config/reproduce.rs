@@ -10,13 +10,13 @@ use crate::failure::Failure;
 
 /// One experiment, and where its figures go.
 pub struct ReproduceConfig {
-    /// Which one; `None` lists them.
+    /// The experiment; `None` lists all.
     pub experiment: Option<&'static Experiment>,
     /// How it is run.
     pub setup: Setup,
     /// Where the figures go.
     pub json: Option<PathBuf>,
-    /// Where the plot goes.
+    /// The file for the plot.
     pub plot: Option<PathBuf>,
     /// No progress.
     pub quiet: bool,

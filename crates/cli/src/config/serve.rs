@@ -18,11 +18,11 @@ pub struct ServeConfig {
     pub socket_mode: u32,
     /// The folders of the spills, as absolute paths.
     pub local_dirs: Vec<PathBuf>,
-    /// What all merges may take.
+    /// The memory budget of all merges together.
     pub memory_bytes: u64,
     /// Merges at once.
     pub merges: u32,
-    /// Whether the page cache may keep what was served.
+    /// Whether served bytes may stay in the page cache.
     pub keep_cache: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::config::ReportForm;
 use crate::failure::Failure;
 use crate::input::Input;
 
-/// What to do.
+/// The task of `simulate`.
 #[derive(Debug)]
 pub enum SimulateConfig {
     /// Name the devices.
@@ -55,7 +55,7 @@ pub struct SimulateRun {
     pub precondition: Option<Bounds>,
     /// The requests to play.
     pub load: Load,
-    /// A file to tell of it, and what kind.
+    /// The file of the report, and its kind.
     pub report: Option<(PathBuf, ReportForm)>,
     /// Data, not a table.
     pub json: bool,
@@ -78,7 +78,7 @@ pub enum Load {
         requests: u64,
         /// First byte.
         start: u64,
-        /// Bytes from there on; `None` is all of the device.
+        /// The number of bytes from `start`; `None` is the rest of the device.
         span_bytes: Option<u64>,
         /// Offsets and sizes are multiples of this.
         align_bytes: u64,
@@ -108,9 +108,9 @@ pub struct Reading {
 /// A sort on a device.
 #[derive(Debug)]
 pub struct SimulateSort {
-    /// What to sort.
+    /// The files to sort.
     pub inputs: Vec<Input>,
-    /// Where the result goes, if anywhere.
+    /// The file for the result, if it is kept.
     pub output: Option<PathBuf>,
     /// How records are ordered.
     pub order: OrderSpec,
@@ -127,9 +127,9 @@ pub struct SimulateSort {
 /// A trace to be made.
 #[derive(Debug)]
 pub struct SimulateRecord {
-    /// Of what.
+    /// The source of the trace.
     pub of: RecordOf,
-    /// Where it goes; `None` is standard output.
+    /// The output file; `None` is standard output.
     pub output: Option<PathBuf>,
 }
 
@@ -155,7 +155,7 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
     fn try_from(typed: SimulateArgs) -> Result<Self, Failure> {
         Ok(match (typed.list, typed.what) {
             (Some(_), Some(_)) => {
-                return Err("--list: only lists; leave out what is to be done".to_owned().into());
+                return Err("--list: only lists; leave out the subcommand".to_owned().into());
             }
             (Some(name), None) if name.is_empty() => SimulateConfig::ListDevices,
             (Some(name), None) => SimulateConfig::ListParameters(name),
@@ -381,7 +381,7 @@ mod tests {
     fn what_cannot_be_simulated_is_named() {
         let table: &[(&[&str], &str)] = &[
             (&[], "simulate: say run, sort or record, or --list"),
-            (&["--list", "run"], "--list: only lists; leave out what is to be done"),
+            (&["--list", "run"], "--list: only lists; leave out the subcommand"),
             (&["run", "--depth", "0"], "--depth: at least 1"),
             (
                 &["run", "--rate", "0"],

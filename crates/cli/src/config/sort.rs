@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::standard;
 
-/// Inputs, their order, and what to do with them.
+/// The inputs, their order, and the task.
 #[derive(Debug, PartialEq)]
 pub struct SortConfig {
     /// The inputs, in this order; at least one.
@@ -33,10 +33,10 @@ pub struct SortConfig {
     pub quiet: bool,
 }
 
-/// What to do.
+/// The task of a sort command.
 #[derive(Debug, PartialEq)]
 pub enum Task {
-    /// Look whether the one input is sorted.
+    /// Check whether the single input is sorted.
     Check {
         /// Whether to name the first disorder.
         diagnose: bool,
@@ -48,9 +48,9 @@ pub enum Task {
 /// How to sort, and where to.
 #[derive(Debug, PartialEq)]
 pub struct Sorting {
-    /// Where the result goes.
+    /// The destination of the result.
     pub destination: Destination,
-    /// Whether what each key compares is underlined.
+    /// Whether the text that each key compares is underlined.
     pub debug: bool,
     /// Whether every input is sorted already.
     pub merge: bool,
@@ -58,7 +58,7 @@ pub struct Sorting {
     pub batch_max: Option<usize>,
     /// How many records to keep.
     pub top: Option<u64>,
-    /// Where temporary runs go; none: into the view.
+    /// The folders for temporary runs; if empty, runs go into the view.
     pub temp_dirs: Vec<PathBuf>,
     /// How much they may take.
     pub temp_limit_bytes: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Sorting {
     pub compression: CompressionName,
     /// Runs or buckets.
     pub strategy: Strategy,
-    /// Only say what would be done.
+    /// Only print the plan.
     pub explain: bool,
     /// Whether the inputs' space is given back.
     pub consume: bool,
@@ -74,7 +74,7 @@ pub struct Sorting {
     pub report: Option<ReportConfig>,
 }
 
-/// Where the result of a sort goes.
+/// The destination of a sort's result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Destination {
     /// Standard output.
@@ -174,7 +174,7 @@ fn check(typed: &SortArgs) -> Result<Option<bool>, Failure> {
     }
 }
 
-/// Refuses what GNU sort refuses, whatever is done.
+/// Refuses the contradictions that GNU sort refuses for every task.
 fn refuse_contradictions(typed: &SortArgs) -> Result<(), Failure> {
     let sentence = if differ(&typed.output) {
         "-o: given twice, with different files"
@@ -193,7 +193,7 @@ fn last(values: &[usize], least: usize) -> Option<usize> {
     values.iter().find(|&&value| value < least).or(values.last()).copied()
 }
 
-/// Whether not all values of an option are the same.
+/// Whether an option was given with different values.
 fn differ<T: PartialEq>(values: &[T]) -> bool {
     values.windows(2).any(|two| two[0] != two[1])
 }

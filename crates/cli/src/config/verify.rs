@@ -9,10 +9,10 @@ use crate::args::VerifyArgs;
 use crate::failure::Failure;
 use crate::input::Input;
 
-/// What to check, and how to tell.
+/// The subject of a check, and the form of its result.
 #[derive(Debug)]
 pub struct VerifyConfig {
-    /// What to check.
+    /// The subject of the check.
     pub subject: Subject,
     /// The memory budget.
     pub memory_bytes: u64,
@@ -24,7 +24,7 @@ pub struct VerifyConfig {
     pub quiet: bool,
 }
 
-/// What to check.
+/// The subject of a check.
 #[derive(Debug)]
 pub enum Subject {
     /// Records in this order.

@@ -68,7 +68,7 @@ pub struct MaterializeConfig {
     pub memory_bytes: u64,
     /// How many threads.
     pub threads: usize,
-    /// What to tell of it, and where.
+    /// The report to write, if any.
     pub report: Option<ReportConfig>,
     /// No bar.
     pub quiet: bool,

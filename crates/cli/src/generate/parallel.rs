@@ -9,8 +9,8 @@ use merganser_generate::Generator;
 use merganser_sort::pipeline::{Crew, FirstError, Stops, Turns};
 use merganser_sort::{Error, Progress};
 
-/// Bytes of a block, roughly: large enough that a write costs nothing besides its bytes, small
-/// enough that a block is still in the cache when it is written.
+/// Bytes of a block, roughly: large enough that the overhead of a write is negligible, small enough
+/// that a block is still in the cache when it is written.
 const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Writes the records `numbers` of `generator`, its header first when they begin at 0, with

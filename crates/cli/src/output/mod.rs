@@ -18,12 +18,12 @@ use crate::shown;
 use crate::signals::Cancel;
 use stream::Stream;
 
-/// An open result. Dropped before [`Output::finish`], a new file leaves nothing behind.
+/// An open result. If it is dropped before [`Output::finish`], a new file leaves nothing behind.
 pub struct Output(Target);
 
 enum Target {
     Stdout(Stream),
-    /// A device or a named pipe, written as it stands.
+    /// A device or a named pipe, which is written in place.
     Special(Stream, PathBuf),
     New(NewFile),
 }
@@ -42,7 +42,7 @@ impl Output {
         let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
         match resolved.kind() {
             OutputKind::Fifo | OutputKind::Device => {
-                // The file that was resolved, even if another one bears its name now.
+                // This opens the resolved file, even if another file has its name now.
                 let stream = Stream::open(&resolved.reopen_path(), cancel);
                 let stream = stream.map_err(|error| Failure::on(path, &error))?;
                 Ok(Output(Target::Special(stream, path.to_owned())))
@@ -57,7 +57,7 @@ impl Output {
         }
     }
 
-    /// Whether `path` is a device or a named pipe, which is written as it stands.
+    /// Whether `path` is a device or a named pipe, which is written in place.
     ///
     /// # Errors
     /// When the name can't be followed.
@@ -66,7 +66,7 @@ impl Output {
         Ok(matches!(resolved.kind(), OutputKind::Fifo | OutputKind::Device))
     }
 
-    /// The new file, to be written in another way than by [`Write`]; none where there is no file.
+    /// The new file, for callers that do not write through [`Write`]; `None` if there is no new file.
     pub fn storage(&self) -> Option<Arc<FileStorage>> {
         match &self.0 {
             Target::New(file) => Some(Arc::clone(&file.storage)),

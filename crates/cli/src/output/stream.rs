@@ -1,5 +1,5 @@
-//! Output that may have no room: a pipe, a socket, a terminal. Nobody may ever read what it holds,
-//! so a write waits for room only as long as it is still wanted.
+//! Output that may have no room: a pipe, a socket, a terminal. Its reader may never read, so a write
+//! waits for room only until the work is cancelled.
 //!
 //! ```text
 //!   write ──► room, or the end asked for? ──► a write that never waits ──► how much went
@@ -70,8 +70,8 @@ impl Stream {
         }
     }
 
-    /// A file that others may have open, too. Its flags are theirs as well, so O_NONBLOCK goes to a
-    /// second opening of what it leads to.
+    /// A file that other processes may have open, too. They share its flags, so the same file is opened
+    /// again for O_NONBLOCK.
     fn shared(file: File, cancel: &Cancel) -> io::Result<Self> {
         if !may_be_full(&file.metadata()?, &file) {
             return Ok(Self::new(file, usize::MAX, cancel));
@@ -127,8 +127,8 @@ pub fn closed_pipe(file: &File, error: io::Error) -> io::Error {
     }
 }
 
-/// Whether a write may have to wait for a reader. Files and other devices take what they are given:
-/// some of them in records as long as the write.
+/// Whether a write may have to wait for a reader. Files and other devices take all bytes of a write;
+/// some devices make one record of each write.
 fn may_be_full(metadata: &Metadata, file: &File) -> bool {
     let kind = metadata.file_type();
     kind.is_fifo() || kind.is_socket() || file.is_terminal()

@@ -16,7 +16,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Those of a new file: what the process's mask leaves of 0666.
+    /// The attributes of a new file: mode 0666 without the bits of the process's mask.
     pub fn of_new() -> Self {
         Attributes { mode: file::new_file_mode(), owner: None }
     }
@@ -47,7 +47,8 @@ impl Attributes {
         }
     }
 
-    /// Gives a folder the bits that go with these of its files: who may read files may list it.
+    /// Gives a folder the bits that fit these attributes of its files: users that may read the files may
+    /// list the folder.
     ///
     /// # Errors
     /// As [`Attributes::apply`].

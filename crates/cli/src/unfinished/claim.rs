@@ -28,8 +28,8 @@ pub fn claimed_name(name: &OsStr) -> Option<OsString> {
     (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
 }
 
-/// Gives the input at `path` its hidden name, durably, so that no other program takes what is left
-/// of it for a whole file.
+/// Gives the input at `path` its hidden name, durably, so that no other program takes the rest of the
+/// input for a complete file.
 ///
 /// # Errors
 /// `AlreadyExists` when another interrupted command has an input of this name; `NotFound` when the

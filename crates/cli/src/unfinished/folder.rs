@@ -65,9 +65,9 @@ impl WorkFolder {
                 Err(error) => return Err(Failure::on(target.shown(), &error)),
             };
             if let Some(lock) = lock(&path, target)? {
-                // Dropped for an error, it goes if it is empty.
+                // If an error drops the folder, it is removed if it is empty.
                 let folder = WorkFolder { path, lock, found, gone: false };
-                // Its name must survive a power cut before anything depends on what is in it.
+                // Its name must survive a power cut before any work depends on its files.
                 let parent = File::open(target.folder()).and_then(|parent| parent.sync_all());
                 parent.map_err(|error| Failure::on(target.folder(), &error))?;
                 return Ok(folder);
@@ -109,8 +109,8 @@ impl WorkFolder {
         FileDirectory::open(&self.path).map_err(|error| Failure::named(&error))
     }
 
-    /// Removes what a killed command left that was not the only place of anything: the runs and the
-    /// manifest of a view that was not finished. Anything else is refused.
+    /// Removes files of a killed command whose records are also elsewhere: the runs and the manifest of
+    /// an unfinished view. All other files are refused.
     ///
     /// # Errors
     /// When it holds records of inputs or views that are gone, or files of unknown origin.
@@ -180,7 +180,7 @@ impl WorkFolder {
     /// Makes the folder the result itself: a view.
     ///
     /// # Errors
-    /// When something bears the name already, or the system refuses.
+    /// When a file already has the name, or the system refuses.
     pub fn become_view(mut self, target: &Target, attributes: Attributes) -> Result<(), Failure> {
         let on_target = |error: io::Error| Failure::on(target.shown(), &error);
         for name in self.names()? {
@@ -265,9 +265,9 @@ fn is_ours(name: &str) -> bool {
     numbered || known.contains(&name)
 }
 
-/// A view that is being made from inputs that stay. Dropped before [`UnfinishedView::publish`] its
-/// folder is removed; a killed process leaves it, and the next one that makes the same view removes
-/// it then.
+/// A view that is being made from inputs that stay. If it is dropped before
+/// [`UnfinishedView::publish`], its folder is removed. A killed process leaves the folder, and the next
+/// process that makes the same view removes it.
 pub struct UnfinishedView {
     folder: Option<WorkFolder>,
     target: Target,
@@ -278,7 +278,7 @@ impl UnfinishedView {
     /// Starts the view `path`.
     ///
     /// # Errors
-    /// When something bears that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
+    /// When a file already has that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
     pub fn create(path: &Path) -> Result<Self, Failure> {
         if find(path).map_err(|error| Failure::on(path, &error))?.is_some() {
             let path = path.display();

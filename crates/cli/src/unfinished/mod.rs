@@ -6,10 +6,10 @@
 //!   .IN.merganser-consumed   an input whose bytes are being given back
 //! ```
 //!
-//! | module | what it knows |
+//! | module | subject |
 //! |---|---|
-//! | `target` | which file or folder a name means, and what stands there |
-//! | `folder` | the folder of unfinished work: whose it is, and that one process works in it |
+//! | `target` | the file or folder that a name means, and the file that is there now |
+//! | `folder` | the folder of unfinished work: its owner, and the lock that admits one process |
 //! | `publish` | giving a complete file its name without taking the name from another program's file |
 //! | `claim` | the hidden name of an input whose bytes are given back |
 //! | `attributes` | the mode and owner of a result |

@@ -16,8 +16,7 @@ use super::{Attributes, Target, note_of};
 /// appeared after the work began, and the user did not agree to lose it.
 ///
 /// # Errors
-/// `AlreadyExists` where another file bears the name; the system's own. Both files are then as they
-/// were.
+/// `AlreadyExists` if another file has the name; errors of the system. Both files are then unchanged.
 pub fn publish(
     partial: &Path,
     target: &Target,
@@ -55,7 +54,7 @@ pub(super) fn open_own_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Renames onto a name that nothing bears, in one step where the file system knows how.
+/// Renames to a free name, in one step if the file system supports that.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),

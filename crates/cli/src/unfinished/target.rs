@@ -20,9 +20,9 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// A file that a result is to replace.
 #[derive(Debug)]
 pub struct Replaced {
-    /// What the system says of it.
+    /// Its metadata.
     pub found: Metadata,
-    /// What the result inherits.
+    /// The attributes that the result inherits.
     pub attributes: Attributes,
 }
 
@@ -75,17 +75,17 @@ impl Target {
         self.folder.join(&self.name)
     }
 
-    /// What bears the name now.
+    /// The file that has the name now.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system can't tell.
     pub fn found(&self) -> Result<Option<Metadata>, Failure> {
         super::find(&self.path()).map_err(|error| Failure::on(&self.shown, &error))
     }
 
     /// Checks before any work that a file can get this name at the end: the name is short enough
-    /// for the names that are derived from it, and nothing but a regular file, which this user may
-    /// replace, bears it. Gives what it replaces.
+    /// for the names that are derived from it, and it is free, or belongs to a regular file that this
+    /// user may replace. Returns the file that it replaces.
     ///
     /// # Errors
     /// A sentence that says which of it is wrong.
@@ -152,7 +152,7 @@ pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, Failure> {
     Ok(accessat(CWD, folder, access, AtFlags::EACCESS).is_ok())
 }
 
-/// What identifies a file, and what its content looks like from outside.
+/// The identity of a file, and the outer signs of its content: size and times.
 pub fn note_of(found: &Metadata) -> FileNote {
     let nanoseconds =
         |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);

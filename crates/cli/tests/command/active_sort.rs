@@ -13,7 +13,7 @@ fn outcome(name: &str, size: &str) -> Value {
     serde_json::from_slice(&json).expect("JSON")
 }
 
-/// The paper's figure, where there is one, and ours.
+/// The paper's figure, if it has one, and ours.
 fn row(outcome: &Value, what: &str) -> (f64, f64) {
     let sections = outcome["sections"].as_array().expect("sections");
     let mut rows = sections.iter().flat_map(|section| section["rows"].as_array().expect("rows"));
@@ -51,7 +51,7 @@ fn reading_a_merge_is_as_fast_as_the_paper_says() {
 }
 
 #[test]
-fn sorting_moves_what_table_3_says_and_takes_the_time_of_figure_9() {
+fn sorting_moves_the_bytes_of_table_3_and_takes_the_time_of_figure_9() {
     let outcome = outcome("activesort-sort", "256MB");
     for what in
         ["ActiveSort, read", "ActiveSort, written", "merge sort, read", "merge sort, written"]

@@ -241,7 +241,7 @@ fn compare(option: impl Fn(&mut Chance) -> Vec<String>) {
 }
 
 #[test]
-fn random_command_lines_do_what_they_do_in_gnu_sort() {
+fn random_command_lines_do_the_same_as_in_gnu_sort() {
     compare(Chance::option);
 }
 
@@ -287,7 +287,7 @@ fn a_link_and_a_hard_link_are_the_command_sort() {
 }
 
 #[test]
-fn debug_says_what_is_doubtful_in_gnu_sorts_words() {
+fn debug_prints_doubts_in_gnu_sorts_words() {
     let (dir, link) = linked();
     std::fs::write(dir.path().join("file"), "b 10\na 9\n").expect("written");
     for words in

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::{folder, merganser, names, prints};
+use crate::{folder, merganser, names, prints, signal};
 
 fn sha256(bytes: &[u8]) -> String {
     let mut child = Command::new("sha256sum")
@@ -54,7 +54,7 @@ fn lines_and_csv_never_change() {
 }
 
 #[test]
-fn a_file_holds_what_standard_output_would() {
+fn a_file_holds_the_same_bytes_as_standard_output() {
     let dir = folder();
     let arguments = ["generate", "--format", "lines", "--records", "30K", "--first", "5"];
     let printed = prints(dir.path(), &arguments);
@@ -72,7 +72,7 @@ fn an_unfinished_file_is_removed_and_the_old_one_stays() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    // Its unfinished file has no name, so what it has written shows in /proc only.
+    // Its unfinished file has no name, so only /proc shows how much it has written.
     let written = || {
         let io = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
         let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
@@ -81,10 +81,7 @@ fn an_unfinished_file_is_removed_and_the_old_one_stays() {
     while written() < 10_000_000 {
         std::thread::yield_now();
     }
-    Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status()
-        .expect("kill is installed");
+    signal(&child, libc::SIGTERM);
     assert_eq!(child.wait().expect("it ends").code(), Some(143));
     assert_eq!(names(dir.path()), ["data"]);
     assert_eq!(std::fs::read(&path).expect("there"), b"old");

@@ -27,7 +27,7 @@ mod views;
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Runs it and expects success and silence on stderr; gives what it printed.
+/// Runs it, expects success and silence on stderr, and returns its output.
 fn prints<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> Vec<u8> {
     let output = merganser(dir, arguments).output().expect("it starts");
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
@@ -63,6 +63,12 @@ fn fails<S: AsRef<OsStr>>(dir: &Path, arguments: &[S]) -> String {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// Sends a signal to a child that has not been waited for.
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: the child was not waited for, so its id is not another process's.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
 
 /// The names in a folder, sorted.

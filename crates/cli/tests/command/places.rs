@@ -1,4 +1,4 @@
-//! What may be in the place of an output, and of a view's files: links, FIFOs, files of other users.
+//! Odd files in place of an output, or of a view's files: links, FIFOs, files of other users.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::fs;

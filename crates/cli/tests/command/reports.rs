@@ -28,7 +28,7 @@ fn sum(list: &Value) -> u64 {
 }
 
 #[test]
-fn a_sort_tells_what_it_did_and_who_did_it() {
+fn a_report_names_the_work_and_the_workers() {
     let dir = with_lines();
     let bytes = fs::metadata(dir.path().join("input")).expect("there").len();
     let sort = ["sort", "input", "-o", "out", "--memory", "16M", "--threads", "2"];
@@ -78,7 +78,7 @@ fn every_way_to_a_result_is_reported() {
 
 /// Both strategies, to a file and to a view, and one pass.
 #[test]
-fn what_was_predicted_stands_beside_what_was_counted() {
+fn a_report_compares_the_plan_with_the_counters() {
     let dir = folder();
     let make = ["generate", "--format", "gensort", "--records", "1200K", "-o", "input"];
     prints(dir.path(), &make);
@@ -109,7 +109,7 @@ fn what_was_predicted_stands_beside_what_was_counted() {
             assert_eq!(plan["measured"][field], counted, "{what}");
             let ratio = plan["ratio"][field].as_f64().expect("a number");
             assert!((ratio - counted as f64 / predicted as f64).abs() < 1e-9, "{what}");
-            // Where nothing but the input is read, only what lies past its end is missing.
+            // If only the input is read, the forecast misses only the bytes past the end of the input.
             let most = if passes == 1 && field == "read_bytes" { 0.002 } else { 0.05 };
             assert!((ratio - 1.0).abs() < most, "{field} {ratio}: {what}");
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints};
 
-/// What bench/hadoop/run.py keeps; bench/tests/test_hadoop.py holds the runner to the same file.
+/// A results file of bench/hadoop/run.py; bench/tests/test_hadoop.py checks that the runner writes it.
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/hadoop.json");
 
 const EXPERIMENTS: [(&str, &[&str]); 15] = [
@@ -35,7 +35,7 @@ fn the_list_names_every_experiment() {
 }
 
 #[test]
-fn every_experiment_prints_its_figures_and_leaves_only_what_was_asked_for() {
+fn every_experiment_prints_its_figures_and_leaves_only_the_requested_files() {
     for (name, more) in EXPERIMENTS {
         let dir = folder();
         let words = ["reproduce", name, "--json", "j", "--plot", "p.svg"];
@@ -66,7 +66,7 @@ fn every_experiment_prints_its_figures_and_leaves_only_what_was_asked_for() {
 }
 
 #[test]
-fn what_an_experiment_cannot_do_is_one_sentence() {
+fn a_refused_experiment_is_one_sentence() {
     let dir = folder();
     let unknown = fails(dir.path(), &["reproduce", "triton-magic"]);
     assert!(unknown.contains("triton-internal-sort"), "{unknown}");

@@ -1,4 +1,4 @@
-//! `serve`, as real processes: merges, signals, kills, what is left behind.
+//! `serve`, as real processes: merges, signals, kills, and the files that are left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use merganser_node::shuffle::SegmentSpec;
 use merganser_node::shuffle::protocol::{Frame, MergeRequest, Request};
 use merganser_sort::record::ifile::push_record;
 
-use crate::{fails, folder, merganser, names, prints};
+use crate::{fails, folder, merganser, names, prints, signal};
 
 /// Starts it in `dir` and waits until it listens at `s`.
 fn serve(dir: &Path) -> Child {
@@ -53,9 +53,13 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-fn signal(child: &Child, signal: i32) {
-    // SAFETY: a signal to a child that was not waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+/// Sends `request` to the server in `dir`; returns the connection, and the first bytes of the answer.
+fn begun(dir: &Path, request: &[u8]) -> (UnixStream, Vec<u8>) {
+    let mut stream = UnixStream::connect(dir.join("s")).expect("it listens");
+    stream.write_all(request).expect("sent");
+    let mut first = vec![0; 1000];
+    stream.read_exact(&mut first).expect("it answers");
+    (stream, first)
 }
 
 /// All data frames that come, and whether the answer is whole.
@@ -77,10 +81,7 @@ fn sigterm_lets_a_merge_end_and_removes_the_socket() {
     let dir = folder();
     let (spill, request) = request(dir.path());
     let mut child = serve(dir.path());
-    let mut stream = UnixStream::connect(dir.path().join("s")).expect("it listens");
-    stream.write_all(&request).expect("sent");
-    let mut first = vec![0; 1000];
-    stream.read_exact(&mut first).expect("it answers");
+    let (mut stream, first) = begun(dir.path(), &request);
     signal(&child, libc::SIGTERM);
     let (merged, whole) = data(&mut stream, first);
     assert!(whole && merged == spill, "one segment is merged into itself");
@@ -89,14 +90,11 @@ fn sigterm_lets_a_merge_end_and_removes_the_socket() {
 }
 
 #[test]
-fn what_a_killed_one_leaves_is_replaced_and_a_live_one_is_not() {
+fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
     let dir = folder();
     let (spill, request) = request(dir.path());
     let mut child = serve(dir.path());
-    let mut stream = UnixStream::connect(dir.path().join("s")).expect("it listens");
-    stream.write_all(&request).expect("sent");
-    let mut first = vec![0; 1000];
-    stream.read_exact(&mut first).expect("it answers");
+    let (mut stream, first) = begun(dir.path(), &request);
     child.kill().expect("killed");
     child.wait().expect("it ends");
     let (cut, whole) = data(&mut stream, first);

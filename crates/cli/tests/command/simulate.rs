@@ -1,4 +1,4 @@
-//! Modelled devices: what is played to them, sorts on them, traces made and read again.
+//! Modelled devices: workloads and traces played to them, sorts on them, traces made and read again.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn text(dir: &Path, words: &[&str]) -> String {
     String::from_utf8(prints(dir, &[&["simulate"], words].concat())).expect("UTF-8")
 }
 
-/// What `simulate … --json` prints, without what this machine's speed decides.
+/// The output of `simulate … --json`, without the fields that depend on this machine's speed.
 fn data(dir: &Path, words: &[&str]) -> Value {
     let printed = text(dir, &[words, &["--json"]].concat());
     let mut value: Value = serde_json::from_str(&printed).expect("JSON");
@@ -43,7 +43,7 @@ fn devices_and_their_parameters_are_listed() {
 }
 
 #[test]
-fn what_cannot_be_is_one_sentence() {
+fn impossible_settings_are_one_sentence() {
     let dir = folder();
     let said = |words: &[&str]| fails(dir.path(), &[&["simulate"], words].concat());
     let unknown = said(&["run", "--device", "x"]);
@@ -109,7 +109,7 @@ fn every_device_serves_every_workload_the_same_again() {
 }
 
 #[test]
-fn reads_of_nothing_are_told_and_a_filled_device_reads_flash() {
+fn reads_of_unwritten_pages_are_reported_and_a_filled_device_reads_flash() {
     let dir = folder();
     let words = ["run", "--device", "msr", "--requests", "500", "--span", "64M"];
     let empty = text(dir.path(), &words);
@@ -150,7 +150,8 @@ fn a_worn_device_moves_pages() {
     assert!(number(&worn, mean) > number(&fresh, mean));
 }
 
-/// The quick form of the experiment; what it cuts too short to be held against the paper is left out.
+/// The quick form of the experiment. Parts that are too short for a comparison with the paper are left
+/// out.
 #[test]
 fn published_figures_and_closed_forms_stay_in_their_bands() {
     let dir = folder();

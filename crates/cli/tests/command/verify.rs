@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{fails, folder, merganser, prints, stderr};
+use crate::{fails, folder, merganser, prints, signal, stderr};
 
-/// Runs it on `input`; gives its status, what it printed and what it said.
+/// Runs it on `input`; returns its status, its output and its messages.
 fn piped(dir: &Path, arguments: &[&str], input: &[u8]) -> (Option<i32>, String, String) {
     let mut child = merganser(dir, arguments)
         .stdin(Stdio::piped())
@@ -94,7 +94,7 @@ fn a_csv_header_is_line_one() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_an_error_that_names_it() {
+fn an_uncheckable_input_is_an_error_that_names_it() {
     let dir = folder();
     assert_eq!(fails(dir.path(), &["verify", "missing"]), "missing: No such file or directory");
     fs::write(dir.path().join("short"), [0; 150]).expect("written");
@@ -106,7 +106,7 @@ fn what_cannot_be_checked_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_check_of_a_pipe_that_nobody_writes_can_be_stopped() {
+fn a_check_of_a_pipe_without_a_writer_can_be_stopped() {
     let dir = folder();
     let mut child =
         merganser(dir.path(), &["verify", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
@@ -123,10 +123,7 @@ fn a_check_of_a_pipe_that_nobody_writes_can_be_stopped() {
     while !names().any(|name| name.trim_end() == "signals") {
         std::thread::yield_now();
     }
-    Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .expect("kill is installed");
+    signal(&child, libc::SIGINT);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     drop(open);
 }

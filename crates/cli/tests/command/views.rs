@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::{fails, folder, merganser, names, prints, stderr};
+use crate::{fails, folder, merganser, names, prints, signal, stderr};
 
 /// Lines in no order, and the same sorted.
 fn numbers(dir: &Path) -> Vec<u8> {
@@ -74,7 +74,7 @@ fn keys_are_typed_as_they_stand_in_records() {
     assert_eq!(prints(dir.path(), &["cat", "rows.view"]), b"name,n\n\"x, y\",1\nb,2\na,3\n");
     assert_eq!(prints(dir.path(), &["cat", "rows.view", "--from-key", "b"]), b"b,2\na,3\n");
     assert_eq!(prints(dir.path(), &["cat", "rows.view", "--to-key", "b"]), b"\"x, y\",1\n");
-    // A column's name may itself be quoted, and hold what separates.
+    // A column's name may itself be quoted, and contain separators.
     fs::write(dir.path().join("quoted"), "id,\"last, first\"\n1,b\n2,a\n3,c\n").expect("written");
     let key = ["--key", "last, first:r", "quoted", "--view", "quoted.view"];
     prints(dir.path(), &[&["sort", "--format", "csv", "--header"], &key[..]].concat());
@@ -189,7 +189,7 @@ fn a_view_is_never_written_over_and_leftovers_go() {
 }
 
 #[test]
-fn what_fails_leaves_nothing() {
+fn a_failed_command_leaves_nothing() {
     let dir = folder();
     fs::write(dir.path().join("short"), [0; 150]).expect("written");
     for output in [&["-o", "out"][..], &["--view", "out.view"]] {
@@ -205,7 +205,7 @@ fn what_fails_leaves_nothing() {
 }
 
 #[test]
-fn a_view_can_be_made_of_what_a_program_prints() {
+fn a_view_can_be_made_of_the_output_of_a_program() {
     let dir = folder();
     let mut generate = merganser(dir.path(), &["generate", "--records", "30K"]);
     let mut generate = generate.stdout(Stdio::piped()).spawn().expect("it starts");
@@ -233,16 +233,16 @@ fn an_interrupted_sort_leaves_nothing() {
             .spawn()
             .expect("it starts");
         let open = child.stdin.take().expect("piped");
-        // It has opened its output before it reads; the handler is in place before that.
-        let reads =
-            || fs::read_to_string(format!("/proc/{}/syscall", child.id())).unwrap_or_default();
-        while !reads().starts_with("7 ") {
+        // It has opened its output before it polls its input; the handler is in place before that.
+        let polls = || {
+            let call = fs::read_to_string(format!("/proc/{}/syscall", child.id()));
+            let number = call.unwrap_or_default().split(' ').next().and_then(|n| n.parse().ok());
+            number.is_some_and(|n| [libc::SYS_poll, libc::SYS_ppoll].contains(&n))
+        };
+        while !polls() {
             std::thread::yield_now();
         }
-        Command::new("kill")
-            .args(["-TERM", &child.id().to_string()])
-            .status()
-            .expect("kill is installed");
+        signal(&child, libc::SIGTERM);
         assert_eq!(child.wait().expect("it ends").code(), Some(143));
         assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
         drop(open);

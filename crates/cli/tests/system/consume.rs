@@ -1,5 +1,6 @@
-//! Inputs and views that are consumed. Every record is there after a kill at any step; what others do
-//! to the files meanwhile costs them nothing; what can't end is refused before it begins.
+//! Inputs and views that are consumed. Every record is there after a kill at any step. Other programs
+//! that change the files meanwhile lose nothing. A command that could not finish is refused before it
+//! begins.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -55,7 +56,7 @@ impl Place {
         Place { folder, steps: None, content, sorted, memory }
     }
 
-    /// One whose commands can be interrupted; nothing, and a line, where there is no C compiler.
+    /// One whose commands can be interrupted. Without a C compiler, it prints a line and returns `None`.
     fn with_steps() -> Option<Self> {
         let steps = Steps::new()?;
         Some(Place { steps: Some(steps), ..Place::new() })
@@ -440,7 +441,7 @@ fn f8_an_input_that_is_appended_to() {
         }
         let said = place.refuses(&SORT);
         assert!(said.contains("another program changed this input"), "{run}: {said}");
-        // The late lines are saved elsewhere, and the file is what it was: as long, and as old.
+        // The late lines are saved elsewhere, and the file is as before: the same length and time.
         let hidden = fs::OpenOptions::new().write(true).open(place.folder.at(HIDDEN));
         hidden.expect("opened").set_len(place.content.len() as u64).expect("cut");
         let touch = said.split("then: ").nth(1).and_then(|rest| rest.split(';').next());
@@ -635,7 +636,7 @@ fn mode_of(path: &Path) -> u32 {
     path.symlink_metadata().expect("there").mode() & 0o7777
 }
 
-/// Nobody may read the result, or what it is made of, who may not read the input.
+/// A user who may not read the input may read neither the result nor its helper files.
 #[test]
 fn f20_private_data_stays_private() {
     let Some(place) = Place::with_steps() else { return };
@@ -823,9 +824,9 @@ fn there_is_room_within_1_15_times_the_input() {
     }
 }
 
-/// What `recover` says in each state, and that its command ends the work.
+/// `recover` describes each state, and the command that it names ends the work.
 #[test]
-fn recover_says_what_is_left_in_each_state() {
+fn recover_lists_the_leftovers_of_each_state() {
     let Some(place) = Place::with_steps() else { return };
     let asked = |json: bool| -> String {
         let mut recover = merganser_itself(["recover", "."]);

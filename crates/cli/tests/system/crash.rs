@@ -43,7 +43,7 @@ impl Fixture {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = merganser_itself(arguments);
         command.current_dir(self.folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own, so that what it started dies with it.
+        // A group of its own, so that its children die with it.
         command.process_group(0);
         command
     }
@@ -59,7 +59,7 @@ impl Fixture {
     fn disturb(&mut self, arguments: &[&str], time: Duration, signal: libc::c_int) -> ExitStatus {
         let child = self.command(arguments).spawn().expect("it starts");
         let moment = time.as_micros() as u64 * 11 / 10;
-        // The moment is what is random here; nothing waits for something to have happened.
+        // The moment of the kill is random; the test waits for no event.
         std::thread::sleep(Duration::from_micros(self.chance.below(moment + 1)));
         ended_by(child, signal)
     }
@@ -278,7 +278,7 @@ fn a_signal_ends_all_stages_at_once() {
         let mut child = f.command(&arguments).stdin(Stdio::piped()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
         let content = f.chance.lines(1 << 20);
-        // Twice what its memory holds has passed when the signal comes.
+        // When the signal comes, twice as much data as its memory holds has passed.
         let (passed_to, passed) = std::sync::mpsc::channel();
         let feeder = std::thread::spawn(move || {
             for mebibytes in 0.. {

@@ -1,5 +1,5 @@
-//! Random options and random inputs: what `merganser sort` prints must be what GNU `sort` prints,
-//! and it must refuse what GNU `sort` refuses.
+//! Random options and random inputs: `merganser sort` must print the same output as GNU `sort`, and
+//! refuse the same command lines.
 //!
 //! Every case takes one of several ways from input to output; all of them must give the same
 //! bytes. A difference is shrunk to a few lines before it is reported.
@@ -17,7 +17,7 @@ use crate::harness::{
     Chance, Folder, asked, gnu_sort, merganser, output_with, prints, small_memory, stderr,
 };
 
-/// Differences told in full; the rest is counted.
+/// Differences that are printed in full; the others are only counted.
 const TOLD_MAX: usize = 8;
 
 /// From input to output.
@@ -252,7 +252,7 @@ impl Case {
     fn shrunk(self, folder: &Folder) -> Case {
         let mut best = self;
         if best.memory > 0 {
-            // What differs in a large input mostly differs in each of its lines once, too.
+            // A difference in a large input mostly also appears with each of its lines once.
             let distinct: BTreeSet<_> = best.inputs[0].split_inclusive(|&b| b == b'\n').collect();
             let mut case = best.clone();
             (case.inputs[0], case.memory) = (distinct.into_iter().collect::<Vec<_>>().concat(), 0);

@@ -15,7 +15,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// `None` where there are no loop devices.
+    /// `None` without loop devices.
     fn new(folder: &Folder, name: &str, bytes: u64) -> Option<Disk> {
         let image = folder.write(&format!("{name}.img"), b"");
         fs::OpenOptions::new().write(true).open(&image).ok()?.set_len(bytes).expect("sparse");

@@ -1,4 +1,4 @@
-//! Views served to NBD clients that know nothing of views.
+//! Views served to NBD clients that do not know views.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Chance, Folder, fails, merganser, merganser_itself, names, prints, small_memory, sorted_lines,
+    Chance, Folder, damage, fails, merganser, merganser_itself, prints, small_memory, sorted_lines,
     stderr, view_of,
 };
 
@@ -64,7 +64,7 @@ impl Exported {
         self.folder.at("copy")
     }
 
-    /// Ends the server with `signal`; gives its status and what it said.
+    /// Ends the server with `signal`; returns its status and its messages.
     fn end(&mut self, signal: libc::c_int) -> (Option<i32>, String) {
         kill(&self.server, signal);
         let status = self.server.wait().expect("it ends");
@@ -166,7 +166,7 @@ fn a_free_port_is_printed() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn a_view_that_cannot_be_served_is_reported() {
     let folder = Folder::new();
     let input = folder.write("input", b"b\na\n");
     let view = view_of(&folder, &input, &[]);
@@ -189,14 +189,7 @@ fn damage_is_an_error_of_the_read() {
     let mut e = Exported::new();
     e.end(libc::SIGINT);
     let view = e.folder.at("big.view");
-    let largest = names(&view)
-        .into_iter()
-        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
-        .expect("a run");
-    let mut bytes = fs::read(view.join(&largest)).expect("there");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
-    fs::write(view.join(&largest), bytes).expect("written");
+    let largest = damage(&view);
 
     let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
     let mut e = Exported::serve(folder, sorted);

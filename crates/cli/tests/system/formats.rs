@@ -104,7 +104,7 @@ fn fixed_records_by_typed_keys() {
     }
 }
 
-/// A field as it stands in a row, and its value.
+/// A field as it is written in a row, and its value.
 fn random_field(chance: &mut Chance, numeric: bool) -> (String, String) {
     if numeric {
         let value = format!("{}.{}", chance.below(40) as i64 - 20, chance.below(3));

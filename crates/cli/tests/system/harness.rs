@@ -17,7 +17,7 @@ pub fn binary() -> OsString {
     std::env::var_os("MERGANSER").unwrap_or_else(|| env!("CARGO_BIN_EXE_merganser").into())
 }
 
-/// `merganser` with nothing to read and nothing of the caller's settings.
+/// `merganser` with an empty standard input and without the caller's settings.
 pub fn merganser<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", PATIENCE]).arg(binary()).args(arguments);
@@ -43,7 +43,7 @@ fn quiet(mut command: Command) -> Command {
     command
 }
 
-/// Runs a command that must succeed; gives what it printed.
+/// Runs a command that must succeed; returns its output.
 pub fn prints(command: &mut Command) -> Vec<u8> {
     let output = command.output().expect("it starts");
     assert!(output.status.success(), "{command:?}\n{}: {}", output.status, stderr(&output));
@@ -71,7 +71,7 @@ pub fn output_with(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     std::thread::scope(|scope| {
-        // A command that fails early closes its input; that is judged by what it says.
+        // A command that fails early closes its input; its messages are checked later.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().expect("it ends")
     })
@@ -119,7 +119,20 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Makes a view of `input`; gives its path.
+/// Flips a bit in the middle of the largest file of a view, and returns the name of that file.
+pub fn damage(view: &Path) -> String {
+    let largest = names(view)
+        .into_iter()
+        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
+        .expect("a run");
+    let mut bytes = fs::read(view.join(&largest)).expect("there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(view.join(&largest), bytes).expect("written");
+    largest
+}
+
+/// Makes a view of `input`; returns its path.
 pub fn view_of(folder: &Folder, input: &Path, options: &[&str]) -> PathBuf {
     let view = folder.at("made.view");
     prints(merganser(["sort"]).args(options).arg(input).arg("--view").arg(&view));

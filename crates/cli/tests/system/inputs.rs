@@ -227,7 +227,7 @@ fn f18_more_inputs_than_a_process_may_have_open() {
     for number in 0..count {
         let path = many.join(format!("{number:06}"));
         let lines = 1 + (number % 7) as usize;
-        // Sorted each, and some a little longer than what is read at once.
+        // Each is sorted, and some are a little longer than one read.
         let bytes = if number % 500 == 3 { 150_000 } else { 40 * lines };
         fs::write(&path, sorted_lines(&chance.lines(bytes))).expect("written");
         list.extend_from_slice(path.as_os_str().as_bytes());
@@ -343,7 +343,7 @@ fn f26_closed_descriptors_are_errors_where_they_are_used() {
     }
 }
 
-/// SAFETY finding F28: names and what a view says of itself reach no terminal as they are.
+/// SAFETY finding F28: names and texts in a view's manifest are escaped before a terminal shows them.
 #[test]
 fn f28_messages_hold_no_control_characters() {
     let folder = Folder::new();

@@ -72,7 +72,7 @@ fn sorts(program: &dyn Fn() -> Command, prepare: &dyn Fn(&mut Command)) -> (u32,
                 done += 1;
             } else {
                 let sentence = one_sentence(&command, &output);
-                // io_uring cancels what it has no kernel thread for.
+                // io_uring cancels requests if it gets no kernel thread for them.
                 let why = ["the system has no ", "Operation canceled"];
                 assert!(why.iter().any(|why| sentence.contains(why)), "{command:?}: {sentence}");
                 assert_eq!(place.names(), [""; 0], "{command:?}: left behind");

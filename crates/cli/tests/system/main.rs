@@ -16,7 +16,7 @@
 //! - `sandbox`: where io_uring is refused, by a seccomp filter
 //! - `limits`: refused memory and refused threads, by resource limits
 //! - `hostile`: views with right checksums and wrong numbers
-//! - `memory`: what a sort may take, enforced by a memory control group
+//! - `memory`: the memory limit of a sort, enforced by a memory control group
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `export`: views served to NBD clients
 //!

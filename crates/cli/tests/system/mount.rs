@@ -1,4 +1,4 @@
-//! A mounted view, read by programs that know nothing of views.
+//! A mounted view, read by programs that do not know views.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Chance, Folder, fails, merganser, merganser_itself, prints, small_memory, sorted_lines, stderr,
-    view_of,
+    Chance, Folder, damage, fails, merganser, merganser_itself, prints, small_memory, sorted_lines,
+    stderr, view_of,
 };
 
 /// A view that is mounted on `m`, and the same bytes in the file `plain`.
@@ -68,7 +68,7 @@ impl Mounted {
         prints(Command::new("sh").args(["-c", command]).env("V", self.view()).env("P", plain))
     }
 
-    /// Ends the server with `signal`; gives its status and what it said.
+    /// Ends the server with `signal`; returns its status and its messages.
     fn end(&mut self, signal: libc::c_int) -> (Option<i32>, String) {
         let pid = libc::pid_t::try_from(self.server.id()).expect("a pid");
         // SAFETY: a signal to a child that has not been waited for, so the pid is its own.
@@ -196,7 +196,7 @@ fn a_signal_ends_it_while_a_program_reads() {
 }
 
 #[test]
-fn bad_mount_points_are_told() {
+fn bad_mount_points_are_reported() {
     let folder = Folder::new();
     let input = folder.write("input", b"b\na\n");
     let view = view_of(&folder, &input, &[]);
@@ -218,14 +218,7 @@ fn damage_is_an_error_of_the_read() {
     let Some(mut m) = Mounted::new() else { return };
     m.end(libc::SIGINT);
     let view = m.folder.at("made.view");
-    let largest = crate::harness::names(&view)
-        .into_iter()
-        .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
-        .expect("a run");
-    let mut bytes = fs::read(view.join(&largest)).expect("there");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
-    fs::write(view.join(&largest), bytes).expect("written");
+    let largest = damage(&view);
 
     let (folder, sorted) = (std::mem::replace(&mut m.folder, Folder::new()), m.sorted.clone());
     let mut m = Mounted::mount(folder, sorted);

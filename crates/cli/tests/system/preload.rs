@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 use crate::harness::Folder;
 use crate::sandbox::refuse_rings;
 
-/// Compiles a library for `LD_PRELOAD`; nothing, and a line, where there is no compiler.
+/// Compiles a library for `LD_PRELOAD`. Without a compiler, it prints a line and returns `None`.
 pub fn library(folder: &Folder, source: &str) -> Option<PathBuf> {
     let (source, library) = (folder.write("shim.c", source.as_bytes()), folder.at("shim.so"));
     let mut cc = Command::new("cc");
@@ -90,7 +90,7 @@ int fallocate64(int fd, int mode, off64_t at, off64_t len) {
 }
 "#;
 
-/// What happens at a step.
+/// The event at a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     Kill,
@@ -98,7 +98,7 @@ pub enum Event {
     Fail(i32),
 }
 
-/// A step of a command: which of the calls that change what is on the disk.
+/// A step of a command: one of the calls that change the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// `rename`, `unlink`, `rmdir`, `mkdir`, `sync`, `punch`, `allocate`; nothing: each of them.
@@ -128,7 +128,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Nothing, and a line, where there is no compiler.
+    /// Without a compiler, it prints a line and returns `None`.
     pub fn new() -> Option<Self> {
         let folder = Folder::new();
         Some(Steps { library: library(&folder, STEPS)?, _folder: folder })

@@ -14,7 +14,7 @@ pub fn refuse_rings(command: &mut Command, errno: libc::c_int) {
     let instruction = |parts, jt, jf, k| libc::sock_filter { code: code(parts), jt, jf, k };
     let number = u32::try_from(libc::SYS_io_uring_setup).expect("a number of a system call");
     let refusal = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
-    // The number of the call is the first field of what a filter sees.
+    // The number of the call is the first field of a filter's data.
     let mut filter = [
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number),

@@ -94,7 +94,7 @@ fn terminate(mut child: Child, what: &str) {
 }
 
 #[test]
-fn a_signal_ends_a_write_that_nobody_reads() {
+fn a_signal_ends_a_write_without_a_reader() {
     let f = Fixture::new();
     for mut command in f.commands() {
         let what = format!("{command:?}");
@@ -107,7 +107,7 @@ fn a_signal_ends_a_write_that_nobody_reads() {
 }
 
 #[test]
-fn a_signal_ends_a_write_to_a_socket_that_nobody_reads() {
+fn a_signal_ends_a_write_to_a_socket_without_a_reader() {
     let f = Fixture::new();
     for view in &f.views {
         let (unread, written) = UnixStream::pair().expect("a pair");
@@ -166,7 +166,7 @@ fn a_reader_that_stops_early_ends_it_quietly() {
 
 /// The flags of an open file belong to all who share it: O_NONBLOCK would break the next writer.
 #[test]
-fn whoever_shares_standard_output_finds_it_as_it_was() {
+fn shared_standard_output_keeps_its_flags() {
     let f = Fixture::new();
     let (mut read, written) = io::pipe().expect("a pipe");
     let shared = File::from(OwnedFd::from(written));

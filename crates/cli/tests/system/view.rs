@@ -1,4 +1,4 @@
-//! Parts of a view are the parts of the sorted file, and it says what it is before it is read.
+//! Parts of a view are the parts of the sorted file, and its size is known before it is read.
 
 use std::process::Command;
 

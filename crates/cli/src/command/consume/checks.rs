@@ -65,7 +65,7 @@ fn place_of(path: &Path) -> Result<PathBuf, Failure> {
 pub struct Checked {
     /// One for each input.
     pub inputs: Vec<Taken>,
-    /// What the result gets.
+    /// The attributes of the result.
     pub attributes: Attributes,
 }
 

@@ -17,7 +17,7 @@ use super::protocol::{self, Begun, Found, Refusal, Steps};
 /// A record: the file that it came with, and which one of that file's two.
 type Record = (u8, u8);
 
-/// A file: who it is (a new one is another), and the records that it has.
+/// A file: its identity (a new file has a new one), and its records.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct File {
     id: u8,
@@ -96,10 +96,10 @@ struct Disk {
     born: u8,
 }
 
-/// Files that are made in one story. More of them repeat what fewer show.
+/// Files that are made in one story. More files only repeat the states of fewer files.
 const FILES_MAX: u8 = 3;
-/// Events of one story: commands that end or crash, and what happens outside; then one command more.
-/// Five were tried, too.
+/// Events of one story: commands that end or crash, and changes from outside. One command more follows.
+/// The test passes with five events, too, and then takes half a minute.
 const EVENTS_MAX: usize = 4;
 
 impl Disk {
@@ -135,9 +135,9 @@ enum Ended {
     Missing,
     /// The inputs are not the journal's files.
     OtherInput,
-    /// A stranger bears the result's name.
+    /// Another file has the result's name.
     NameTaken,
-    /// The hidden name is another interrupted command's.
+    /// The hidden name belongs to another interrupted command.
     Claimed,
 }
 

@@ -29,7 +29,7 @@
 
 use merganser_sort::journal::Phase;
 
-/// What a folder of unfinished work says.
+/// The state of the work, from its folder of unfinished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
     /// No work was begun, or all has ended.
@@ -40,7 +40,7 @@ pub enum Begun {
     Other,
 }
 
-/// What bears an input's name.
+/// The file that has an input's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// The file that was sorted, unchanged but for what the sort did, under its own name or the
@@ -54,7 +54,7 @@ pub enum Found {
     Missing,
 }
 
-/// Why the command can't succeed. Nothing was removed for it.
+/// The reason for which the command can't succeed. It has removed no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The folder holds the work of another command.
@@ -67,10 +67,10 @@ pub enum Refusal {
 
 /// The steps. Each is durable when it returns, and may be repeated after a crash in its middle.
 pub trait Steps {
-    /// What the world says when a step fails.
+    /// The error of a failed step.
     type Error;
 
-    /// What the folder of unfinished work says.
+    /// Reads the state of the work from its folder.
     fn begun(&self) -> Result<Begun, Self::Error>;
 
     /// How many inputs there are.
@@ -80,7 +80,7 @@ pub trait Steps {
     /// file at the input's own name is compared.
     fn look(&self, input: usize) -> Result<Found, Self::Error>;
 
-    /// Whether a file bears the name of an input that is not the result.
+    /// Whether a file that is not the result has the name of this input.
     fn has_stranger(&self, input: usize) -> Result<bool, Self::Error>;
 
     /// Whether the result takes the name of this input.
@@ -89,12 +89,12 @@ pub trait Steps {
     /// Checks everything that could keep the command from ending, then writes the journal.
     fn begin(&mut self) -> Result<(), Self::Error>;
 
-    /// Sorts what is left; refuses inputs that are not the files of the journal. At the end the
-    /// phase is [`Phase::Sorted`].
+    /// Sorts the rest of the inputs, and refuses inputs that are not the files of the journal. At the
+    /// end the phase is [`Phase::Sorted`].
     fn sort(&mut self) -> Result<(), Self::Error>;
 
-    /// Reads what an earlier command wrote and checks its checksums, as far as no later step reads it
-    /// all: a crash may have damaged it, and now it replaces the inputs.
+    /// Checks the checksums of an earlier command's files, unless a later step reads these files
+    /// completely. A crash may have damaged them, and they will replace the inputs.
     fn verify(&self) -> Result<(), Self::Error>;
 
     /// Removes an input that was just looked at, by its hidden name.
@@ -103,7 +103,7 @@ pub trait Steps {
     /// Notes [`Phase::Removed`], once the removal of the inputs is durable.
     fn removed(&mut self) -> Result<(), Self::Error>;
 
-    /// Gives the result its name. It replaces what it replaced at the beginning, and no stranger.
+    /// Gives the result its name. It replaces only the file that had the name at the beginning.
     fn deliver(&mut self) -> Result<(), Self::Error>;
 
     /// Notes [`Phase::Delivered`].
@@ -116,10 +116,10 @@ pub trait Steps {
     fn refuse(&self, refusal: Refusal) -> Self::Error;
 }
 
-/// Does what is left to do.
+/// Takes the remaining steps.
 ///
 /// # Errors
-/// Those of the steps, and refusals.
+/// Errors of the steps, and refusals.
 pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
     let mut phase = match steps.begun()? {
         Begun::Other => return Err(steps.refuse(Refusal::OtherWork)),
@@ -148,8 +148,8 @@ pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
         }
         steps.removed()?;
     }
-    // Where the result takes an input's name, `deliver` finds a stranger there, and what is there
-    // afterwards is the result or came later.
+    // If the result takes an input's name, `deliver` itself finds a foreign file there. A file that is
+    // there afterwards is the result, or came later.
     let mut stranger = first_stranger(steps, false)?;
     if phase < Phase::Delivered {
         steps.deliver()?;

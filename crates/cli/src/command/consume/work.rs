@@ -27,10 +27,10 @@ use crate::unfinished::{
     note_of, unclaim_all,
 };
 
-/// Holes begin and end at borders of blocks; none are larger.
+/// Holes begin and end at borders of blocks; no file system has larger blocks.
 const BLOCK_BYTES: u64 = 64 << 10;
 
-/// An input that is read on, as the engine and as the system know it; none where it is not needed.
+/// An input that is read further, for the engine and as a file; `None` if it is not needed.
 type Opened = (Option<Arc<dyn Storage>>, Option<File>);
 
 /// A command at work.
@@ -41,8 +41,8 @@ pub struct Work<'a> {
     progress: &'a dyn Progress,
     inputs: Inputs,
     target: Target,
-    /// The file that the result replaces: what bore its name when this command started. Where the
-    /// result takes an input's name, nothing that is there later is replaced.
+    /// The file that the result replaces: the one that had its name when this command started. If the
+    /// result takes an input's name, it replaces no file that appears there later.
     replaces: Option<FileNote>,
     /// Gone once the folder has become the view.
     folder: Option<WorkFolder>,
@@ -53,8 +53,8 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Opens the folder of unfinished work, and reads its journal. `None` when an earlier command was
-    /// interrupted in its last step: nothing is left to do.
+    /// Opens the folder of unfinished work, and reads its journal. `None` if an earlier command was
+    /// interrupted in its last step, so that no work is left.
     ///
     /// # Errors
     /// When the command makes no sense, or the folder is another process's or user's.
@@ -192,7 +192,7 @@ impl<'a> Work<'a> {
             match find(&place).map_err(on_input)? {
                 Some(found) if note_of(&found) == known => {}
                 Some(found) if is_hidden && is_restored(&found, &known) => {}
-                // Only this program uses the hidden name, so no one means this as a new input.
+                // Only this program uses the hidden name, so this file can't be a new input.
                 Some(found) if is_hidden && known.is_same_file(&note_of(&found)) => {
                     return Err(self.refuse(Refusal::Written(index)));
                 }
@@ -214,7 +214,7 @@ impl<'a> Work<'a> {
         ))
     }
 
-    /// Where an input is: at its hidden name, if something bears that, else at its own.
+    /// The path of an input: its hidden name if a file has that name, otherwise its own name.
     fn place_of(&self, index: usize) -> Result<PathBuf, Failure> {
         let path = &self.inputs.paths[index];
         let hidden = claimed_path(path);
@@ -417,7 +417,7 @@ impl Steps for Work<'_> {
             sort_consuming(&consumed, &self.files, journal, name, self.options, self.progress);
         self.journal = Journal::read(&self.files)?;
         if done.is_err() && self.journal().is_untouched() {
-            // The inputs are whole: nothing is lost with the rest.
+            // The inputs are complete, so removing the folder loses no records.
             let folder = self.folder.as_ref().expect("the view has no name yet");
             folder.discard()?;
         }
@@ -428,7 +428,7 @@ impl Steps for Work<'_> {
     fn verify(&self) -> Result<(), Failure> {
         let is_copied = consumed_into(&self.files)?.is_some();
         if is_copied || self.journal().phase == Phase::Removed && !self.is_view() {
-            // The copy checks what it reads, and its own beginning where it continues.
+            // The copy checks the bytes that it reads. If it continues, it also checks its own beginning.
             return Ok(());
         }
         let budget = Budget::new(self.config.memory_bytes);
@@ -440,7 +440,7 @@ impl Steps for Work<'_> {
     fn remove_input(&mut self, input: usize) -> Result<(), Failure> {
         let (path, shown) = (&self.inputs.paths[input], &self.inputs.shown[input]);
         let on_input = |error: io::Error| Failure::on(shown, &error);
-        // Nobody else uses the hidden name, so what is removed is what was looked at.
+        // Only this program uses the hidden name, so the removed file is the one that was checked.
         claim(path, &self.journal().inputs[input].file).map_err(on_input)?;
         if self.look(input)? == Found::Written {
             return Err(self.refuse(Refusal::Written(input)));

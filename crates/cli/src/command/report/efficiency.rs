@@ -1,10 +1,10 @@
-//! Throughput for each unit of what it took: the measures of E. Anderson and J. Tucek, "Efficiency
+//! Throughput per core, disk, dollar and joule: the measures of E. Anderson and J. Tucek, "Efficiency
 //! matters!" (HotStorage 2009), as the TritonSort thesis uses them (section 4.4.2), with penny
-//! sort's dollar and JouleSort's records a joule.
+//! sort's dollar and JouleSort's records per joule.
 
 use serde::Serialize;
 
-/// What did the work.
+/// The machine that did the work.
 pub struct Machine {
     /// Physical cores.
     pub cores: usize,
@@ -14,11 +14,11 @@ pub struct Machine {
     pub price_dollars: Option<f64>,
     /// Its power.
     pub power_watts: Option<f64>,
-    /// What the processors say that they took.
+    /// The energy that the processors counted.
     pub processor_joules: Option<f64>,
 }
 
-/// Bytes sorted a second, and that for each unit.
+/// Bytes sorted per second, and the same per unit of each resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Efficiency {
     /// For the one node.

@@ -1,4 +1,4 @@
-//! What a command did: a page for people or data for programs, of one and the same [`Report`].
+//! The report of a command: a page for people or data for programs, both made from one [`Report`].
 //!
 //! ```text
 //!   Watch::start ─► system: counters ─┐
@@ -44,18 +44,18 @@ struct Watching<'a> {
     activity: Activity,
 }
 
-/// What the command itself says of its work.
+/// The part of a report that the command itself provides.
 #[derive(Default)]
 pub struct Done {
     /// The command.
     pub command: &'static str,
-    /// What it read, as named.
+    /// The names of its inputs, as typed.
     pub inputs: Vec<String>,
-    /// What it made, as named.
+    /// The name of its output, as typed.
     pub output: String,
     /// Bytes of the inputs, if known.
     pub input_bytes: Option<u64>,
-    /// Bytes of the output, or of what a view reads like, if known.
+    /// Bytes of the output, if known. For a view, the size that it shows to readers.
     pub output_bytes: Option<u64>,
     /// Records of the output, if known.
     pub records: Option<u64>,
@@ -114,7 +114,7 @@ struct Cores {
     physical: usize,
     /// Threads that can run at once.
     usable: usize,
-    /// How much of what those could do was used, 0 to 1.
+    /// The used share of their capacity, 0 to 1.
     used_share: f64,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Watch<'a> {
         })))
     }
 
-    /// Where the work records what its threads do.
+    /// The recorder for the activity of the work's threads.
     pub fn activity(&self) -> Activity {
         self.0.as_ref().map(|watching| watching.activity.clone()).unwrap_or_default()
     }

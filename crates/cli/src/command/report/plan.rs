@@ -29,7 +29,7 @@ pub struct Took {
     pub written_bytes: u64,
 }
 
-/// Ratios of the parts of [`Took`]; none where nothing was predicted.
+/// Ratios of the parts of [`Took`]; `None` without a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
     pub seconds: Option<f64>,

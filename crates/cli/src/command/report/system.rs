@@ -1,7 +1,7 @@
-//! What the system counts: bytes and busy time of block devices, processor time, energy, memory.
+//! The counters of the system: bytes and busy time of block devices, processor time, energy, memory.
 //!
-//! Everything is read twice, before and after; where the system does not tell something, the report
-//! leaves it out.
+//! All counters are read twice, before and after the work. The report leaves out counters that the
+//! system does not have.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +49,7 @@ struct DiskCounters {
     busy_ms: u64,
 }
 
-/// What one block device did in the meantime, whoever asked it to.
+/// The traffic of one block device during the work, other programs' requests included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DiskUse {
     /// Its name in the system, such as `nvme0n1`.
@@ -67,11 +67,11 @@ pub struct DiskUse {
 pub struct ProcessBytes {
     /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written, those of pages that were removed before they reached a device not counted.
+    /// Bytes written, without pages that were removed before they reached a device.
     pub written_bytes: u64,
 }
 
-/// What happened between two looks.
+/// The difference between two readings of the counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemUse {
     /// The disks that hold the files of the work; empty if the disk of any file is unknown.
@@ -80,7 +80,7 @@ pub struct SystemUse {
     pub process: ProcessBytes,
     /// Seconds that processors worked for this process.
     pub cpu_seconds: f64,
-    /// What the processors' own counters say of their energy, in joules.
+    /// The energy of the processors in joules, from their own counters.
     pub processor_joules: Option<f64>,
     /// The most memory this process ever had.
     pub peak_rss_bytes: u64,
@@ -146,8 +146,8 @@ impl System {
     }
 }
 
-/// The device on which `file` lies or will lie, or that it is: `Some(None)` where it can't be told;
-/// `None` for what is on no device, such as a pipe.
+/// The device that holds or will hold `file`, or the device that `file` is. `Some(None)` if it is
+/// unknown; `None` if `file` is on no device, such as a pipe.
 fn device_of(file: &Path) -> Option<Option<(u32, u32)>> {
     let found = match fs::metadata(file) {
         Ok(found) => found,
@@ -211,7 +211,7 @@ impl EnergyCounter {
     /// No package draws more.
     const WATTS_MAX: f64 = 500.0;
 
-    /// The energy between two looks; nothing where the counter may have gone round more than once.
+    /// The energy between two readings; `None` if the counter may have wrapped more than once.
     fn joules(&self, before_uj: u64, after_uj: u64, seconds: f64) -> Option<f64> {
         let once = seconds * Self::WATTS_MAX * 1e6 < self.range_uj as f64;
         let round = if after_uj < before_uj { self.range_uj } else { 0 };

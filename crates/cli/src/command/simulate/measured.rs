@@ -18,7 +18,7 @@ pub struct MeasuredRun {
     pub preconditioned: Option<Preconditioned>,
     /// For a trace, the counts of its requests and lines.
     pub tally: Option<Tally>,
-    /// What the device did.
+    /// The results of the device.
     pub results: Results,
     /// The duration of the simulation in real time, in seconds.
     pub wall_seconds: f64,

@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// The device, with its first `filled_bytes` written once; what a disk has was always there.
+    /// The device, with its first `filled_bytes` written once. A disk needs no filling.
     ///
     /// # Errors
     /// When its values do not fit together.

@@ -35,7 +35,7 @@ const PIECE: usize = 1 << 20;
 pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
     let device = model.device(config.device.seed, 0)?;
-    // The host takes no time: what is measured is the device.
+    // The host takes no time, so that only the device is measured.
     let world = World::new(vec![device], HostCosts::default());
     let folder: Arc<dyn Directory> = SimulatedDirectory::new(&world, 0);
     let mut inputs = Vec::new();
@@ -75,7 +75,7 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     print(&if config.json { told.data() } else { told.table() })
 }
 
-/// Lets the device end what it does by itself.
+/// Lets the device finish its background work.
 fn settle(world: &World) {
     while world.advance() {}
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use merganser_sort::activity::{ActivityReport, State, TransferReport, WorkerReport};
 
-/// Columns drawn at most: what a phone can still show.
+/// The most columns of a drawing: as many as a phone can show.
 const COLUMNS: usize = 240;
 /// Height of a drawing, in its own units; a column is [`WIDTH`] wide.
 const HEIGHT: u64 = 1000;

@@ -125,7 +125,7 @@ fn disk_share(report: &Report) -> Option<f64> {
     busy.reduce(f64::max).map(|share| share.min(1.0))
 }
 
-/// What the work waited for, as far as shares tell.
+/// The resource that limited the work, as far as the used shares show it.
 fn limit(report: &Report) -> String {
     let cores = report.cores.used_share;
     let core_words = format!("{} of what the cores could do was used", text::percent(cores));
@@ -202,7 +202,7 @@ fn total_ns(worker: &WorkerReport) -> u64 {
     State::ALL.iter().map(|state| worker.total_ns(*state)).sum()
 }
 
-/// What a worker did, as text: `busy 2.10 s, waiting for reads 0.30 s`.
+/// The states of a worker as text: `busy 2.10 s, waiting for reads 0.30 s`.
 fn shares(worker: &WorkerReport) -> String {
     let spent = State::ALL.iter().map(|state| (words(*state), worker.total_ns(*state)));
     let spent = spent.filter(|(_, ns)| *ns > 0);
@@ -308,7 +308,7 @@ fn bytes(report: &Report) -> String {
     } else {
         let disks: Vec<String> = report.disks.iter().map(|disk| name(&disk.name)).collect();
         format!(
-            "Counted by the block device {}, whoever used it meanwhile. This process alone asked for {} read and {} written.",
+            "Counted by the block device {}, other programs' traffic included. This process alone asked for {} read and {} written.",
             disks.join(", "),
             text::bytes(process.read_bytes),
             text::bytes(process.written_bytes)
@@ -345,7 +345,7 @@ fn memory(report: &Report) -> String {
     )
 }
 
-/// Shares of capacity, and throughput for each unit of what it took.
+/// Shares of capacity, and throughput per unit of each resource.
 fn efficiency(report: &Report) -> String {
     let found = &report.efficiency;
     let cores = &report.cores;
