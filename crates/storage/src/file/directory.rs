@@ -13,10 +13,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::descriptors;
-use super::flight::FileError;
+use super::error::FileError;
 use super::kind::FileKind;
+use super::open_file::DirectRefusal;
 use super::own::{self, CAREFUL};
-use super::storage::{DirectRefusal, FileStorage, wall_clock};
+use super::storage::{FileStorage, wall_clock};
 use super::{Engines, FileOptions, Mode, at};
 use crate::{Clock, Directory, Storage};
 

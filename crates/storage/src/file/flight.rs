@@ -1,50 +1,15 @@
 //! One operation on its way: which system call comes next, and what its result means.
 
-use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::storage::OpenFile;
+use super::error::FileError;
+use super::open_file::OpenFile;
 use crate::{ALIGNMENT, Buffer, Completion, Completions, Operation};
 
 /// Longest single transfer; the kernel cuts anything above 2 GiB - 4 KiB anyway.
 const PIECE_BYTES_MAX: usize = 1 << 30;
-
-/// An I/O error with the file, the operation and the offset it happened at. It is the inner error
-/// of the [`io::Error`] that a completion carries, which keeps the kind.
-#[derive(Debug)]
-pub struct FileError {
-    /// Path of the file, as it was given.
-    pub path: String,
-    /// The operation that was tried, for example `read of 4096 bytes at 8192`.
-    pub operation: String,
-    /// The system's own error, with its raw number.
-    pub cause: io::Error,
-}
-
-impl FileError {
-    /// `cause`, wrapped so that its kind stays.
-    pub(super) fn wrap(path: &str, operation: impl Into<String>, cause: io::Error) -> io::Error {
-        let kind = cause.kind();
-        io::Error::new(
-            kind,
-            FileError { path: path.to_owned(), operation: operation.into(), cause },
-        )
-    }
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.path, self.operation, self.cause)
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
-    }
-}
 
 /// A system call to make. Its memory belongs to the [`Flight`] that asked for it and stays in place
 /// until the flight gets the result.

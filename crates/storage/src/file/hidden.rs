@@ -19,7 +19,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::at;
-use super::flight::FileError;
+use super::error::FileError;
 use super::own::{self, CAREFUL};
 use super::resolve::identity;
 

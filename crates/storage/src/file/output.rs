@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::attributes::{Attributes, publish_file};
 use super::directory::{lacks_unnamed, open_unnamed};
-use super::flight::FileError;
+use super::error::FileError;
 use super::kind::FileKind;
 use super::resolve::{Place, ResolvedOutput, guard, resolve_output};
 use super::storage::FileStorage;

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::directory::FileDirectory;
-use super::flight::FileError;
+use super::error::FileError;
 use super::kind::FileKind;
 use super::own::{self, Refusal};
 use super::{FileOptions, at};

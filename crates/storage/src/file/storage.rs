@@ -2,15 +2,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use rustix::fs::OFlags;
 
-use super::flight::{FileError, Flight};
-use super::{Direct, Engines, FileOptions, Mode, at};
+use super::error::FileError;
+use super::flight::Flight;
+use super::open_file::{DirectRefusal, OpenFile};
+use super::{Engines, FileOptions, Mode, at};
 use crate::{Clock, Completions, Operation, RealClock, Storage};
 
 static WALL: LazyLock<Arc<RealClock>> = LazyLock::new(|| Arc::new(RealClock::new()));
@@ -18,81 +20,6 @@ static WALL: LazyLock<Arc<RealClock>> = LazyLock::new(|| Arc::new(RealClock::new
 /// The one clock of all real files.
 pub(super) fn wall_clock() -> Arc<dyn Clock> {
     Arc::clone(&WALL) as Arc<dyn Clock>
-}
-
-/// Why direct I/O is off for a group of files, once it is; shared by a directory and its files.
-#[derive(Debug, Default)]
-pub(super) struct DirectRefusal(OnceLock<String>);
-
-impl DirectRefusal {
-    pub(super) fn for_options(options: FileOptions) -> Arc<DirectRefusal> {
-        let refusal = DirectRefusal::default();
-        if options.direct == Direct::Never {
-            refusal.set("buffered I/O asked for".to_owned());
-        }
-        Arc::new(refusal)
-    }
-
-    pub(super) fn reason(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
-    }
-
-    fn set(&self, reason: String) {
-        // The first reason stays: later ones are its echo from operations already in flight.
-        let _ = self.0.set(reason);
-    }
-}
-
-/// The descriptors of a file, shared by its handle and the operations in flight.
-pub(super) struct OpenFile {
-    pub(super) name: String,
-    pub(super) writable: bool,
-    buffered: File,
-    direct: Option<File>,
-    refusal: Arc<DirectRefusal>,
-    /// A block device, whose size `stat` does not tell.
-    device: bool,
-}
-
-impl OpenFile {
-    pub(super) fn buffered_fd(&self) -> RawFd {
-        self.buffered.as_raw_fd()
-    }
-
-    /// The descriptor past the page cache, unless that has been refused.
-    pub(super) fn direct_fd(&self) -> Option<RawFd> {
-        match &self.direct {
-            Some(file) if self.refusal.reason().is_none() => Some(file.as_raw_fd()),
-            _ => None,
-        }
-    }
-
-    pub(super) fn refuse_direct(&self, cause: &io::Error) {
-        self.refusal.set(format!("direct I/O: {}: {cause}", self.name));
-    }
-
-    /// Makes the file at least `size` long.
-    pub(super) fn grow(&self, size: u64) -> io::Result<()> {
-        if self.size()? < size { self.set_size(size) } else { Ok(()) }
-    }
-
-    pub(super) fn set_size(&self, size: u64) -> io::Result<()> {
-        let result = if self.writable {
-            self.buffered.set_len(size)
-        } else {
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading only"))
-        };
-        result.map_err(|e| FileError::wrap(&self.name, format!("setting the size to {size}"), e))
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        if self.device {
-            // Nothing uses the position of the descriptor, so it may be moved.
-            io::Seek::seek(&mut &self.buffered, io::SeekFrom::End(0))
-        } else {
-            Ok(self.buffered.metadata()?.len())
-        }
-    }
 }
 
 /// A regular file or block device.
