@@ -311,11 +311,13 @@ fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
     if now.modified_unix_ns == known.file.modified_unix_ns {
         return Ok(false);
     }
-    let floor = |at: u64| at / BLOCK_BYTES * BLOCK_BYTES;
-    if has_data(file, 0, floor(known.given_back))? {
+    let is_between = known.given_back < known.taken;
+    if !is_between || has_data(file, 0, known.given_back / BLOCK_BYTES * BLOCK_BYTES)? {
         return Ok(true);
     }
-    Ok(!has_hole(file, floor(known.given_back), known.taken)?)
+    // The block where the last hole ends may be a hole already.
+    let from = known.given_back.next_multiple_of(BLOCK_BYTES);
+    Ok(from < known.taken && !has_hole(file, from, known.taken)?)
 }
 
 impl Steps for Work<'_> {

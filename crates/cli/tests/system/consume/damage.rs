@@ -114,3 +114,19 @@ fn an_input_that_cannot_be_removed_is_an_error() {
     assert!(said.contains("in: "), "{said}");
     place.ends(&COMMAND, "out", "after the input could not be removed");
 }
+
+#[test]
+fn a_changed_input_is_noticed_when_the_journal_knows_its_time() {
+    let Some(place) = Place::with_steps() else { return };
+    // The journal is written first, then before and after bytes are given back.
+    place.interrupted(&COMMAND, Step { of: Some("rename"), name: Some("sort-journal"), at: 4 });
+    let hidden = place.folder.at(super::HIDDEN);
+    let found = fs::metadata(&hidden).expect("claimed");
+    flip(&hidden, found.len() - 10);
+    let said = place.refuses(&COMMAND);
+    assert!(said.contains("another program changed this input"), "{said}");
+    flip(&hidden, found.len() - 10);
+    let file = fs::File::options().write(true).open(&hidden).expect("there");
+    file.set_modified(found.modified().expect("known")).expect("sets");
+    place.ends(&COMMAND, "out", "after the change was undone");
+}
