@@ -318,10 +318,11 @@ def damaged_work(trial, stage):
     # If blocks were given back meanwhile, only flips of records can be undone.
     damage = Damage(trial, path, WAYS if is_small else ["flip", "fifo", "link"])
     whole_before = stage.snapshot().inputs
+    changed = changed_input(stage, path)
     ended = trial.run(stage.words())
     state = stage.snapshot()
     if ended.code == 0:
-        if state.output != "right" and not is_sorted_as_it_is(stage, damage):
+        if state.output != "right" and not is_sorted_as_it_is(stage, changed):
             what = f"{damage.way} of {path.name}: status 0, but the output is {state.output}"
             raise (Wrong if state.inputs else Lost)(what)
         return SURVIVED
@@ -336,25 +337,29 @@ def damaged_work(trial, stage):
     return settle.same(stage)
 
 
-def is_sorted_as_it_is(stage, damage):
-    """Whether the result has the bits that were flipped in an input. Right after a kill, when its time is that of the bytes
-    that were just given back, nothing tells such a change from the user's own."""
-    names_of = {names.claimed(name): name for name in stage.sources}
-    if not damage.flips or damage.path.name not in names_of:
+def is_sorted_as_it_is(stage, changed):
+    """Whether the result is that of the input as it was after the damage. Right after a kill, when the time of its last change
+    is that of the bytes that were just given back, nothing tells such a change from the user's own.
+    """
+    if changed is None:
         return False
-    flipped = names_of[damage.path.name]
+    name, content = changed
     result = stage.folder / stage.result
     got = stage.trial.run(["cat", stage.result]).out if result.is_dir() else result.read_bytes()
-    for chosen in range(1, 1 << len(damage.flips)):
-        content = bytearray(stage.sources[flipped][0])
-        for number, (at, mask) in enumerate(damage.flips):
-            if chosen >> number & 1:
-                content[at] ^= mask
-        content = bytes(content)
-        changed = {**stage.sources, flipped: (content, data.ordered(content))}
-        if stage.merged(changed) == got:
-            return True
-    return False
+    return stage.merged({**stage.sources, name: (content, data.ordered(content))}) == got
+
+
+def changed_input(stage, path):
+    """The name and content that an input has for the next command, if `path` is one: what is sorted already is in runs."""
+    names_of = {names.claimed(name): name for name in stage.sources}
+    journal = stage.folder / names.unfinished(stage.result) / names.JOURNAL
+    if path.name not in names_of or not path.is_file() or not journal.is_file():
+        return None
+    name = names_of[path.name]
+    for note in checksum.read_sealed(journal.read_bytes())["inputs"]:
+        if note["path"].endswith(f"/{name}"):
+            return name, stage.sources[name][0][: note["taken"]] + path.read_bytes()[note["taken"] :]
+    return None
 
 
 def follow_advice(trial, ended):

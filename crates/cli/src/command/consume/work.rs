@@ -157,8 +157,12 @@ impl<'a> Work<'a> {
         let path = self.place_of(index)?;
         let on_input = |error: io::Error| Failure::on(&path, &error);
         let seen = find(&path).map_err(on_input)?;
-        if seen.is_none_or(|seen| !self.is_input(index, &path, &seen)) && is_taken(known) {
+        if seen.as_ref().is_none_or(|seen| !self.is_input(index, &path, seen)) && is_taken(known) {
             return Ok((None, None));
+        }
+        if seen.is_none() && known.taken > 0 {
+            // Its own name is free for other files.
+            return Err(self.missing_input(index));
         }
         let file = match open_input(&path, true) {
             Ok(file) => file,
@@ -201,6 +205,18 @@ impl<'a> Work<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// The error for an input that is gone, although a part of it is not sorted yet.
+    fn missing_input(&self, index: usize) -> Failure {
+        let known = &self.journal().inputs[index].file;
+        let place = claimed_path(&self.inputs.paths[index]);
+        Failure::Error(format!(
+            "{}: is gone, and the interrupted sort was reading it; put the file of {} bytes back; after you restored it from a copy: {}",
+            shown::name(&place),
+            known.size,
+            touch(known, &place)
+        ))
     }
 
     /// The error for something else at the name of an input that is not sorted yet.

@@ -130,3 +130,28 @@ fn a_changed_input_is_noticed_when_the_journal_knows_its_time() {
     file.set_modified(found.modified().expect("known")).expect("sets");
     place.ends(&COMMAND, "out", "after the change was undone");
 }
+
+#[test]
+fn a_missing_input_can_be_restored_from_a_copy() {
+    let Some(place) = Place::with_steps() else { return };
+    // Killed after bytes were given back: the journal has the time before that.
+    place.interrupted(&COMMAND, Step { of: Some("rename"), name: Some("sort-journal"), at: 3 });
+    let hidden = place.folder.at(super::HIDDEN);
+    fs::rename(&hidden, place.folder.at("moved")).expect("moves");
+    let said = place.refuses(&COMMAND);
+    assert!(said.contains("is gone") && said.contains("touch -d @"), "{said}");
+    let copied = fs::copy(place.folder.at("moved"), &hidden).expect("copies");
+    assert_eq!(copied, place.content.len() as u64);
+    fs::remove_file(place.folder.at("moved")).expect("removes");
+    let touch = said[said.find("touch -d @").expect("said")..].split(';').next().expect("one");
+    let mut shell = std::process::Command::new("sh");
+    assert!(
+        shell
+            .args(["-c", touch])
+            .current_dir(place.folder.path())
+            .status()
+            .expect("runs")
+            .success()
+    );
+    place.ends(&COMMAND, "out", "after the input was restored");
+}
