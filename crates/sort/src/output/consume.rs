@@ -23,13 +23,11 @@ use std::io;
 use std::sync::Arc;
 
 use merganser_storage::{Directory, DirectoryExt, Storage, StorageExt};
-use serde::{Deserialize, Serialize};
 
 use super::copy_view::{Steps, copy_view};
+use super::resume::{RESUME_NAME, Resume, check_written};
 use crate::activity::{State, wait};
 use crate::merge::bound::Bound;
-use crate::run::format::corrupt;
-use crate::sealed::{seal, unseal};
 use crate::sorter::journal::Text;
 use crate::view::{MANIFEST_NAME, Manifest, ResumePoint, View};
 use crate::{Budget, Error, Progress, Result};
@@ -38,21 +36,12 @@ use crate::{Budget, Error, Progress, Result};
 pub const CONSUMED_NAME: &str = "consumed-into";
 /// Name of the output in the folder of unfinished work.
 pub const PARTIAL_NAME: &str = "partial";
-/// Name of the resume point there.
-pub const RESUME_NAME: &str = "resume";
-const FORMAT_NAME: &str = "merganser-resume";
-const VERSION: u32 = 2;
-/// A resume point holds a key, and a key is no longer than a record that fits into memory.
-const RESUME_BYTES_MAX: u64 = 1 << 30;
 /// Resume points are this far apart, or a 64th of the whole when that is further.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// Resume points of a consumed view are a 64th of the whole apart, but at least this far: between
 /// two of them the data is on the disk twice.
 const CONSUME_BYTES_MIN: u64 = 2 << 20;
 const CHECKPOINT_SHARE: u64 = 64;
-/// What an interrupted copy has written is checked in pieces of this size.
-const CHECKED_BYTES: u64 = 1 << 20;
-
 /// Gives the complete output its name: called with the file [`PARTIAL_NAME`], after which that name
 /// is gone from the folder of unfinished work and the output is durable under its own.
 pub type Publish<'a> = &'a dyn Fn(&Arc<dyn Storage>) -> io::Result<()>;
@@ -79,81 +68,6 @@ pub struct Materialize<'a> {
     /// a view that is consumed 2 MiB or a 64th. A shorter one loses less work to an interruption
     /// and takes less space, and syncs more often.
     pub checkpoint_bytes: Option<u64>,
-}
-
-/// Where an interrupted copy continues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resume {
-    format: String,
-    version: u32,
-    /// CRC32C of the view's manifest: which view this is.
-    view_crc: u32,
-    /// The path of the view.
-    pub view: Text,
-    /// The path of the output.
-    pub output: Text,
-    /// Whether the view is given back as it is copied.
-    pub consume: bool,
-    /// Bytes of the output that are synced.
-    pub written: u64,
-    /// CRC32C of these bytes.
-    written_crc: u32,
-    /// Bytes of the whole output.
-    pub total: u64,
-    /// The bound there: key, and run and position of the tie.
-    key: Vec<u8>,
-    tie: Option<(usize, u64)>,
-    /// Whether the whole output was written.
-    pub complete: bool,
-}
-
-impl Resume {
-    /// Reads the resume point in a folder of unfinished work, if it has one.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`]; [`Error::UnknownVersion`]; the storage's own.
-    pub fn read(work: &Arc<dyn Directory>) -> Result<Option<Self>> {
-        let Some(file) = work.open_if_exists(RESUME_NAME)? else { return Ok(None) };
-        if file.size() > RESUME_BYTES_MAX {
-            return Err(corrupt(
-                file.name(),
-                RESUME_BYTES_MAX,
-                "too large for a resume point".into(),
-            ));
-        }
-        let bytes = file.read_vec(0, file.size() as usize)?;
-        Self::decode(file.name(), &bytes).map(Some)
-    }
-
-    /// Reads the bytes of a resume point; `file` names it in errors.
-    ///
-    /// # Errors
-    /// As [`Resume::read`].
-    pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
-        let resume: Resume = unseal(file, "resume point", bytes)?;
-        if resume.format != FORMAT_NAME || resume.version != VERSION {
-            return Err(Error::UnknownVersion {
-                file: file.to_owned(),
-                kind: resume.format,
-                version: resume.version,
-                known: format!("{FORMAT_NAME} version {VERSION}"),
-            });
-        }
-        if resume.written > resume.total {
-            return Err(corrupt(file, 0, "more is written than there is".to_owned()));
-        }
-        Ok(resume)
-    }
-
-    /// The bytes of the file.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        seal(self)
-    }
-
-    fn write(&self, work: &Arc<dyn Directory>) -> Result<()> {
-        Ok(work.publish(RESUME_NAME, &self.encode())?)
-    }
 }
 
 /// The output that the view in `folder` is being consumed into, if it is.
@@ -183,18 +97,7 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     let Materialize { folder, work, consume, .. } = *what;
     let resume = Resume::read(work)?;
     let marker = consumed_into(folder)?;
-    if let Some(other) = marker.as_ref().filter(|other| **other != what.output) {
-        return Err(Error::ConsumedElsewhere {
-            view: folder.name().to_owned(),
-            output: other.as_os_str().to_owned(),
-        });
-    }
-    if marker.is_some() && !consume {
-        return Err(Error::BeingConsumed {
-            view: folder.name().to_owned(),
-            output: what.output.as_os_str().to_owned(),
-        });
-    }
+    refuse_other_use(what, marker.as_ref())?;
     if let Some(done) = resume.as_ref().filter(|r| r.complete && r.consume)
         && is_left_of(done, folder, marker.is_some())?
     {
@@ -204,47 +107,16 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         return Ok(done.total);
     }
     let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
-    let fresh = Resume {
-        format: FORMAT_NAME.to_owned(),
-        version: VERSION,
-        view_crc: crc32c::crc32c(&view.manifest().encode()),
-        view: what.view.clone(),
-        output: what.output.clone(),
-        consume,
-        written: 0,
-        written_crc: 0,
-        total: view.size(),
-        key: Vec::new(),
-        tie: None,
-        complete: false,
-    };
-    let is_this = |r: &Resume| r.view_crc == fresh.view_crc && r.total == fresh.total;
-    if let Some(other) = resume.as_ref().filter(|r| r.consume && !is_this(r)) {
+    let fresh = Resume::at_start((&what.view, &what.output), consume, &view);
+    if let Some(other) = resume.as_ref().filter(|r| r.consume && !r.is_of_same_view(&fresh)) {
         return Err(Error::OtherCopy {
             folder: work.name().to_owned(),
             view: other.view.as_os_str().to_owned(),
         });
     }
-    let partial = work.open_if_exists(PARTIAL_NAME)?;
-    // A copy that was not to consume its view may be continued or forgotten, as may one that had
-    // only begun to.
-    let resume = resume.filter(|r| is_this(r) && partial.is_some());
-    if marker.is_some() && resume.is_none() {
-        return Err(Error::PartialGone {
-            view: folder.name().to_owned(),
-            partial: format!("{}/{PARTIAL_NAME}", work.name()),
-        });
-    }
-    let resume = match (resume, &partial) {
-        (Some(resume), Some(partial)) => match check_written(&**partial, &resume, progress) {
-            // The view is whole, and gives the same bytes again.
-            Err(Error::Corrupt { .. }) if marker.is_none() => None,
-            checked => checked.map(|()| Some(resume))?,
-        },
-        _ => None,
-    };
+    let resume = resume.filter(|r| r.is_of_same_view(&fresh));
+    let resume = usable(what, resume, marker.is_some(), progress)?;
     let complete = resume.as_ref().is_some_and(|r| r.complete);
-    drop(partial);
     let partial = if resume.is_some() {
         work.open(PARTIAL_NAME, true)?
     } else {
@@ -284,6 +156,46 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     Ok(fresh.total)
 }
 
+/// Refuses a view that another command consumes, or whose consumption this command does not continue.
+fn refuse_other_use(what: &Materialize<'_>, marker: Option<&Text>) -> Result<()> {
+    let Materialize { folder, consume, .. } = *what;
+    let Some(output) = marker else { return Ok(()) };
+    let view = folder.name().to_owned();
+    if *output != what.output {
+        return Err(Error::ConsumedElsewhere { view, output: output.as_os_str().to_owned() });
+    }
+    if !consume {
+        return Err(Error::BeingConsumed { view, output: what.output.as_os_str().to_owned() });
+    }
+    Ok(())
+}
+
+/// The resume point, if the copy can be continued there: what was written before it is as it was. A
+/// copy that has given nothing back of its view starts again otherwise.
+fn usable(
+    what: &Materialize<'_>,
+    resume: Option<Resume>,
+    marked: bool,
+    progress: &dyn Progress,
+) -> Result<Option<Resume>> {
+    let Materialize { folder, work, .. } = *what;
+    let partial = work.open_if_exists(PARTIAL_NAME)?;
+    let (Some(resume), Some(partial)) = (resume, partial) else {
+        if marked {
+            return Err(Error::PartialGone {
+                view: folder.name().to_owned(),
+                partial: format!("{}/{PARTIAL_NAME}", work.name()),
+            });
+        }
+        return Ok(None);
+    };
+    match check_written(&*partial, &resume, progress) {
+        // The view is whole, and gives the same bytes again.
+        Err(Error::Corrupt { .. }) if !marked => Ok(None),
+        checked => checked.map(|()| Some(resume)),
+    }
+}
+
 /// Whether `folder` is what is left of the view whose copy is `done`: it has the marker and, as long
 /// as it has a manifest, that view's; or nothing at all. A view that was made anew under the same
 /// name has no marker.
@@ -315,34 +227,6 @@ pub fn finish(
         publish(&partial)?;
     }
     Ok(true)
-}
-
-/// Reads what an interrupted copy has written, and compares it with the checksum in the resume point.
-fn check_written(partial: &dyn Storage, resume: &Resume, progress: &dyn Progress) -> Result<()> {
-    if partial.size() < resume.written {
-        let (written, size) = (resume.written, partial.size());
-        let detail = format!("{written} bytes were synced but only {size} are there");
-        return Err(corrupt(partial.name(), size, detail));
-    }
-    progress.phase("checking", Some(resume.written));
-    let (mut at, mut crc) = (0, 0);
-    while at < resume.written {
-        if progress.cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let bytes = partial.read_vec(at, (resume.written - at).min(CHECKED_BYTES) as usize)?;
-        crc = crc32c::crc32c_append(crc, &bytes);
-        at += bytes.len() as u64;
-        progress.advance(bytes.len() as u64);
-    }
-    if crc != resume.written_crc {
-        let detail = format!(
-            "its first {at} bytes have the CRC {crc:08x}, and {:08x} was written",
-            resume.written_crc
-        );
-        return Err(corrupt(partial.name(), 0, detail));
-    }
-    Ok(())
 }
 
 /// Undoes a copy that has given nothing back.
@@ -440,65 +324,4 @@ fn remove_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
     folder.remove_if_exists(&format!("{CONSUMED_NAME}.new"))?;
     folder.remove_if_exists(CONSUMED_NAME)?;
     Ok(folder.sync()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsStr;
-
-    use super::*;
-
-    fn resume() -> Resume {
-        Resume {
-            format: FORMAT_NAME.to_owned(),
-            version: VERSION,
-            view_crc: 0x89ab_cdef,
-            view: Text::from(OsStr::new("/data/big.view")),
-            output: Text(b"/data/out\xff".to_vec()),
-            consume: true,
-            written: 64,
-            written_crc: 0x0123_4567,
-            total: 100,
-            key: b"key\0\xff".to_vec(),
-            tie: Some((2, 17)),
-            complete: false,
-        }
-    }
-
-    #[test]
-    fn the_bytes_are_pinned() {
-        let text = String::from_utf8(resume().encode()).expect("text");
-        let golden = include_str!("golden/resume");
-        assert_eq!(text, golden, "docs/formats.md and the version must follow");
-    }
-
-    #[test]
-    fn written_bytes_are_read_back() {
-        let resume = resume();
-        assert_eq!(Resume::decode("x", &resume.encode()).expect("whole"), resume);
-    }
-
-    #[test]
-    fn every_changed_byte_is_noticed() {
-        let bytes = resume().encode();
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x20;
-            let read = Resume::decode("x", &damaged);
-            assert!(matches!(read, Err(Error::Corrupt { .. })), "byte {at}");
-            assert!(Resume::decode("x", &bytes[..at]).is_err(), "cut at {at}");
-        }
-    }
-
-    #[test]
-    fn a_resume_point_that_wrote_more_than_there_is_is_damaged() {
-        let wrong = Resume { written: 101, ..resume() };
-        assert!(matches!(Resume::decode("x", &wrong.encode()), Err(Error::Corrupt { .. })));
-    }
-
-    #[test]
-    fn another_version_is_not_read() {
-        let wrong = Resume { version: VERSION + 1, ..resume() };
-        assert!(matches!(Resume::decode("x", &wrong.encode()), Err(Error::UnknownVersion { .. })));
-    }
 }

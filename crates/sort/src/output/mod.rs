@@ -6,11 +6,12 @@ mod copy;
 mod copy_view;
 mod file;
 mod ordered;
+mod resume;
 
 pub use consume::{
-    CONSUMED_NAME, Materialize, PARTIAL_NAME, Publish, RESUME_NAME, Resume, consumed_into, finish,
-    forget, materialize,
+    CONSUMED_NAME, Materialize, PARTIAL_NAME, Publish, consumed_into, finish, forget, materialize,
 };
 pub(crate) use copy::{Follow, Out, copy};
 pub(crate) use file::FileSink;
 pub(crate) use ordered::{InTurn, Top};
+pub use resume::{RESUME_NAME, Resume};
