@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Err(refusal) => return refused(&refusal, is_sort),
     };
     merganser_storage::file::descriptors::raise_limit();
+    merganser_storage::thread::prepare();
     let cancel = match signals::install() {
         Ok(cancel) => cancel,
         Err(error) => return ended(&failure::Failure::Error(format!("signals: {error}"))),

@@ -7,8 +7,9 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 /// Starts a thread called `name`.
 ///
@@ -18,6 +19,10 @@ pub fn spawn<T: Send + 'static>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    let work = || {
+        prepare();
+        work()
+    };
     Builder::new().name(name.into()).spawn(work).map_err(|error| refused(&error))
 }
 
@@ -30,7 +35,19 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let work = || {
+        prepare();
+        work()
+    };
     Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|error| refused(&error))
+}
+
+/// Has this thread wait on a lock once, for no time. The first wait registers what is to be dropped at
+/// the thread's end, and glibc aborts the process if it has no memory for that. A thread does it at its
+/// start, before its buffers have taken the memory; `main` should, too.
+pub fn prepare() {
+    let lock = Mutex::new(());
+    Condvar::new().wait_for(&mut lock.lock(), Duration::ZERO);
 }
 
 /// What the system's refusal of a thread means to a user.
