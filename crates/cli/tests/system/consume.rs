@@ -23,6 +23,7 @@ const HIDDEN: &str = ".in.merganser-consumed";
 const WORK: &str = ".out.unfinished";
 
 mod damage;
+mod last_steps;
 
 /// Where an interrupted `sort --consume in -o out` can be, and the step that shows it.
 fn states() -> [(&'static str, Step<'static>); 6] {
