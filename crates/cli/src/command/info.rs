@@ -27,7 +27,7 @@ fn view(config: &InfoConfig) -> Result<Facts, Failure> {
     let view = super::open_view(&config.path, config.memory_bytes, 1)?;
     let manifest = view.manifest();
     if config.verify {
-        view.verify_all(|_| {})?;
+        view.verify_all(|_| Ok(()))?;
     }
     let run_bytes: u64 = view.storages().iter().map(|storage| storage.size()).sum();
     Ok(facts([
@@ -48,7 +48,7 @@ fn view(config: &InfoConfig) -> Result<Facts, Failure> {
 fn run_file(config: &InfoConfig) -> Result<Facts, Failure> {
     let run = open_run(&config.path, config.memory_bytes)?;
     if config.verify {
-        run.verify_all(|_| {})?;
+        run.verify_all(|_| Ok(()))?;
     }
     let order: Value = serde_json::from_str(run.spec()).unwrap_or_default();
     Ok(facts([

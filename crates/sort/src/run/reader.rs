@@ -517,16 +517,16 @@ impl Run {
         Ok(out)
     }
 
-    /// Reads and checks every block.
+    /// Reads and checks every block. `progress` takes the bytes read.
     ///
     /// # Errors
-    /// The first damage found.
-    pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
+    /// The first damage found; the error of `progress`, which ends the check.
+    pub fn verify_all(&self, mut progress: impl FnMut(u64) -> Result<()>) -> Result<()> {
         let step = (1 << 20) / self.block_bytes();
         let mut block = 0;
         while block < self.footer.blocks {
             let end = (block + step).min(self.footer.blocks);
-            progress(self.read_blocks(block..end)?.len() as u64);
+            progress(self.read_blocks(block..end)?.len() as u64)?;
             block = end;
         }
         Ok(())

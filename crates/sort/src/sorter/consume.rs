@@ -154,7 +154,10 @@ fn sort_in_chunks(
 /// Reads a run that an interrupted sort wrote, and checks every block.
 fn check(run: &Run, progress: &dyn Progress) -> Result<()> {
     progress.phase("checking", Some(run.data_bytes()));
-    run.verify_all(|bytes| progress.advance(bytes))
+    run.verify_all(|bytes| {
+        progress.advance(bytes);
+        if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    })
 }
 
 /// Keeps the journal of a sort under way.

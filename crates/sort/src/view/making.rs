@@ -108,7 +108,11 @@ pub(super) trait Making: Send + Sync {
     fn place_of_key(&self, memory: &ReadMemory, key: &[u8]) -> Result<u64>;
 
     /// Reads every block and checks it. `progress` takes the bytes read.
-    fn verify_all(&self, memory: &ReadMemory, progress: &mut dyn FnMut(u64)) -> Result<()>;
+    fn verify_all(
+        &self,
+        memory: &ReadMemory,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()>;
 
     /// Gives space back in steps of about `step` bytes; the bytes before `place` are gone already.
     fn space(&self, place: u64, step: u64) -> Box<dyn Space + '_>;

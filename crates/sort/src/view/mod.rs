@@ -283,8 +283,8 @@ impl View {
     /// Reads every block of every run and checks it. `progress` takes the bytes read.
     ///
     /// # Errors
-    /// The first damage found.
-    pub fn verify_all(&self, mut progress: impl FnMut(u64)) -> Result<()> {
+    /// The first damage found; the error of `progress`, which ends the check.
+    pub fn verify_all(&self, mut progress: impl FnMut(u64) -> Result<()>) -> Result<()> {
         let mut sections = self.sections.iter();
         sections.try_for_each(|section| section.making.verify_all(&self.memory, &mut progress))
     }

@@ -203,7 +203,11 @@ impl Making for SortedBucket {
         Ok(window.output_offset)
     }
 
-    fn verify_all(&self, _memory: &ReadMemory, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn verify_all(
+        &self,
+        _memory: &ReadMemory,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
         self.segments.runs.iter().try_for_each(|run| run.verify_all(&mut *progress))
     }
 

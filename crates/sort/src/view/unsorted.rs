@@ -296,14 +296,18 @@ impl Making for UnsortedBuckets {
         })
     }
 
-    fn verify_all(&self, memory: &ReadMemory, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn verify_all(
+        &self,
+        memory: &ReadMemory,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
         let most = self.pieces.iter().map(|piece| piece.bytes.next_multiple_of(4096)).max();
         let most = most.unwrap_or(0);
         let _memory = memory.reserve(most, "checking a view")?;
         let mut buffer = Buffer::try_new(most as usize)?;
         for piece in &self.pieces {
             buffer = self.set.load(*piece, buffer).finish()?;
-            progress(piece.bytes);
+            progress(piece.bytes)?;
         }
         Ok(())
     }
