@@ -345,7 +345,7 @@ pub fn shuffle_sentence(error: &ShuffleError) -> String {
             format!("busy: {shortage} (--memory); come again")
         }
         ShuffleError::Refused { path, reason: Refusal::Outside } => {
-            format!("{}: it lies below none of the folders given by --local-dir", path.display())
+            format!("{}: it is in none of the folders given by --local-dir", path.display())
         }
         ShuffleError::Refused { path, reason: Refusal::Link } => format!(
             "{}: on the way to it, below its --local-dir, is a link or what is no folder",
@@ -384,7 +384,7 @@ mod tests {
             |reason| shuffle_sentence(&ShuffleError::Refused { path: "/d/s".into(), reason });
         assert_eq!(
             refused(Refusal::Outside),
-            "/d/s: it lies below none of the folders given by --local-dir"
+            "/d/s: it is in none of the folders given by --local-dir"
         );
         assert_eq!(
             refused(Refusal::Link),

@@ -10,7 +10,7 @@ use merganser_sort::activity::Activity;
 use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
 use merganser_sort::output::consumed_into;
 use merganser_sort::view::View;
-use merganser_sort::{Budget, Consumed, Progress, SortOptions, SortReport, sort_consuming};
+use merganser_sort::{Budget, Consumed, Error, Progress, SortOptions, SortReport, sort_consuming};
 use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
@@ -327,8 +327,10 @@ fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
     if now.modified_unix_ns == known.file.modified_unix_ns {
         return Ok(false);
     }
-    let is_between = known.given_back < known.taken;
-    if !is_between || has_data(file, 0, known.given_back / BLOCK_BYTES * BLOCK_BYTES)? {
+    // A write makes the time later. An earlier one was lost in a power cut.
+    let is_open =
+        known.given_back < known.taken || now.modified_unix_ns < known.file.modified_unix_ns;
+    if !is_open || has_data(file, 0, known.given_back / BLOCK_BYTES * BLOCK_BYTES)? {
         return Ok(true);
     }
     // The block where the last hole ends may be a hole already.
@@ -452,7 +454,10 @@ impl Steps for Work<'_> {
         let budget = Budget::new(self.config.memory_bytes);
         let view = View::open(&self.files, &budget, self.config.threads)?;
         self.progress.phase("checking", Some(view.size()));
-        Ok(view.verify_all(|bytes| self.progress.advance(bytes))?)
+        Ok(view.verify_all(|bytes| {
+            self.progress.advance(bytes);
+            if self.progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+        })?)
     }
 
     fn remove_input(&mut self, input: usize) -> Result<(), Failure> {

@@ -4,10 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::{Place, WORK, states};
+use super::{HIDDEN, Place, SORT, WORK, states};
 use crate::preload::Step;
-
-const COMMAND: [&str; 5] = ["sort", "--consume", "in", "-o", "out"];
 
 /// Changes one bit of a file; the same call again undoes it.
 fn flip(path: &PathBuf, at: u64) {
@@ -38,7 +36,7 @@ fn a_damaged_run_or_copy_is_noticed_before_more_is_removed() {
             continue;
         }
         let Some(place) = Place::with_steps() else { return };
-        place.interrupted(&COMMAND, step);
+        place.interrupted(&SORT, step);
         let found = with_records(&place, WORK);
         let is_copying = found.iter().any(|path| path.ends_with("partial"));
         // Of a run that is being copied a part is given back already.
@@ -50,14 +48,14 @@ fn a_damaged_run_or_copy_is_noticed_before_more_is_removed() {
             for at in [4100, size / 2].into_iter().take(if size > 1 << 20 { 2 } else { 1 }) {
                 let at = if is_copying { at / 4 } else { at };
                 flip(path, at);
-                let said = place.refuses(&COMMAND);
+                let said = place.refuses(&SORT);
                 assert!(said.contains("damaged at byte"), "{state}: {said}");
                 flip(path, at);
                 count += 1;
             }
         }
         assert!(count > 0, "{state}");
-        place.ends(&COMMAND, "out", state);
+        place.ends(&SORT, "out", state);
     }
 }
 
@@ -95,7 +93,7 @@ fn a_copy_of_a_whole_view_starts_again_when_its_beginning_is_damaged() {
 
 #[test]
 fn a_folder_that_cannot_be_removed_is_an_error() {
-    for command in [&COMMAND[..], &["materialize", "v", "-o", "out"]] {
+    for command in [&SORT[..], &["materialize", "v", "-o", "out"]] {
         let Some(place) = Place::with_steps() else { return };
         place.does(&["sort", "in", "--view", "v"]);
         let step = Step { of: Some("rmdir"), name: Some(WORK), at: 1 };
@@ -109,36 +107,36 @@ fn a_folder_that_cannot_be_removed_is_an_error() {
 #[test]
 fn an_input_that_cannot_be_removed_is_an_error() {
     let Some(place) = Place::with_steps() else { return };
-    let step = Step { of: Some("unlink"), name: Some(super::HIDDEN), at: 1 };
-    let said = place.fails_at(&COMMAND, step);
+    let step = Step { of: Some("unlink"), name: Some(HIDDEN), at: 1 };
+    let said = place.fails_at(&SORT, step);
     assert!(said.contains("in: "), "{said}");
-    place.ends(&COMMAND, "out", "after the input could not be removed");
+    place.ends(&SORT, "out", "after the input could not be removed");
 }
 
 #[test]
 fn a_changed_input_is_noticed_when_the_journal_knows_its_time() {
     let Some(place) = Place::with_steps() else { return };
     // The journal is written first, then before and after bytes are given back.
-    place.interrupted(&COMMAND, Step { of: Some("rename"), name: Some("sort-journal"), at: 4 });
-    let hidden = place.folder.at(super::HIDDEN);
+    place.interrupted(&SORT, Step { of: Some("rename"), name: Some("sort-journal"), at: 4 });
+    let hidden = place.folder.at(HIDDEN);
     let found = fs::metadata(&hidden).expect("claimed");
     flip(&hidden, found.len() - 10);
-    let said = place.refuses(&COMMAND);
+    let said = place.refuses(&SORT);
     assert!(said.contains("another program changed this input"), "{said}");
     flip(&hidden, found.len() - 10);
     let file = fs::File::options().write(true).open(&hidden).expect("there");
     file.set_modified(found.modified().expect("known")).expect("sets");
-    place.ends(&COMMAND, "out", "after the change was undone");
+    place.ends(&SORT, "out", "after the change was undone");
 }
 
 #[test]
 fn a_missing_input_can_be_restored_from_a_copy() {
     let Some(place) = Place::with_steps() else { return };
     // Killed after bytes were given back: the journal has the time before that.
-    place.interrupted(&COMMAND, Step { of: Some("rename"), name: Some("sort-journal"), at: 3 });
-    let hidden = place.folder.at(super::HIDDEN);
+    place.interrupted(&SORT, Step { of: Some("rename"), name: Some("sort-journal"), at: 3 });
+    let hidden = place.folder.at(HIDDEN);
     fs::rename(&hidden, place.folder.at("moved")).expect("moves");
-    let said = place.refuses(&COMMAND);
+    let said = place.refuses(&SORT);
     assert!(said.contains("is gone") && said.contains("touch -d @"), "{said}");
     let copied = fs::copy(place.folder.at("moved"), &hidden).expect("copies");
     assert_eq!(copied, place.content.len() as u64);
@@ -153,5 +151,16 @@ fn a_missing_input_can_be_restored_from_a_copy() {
             .expect("runs")
             .success()
     );
-    place.ends(&COMMAND, "out", "after the input was restored");
+    place.ends(&SORT, "out", "after the input was restored");
+}
+
+#[test]
+fn a_time_that_a_power_cut_lost_is_no_change() {
+    let Some(place) = Place::with_steps() else { return };
+    place.interrupted(&SORT, Step { of: Some("rename"), name: Some("sort-journal"), at: 4 });
+    let file = fs::File::options().write(true).open(place.folder.at(HIDDEN));
+    let file = file.expect("claimed");
+    let modified = file.metadata().and_then(|found| found.modified()).expect("known");
+    file.set_modified(modified - std::time::Duration::from_secs(1)).expect("sets");
+    place.ends(&SORT, "out", "with an earlier time");
 }

@@ -1,0 +1,269 @@
+//! What others do to files while they are consumed: new files, other commands, appends, moves.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::{HIDDEN, Place, SORT, WORK, states};
+use crate::harness::stderr;
+use crate::preload::Step;
+
+/// The earlier work is finished; the new file is neither read nor removed, and the command says so.
+#[test]
+fn f2_a_new_file_under_the_inputs_name_stays() {
+    let Some(place) = Place::with_steps() else { return };
+    for (state, step) in states() {
+        place.again("in");
+        place.interrupted(&SORT, step);
+        place.folder.write("in", b"new\n");
+        let said = place.refuses(&SORT);
+        assert!(said.contains("in is a newer file"), "{state}: {said}");
+        place.holds("in", b"new\n", state);
+        place.holds("out", &place.sorted, state);
+        assert_eq!(place.folder.names(), ["in", "out"], "{state}");
+        place.does(&SORT);
+        place.holds("out", b"new\n", state);
+        assert_eq!(place.folder.names(), ["out"], "{state}");
+    }
+}
+
+/// Where nothing was taken yet, a new input is just the input.
+#[test]
+fn f2_a_new_file_before_anything_was_taken_is_the_input() {
+    let Some(place) = Place::with_steps() else { return };
+    place.interrupted(&SORT, Step::first("sync", "000000.run"));
+    place.folder.write("new", b"b\na\n");
+    fs::rename(place.folder.at("new"), place.folder.at("in")).expect("renamed");
+    place.does(&SORT);
+    place.holds("out", b"a\nb\n", "after a new file");
+    assert_eq!(place.folder.names(), ["out"]);
+}
+
+/// A file that takes the result's name meanwhile is replaced, as `-o` says, when the command is
+/// repeated: that name is no input's.
+#[test]
+fn f2_a_new_file_under_the_outputs_name_is_replaced() {
+    let Some(place) = Place::with_steps() else { return };
+    for (state, step) in &states()[..5] {
+        for old in [None, Some(b"old\n")] {
+            place.again("in");
+            if let Some(old) = old {
+                place.folder.write("out", old);
+            }
+            place.interrupted(&SORT, *step);
+            place.folder.write("new", b"new\n");
+            fs::rename(place.folder.at("new"), place.folder.at("out")).expect("renamed");
+            place.ends(&SORT, "out", state);
+        }
+    }
+}
+
+#[test]
+fn f3_another_command_is_refused() {
+    let Some(place) = Place::with_steps() else { return };
+    for (state, step) in states() {
+        place.again("in");
+        place.interrupted(&SORT, step);
+        place.folder.write("b", b"b\n");
+        let others: [&[&str]; 5] = [
+            &["sort", "--consume", "b", "-o", "out"],
+            &["sort", "--consume", "b", "--view", "out"],
+            &["sort", "--consume", "in", "b", "-o", "out"],
+            &["sort", "--consume", "-r", "in", "-o", "out"],
+            &["sort", "b", "--view", "out"],
+        ];
+        for other in others {
+            let said = place.refuses(other);
+            // With a result in its place, a view is refused for that.
+            assert!(said.contains("out: ") || said.contains(WORK), "{state}, {other:?}: {said}");
+            place.holds("b", b"b\n", state);
+        }
+        let said = place.refuses(others[0]);
+        assert!(said.contains("--consume in -o out"), "{state}: {said}");
+        place.does(&SORT);
+        place.holds("out", &place.sorted, state);
+        assert_eq!(place.folder.names(), ["b", "out"], "{state}");
+        place.does(others[0]);
+        place.holds("out", b"b\n", state);
+        assert_eq!(place.folder.names(), ["out"], "{state}");
+    }
+}
+
+#[test]
+fn f4_a_view_that_was_not_finished_makes_way() {
+    let Some(place) = Place::with_steps() else { return };
+    place.interrupted(&["sort", "in", "--view", "out"], Step::first("rename", "out"));
+    assert_eq!(place.folder.names(), [WORK, "in"]);
+    place.folder.write("b", b"b\na\n");
+    place.does(&["sort", "--consume", "b", "-o", "out"]);
+    place.holds("out", b"a\nb\n", "b was sorted");
+    place.holds("in", &place.content, "an input that stays");
+    assert_eq!(place.folder.names(), ["in", "out"]);
+}
+
+#[test]
+fn f5_a_copy_that_was_not_finished_makes_way() {
+    let Some(place) = Place::with_steps() else { return };
+    let steps = [Step::first("unlink", "resume"), Step::first("rename", "out")];
+    for step in steps {
+        place.again("in");
+        place.does(&["sort", "in", "--view", "v"]);
+        place.interrupted(&["materialize", "v", "-o", "out"], step);
+        place.folder.write("precious", b"b\na\n");
+        place.does(&["sort", "--consume", "precious", "-o", "out"]);
+        place.holds("out", b"a\nb\n", "precious was sorted");
+        place.holds("v", &place.sorted, "a view that stays");
+        assert_eq!(place.folder.names(), ["in", "out", "v"]);
+    }
+}
+
+/// Whatever is in the folder of unfinished work: the input is sorted, or it stays as it is.
+#[test]
+fn f6_junk_in_the_folder_of_unfinished_work() {
+    let place = Place::new();
+    let ours = ["manifest", "consumed-into", "resume", "partial", "sort-journal", "000000.run"];
+    for name in ours.into_iter().chain(["manifest.new", "sort-journal.new", "thesis.txt"]) {
+        for junk in [&b"junk\n"[..], b""] {
+            place.again("in");
+            let work = place.folder.at(WORK);
+            fs::create_dir(&work).expect("made");
+            fs::set_permissions(&work, fs::Permissions::from_mode(0o700)).expect("set");
+            fs::write(work.join(name), junk).expect("written");
+            let output = place.command(&SORT).output().expect("it starts");
+            if output.status.success() {
+                assert_ne!(name, "thesis.txt");
+                place.holds("out", &place.sorted, name);
+                assert_eq!(place.folder.names(), ["out"], "{name}");
+            } else {
+                assert_eq!(output.status.code(), Some(2), "{name}");
+                assert!(stderr(&output).contains(WORK), "{name}: {}", stderr(&output));
+                place.holds("in", &place.content, name);
+                assert_eq!(fs::read(work.join(name)).expect("there"), junk);
+            }
+        }
+    }
+    // Where others may write, nothing is believed.
+    place.again("in");
+    fs::create_dir(place.folder.at(WORK)).expect("made");
+    let all = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(place.folder.at(WORK), all).expect("set");
+    let said = place.refuses(&SORT);
+    assert!(said.contains("other users may write there"), "{said}");
+    place.holds("in", &place.content, "a folder that all users may write to");
+}
+
+/// Bytes that are appended while the input is sorted are neither sorted nor lost.
+#[test]
+fn f8_an_input_that_is_appended_to() {
+    let Some(place) = Place::with_steps() else { return };
+    for (run, by_rest) in [("000000.run", false), ("000002.run", true), ("manifest.new", true)] {
+        place.again("in");
+        let in_path = place.folder.at("in");
+        let mut writer = fs::OpenOptions::new().append(true).open(&in_path).expect("opened");
+        let child = place.stopped(&SORT, Step::first("sync", run));
+        writer.write_all(b"late\n").expect("written");
+        let said = Place::fails_after_stop(child);
+        let (name, out) = (if by_rest { HIDDEN } else { "in" }, place.folder.at("out"));
+        let rest = place.read(name);
+        assert!(rest.ends_with(b"late\n"), "{run}: {said}");
+        assert!(!out.exists(), "{run}: {said}");
+        if !by_rest {
+            assert_eq!(rest.len(), place.content.len() + 5);
+            assert_eq!(place.folder.names(), ["in"], "{said}");
+            continue;
+        }
+        let said = place.refuses(&SORT);
+        assert!(said.contains("another program changed this input"), "{run}: {said}");
+        // The late lines are saved elsewhere, and the file is as before: the same length and time.
+        let hidden = fs::OpenOptions::new().write(true).open(place.folder.at(HIDDEN));
+        hidden.expect("opened").set_len(place.content.len() as u64).expect("cut");
+        let touch = said.split("then: ").nth(1).and_then(|rest| rest.split(';').next());
+        let touched = Command::new("sh").args(["-c", touch.expect("a command")]).status();
+        assert!(touched.expect("it starts").success(), "{said}");
+        place.ends(&SORT, "out", run);
+    }
+}
+
+/// As a rotation of logs does: the input is renamed and a new one made.
+#[test]
+fn f8_an_input_that_is_moved_away() {
+    let Some(place) = Place::with_steps() else { return };
+    let move_away = || {
+        fs::rename(place.folder.at("in"), place.folder.at("in.1")).expect("renamed");
+        place.folder.write("in", b"new\n");
+    };
+    // Before anything was given back: it is whole, and the command fails.
+    place.again("in");
+    let child = place.stopped(&SORT, Step::first("sync", "000000.run"));
+    move_away();
+    let said = Place::fails_after_stop(child);
+    assert!(said.contains("moved away"), "{said}");
+    place.holds("in.1", &place.content, "moved away");
+    place.holds("in", b"new\n", "moved away");
+    assert_eq!(place.folder.names(), ["in", "in.1"]);
+    // Later it can't be moved by that name, but a new one can be made.
+    place.again("in");
+    let child = place.stopped(&SORT, Step::first("sync", "000002.run"));
+    assert!(!place.folder.at("in").exists());
+    place.folder.write("in", b"new\n");
+    let said = Place::fails_after_stop(child);
+    assert!(said.contains("newer file"), "{said}");
+    place.holds("in", b"new\n", "made anew");
+    place.holds("out", &place.sorted, "made anew");
+    assert_eq!(place.folder.names(), ["in", "out"]);
+}
+
+/// The copy of another view into the same output waits for the first.
+#[test]
+fn n1_an_interrupted_copy_is_not_taken_over() {
+    let Some(place) = Place::with_steps() else { return };
+    let copy = ["materialize", "--consume", "v", "-o", "out"];
+    let steps = [
+        Step { of: Some("rename"), name: Some("resume"), at: 3 },
+        Step::first("rename", "out"),
+        Step::first("unlink", "resume"),
+    ];
+    for step in steps {
+        place.again("in");
+        place.does(&["sort", "in", "--view", "v"]);
+        place.folder.write("in", b"b\n");
+        place.does(&["sort", "in", "--view", "other"]);
+        place.interrupted(&copy, step);
+        if !place.folder.at("out").exists() {
+            for other in [
+                &["materialize", "other", "-o", "out"][..],
+                &["sort", "--consume", "in", "-o", "out"],
+            ] {
+                let said = place.refuses(other);
+                assert!(said.contains(WORK) || said.contains("materialize"), "{step:?}: {said}");
+            }
+        }
+        place.holds("in", b"b\n", "refused");
+        place.holds("other", b"b\n", "refused");
+        place.does(&copy);
+        place.holds("out", &place.sorted, "continued");
+        assert_eq!(place.folder.names(), ["in", "other", "out"]);
+    }
+}
+
+/// Other commands do not accept the remains of an input.
+#[test]
+fn n2_a_half_consumed_input_has_a_hidden_name() {
+    let Some(place) = Place::with_steps() else { return };
+    place.interrupted(&SORT, states()[0].1);
+    for other in
+        [&["sort", "--consume", "in", "-o", "elsewhere"][..], &["sort", "in", "-o", "elsewhere"]]
+    {
+        let said = place.refuses(other);
+        assert!(said.contains("in: "), "{said}");
+    }
+    // A new file of that name waits, since its hidden name is taken.
+    place.folder.write("in", b"new\n");
+    let said = place.refuses(&["sort", "--consume", "in", "-o", "elsewhere"]);
+    assert!(said.contains("still being consumed"), "{said}");
+    place.holds("in", b"new\n", "refused");
+    assert_eq!(place.folder.names(), [HIDDEN, WORK, "in"]);
+    fs::remove_file(place.folder.at("in")).expect("removed");
+    place.ends(&SORT, "out", "after refusals");
+}
