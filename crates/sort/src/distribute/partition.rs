@@ -35,7 +35,7 @@ impl SampleKey {
     }
 }
 
-/// Which keys belong to which bucket.
+/// The bucket of each key.
 #[derive(Debug, Clone)]
 pub(super) struct Partition {
     prefixes: Vec<u64>,

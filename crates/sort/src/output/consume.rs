@@ -125,9 +125,7 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     };
     let mut given_back = marker.is_some();
     let mut copying = || {
-        if complete {
-            progress.advance(fresh.total);
-        } else {
+        if !complete {
             progress.phase("merging", Some(fresh.total));
             if consume && marker.is_none() {
                 // The marker names a copy that is under way, so there must be one before it.

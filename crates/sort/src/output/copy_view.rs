@@ -47,10 +47,6 @@ pub(crate) fn copy_view(
     if from.as_ref().is_some_and(|(point, _)| !view.can_resume_at(point)) {
         return Err(wrong_point(&**partial, offset, "is no place where the view can be continued"));
     }
-    if partial.size() < offset {
-        let text = format!("{offset} bytes were synced but only {} are there", partial.size());
-        return Err(corrupt(partial.name(), partial.size(), text));
-    }
     let page = offset % ALIGNMENT as u64;
     let before = partial.read_vec(offset - page, page as usize)?;
     let mut sink = FileSink::new(Arc::clone(partial), offset, before, Some(total));

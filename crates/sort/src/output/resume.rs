@@ -18,7 +18,7 @@ const FORMAT_NAME: &str = "merganser-resume";
 const VERSION: u32 = 2;
 /// A resume point holds a key, and a key is no longer than a record that fits into memory.
 const RESUME_BYTES_MAX: u64 = 1 << 30;
-/// What an interrupted copy has written is checked in pieces of this size.
+/// The written part of an interrupted copy is checked in pieces of this size.
 const CHECKED_BYTES: u64 = 1 << 20;
 
 /// Where an interrupted copy continues.

@@ -188,7 +188,7 @@ impl RunPlan {
         }
     }
 
-    /// The largest blocks with which a merge in `memory_bytes` can take four runs at once.
+    /// The largest blocks that let a merge in `memory_bytes` take four runs at once.
     pub(crate) fn block_bytes_max(memory_bytes: u64) -> u32 {
         let most = (memory_bytes / 160).clamp(4096, u64::from(*BLOCK_BYTES.end()));
         1 << most.ilog2()
