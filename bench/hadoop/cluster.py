@@ -47,7 +47,7 @@ class ClusterError(Exception):
 
 
 def free_ports(count):
-    """Free ports, below the range from which the kernel picks ports by itself."""
+    """Free ports, below the range that the kernel picks ports of."""
     found = []
     for port in random.sample(LISTENED_PORTS, len(LISTENED_PORTS)):
         with socket.socket() as one:

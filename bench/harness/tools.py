@@ -1,4 +1,4 @@
-"""The programs that are compared, and the command lines with which they do the same work."""
+"""The programs that are compared, and their command lines for the same work."""
 
 import os
 import shutil
