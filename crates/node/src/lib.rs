@@ -10,5 +10,7 @@
 //! [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
+pub mod map;
 pub mod run;
 pub mod shuffle;
+pub mod ssdlet;

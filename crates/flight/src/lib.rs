@@ -1,0 +1,1 @@
+//! The network door of a node: sessions over Arrow Flight.

@@ -1,0 +1,34 @@
+//! Why an SSDlet fails.
+
+/// Ends the SSDlet that it comes from, and nothing else.
+#[derive(Debug, thiserror::Error)]
+pub enum SsdletError {
+    /// There is no SSDlet of this name.
+    #[error("there is no SSDlet named {name}")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// Its arguments make no sense.
+    #[error("{ssdlet}: {detail}")]
+    Args {
+        /// The SSDlet's name.
+        ssdlet: String,
+        /// The argument, the fault and the remedy.
+        detail: String,
+    },
+    /// A record makes no sense to it.
+    #[error("at byte {offset}: {detail}")]
+    Record {
+        /// Place of the record in its input.
+        offset: u64,
+        /// The fault and the remedy.
+        detail: String,
+    },
+    /// It broke a rule, or ran out of something that it may use.
+    #[error("{0}")]
+    Failed(String),
+    /// The engine could not take what it handed out.
+    #[error(transparent)]
+    Engine(#[from] merganser_sort::Error),
+}

@@ -1,0 +1,125 @@
+//! SSDlets: programs that run where the data is (the ISC paper's device programs, section 2.1.2).
+//!
+//! ```text
+//!   open(name, args) ──► Ssdlet ──► Worker (one per thread) ── chunk, chunk, ..., close ──► Emitter
+//!                        description                 whole records in             keyed records, or
+//!                        of input and output                                      records in input order
+//! ```
+//!
+//! An SSDlet sees whole records and nothing else: no files, no clock, no threads. So the same one runs
+//! in the command's own process ([`crate::map`]), in a server's session, and inside a modelled device.
+//!
+//! ```text
+//!   builtin/   SSDlets that are part of the program     combine   how values of one key become one
+//!   emitter    what a worker hands out                  error     why one fails
+//! ```
+//!
+//! The result must not depend on how the input is cut into chunks, or on the number of workers. What
+//! a worker hands out for a record may therefore depend on nothing but the record, its place
+//! ([`Chunk::input`], [`Chunk::offset`]) and the arguments. State that spans records is allowed only if
+//! the combine makes its order unimportant.
+
+pub mod builtin;
+mod combine;
+mod emitter;
+mod error;
+
+use merganser_sort::record::Format;
+use serde::{Deserialize, Serialize};
+
+pub use combine::{Combine, ValueOverflow};
+pub use emitter::{Collect, Emitter};
+pub use error::SsdletError;
+
+/// An SSDlet that was opened with its arguments.
+pub trait Ssdlet: Send + Sync {
+    /// What it takes and gives.
+    fn description(&self) -> &Description;
+
+    /// The state of one thread that runs it.
+    ///
+    /// # Errors
+    /// When there is not enough memory for it, or a guest can't be started.
+    fn worker(&self) -> Result<Box<dyn Worker>, SsdletError>;
+}
+
+/// One thread's part of an SSDlet.
+pub trait Worker: Send {
+    /// Takes the records of one chunk.
+    ///
+    /// # Errors
+    /// A record that makes no sense to it, or a guest that broke a rule.
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError>;
+
+    /// After the last chunk of this worker. Keyed output only: records in input order can't come here.
+    ///
+    /// # Errors
+    /// As [`Worker::chunk`].
+    fn close(&mut self, _out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        Ok(())
+    }
+
+    /// The work since the last call, in units of the SSDlet's own meter: fuel of a guest; for built-in
+    /// ones, bytes that were looked at. It is the same for the same input on every machine.
+    fn meter(&mut self) -> u64 {
+        0
+    }
+}
+
+/// Whole records that lie next to each other in an input.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunk<'a> {
+    /// Number of the input, from 0.
+    pub input: u32,
+    /// Place of the first byte in the input.
+    pub offset: u64,
+    /// The records, end to end, each with its terminator.
+    pub bytes: &'a [u8],
+}
+
+/// What an SSDlet takes and gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// How its input is divided into records.
+    pub input: Format,
+    /// What it hands out.
+    pub output: Output,
+    /// Memory of one worker in addition to its chunk, at most, in bytes.
+    pub worker_bytes: u64,
+}
+
+/// What an SSDlet hands out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// Keys with values. The result is sorted by key, and values of one key are combined.
+    Keyed {
+        /// The type of keys.
+        key: Type,
+        /// The type of values.
+        value: Type,
+        /// How values of one key become one.
+        combine: Combine,
+    },
+    /// Records in the order of the input.
+    Ordered {
+        /// How they are divided.
+        format: Format,
+    },
+}
+
+/// The type of a key or a value. Keys are compared byte by byte, whatever their type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Type {
+    /// Any bytes; shown as text.
+    Text,
+    /// Any bytes; shown in hexadecimal digits.
+    Bytes,
+    /// A signed number of 8 bytes, little-endian.
+    I64,
+    /// A floating-point number of 8 bytes, little-endian.
+    F64,
+}

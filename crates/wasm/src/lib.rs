@@ -1,0 +1,1 @@
+//! SSDlets in WebAssembly: guests that run near the data, within limits.
