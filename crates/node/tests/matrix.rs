@@ -8,7 +8,7 @@ use merganser_node::matrix::{
 use merganser_sort::{Budget, Error, Progress, Silent};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Storage, StorageExt};
-use merganser_testkit::{Fault, Faulty};
+use merganser_testkit::faulty::{Fault, Faulty, Plan};
 use proptest::prelude::*;
 
 fn file(name: &str, bytes: &[u8]) -> Arc<dyn Storage> {
@@ -213,8 +213,8 @@ fn factors_that_do_not_fit_are_named() {
         let options = options(1 << 20, 1, MatrixFormat::Raw);
         multiply(a, b, &*out, &options, &Silent).expect_err("refused").to_string()
     };
-    assert!(refusal(&a, &b).starts_with("m has 2 columns and m has 1 rows"));
-    assert!(refusal(&a, &floats).contains("of type i32 and f of type f32"));
+    assert!(refusal(&a, &b).starts_with("memory/m has 2 columns and memory/m has 1 rows"));
+    assert!(refusal(&a, &floats).contains("of type i32 and memory/f of type f32"));
     let many = Matrix::raw(file("many", b""), Element::I32, shape(u64::MAX, 0)).expect("empty");
     let wide = Matrix::raw(file("wide", b""), Element::I32, shape(0, u64::MAX)).expect("empty");
     assert!(refusal(&many, &wide).contains("larger than a file can be"));
@@ -233,15 +233,27 @@ fn a_failed_read_or_write_ends_the_product() {
     let bytes: Vec<u8> = values(90_000, 5).flat_map(i32::to_le_bytes).collect();
     let square = shape(300, 300);
     let good = Matrix::raw(file("a", &bytes), Element::I32, square).expect("a matrix");
-    for at in [0, 1, 5] {
-        let faulty = Arc::new(Faulty::new(file("b", &bytes), Fault::Read { at }));
-        let bad = Matrix::raw(faulty, Element::I32, square).expect("a matrix");
-        let out = file("c", b"");
-        let options = options(least_bytes(&good, &good), 2, MatrixFormat::Raw);
-        multiply(&good, &bad, &*out, &options, &Silent).expect_err("a read fails");
-        let out = Faulty::new(file("c", b""), Fault::Write { at });
-        multiply(&good, &good, &out, &options, &Silent).expect_err("a write fails");
+    let least_bytes = least_bytes(&good, &good);
+    let run = |fault| {
+        let faulty = Faulty::new(MemoryDirectory::new(), Plan { seed: 1, faults: vec![fault] });
+        let bad =
+            Matrix::raw(faulty.wrap(file("b", &bytes)), Element::I32, square).expect("a matrix");
+        let out = faulty.create("c").expect("creates");
+        let options = options(least_bytes, 2, MatrixFormat::Raw);
+        let failed = multiply(&good, &bad, &*out, &options, &Silent);
+        assert!(!faulty.fired().is_empty());
+        assert!(
+            matches!(failed, Err(MatrixError::Engine(Error::Io(_) | Error::Input { .. }))),
+            "{failed:?}"
+        );
+        assert_eq!(options.budget.free_bytes(), least_bytes);
+    };
+    for nth in [1, 2, 40] {
+        run(Fault::FailRead { nth });
+        run(Fault::FailWrite { nth });
+        run(Fault::ShortRead { nth });
     }
+    run(Fault::Full { bytes: 100_000 });
 }
 
 #[test]

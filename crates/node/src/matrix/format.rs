@@ -33,8 +33,8 @@ pub(super) fn raw(
     Ok(matrix)
 }
 
-pub(super) fn open(storage: &Arc<dyn Storage>) -> Result<Matrix, MatrixError> {
-    let fault = |offset: u64, detail: String| input(&**storage, offset, detail);
+pub(super) fn open(storage: Arc<dyn Storage>) -> Result<Matrix, MatrixError> {
+    let fault = |offset: u64, detail: String| input(&*storage, offset, detail);
     let mut start = [0; 12];
     let len = storage.read_at(0, &mut start)?;
     if len < 10 || !start.starts_with(MAGIC) {
@@ -62,7 +62,7 @@ pub(super) fn open(storage: &Arc<dyn Storage>) -> Result<Matrix, MatrixError> {
         shape: header.shape,
         by_columns: header.by_columns,
         data_offset: text_offset + text_bytes,
-        storage: Arc::clone(storage),
+        storage,
     };
     check_size(&matrix)?;
     Ok(matrix)
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn refusal(bytes: &[u8]) -> String {
-        open(&file(bytes)).err().expect("refused").to_string()
+        open(file(bytes)).err().expect("refused").to_string()
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             let mut bytes = header(MatrixFormat::Npy, element, shape);
             assert_eq!(bytes.len(), HEADER_BYTES);
             bytes.resize(HEADER_BYTES + 6 * element.bytes() as usize, 0);
-            let matrix = open(&file(&bytes)).expect("opens");
+            let matrix = open(file(&bytes)).expect("opens");
             assert_eq!((matrix.element(), matrix.shape()), (element, shape));
             assert_eq!((matrix.data_offset, matrix.by_columns), (128, false));
         }
@@ -278,13 +278,13 @@ mod tests {
     #[test]
     fn other_programs_may_write_the_text_in_another_way() {
         let text = "{\"shape\":(1,2),'fortran_order':True,'descr':'<i4'}";
-        let matrix = open(&file(&with_text(text, &[0; 8]))).expect("opens");
+        let matrix = open(file(&with_text(text, &[0; 8]))).expect("opens");
         assert_eq!(matrix.shape(), Shape { rows: 1, columns: 2 });
         assert!(matrix.by_columns);
         let mut second = with_text(text, &[0; 8]);
         second[6] = 2;
         second.splice(10..10, [0, 0]);
-        assert_eq!(open(&file(&second)).expect("opens").data_offset, 12 + text.len() as u64);
+        assert_eq!(open(file(&second)).expect("opens").data_offset, 12 + text.len() as u64);
     }
 
     #[test]
@@ -304,8 +304,8 @@ mod tests {
             ("'<f8'", "(1, 1, 1)", "3 dimensions"),
             ("'<f8'", "(1, x)", "not a header"),
             ("'<f8'", "(1, 99999999999999999999)", "not a header"),
-            ("'<f8'", "(1, 2)", "at byte 74: the file ends here, but 1 rows and 2 columns"),
-            ("'<f8'", "(1, 0)", "need 66 bytes"),
+            ("'<f8'", "(1, 2)", "at byte 78: the file ends here, but 1 rows and 2 columns"),
+            ("'<f8'", "(1, 0)", "need 70 bytes"),
             ("'<f8'", "(9999999999999999999, 9999999999999999999)", "more than any file has"),
         ];
         for (element, shape, wanted) in cases {
@@ -325,8 +325,8 @@ mod tests {
             for byte in [0, b' ', b'9', b'\'', 0xff] {
                 let mut damaged = whole.clone();
                 damaged[at] = byte;
-                let _ = open(&file(&damaged));
-                let _ = open(&file(&whole[..at]));
+                let _ = open(file(&damaged));
+                let _ = open(file(&whole[..at]));
             }
         }
     }

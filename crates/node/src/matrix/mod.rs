@@ -118,7 +118,7 @@ impl Matrix {
     /// [`MatrixError::Engine`] for a file that can't be read, is no `.npy` file, or is shorter or longer
     /// than its header says; or that has other elements than [`Element`], or not two dimensions.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Self, MatrixError> {
-        format::open(&storage)
+        format::open(storage)
     }
 
     /// The matrix of a raw file.

@@ -92,7 +92,9 @@ fn typed<T: Value>(
     // A sum of nothing is 0, and so is what a file is extended with.
     out.run(Operation::SetSize { size: 0 })?;
     out.run(Operation::SetSize { size })?;
-    out.write_at(0, &header)?;
+    if !header.is_empty() {
+        out.write_at(0, &header)?;
+    }
     let mut report = MatrixReport {
         written_bytes: data_offset,
         block_rows: plan.rows,

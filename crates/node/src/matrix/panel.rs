@@ -10,7 +10,7 @@ use super::kernel::{Value, View};
 use super::{Matrix, MatrixError};
 
 /// The largest request.
-const PIECE_BYTES: u64 = 256 << 10;
+const PIECE_BYTES: u64 = 128 << 10;
 
 /// Requests in flight.
 const IN_FLIGHT: usize = 8;
