@@ -155,7 +155,8 @@ impl Run<'_, '_> {
             // Until the first spill, or until all workers have ended.
             if let Ok(first) = batches.recv() {
                 let reader = SpillReader::new(&state, first, batches);
-                if let Err(error) = self.sort_spills(reader, (combine, value), &mut output) {
+                let sorted = self.sort_spills(reader, (combine, value), &mut output);
+                if let (Err(error), false) = (sorted, state.ended_sort()) {
                     self.job.fail(NO_CHUNK, error);
                 }
             }

@@ -37,12 +37,19 @@ pub(super) struct Spills {
     pub(super) records: AtomicU64,
     /// Workers have failed: what came so far is not all.
     broken: AtomicBool,
+    /// The sort has been told so.
+    told: AtomicBool,
 }
 
 impl Spills {
     /// Ends the sort with an error.
     pub(super) fn break_off(&self) {
         self.broken.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the sort has failed because the workers have, and not for a reason of its own.
+    pub(super) fn ended_sort(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
     }
 
     /// Whether there was one.
@@ -159,6 +166,7 @@ impl Read for SpillReader {
             self.at = 0;
         }
         if self.spills.broken.load(Ordering::Relaxed) {
+            self.spills.told.store(true, Ordering::Relaxed);
             return Err(io::Error::other("the map has failed"));
         }
         let Some(batch) = &self.current else { return Ok(0) };

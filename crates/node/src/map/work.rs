@@ -161,23 +161,23 @@ impl Job<'_> {
         settings: KeyedSettings<'_>,
         writer: &SpillWriter,
     ) -> Option<SortedRows> {
+        let arriving = Arriving(settings.meeting);
         let break_off = || settings.state.break_off();
         let _alarm = Alarm { job: self, stop: &break_off };
-        let arriving = Arriving(settings.meeting);
-        let mapped = self.map_keyed(settings, writer).map_err(|Failure { number, error }| {
-            self.fail(number, error);
-            settings.state.break_off();
-        });
+        let mapped = self.map_keyed(settings, writer);
+        let mapped = mapped.map_err(|Failure { number, error }| self.fail(number, error));
         drop(arriving);
         let mut missing = settings.meeting.missing.lock();
         while *missing > 0 {
             settings.meeting.changed.wait(&mut missing);
         }
         drop(missing);
-        let mut keyed = mapped.ok()?;
         if self.has_failed() {
+            // Not before: workers at earlier chunks could spill no more, and would not find their failures.
+            settings.state.break_off();
             return None;
         }
+        let mut keyed = mapped.ok()?;
         if settings.state.any() {
             if let Err(error) = keyed.spill() {
                 self.fail(NO_CHUNK, error);
