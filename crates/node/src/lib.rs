@@ -14,3 +14,4 @@ pub mod map;
 pub mod run;
 pub mod shuffle;
 pub mod ssdlet;
+mod table;
