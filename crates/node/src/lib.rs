@@ -15,3 +15,4 @@ pub mod matrix;
 pub mod run;
 pub mod shuffle;
 pub mod ssdlet;
+mod table;

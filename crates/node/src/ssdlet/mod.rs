@@ -12,7 +12,7 @@
 //! ```text
 //!   builtin/   SSDlets that are part of the program     combine   how values of one key become one
 //!   emitter    what a worker hands out                  error     why one fails
-//!   number_key numbers as keys
+//!   number_key numbers as keys                          keyed     its keyed output, in a table
 //! ```
 //!
 //! The result must not depend on how the input is cut into chunks, or on the number of workers. What
@@ -24,14 +24,18 @@ pub mod builtin;
 mod combine;
 mod emitter;
 mod error;
+mod keyed;
 mod number_key;
 
 use merganser_sort::record::Format;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use combine::Combined;
 pub use combine::{Combine, ValueOverflow};
 pub use emitter::{Collect, Emitter};
+pub(crate) use emitter::{Ordered, Overflow};
 pub use error::SsdletError;
+pub(crate) use keyed::{Keyed, PLACE_BYTES};
 pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
 
 /// An SSDlet that was opened with its arguments.
