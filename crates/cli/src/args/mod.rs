@@ -5,6 +5,7 @@
 mod advise;
 mod export;
 mod generate;
+mod map;
 mod mount;
 mod order;
 mod range;
@@ -28,6 +29,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 pub use advise::{AdviseArgs, AdviseCommand};
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
+pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
@@ -59,6 +61,7 @@ Examples:
   merganser cat big.view | head                    read the view
   merganser mount big.view /mnt                    read it as the file /mnt/big
   merganser verify sorted.txt                      check order, count and checksum
+  merganser map wordcount big.txt --top 20         run a program over records
 
 A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
 
@@ -109,6 +112,7 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Recover(RecoverArgs),
+    Map(MapArgs),
     Generate(GenerateArgs),
     Serve(ServeArgs),
     Advise(AdviseArgs),

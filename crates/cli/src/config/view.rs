@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::{ReportConfig, memory_bytes, threads};
-use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, Span};
+use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, RowForm, Span};
 use crate::failure::Failure;
 
 /// The part of a view that `merganser cat` prints.
@@ -16,6 +16,8 @@ pub struct CatConfig {
     pub part: Part,
     /// The most records of that part.
     pub head: Option<u64>,
+    /// The form of a map's rows, if one was asked for.
+    pub form: Option<RowForm>,
     /// The memory budget.
     pub memory_bytes: u64,
     /// How many threads.
@@ -49,6 +51,7 @@ impl TryFrom<CatArgs> for CatConfig {
             view: typed.view,
             part,
             head: typed.head.map(|count| count.0),
+            form: typed.output_format,
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
         })
@@ -62,6 +65,8 @@ pub struct MaterializeConfig {
     pub view: PathBuf,
     /// Where to.
     pub output: PathBuf,
+    /// The form of a map's rows, if one was asked for.
+    pub form: Option<RowForm>,
     /// Whether the view's space is given back.
     pub consume: bool,
     /// The memory budget.
@@ -81,6 +86,7 @@ impl TryFrom<MaterializeArgs> for MaterializeConfig {
         Ok(MaterializeConfig {
             view: typed.view,
             output: typed.output,
+            form: typed.output_format,
             consume: typed.consume,
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
