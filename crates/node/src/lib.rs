@@ -11,6 +11,7 @@
 
 pub mod active_sort;
 pub mod map;
+pub mod matrix;
 pub mod run;
 pub mod shuffle;
 pub mod ssdlet;
