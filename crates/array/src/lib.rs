@@ -52,6 +52,8 @@ mod error;
 mod fingerprint;
 #[doc(hidden)]
 pub mod formats;
+#[cfg(test)]
+mod golden;
 mod index;
 mod journal;
 mod label;

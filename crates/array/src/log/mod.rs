@@ -20,6 +20,9 @@ use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
 use record::{Entry, Header};
 
+/// One block of this many is kept for trims.
+const TRIM_RESERVE_SHARE: u64 = 16;
+
 /// A place in a ring of blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -89,10 +92,12 @@ impl Log {
         self.residents.get(n + 1).map_or(self.head, |resident| resident.place)
     }
 
-    /// Whether a record of `pages` pages has room.
+    /// Whether a record of `pages` pages has room. Trims, which have none, may use the reserve: when all
+    /// else is full, they are what makes room.
     pub(crate) fn has_room(&self, pages: usize) -> bool {
         let (need, skipped) = self.need(pages);
-        self.used + need + skipped <= self.blocks
+        let reserve = if pages == 0 { 0 } else { self.blocks / TRIM_RESERVE_SHARE };
+        self.used + need + skipped + reserve <= self.blocks
     }
 
     fn need(&self, pages: usize) -> (u64, u64) {

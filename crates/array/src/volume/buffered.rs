@@ -163,6 +163,7 @@ impl State {
             };
             match self.move_record(&resident, &mut moved) {
                 Ok(()) => {}
+                Err(Error::Full { .. }) if self.trim_early()? => continue,
                 Err(error @ Error::Full { .. }) => {
                     full = Some(error);
                     break;
@@ -187,6 +188,18 @@ impl State {
             Some(error) => Err(error),
             None => Ok(log.resident(0).is_some()),
         }
+    }
+
+    /// Does what trims in the log will do to the store: no record before a trim has pages in it that
+    /// count, and those of later records don't need the store. Returns whether a page became free.
+    fn trim_early(&mut self) -> Result<bool> {
+        let before = self.store.pages_used().0;
+        let trims = self.overlay.trims.iter().map(|(&from, &(end, _))| (from, end));
+        for (from, end) in trims.collect::<Vec<_>>() {
+            self.store.unmap(from, end - from)?;
+        }
+        self.store.commit()?;
+        Ok(self.store.pages_used().0 < before)
     }
 
     /// Puts what a record holds and still counts into the store. Damaged pages become lost ones.

@@ -104,6 +104,14 @@ impl Model {
         }
     }
 
+    /// As [`Model::flushed`], but for `count` pages from byte `at` on, whose write failed.
+    pub fn flushed_but(&mut self, at: u64, count: usize) {
+        let from = at as usize / PAGE;
+        for page in (0..self.now.len()).filter(|page| !(from..from + count).contains(page)) {
+            self.maybe[page] = vec![Arc::clone(&self.now[page])];
+        }
+    }
+
     /// Checks a volume after a cut, and takes over what it holds.
     pub fn check_after_cut(&mut self, volume: &Volume, what: &str) {
         for page in 0..self.now.len() {
