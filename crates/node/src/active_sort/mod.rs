@@ -245,6 +245,7 @@ impl Program for ActiveSort {
                 let merge = self.merges.get_mut(&merge).expect("it ends after its reads");
                 merge.page_arrived(chunk, token, buffer, result);
             }
+            Wake::Written { .. } => unreachable!("a merge writes nothing"),
             Wake::Worked { token } => {
                 let merge = self.works.remove(&token).expect("it was worked");
                 self.merges.get_mut(&merge).expect("it ends after its work").worked(token);
