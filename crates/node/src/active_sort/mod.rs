@@ -26,7 +26,7 @@
 //! | the host closes while it reads | its reads are errors, then the close is answered |
 //! | chunks that are not sorted, or change while they are merged | not detected: the result has their records in some order |
 
-mod chunk_buffer;
+pub(crate) mod chunk_buffer;
 pub mod descriptor;
 mod merging;
 mod schedule;
