@@ -10,7 +10,9 @@
 //! [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
+mod beneath;
 pub mod map;
 pub mod run;
+pub mod session;
 pub mod shuffle;
 pub mod ssdlet;
