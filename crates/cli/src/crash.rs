@@ -24,7 +24,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::Duration;
 
-use crate::signals;
+use crate::{failure, signals};
 
 /// Exit status of every error.
 const STATUS: i32 = 2;
@@ -125,7 +125,7 @@ fn end(why: fmt::Arguments<'_>) -> ! {
     let this = rustix::thread::gettid().as_raw_nonzero().get();
     match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
-            Line::of(format_args!("merganser: {why}")).write();
+            Line::of(format_args!("{}: {why}", failure::called())).write();
             let kept = KEPT.swap(ptr::null_mut(), Ordering::AcqRel);
             if !kept.is_null() {
                 // SAFETY: the block came from this allocator with this layout, and the swap made this

@@ -157,6 +157,11 @@ pub fn call(name: &'static str) {
     let _ = CALLED.set(name);
 }
 
+/// The name that begins each sentence. It neither waits nor allocates memory.
+pub fn called() -> &'static str {
+    CALLED.get().unwrap_or(&"merganser")
+}
+
 /// Tells something that is no failure, on stderr.
 pub fn notice(sentence: &str) {
     tell(sentence, &[]);
@@ -164,7 +169,7 @@ pub fn notice(sentence: &str) {
 
 /// The way of every sentence to stderr: one line, whatever names and damaged bytes are in it.
 fn tell(sentence: &str, kept: &[char]) {
-    let name = CALLED.get().unwrap_or(&"merganser");
+    let name = called();
     let line = format!("{name}: {}\n", shown::escaped(sentence, kept));
     // Nobody may be listening; the exit status still tells.
     let _ = io::stderr().write_all(line.as_bytes());

@@ -16,3 +16,4 @@ pub mod run;
 pub mod session;
 pub mod shuffle;
 pub mod ssdlet;
+mod table;

@@ -248,7 +248,7 @@ fn every_format_and_key() {
                     }
                     let compiled = order.compile(None).expect("an order");
                     let what = format!("{sample}, {order:?}");
-                    // Equal records stay in the order of chunks, which the parting has mixed.
+                    // Equal records stay in the order of chunks, which the split has mixed.
                     let input: Vec<&[u8]> =
                         work.chunks.iter().flat_map(|chunk| layout.split(chunk)).collect();
                     let output = layout.split(&result);

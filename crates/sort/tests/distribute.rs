@@ -218,11 +218,11 @@ fn a_sorted_stream_is_split_again_until_it_fits() {
     // A stream shows only its beginning, which holds the least keys alone.
     let (out, report) = case.to_writer(&sorted);
     assert!(out == sorted);
-    assert!(report.buckets_parted_again > 0, "{report:?}");
+    assert!(report.buckets_split_again > 0, "{report:?}");
     // Of a file a sample is taken everywhere.
     let (out, report) = case.to_storage(&sorted);
     assert!(out == sorted);
-    assert_eq!(report.buckets_parted_again, 0, "{report:?}");
+    assert_eq!(report.buckets_split_again, 0, "{report:?}");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn trusting_uniform_keys_is_right_even_where_they_are_not() {
             Case { strategy, memory_bytes: 3_400_000, threads: 1, ..Case::new(spec.clone()) };
         let (out, report) = case.to_storage(&input);
         assert!(out == model(&spec, &input));
-        assert_eq!(report.buckets_parted_again > 0, mask != u64::MAX, "{report:?}");
+        assert_eq!(report.buckets_split_again > 0, mask != u64::MAX, "{report:?}");
     }
     let case = Case {
         strategy: Strategy::Distribute { uniform: true },
@@ -468,8 +468,8 @@ fn a_view_is_judged_with_its_reader() {
             (explained(record_bytes, 8 << 20, false), explained(record_bytes, 8 << 20, true));
         assert_eq!((file.strategy, view.strategy), (strategy, strategy), "{file}{view}");
         let both = |explained: &merganser_sort::Explanation| {
-            let parted = explained.distribute.clone().expect("it can be distributed");
-            [explained.merge.clone(), parted]
+            let distributed = explained.distribute.clone().expect("it can be distributed");
+            [explained.merge.clone(), distributed]
         };
         for (file, view) in both(&file).into_iter().zip(both(&view)) {
             let (made, read) = (view.processor_seconds, view.reader_processor_seconds);
@@ -481,8 +481,8 @@ fn a_view_is_judged_with_its_reader() {
     }
     let one_run = explained(16, 100 << 20, true);
     assert_eq!((one_run.strategy, one_run.merge.pieces), ("merge", 1));
-    let parted = one_run.distribute.expect("it could be");
-    assert!(one_run.merge.reader_processor_seconds < parted.reader_processor_seconds);
+    let distributed = one_run.distribute.expect("it could be");
+    assert!(one_run.merge.reader_processor_seconds < distributed.reader_processor_seconds);
 }
 
 /// Counts the bytes that are read.
@@ -553,7 +553,7 @@ fn bytes_that_are_read_are_predicted() {
         let output = SortOutput::View { folder, name: "sorted".to_owned() };
         let options = case.options();
         let report = sort(vec![Input::Storage(metered)], output, &options, &Silent).expect("sorts");
-        assert_eq!((report.extra_passes, report.buckets_parted_again), (0, 0));
+        assert_eq!((report.extra_passes, report.buckets_split_again), (0, 0));
         let read = reads.0.load(std::sync::atomic::Ordering::Relaxed);
         let what =
             format!("{format:?} by {strategy:?} in {memory_bytes}: {read} of {predicted} bytes");

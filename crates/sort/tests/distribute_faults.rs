@@ -43,7 +43,7 @@ enum Place {
 }
 
 impl Place {
-    fn parts_again(self) -> bool {
+    fn splits_again(self) -> bool {
         matches!(self, Place::TempTwice | Place::FolderTwice)
     }
 
@@ -72,7 +72,7 @@ fn input(place: Place) -> Vec<u8> {
     let bytes =
         std::iter::repeat_with(|| random.bits().to_be_bytes()).take(place.input_bytes() / 8);
     let mut bytes: Vec<u8> = bytes.flatten().collect();
-    if place.parts_again() {
+    if place.splits_again() {
         bytes.iter_mut().step_by(16).for_each(|first| *first = 7);
     }
     bytes
@@ -98,7 +98,7 @@ fn options(place: Place, temp: Arc<dyn Directory>, budget: &Budget) -> SortOptio
         temp_limit_bytes: None,
         compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
-        strategy: Strategy::Distribute { uniform: place.parts_again() },
+        strategy: Strategy::Distribute { uniform: place.splits_again() },
     }
 }
 
@@ -141,13 +141,13 @@ fn call(
     if place.makes_view() {
         let output = SortOutput::View { folder: Arc::clone(faulty), name: "x".to_owned() };
         let report = sort(inputs, output, &options, progress)?;
-        assert_eq!(report.buckets_parted_again > 0, place.parts_again(), "{report:?}");
+        assert_eq!(report.buckets_split_again > 0, place.splits_again(), "{report:?}");
         return read_view(made, budget);
     }
     let output = at(place == Place::Output).create("out")?;
     let report = sort(inputs, SortOutput::Storage(Arc::clone(&output)), &options, progress)?;
     assert!(report.buckets >= 3, "{report:?}");
-    assert_eq!(report.buckets_parted_again > 0, place.parts_again(), "{report:?}");
+    assert_eq!(report.buckets_split_again > 0, place.splits_again(), "{report:?}");
     // The bytes that arrived, not those that a failing directory shows.
     let written = if place == Place::Output { made.open("out", false)? } else { output };
     Ok(written.read_vec(0, written.size() as usize)?)
@@ -207,7 +207,7 @@ fn sweep(place: Place) -> u64 {
         (quiet.renames, |nth| Fault::FailRename { nth }, true),
     ];
     // Two passes have many operations of the same kind.
-    let stride = if place.parts_again() { 3 } else { 1 };
+    let stride = if place.splits_again() { 3 } else { 1 };
     for (count, fault, surely) in kinds {
         for nth in (1..=count).step_by(stride) {
             let (fired, failed, _) = call_with(place, Some(fault(nth)));

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_sort::activity::{Activity, State, wait};
+use merganser_sort::activity::{Activity, WorkerState, wait};
 use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
@@ -112,7 +112,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
                 None => run(SortOutput::Writer(&mut output))?,
             };
             io.extend(temp.iter().map(|folder| ("runs", folder.mode().to_string())));
-            let _waiting = wait(State::Writing);
+            let _waiting = wait(WorkerState::Writing);
             output.finish()?;
             done
         }

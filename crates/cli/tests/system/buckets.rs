@@ -270,13 +270,13 @@ fn every_kind_of_key() {
             starts: Vec::new(),
             key: None,
         };
-        let [merged, parted] = views(&case, &folder, &format!("--memory={memory}"));
+        let [merged, buckets] = views(&case, &folder, &format!("--memory={memory}"));
         let read = cat(&merged, &[]);
-        assert!(read.len() == input.len() && read == cat(&parted, &[]), "{words}");
-        assert!(fact(&parted, "buckets") > 1, "{words}: several buckets");
+        assert!(read.len() == input.len() && read == cat(&buckets, &[]), "{words}");
+        assert!(fact(&buckets, "buckets") > 1, "{words}: several buckets");
         let part = ["--bytes", "100000..200001"];
-        assert!(cat(&merged, &part) == cat(&parted, &part), "{words}");
-        prints(merganser(["verify"]).arg(&parted));
+        assert!(cat(&merged, &part) == cat(&buckets, &part), "{words}");
+        prints(merganser(["verify"]).arg(&buckets));
     }
 }
 

@@ -12,6 +12,7 @@
 //! ```text
 //!   builtin/   SSDlets that are part of the program     combine   how values of one key become one
 //!   emitter    what a worker hands out                  error     why one fails
+//!   keyed      its keyed output, in a table
 //! ```
 //!
 //! The result must not depend on how the input is cut into chunks, or on the number of workers. What
@@ -23,13 +24,17 @@ pub mod builtin;
 mod combine;
 mod emitter;
 mod error;
+mod keyed;
 
 use merganser_sort::record::Format;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use combine::Combined;
 pub use combine::{Combine, ValueOverflow};
 pub use emitter::{Collect, Emitter};
+pub(crate) use emitter::{Ordered, Overflow};
 pub use error::SsdletError;
+pub(crate) use keyed::{Keyed, PLACE_BYTES};
 
 /// An SSDlet that was opened with its arguments.
 pub trait Ssdlet: Send + Sync {

@@ -31,7 +31,7 @@ use bins::Bins;
 /// The activity of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum WorkerState {
     /// Computes or copies.
     Busy,
     /// Waits for reads that are in flight.
@@ -48,16 +48,16 @@ pub enum State {
     Turn,
 }
 
-impl State {
+impl WorkerState {
     /// All of them, in the order in which they are drawn.
-    pub const ALL: [State; 7] = [
-        State::Busy,
-        State::Reading,
-        State::Writing,
-        State::Input,
-        State::Output,
-        State::Memory,
-        State::Turn,
+    pub const ALL: [WorkerState; 7] = [
+        WorkerState::Busy,
+        WorkerState::Reading,
+        WorkerState::Writing,
+        WorkerState::Input,
+        WorkerState::Output,
+        WorkerState::Memory,
+        WorkerState::Turn,
     ];
 }
 
@@ -71,7 +71,7 @@ struct Recorder {
     start_ns: u64,
     rows: Mutex<Vec<Arc<Row>>>,
     transfers: Mutex<[Transfers; 2]>,
-    phases: Mutex<Vec<Phase>>,
+    phases: Mutex<Vec<PhaseStart>>,
 }
 
 /// The activity of one worker.
@@ -81,14 +81,14 @@ struct Row {
 }
 
 struct Timeline {
-    bins: Bins<{ State::ALL.len() }>,
+    bins: Bins<{ WorkerState::ALL.len() }>,
     since_ns: u64,
     /// `None` when no thread is in this row.
-    state: Option<State>,
+    state: Option<WorkerState>,
 }
 
 impl Timeline {
-    fn turn(&mut self, now_ns: u64, state: Option<State>) {
+    fn turn(&mut self, now_ns: u64, state: Option<WorkerState>) {
         if let Some(was) = self.state {
             self.bins.spread(was as usize, self.since_ns, now_ns, 1);
         }
@@ -130,7 +130,7 @@ impl Transfers {
 
 /// A part of the work, named as progress names it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Phase {
+pub struct PhaseStart {
     /// For example `merging`.
     pub name: &'static str,
     /// When it began, in nanoseconds.
@@ -173,7 +173,7 @@ impl Meter for Recorder {
 struct Here {
     recorder: Arc<Recorder>,
     row: Arc<Row>,
-    state: State,
+    state: WorkerState,
 }
 
 thread_local! {
@@ -219,8 +219,8 @@ impl Activity {
                 rows.push(Arc::clone(&row));
                 row
             });
-            row.timeline().turn(now_ns, Some(State::Busy));
-            Here { recorder: Arc::clone(recorder), row, state: State::Busy }
+            row.timeline().turn(now_ns, Some(WorkerState::Busy));
+            Here { recorder: Arc::clone(recorder), row, state: WorkerState::Busy }
         });
         match entered {
             Some(here) => Enrolled::replace(Some(here)),
@@ -287,7 +287,7 @@ impl Activity {
             let alone = rows.iter().filter(|row| row.role == *role).count() == 1;
             WorkerReport {
                 name: if alone { (*role).to_owned() } else { format!("{role} {number}") },
-                state_ns: State::ALL
+                state_ns: WorkerState::ALL
                     .into_iter()
                     .map(|state| (state, bins.column(state as usize, len)))
                     .filter(|(_, ns)| ns.iter().any(|ns| *ns > 0))
@@ -351,7 +351,7 @@ pub fn leave() -> Enrolled {
 }
 
 /// The calling thread is in `state` until the guard is dropped, and then in the state before.
-pub fn wait(state: State) -> Waiting {
+pub fn wait(state: WorkerState) -> Waiting {
     let before = HERE.with_borrow_mut(|here| {
         let here = here.as_mut()?;
         here.row.timeline().turn(here.recorder.now_ns(), Some(state));
@@ -397,7 +397,7 @@ impl Drop for Enrolled {
 /// A thread's wait; see [`wait`].
 #[must_use = "the thread waits only as long as this lives"]
 pub struct Waiting {
-    before: Option<State>,
+    before: Option<WorkerState>,
     thread: PhantomData<*const ()>,
 }
 
@@ -425,7 +425,7 @@ impl Progress for Phases<'_> {
             let start_ns = recorder.now_ns();
             let mut phases = recorder.phases.lock();
             if phases.len() < PHASES {
-                phases.push(Phase { name, start_ns });
+                phases.push(PhaseStart { name, start_ns });
             }
         }
         self.inner.phase(name, total_bytes);
@@ -448,7 +448,7 @@ pub struct ActivityReport {
     /// Width of a bin, in nanoseconds. Every vector below has one entry a bin.
     pub bin_ns: u64,
     /// Parts of the work, in order.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<PhaseStart>,
     /// In the order in which they first worked.
     pub workers: Vec<WorkerReport>,
     /// Reads of all recorded storages.
@@ -464,13 +464,13 @@ pub struct WorkerReport {
     pub name: String,
     /// Nanoseconds of each bin spent in each state; states that never occurred are left out. In the
     /// rest of a bin's width, no thread worked here.
-    pub state_ns: BTreeMap<State, Vec<u64>>,
+    pub state_ns: BTreeMap<WorkerState, Vec<u64>>,
 }
 
 impl WorkerReport {
     /// Nanoseconds spent in `state` in all.
     #[must_use]
-    pub fn total_ns(&self, state: State) -> u64 {
+    pub fn total_ns(&self, state: WorkerState) -> u64 {
         self.state_ns.get(&state).map_or(0, |bins| bins.iter().sum())
     }
 }

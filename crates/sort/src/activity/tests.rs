@@ -44,10 +44,10 @@ fn a_worker_is_busy_unless_it_says_what_it_waits_for() {
         let _worker = activity.enroll("sort");
         clock.pass(10);
         {
-            let _waiting = wait(State::Memory);
+            let _waiting = wait(WorkerState::Memory);
             clock.pass(20);
             {
-                let _writing = wait(State::Writing);
+                let _writing = wait(WorkerState::Writing);
                 clock.pass(40);
             }
             clock.pass(80);
@@ -64,17 +64,26 @@ fn a_worker_is_busy_unless_it_says_what_it_waits_for() {
         clock.pass(1280);
     }
     clock.pass(2560);
-    let _nobody = wait(State::Reading);
+    let _nobody = wait(WorkerState::Reading);
     clock.pass(5120);
     let report = activity.report().expect("recorded");
     assert_eq!(report.end_ns, 10235);
     let spent: Vec<_> = report
         .workers
         .iter()
-        .map(|w| (&*w.name, [State::Busy, State::Memory, State::Writing].map(|s| w.total_ns(s))))
+        .map(|w| {
+            (
+                &*w.name,
+                [WorkerState::Busy, WorkerState::Memory, WorkerState::Writing]
+                    .map(|s| w.total_ns(s)),
+            )
+        })
         .collect();
     assert_eq!(spent, [("sort", [1450, 100, 40]), ("write", [320, 0, 0])]);
-    assert!(!report.workers[0].state_ns.contains_key(&State::Reading), "not enrolled any more");
+    assert!(
+        !report.workers[0].state_ns.contains_key(&WorkerState::Reading),
+        "not enrolled any more"
+    );
 }
 
 #[test]
@@ -101,7 +110,7 @@ fn a_later_thread_takes_the_first_free_row() {
     });
     drop(main);
     let report = activity.report().expect("recorded");
-    let busy = report.workers.iter().map(|w| (&*w.name, w.total_ns(State::Busy)));
+    let busy = report.workers.iter().map(|w| (&*w.name, w.total_ns(WorkerState::Busy)));
     assert_eq!(busy.collect::<Vec<_>>(), [("sort 1", 121), ("sort 2", 21)]);
 }
 
@@ -132,13 +141,13 @@ fn phases_are_kept_and_passed_on() {
     phases.phase("merging", Some(1));
     let names = activity.report().expect("recorded").phases;
     let expected = [("sorting", 0), ("merging", 3)];
-    assert_eq!(names, expected.map(|(name, start_ns)| Phase { name, start_ns }));
+    assert_eq!(names, expected.map(|(name, start_ns)| PhaseStart { name, start_ns }));
 }
 
 #[test]
 fn without_a_record_nothing_happens() {
     let _worker = Activity::off().enroll("sort");
-    let _waiting = wait(State::Input);
+    let _waiting = wait(WorkerState::Input);
     let _other = enter("write");
     let _nobody = leave();
     let _helper = Team::here().join();
@@ -149,13 +158,13 @@ proptest! {
     /// Every nanosecond of an enrolled worker is in exactly one state, however long the run.
     #[test]
     fn states_sum_to_the_time_that_passed(
-        steps in prop::collection::vec((0usize..State::ALL.len(), 0u64..1 << 34), 1..60),
+        steps in prop::collection::vec((0usize..WorkerState::ALL.len(), 0u64..1 << 34), 1..60),
     ) {
         let (clock, activity) = recorded();
         let worker = activity.enroll("sort");
-        let mut expected = [0; State::ALL.len()];
+        let mut expected = [0; WorkerState::ALL.len()];
         for (state, ns) in &steps {
-            let _waiting = wait(State::ALL[*state]);
+            let _waiting = wait(WorkerState::ALL[*state]);
             clock.pass(*ns);
             expected[*state] += ns;
         }
@@ -164,7 +173,7 @@ proptest! {
         let total: u64 = expected.iter().sum();
         prop_assert_eq!(report.end_ns, total);
         let [worker] = &report.workers[..] else { panic!("one worker") };
-        prop_assert_eq!(State::ALL.map(|state| worker.total_ns(state)), expected);
+        prop_assert_eq!(WorkerState::ALL.map(|state| worker.total_ns(state)), expected);
         let bins = report.reads.bytes.len();
         prop_assert!(bins <= bins::BINS && bins as u64 * report.bin_ns >= total);
         for bin in 0..bins as u64 {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::fixed::{FixedBucket, TAG_BYTES as FIXED_TAG_BYTES};
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::key::{DirectKey, Order};
 use crate::prefix::prefix_at;
 use crate::record::{Format, Framing, with_framing};
@@ -296,7 +296,7 @@ impl LoadingPiece {
         while self.in_flight > 0 {
             let clock = self.set.files[0].clock();
             let done = {
-                let _waiting = wait(State::Reading);
+                let _waiting = wait(WorkerState::Reading);
                 self.completions.wait(&*clock)
             };
             self.in_flight -= 1;

@@ -82,8 +82,8 @@ impl FixedBucket<'_> {
         let count = self.bytes.len() / self.record_bytes;
         let parts = (count / PART_TAGS).next_power_of_two().min(PARTS_MAX);
         let layout = Layout::new(self.bounds, count);
-        let (tags, parted) = as_words(memory).split_at_mut(count);
-        let parted = &mut parted[..count];
+        let (tags, grouped) = as_words(memory).split_at_mut(count);
+        let grouped = &mut grouped[..count];
         counts.clear();
         counts.resize(parts, 0);
         // Twice, by one bit less each time, because a shift by 64 shifts by nothing.
@@ -100,13 +100,13 @@ impl FixedBucket<'_> {
         }
         for tag in &*tags {
             let place = &mut counts[part(*tag)];
-            parted[*place as usize] = *tag;
+            grouped[*place as usize] = *tag;
             *place += 1;
         }
         let mut from = 0;
         for end in counts.iter() {
             let end = *end as usize;
-            sort_part(&mut parted[from..end], &mut tags[from..end], parts.ilog2());
+            sort_part(&mut grouped[from..end], &mut tags[from..end], parts.ilog2());
             from = end;
         }
         self.settle(layout, tags);

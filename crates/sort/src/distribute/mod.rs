@@ -44,7 +44,7 @@ use store::{Received, Store, StorePlan, WritePolicy};
 use stream::{PieceStream, StreamOptions, least_memory_bytes};
 
 use crate::access::with_access;
-use crate::activity::{self, State, wait};
+use crate::activity::{self, WorkerState, wait};
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::pipeline::{Crew, Stops};
@@ -81,7 +81,7 @@ pub(crate) struct Distributed {
     /// Bytes written; bytes of buckets that were split again count twice.
     pub(crate) written_bytes: u64,
     /// Buckets that were too large.
-    pub(crate) parted_again: u64,
+    pub(crate) split_again: u64,
     _lists: Vec<Reservation>,
 }
 
@@ -152,7 +152,7 @@ impl Distributor<'_> {
             header: pass.header.clone(),
             input_bytes: pass.input_bytes,
             written_bytes: 0,
-            parted_again: 0,
+            split_again: 0,
             _lists: Vec::new(),
         };
         self.keep(&mut done, pass, 0, 0)?;
@@ -217,7 +217,7 @@ impl Distributor<'_> {
         if stuck > STUCK_MAX {
             return Err(Error::Indivisible);
         }
-        done.parted_again += 1;
+        done.split_again += 1;
         let plan =
             DistributePlan::new(self.budget.free_bytes(), Some(bytes), self.sample, self.threads)?;
         // Samples of itself that are too small are worse than those of the records' first chunk.
@@ -338,7 +338,7 @@ impl Distributor<'_> {
         let mut spare = None;
         // Workers hang up when they fail, and say why themselves.
         let next = || {
-            let _waiting = wait(State::Memory);
+            let _waiting = wait(WorkerState::Memory);
             empty.recv().ok()
         };
         while let Some(mut chunk) = spare.take().or_else(next) {
@@ -378,7 +378,7 @@ impl Distributor<'_> {
         let mut batch = Batch::new(plan.batch_bytes as usize, buckets);
         loop {
             let next = {
-                let _waiting = wait(State::Input);
+                let _waiting = wait(WorkerState::Input);
                 jobs.lock().recv()
             };
             let Ok(Job { chunk, span, turn: number }) = next else { return Ok(()) };

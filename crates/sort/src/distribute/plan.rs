@@ -1,7 +1,7 @@
 //! All sizes of a distribution, decided once.
 //!
 //! ```text
-//!   memory ├ 3 chunks being read and parted ┼ batches ┼ pool of blocks ────────────┼ lists ┤
+//!   memory ├ 3 chunks being read and split ┼ batches ┼ pool of blocks ────────────┼ lists ┤
 //!   later  ├ pieces being read ┼ pieces being sorted, with tags ┼ pieces in order ────┤
 //! ```
 //!

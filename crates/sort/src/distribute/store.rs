@@ -416,7 +416,7 @@ impl Store {
             {
                 return Ok(block);
             }
-            let _waiting = wait(activity::State::Memory);
+            let _waiting = wait(activity::WorkerState::Memory);
             self.freed.wait(&mut state);
         }
     }

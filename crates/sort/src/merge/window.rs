@@ -16,7 +16,7 @@ use super::bound::Bound;
 use super::kernel::{MergeCount, SortedSlice, merge};
 use super::width::Width;
 use crate::access::with_access;
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::run::Run;
@@ -200,7 +200,7 @@ impl LoadingWindow {
         };
         while self.in_flight > 0 {
             let done = {
-                let _waiting = wait(State::Reading);
+                let _waiting = wait(WorkerState::Reading);
                 self.completions.wait(&*clock)
             };
             self.in_flight -= 1;

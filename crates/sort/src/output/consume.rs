@@ -26,7 +26,7 @@ use merganser_storage::{Directory, DirectoryExt, Storage, StorageExt};
 
 use super::copy_view::{Steps, copy_view};
 use super::resume::{RESUME_NAME, Resume, check_written};
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::merge::bound::Bound;
 use crate::sorter::journal::Text;
 use crate::view::{MANIFEST_NAME, Manifest, ResumePoint, View};
@@ -296,7 +296,7 @@ fn copy(
 /// Makes what was written durable, and then that it was.
 fn remember(work: &Arc<dyn Directory>, partial: &Arc<dyn Storage>, at: &Resume) -> Result<()> {
     {
-        let _waiting = wait(State::Writing);
+        let _waiting = wait(WorkerState::Writing);
         partial.sync()?;
     }
     at.write(work)

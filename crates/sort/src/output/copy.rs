@@ -15,7 +15,7 @@ use std::io::Write;
 
 use super::file::FileSink;
 use super::ordered::Top;
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::key::Order;
 use crate::portion::{Portion, Portions};
 use crate::{Error, Progress, Result};
@@ -44,7 +44,7 @@ impl Out<'_> {
         match self {
             Out::File(sink) | Out::Copied(sink) => sink.push_bytes(bytes),
             Out::Stream(writer, written) => {
-                let _waiting = wait(State::Writing);
+                let _waiting = wait(WorkerState::Writing);
                 writer.write_all(bytes)?;
                 *written += bytes.len() as u64;
                 Ok(())

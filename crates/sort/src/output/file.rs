@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use merganser_storage::{ALIGNMENT, Buffer, Completions, Operation, Storage, StorageExt};
 
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::portion::{Portion, Portions, Ticket};
 use crate::{Error, Result};
 
@@ -74,7 +74,7 @@ impl FileSink {
         if end > self.allocated {
             let to = (end + self.allocate_bytes).min(self.total.unwrap_or(u64::MAX)).max(end);
             let (offset, len) = (self.allocated, to - self.allocated);
-            let _waiting = wait(State::Writing);
+            let _waiting = wait(WorkerState::Writing);
             self.storage.run(Operation::Allocate { offset, len })?;
             self.allocated = to;
         }
@@ -141,7 +141,7 @@ impl FileSink {
 
     fn reap(&mut self) -> Result<(Buffer, Ticket)> {
         let done = {
-            let _waiting = wait(State::Writing);
+            let _waiting = wait(WorkerState::Writing);
             self.completions.wait(&*self.storage.clock())
         };
         let (rest, len, ticket) = self.flying.remove(&done.token).expect("in flight");

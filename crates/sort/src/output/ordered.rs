@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::key::Order;
 use crate::pipeline::Turns;
 use crate::record::{Framing, with_framing};
@@ -25,7 +25,7 @@ impl<'a> InTurn<'a> {
     pub(crate) fn write(&self, number: u64, bytes: &[u8]) -> Result<()> {
         let mut turn = self.0.wait(number).ok_or(Error::Cancelled)?;
         let written = {
-            let _waiting = wait(State::Writing);
+            let _waiting = wait(WorkerState::Writing);
             turn.write_all(bytes)
         };
         if written.is_err() {

@@ -25,7 +25,7 @@ use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Workers;
-use crate::activity::{Activity, State, wait};
+use crate::activity::{Activity, WorkerState, wait};
 use crate::{Error, Result};
 
 /// The work of a pipeline.
@@ -200,7 +200,7 @@ impl<S: Stage> Pipeline<S> {
                 assert!(worked || ledger.made.contains_key(&number) || ledger.is_at_end());
                 continue;
             }
-            let _waiting = wait(State::Input);
+            let _waiting = wait(WorkerState::Input);
             self.line.changed.wait(&mut ledger);
         }
     }
@@ -270,7 +270,7 @@ impl<S: Stage> Line<S> {
                 }
                 Ok(Claim::Later) if patient => {
                     self.stage.give_up(&mut bench.kept);
-                    let _waiting = wait(State::Memory);
+                    let _waiting = wait(WorkerState::Memory);
                     self.changed.wait(&mut ledger);
                 }
                 Ok(Claim::Later) => return false,
@@ -364,7 +364,7 @@ impl<S: Stage> Desk<'_, S> {
             if self.number < ledger.next_out + ahead {
                 return Ok(look(&mut ledger.source));
             }
-            let _waiting = wait(State::Output);
+            let _waiting = wait(WorkerState::Output);
             self.line.changed.wait(&mut ledger);
         }
     }

@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 
 /// A thing that workers act on in turn.
 pub struct Turns<T> {
@@ -42,7 +42,7 @@ impl<T> Turns<T> {
     pub fn wait(&self, number: u64) -> Option<Turn<'_, T>> {
         let mut queue = {
             // A worker whose turn it is holds the lock.
-            let _waiting = wait(State::Turn);
+            let _waiting = wait(WorkerState::Turn);
             self.lock()
         };
         loop {
@@ -52,7 +52,7 @@ impl<T> Turns<T> {
             if queue.next == number {
                 return Some(Turn { turns: self, queue });
             }
-            let _waiting = wait(State::Turn);
+            let _waiting = wait(WorkerState::Turn);
             self.changed.wait(&mut queue);
         }
     }

@@ -15,6 +15,7 @@ pub use sample::Sample;
 pub(crate) use sample::{sample, sample_bytes};
 
 use crate::run::chunk::{Chunk, SPAN_BYTES};
+use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 use crate::run::extract::SLAB_TAGS;
 use crate::run::form::TAG_BYTES;
 use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};
@@ -62,6 +63,30 @@ const CHUNK_WITH_CARRY: f64 = 1.0625;
 const UNKNOWN_KEY_BYTES: f64 = 11.0;
 /// Fences that would take more than this part of the memory make later runs' blocks larger.
 pub(crate) const FENCES_SHARE_MAX: u64 = 4;
+/// For inputs of known length, the part of the memory that fences of all blocks may take.
+const FENCES_SHARE: u64 = 8;
+
+/// Room for tags and keys, for each byte that the sample expects: a quarter more. Records that do not
+/// fit are sorted in a second part.
+const SIDE_ROOM: f64 = 1.25;
+/// Bytes that an encoded key takes in addition to itself.
+const ENTRY_HEAD: f64 = ENTRY_HEAD_BYTES as f64;
+/// Write buffers take at most this part of the memory, and a thread has at most 32 of them.
+const PIECES_SHARE: u64 = 8;
+const PIECES_MAX: u64 = 32;
+/// What is held in addition to chunks, tags and keys: rounding of each of them, and small tables.
+const REST_BYTES: u64 = 1 << 20;
+/// The first input page and the added terminator of the last record, for each input.
+const INPUT_ENDS_BYTES: u64 = 2 * 4096;
+/// Sizes of tags and keys are rounded to this.
+const SIDE_STEP_BYTES: u64 = 64 << 10;
+/// The planned length of a stream whose length is unknown, in times of the memory.
+const UNKNOWN_TIMES: u64 = 64;
+/// Blocks of each run that a merge has in memory at once: the smallest window takes four of every run,
+/// and about ten windows are in flight; the rest of the memory is for their output.
+const MERGED_BLOCKS_PER_RUN: u64 = 96;
+/// The same for a merge of four runs, the fewest that is planned for: forty blocks of each.
+const BLOCKS_OF_FOUR_RUNS: u64 = 160;
 
 impl RunPlan {
     /// Sizes for `memory_bytes` and inputs of `total_bytes` (when known).
@@ -76,17 +101,19 @@ impl RunPlan {
         encoded: bool,
         threads: usize,
     ) -> Result<Self> {
-        // A quarter more than the sample says: what does not fit is sorted in a second part.
         let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
-        let tags = 1.25 * TAG_BYTES as f64 / sample.record_bytes + slab;
-        let keys =
-            if encoded { 1.25 * (12.0 + sample.key_bytes) / sample.record_bytes } else { 0.0 };
+        let tags = SIDE_ROOM * TAG_BYTES as f64 / sample.record_bytes + slab;
+        let keys = if encoded {
+            SIDE_ROOM * (ENTRY_HEAD + sample.key_bytes) / sample.record_bytes
+        } else {
+            0.0
+        };
         let fence_key_bytes = sample.fence_key_bytes;
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
-        let pieces = (memory_bytes / 8 / piece / threads).clamp(1, 32);
+        let pieces = (memory_bytes / PIECES_SHARE / piece / threads).clamp(1, PIECES_MAX);
         let fixed = pieces * threads * piece;
-        let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + (1 << 20);
+        let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES;
         if memory_bytes < least {
             return Err(Error::Memory {
                 owner: "sorting",
@@ -96,18 +123,16 @@ impl RunPlan {
         }
         let available = memory_bytes - fixed;
         // Each input begins at a page of its own, and its last record may need a terminator.
-        let all = total_bytes.map(|total| (total + 8192 * inputs).next_multiple_of(4096));
-        // The smallest window takes four blocks of every run, and a merge holds about ten windows.
-        // The fences of all blocks take at most an eighth of the memory; for data of unknown size
-        // they take the part that is left for them.
-        let total = total_bytes.unwrap_or(memory_bytes * 64).max(1);
+        let all =
+            total_bytes.map(|total| (total + INPUT_ENDS_BYTES * inputs).next_multiple_of(4096));
+        let total = total_bytes.unwrap_or(memory_bytes * UNKNOWN_TIMES).max(1);
         let key = if total_bytes.is_some() { fence_key_bytes } else { UNKNOWN_KEY_BYTES };
         let fence = IndexMemory::expected(1, 1, key).open;
-        let share = if total_bytes.is_some() { 8 } else { UNKNOWN_FENCES_SHARE };
+        let share = if total_bytes.is_some() { FENCES_SHARE } else { UNKNOWN_FENCES_SHARE };
         let for_fences = total.saturating_mul(fence * share) / memory_bytes;
         let block_bytes_max = Self::block_bytes_max(memory_bytes);
         let block_bytes = |chunk_bytes: u64| {
-            let for_windows = memory_bytes / (96 * total.div_ceil(chunk_bytes));
+            let for_windows = memory_bytes / (MERGED_BLOCKS_PER_RUN * total.div_ceil(chunk_bytes));
             let wanted = BLOCK_BYTES_LIKED.min(for_windows).max(for_fences).max(1);
             let floor = 1u64 << wanted.min(u64::from(block_bytes_max)).ilog2();
             (floor as u32).max(*BLOCK_BYTES.start())
@@ -120,8 +145,8 @@ impl RunPlan {
         // The larger size of two chunks, in addition to `fences` bytes of fences.
         let largest = |fences: u64| {
             let factor = 2.0 * CHUNK_WITH_CARRY + 2.0 * tags + keys;
-            let bytes = ((available - fences - (1 << 20)) as f64 / factor) as u64;
-            bytes / 65536 * 65536
+            let bytes = ((available - fences - REST_BYTES) as f64 / factor) as u64;
+            bytes / SIDE_STEP_BYTES * SIDE_STEP_BYTES
         };
         let (chunk_bytes, chunks, block_bytes) =
             match all.map(|bytes| bytes.max(CHUNK_BYTES_MIN)).filter(fits) {
@@ -140,7 +165,7 @@ impl RunPlan {
                     (largest(room.min(most)), 2, block)
                 }
             };
-        let side = |ratio: f64| (chunk_bytes as f64 * ratio) as u64 / 4096 * 4096 + 65536;
+        let side = |ratio: f64| (chunk_bytes as f64 * ratio) as u64 / 4096 * 4096 + SIDE_STEP_BYTES;
         Ok(RunPlan {
             chunk_bytes: chunk_bytes.next_multiple_of(4096),
             chunks,
@@ -159,7 +184,7 @@ impl RunPlan {
     /// is only for sorts whose records all have `record_bytes`.
     pub(crate) fn overlapped(self, total_bytes: u64, record_bytes: u64) -> Self {
         let least = OVERLAPPED_BYTES_MIN.max(OVERLAPPED_RECORDS_MIN * record_bytes);
-        let wanted = (total_bytes / OVERLAPPED_CHUNKS).max(least).next_multiple_of(65536);
+        let wanted = (total_bytes / OVERLAPPED_CHUNKS).max(least).next_multiple_of(SIDE_STEP_BYTES);
         if self.chunks == 1 || wanted >= self.chunk_bytes {
             return self;
         }
@@ -169,7 +194,7 @@ impl RunPlan {
     /// Chunks of at most `wanted` bytes, for a sort that gives its input back chunk by chunk: the run
     /// of a chunk is written before the chunk is given back, so long chunks cost space.
     pub(crate) fn with_chunks_of(self, wanted: u64) -> Self {
-        let wanted = wanted.next_multiple_of(65536);
+        let wanted = wanted.next_multiple_of(SIDE_STEP_BYTES);
         if wanted * 2 > self.chunk_bytes * self.chunks {
             return self;
         }
@@ -179,7 +204,8 @@ impl RunPlan {
     /// The same plan for shorter chunks, with less memory for their tags and keys.
     fn with_chunk_bytes(self, wanted: u64) -> Self {
         let share = wanted as f64 / self.chunk_bytes as f64;
-        let side = |bytes: u64| ((bytes as f64 * share) as u64).next_multiple_of(4096) + 65536;
+        let side =
+            |bytes: u64| ((bytes as f64 * share) as u64).next_multiple_of(4096) + SIDE_STEP_BYTES;
         RunPlan {
             chunk_bytes: wanted,
             tag_bytes: side(self.tag_bytes).min(self.tag_bytes),
@@ -190,13 +216,13 @@ impl RunPlan {
 
     /// The largest blocks that let a merge in `memory_bytes` take four runs at once.
     pub(crate) fn block_bytes_max(memory_bytes: u64) -> u32 {
-        let most = (memory_bytes / 160).clamp(4096, u64::from(*BLOCK_BYTES.end()));
+        let most = (memory_bytes / BLOCKS_OF_FOUR_RUNS).clamp(4096, u64::from(*BLOCK_BYTES.end()));
         1 << most.ilog2()
     }
 
     fn chunk_memory(bytes: u64, chunks: u64, tags: f64, keys: f64) -> u64 {
         let chunk = Chunk::memory_bytes(bytes.next_multiple_of(4096) as usize) as u64;
-        chunks * chunk + (bytes as f64 * (2.0 * tags + keys)) as u64 + 3 * 65536
+        chunks * chunk + (bytes as f64 * (2.0 * tags + keys)) as u64 + 3 * SIDE_STEP_BYTES
     }
 }
 

@@ -10,7 +10,7 @@ use super::chunk::{
     Chunk, Follower, Keeping, READ_BYTES, SLACK_BYTES, SPAN_BYTES, carry_liked, headroom,
 };
 use super::input::Input;
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::record::{Format, Tail};
 use crate::{Error, Progress, Result};
 
@@ -227,7 +227,7 @@ impl ChunkReader {
                 break;
             }
             let done = {
-                let _waiting = wait(State::Reading);
+                let _waiting = wait(WorkerState::Reading);
                 completions.wait(&*clock)
             };
             let n = done.result?;
@@ -283,7 +283,7 @@ impl ChunkReader {
             }
             let to = limit.min(fill.end + READ_BYTES);
             let read = {
-                let _waiting = wait(State::Input);
+                let _waiting = wait(WorkerState::Input);
                 reader.read(&mut chunk.buffer[fill.end - chunk.base..to - chunk.base])
             };
             let n = match read {

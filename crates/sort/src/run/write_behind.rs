@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::{Error, Result};
 
 /// Keeps a bounded number of writes in flight, each with its own buffer, for one thread.
@@ -67,7 +67,7 @@ impl WriteBehind {
     fn reap(&mut self) -> Result<()> {
         assert!(self.in_flight > 0, "waiting for a buffer that is not in flight");
         let done = {
-            let _waiting = wait(State::Writing);
+            let _waiting = wait(WorkerState::Writing);
             self.completions.wait(&*self.storage.clock())
         };
         self.in_flight -= 1;

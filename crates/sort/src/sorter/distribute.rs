@@ -96,7 +96,7 @@ impl Sorter<'_> {
         report.input_bytes = done.input_bytes;
         report.run_bytes = done.written_bytes;
         report.buckets = done.buckets() as u64;
-        report.buckets_parted_again = done.parted_again;
+        report.buckets_split_again = done.split_again;
         let (budget, threads) = (&options.budget, self.workers.count());
         (report.output_bytes, report.records) = match output {
             SortOutput::Storage(storage) => {

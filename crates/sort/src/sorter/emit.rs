@@ -6,7 +6,7 @@ use merganser_storage::{Operation, Storage, StorageExt};
 
 use super::form::Formed;
 use super::{SortOutput, Sorter};
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::output::InTurn;
 use crate::run::format::PIECE_BYTES;
 use crate::run::gather::Gather;
@@ -51,7 +51,7 @@ impl Sorter<'_> {
         match output {
             SortOutput::Storage(storage) => {
                 if total > 0 {
-                    let _waiting = wait(State::Writing);
+                    let _waiting = wait(WorkerState::Writing);
                     storage.run(Operation::Allocate { offset: 0, len: total })?;
                 }
                 storage.write_at(0, header)?;

@@ -14,7 +14,7 @@ use merganser_storage::{Buffer, Clock, RealClock, Work};
 
 use super::spill::Unfinished;
 use super::{SortOutput, Sorter};
-use crate::activity::{Activity, State, wait};
+use crate::activity::{Activity, WorkerState, wait};
 use crate::budget::Reservation;
 use crate::distribute::one_pass::OnePass;
 use crate::key::Order;
@@ -74,7 +74,7 @@ impl Chunks {
                 fill(reader, chunk, progress)
             }
             None => {
-                let _waiting = wait(State::Input);
+                let _waiting = wait(WorkerState::Input);
                 self.full_from.recv().expect("the reader sends until the last chunk")
             }
         }
@@ -113,12 +113,12 @@ impl Sorter<'_> {
                 self.options.budget.reserve(one_pass.memory_bytes(&mut memory), "the lists of tags")
         {
             let mut chunk = empty_from.recv().expect("one was sent");
-            let parted =
+            let bucketed =
                 one_pass.read(&mut reader, &mut chunk, chunk_bytes, &mut memory, progress)?;
             let header = reader.header().unwrap_or_default().to_vec();
-            if let Some(parted) = parted {
+            if let Some(bucketed) = bucketed {
                 self.report.input_bytes += chunk.data_bytes() as u64;
-                let mut sorted = parted.of(&chunk, &mut memory);
+                let mut sorted = bucketed.of(&chunk, &mut memory);
                 return self.hand_out(&mut sorted, output, header, progress);
             }
             ahead = Some(FullChunk { chunk, last: reader.finished(), header });
@@ -271,13 +271,13 @@ fn read_ahead<'s>(
     let reading = move || {
         let _worker = here.enroll("read");
         let empty = || {
-            let _waiting = wait(State::Memory);
+            let _waiting = wait(WorkerState::Memory);
             empty_from.recv()
         };
         while let Ok(chunk) = empty() {
             let filled = fill(&mut reader, chunk, progress);
             let last = filled.as_ref().map_or(true, |full| full.last);
-            let _waiting = wait(State::Output);
+            let _waiting = wait(WorkerState::Output);
             // The other side hangs up when it fails, and returns its own error.
             if full_to.send(filled).is_err() || last {
                 return;

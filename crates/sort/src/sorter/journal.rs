@@ -76,7 +76,7 @@ impl FileNote {
 
 /// An input, and how much of it is in runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct InputProgress {
     /// Its absolute path.
     pub path: Text,
     /// The file when the sort began. `modified_unix_ns` follows what the sort itself did to it.
@@ -117,7 +117,7 @@ pub struct Journal {
     /// Format and order of the records.
     pub order: OrderSpec,
     /// The inputs, in order.
-    pub inputs: Vec<Taken>,
+    pub inputs: Vec<InputProgress>,
     /// The file that is the result, from the moment before it gets its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<FileNote>,
@@ -131,7 +131,7 @@ pub struct Journal {
 impl Journal {
     /// The journal of a sort that has done nothing yet.
     #[must_use]
-    pub fn new(command: CommandNote, order: OrderSpec, inputs: Vec<Taken>) -> Self {
+    pub fn new(command: CommandNote, order: OrderSpec, inputs: Vec<InputProgress>) -> Self {
         Journal {
             format: FORMAT_NAME.to_owned(),
             version: VERSION,
@@ -181,7 +181,7 @@ impl Journal {
             });
         }
         let beyond =
-            |input: &Taken| input.taken > input.file.size || input.given_back > input.taken;
+            |input: &InputProgress| input.taken > input.file.size || input.given_back > input.taken;
         if journal.inputs.iter().any(beyond) {
             return Err(corrupt(file, 0, "more of an input is taken than it has".to_owned()));
         }
@@ -305,7 +305,7 @@ mod tests {
             owner: Some((1000, 100)),
         };
         let path = Text(b"/data/big\xff".to_vec());
-        let input = Taken { path, file, taken: 64, given_back: 0 };
+        let input = InputProgress { path, file, taken: 64, given_back: 0 };
         let order = OrderSpec::new(Format::Lines { delimiter: b'\n' });
         let mut journal = Journal::new(command, order, vec![input]);
         journal.runs.push(Segment {

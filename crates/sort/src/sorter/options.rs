@@ -71,7 +71,7 @@ pub struct SortReport {
     /// Buckets that records were split into; 0 when runs were merged.
     pub buckets: u64,
     /// Buckets that did not fit into memory and were split again.
-    pub buckets_parted_again: u64,
+    pub buckets_split_again: u64,
     /// Bytes written to runs, by intermediate merges too.
     pub run_bytes: u64,
     /// Merge passes before the last.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Storage};
 
 use super::{SortOutput, Sorter, run_name};
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::budget::Reservation;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
 use crate::run::RunWriter;
@@ -67,7 +67,7 @@ impl Sorter<'_> {
             return Ok(());
         };
         behinds.iter_mut().try_for_each(WriteBehind::drain)?;
-        let _waiting = wait(State::Writing);
+        let _waiting = wait(WorkerState::Writing);
         let run = writer.finish(&self.spec, records, durable)?;
         self.report.run_bytes += run.storage().size();
         self.runs.push(Arc::new(run));

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
+use merganser_sort::journal::{CommandNote, FileNote, InputProgress, Journal, Phase, Text};
 use merganser_sort::output::PARTIAL_NAME;
 use merganser_sort::view::Manifest;
 use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
@@ -27,7 +27,7 @@ pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Jour
         mode: 0o600,
         owner: None,
     };
-    let taken = |(inode, input): (u64, &Arc<dyn Storage>)| Taken {
+    let taken = |(inode, input): (u64, &Arc<dyn Storage>)| InputProgress {
         path: text(input.name()),
         file: FileNote {
             device: 1,

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use merganser_sort::journal::{Taken, Text};
+use merganser_sort::journal::{InputProgress, Text};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
@@ -64,7 +64,7 @@ fn place_of(path: &Path) -> Result<PathBuf, Failure> {
 /// The inputs, checked, for a journal, and the result's attributes.
 pub struct Checked {
     /// One for each input.
-    pub inputs: Vec<Taken>,
+    pub inputs: Vec<InputProgress>,
     /// The attributes of the result.
     pub attributes: Attributes,
 }
@@ -90,7 +90,7 @@ pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Chec
         Some(old) => old.attributes,
         None => Attributes::of_sources(&found),
     };
-    let taken = |(path, found): (&PathBuf, &Metadata)| Taken {
+    let taken = |(path, found): (&PathBuf, &Metadata)| InputProgress {
         path: Text::from(path.as_os_str()),
         file: note_of(found),
         taken: 0,

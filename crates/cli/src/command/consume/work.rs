@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_sort::activity::Activity;
-use merganser_sort::journal::{CommandNote, FileNote, Journal, Phase, Taken, Text};
+use merganser_sort::journal::{CommandNote, FileNote, InputProgress, Journal, Phase, Text};
 use merganser_sort::output::consumed_into;
 use merganser_sort::view::View;
 use merganser_sort::{Budget, Consumed, Error, Progress, SortOptions, SortReport, sort_consuming};
@@ -312,14 +312,14 @@ fn touch(known: &FileNote, place: &Path) -> String {
     format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(&shown::name(place)))
 }
 
-fn is_taken(input: &Taken) -> bool {
+fn is_taken(input: &InputProgress) -> bool {
     input.taken == input.file.size
 }
 
 /// Whether an input was written to since the journal was written. The journal is written before and
 /// after the sort punches a hole where it has taken records. Between the two, the time of the last
 /// change proves nothing, so the hole decides.
-fn is_written(file: &File, known: &Taken) -> io::Result<bool> {
+fn is_written(file: &File, known: &InputProgress) -> io::Result<bool> {
     let now = note_of(&file.metadata()?);
     if now.size != known.file.size {
         return Ok(true);

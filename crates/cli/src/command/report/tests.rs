@@ -1,4 +1,4 @@
-use merganser_sort::activity::{State, wait};
+use merganser_sort::activity::{WorkerState, wait};
 use merganser_sort::{Estimate, Explanation};
 
 use super::*;
@@ -15,7 +15,7 @@ fn report(name: &str) -> Report {
     {
         let activity = watch.activity();
         let _worker = activity.enroll("sort");
-        let _waiting = wait(State::Reading);
+        let _waiting = wait(WorkerState::Reading);
     }
     watch.0.expect("a report is wanted").report(Done {
         command: "sort",

@@ -24,7 +24,7 @@ use crate::run::write_behind::WriteBehind;
 use crate::{Error, Result};
 
 /// All records of the inputs, in buckets.
-pub(crate) struct Parted<'a> {
+pub(crate) struct Bucketed<'a> {
     pub(super) order: &'a Order,
     pub(super) alphabet: Option<Alphabet>,
     pub(super) buckets: Vec<TagBucket>,
@@ -32,13 +32,13 @@ pub(crate) struct Parted<'a> {
     pub(super) bytes: u64,
 }
 
-impl Parted<'_> {
+impl Bucketed<'_> {
     /// Adds the chunk with the records, and the memory with the tags.
     pub(crate) fn of<'c>(
         &'c self,
         chunk: &'c Chunk,
         memory: &'c mut SortMemory,
-    ) -> PartedChunk<'c> {
+    ) -> BucketedChunk<'c> {
         let (pool, scratch, keys) = memory.parts();
         let view = ChunkView {
             bytes: chunk.bytes(),
@@ -46,25 +46,25 @@ impl Parted<'_> {
             order: self.order,
             alphabet: self.alphabet.as_ref(),
         };
-        PartedChunk { parted: self, view, pool, scratch }
+        BucketedChunk { bucketed: self, view, pool, scratch }
     }
 }
 
 /// Records in buckets, which can be gathered in order.
-pub(crate) struct PartedChunk<'c> {
-    parted: &'c Parted<'c>,
+pub(crate) struct BucketedChunk<'c> {
+    bucketed: &'c Bucketed<'c>,
     view: ChunkView<'c>,
     pool: &'c [Tag],
     scratch: &'c mut [Tag],
 }
 
-impl Gather for PartedChunk<'_> {
+impl Gather for BucketedChunk<'_> {
     fn records(&self) -> u64 {
-        self.parted.records
+        self.bucketed.records
     }
 
     fn bytes(&self) -> u64 {
-        self.parted.bytes
+        self.bucketed.bytes
     }
 
     fn gather(
@@ -74,10 +74,10 @@ impl Gather for PartedChunk<'_> {
         behinds: &mut [WriteBehind],
         place: &PlacePiece<'_>,
     ) -> Result<()> {
-        let PartedChunk { parted, view, pool, scratch } = self;
+        let BucketedChunk { bucketed, view, pool, scratch } = self;
         let seams = (0..seams_max(behinds.len())).map(|_| Buffer::try_new(PIECE_BYTES));
         let gathering = Gathering {
-            parted,
+            bucketed,
             view: *view,
             pool,
             block_bytes,
@@ -130,7 +130,7 @@ struct Seams {
 }
 
 struct Gathering<'g> {
-    parted: &'g Parted<'g>,
+    bucketed: &'g Bucketed<'g>,
     view: ChunkView<'g>,
     pool: &'g [Tag],
     block_bytes: u32,
@@ -155,10 +155,10 @@ impl Gathering<'_> {
         let (tags, scratch) = area.split_at_mut(half);
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(bucket) = self.parted.buckets.get(number) else { return Ok(()) };
+            let Some(bucket) = self.bucketed.buckets.get(number) else { return Ok(()) };
             let done = self.bucket(bucket, tags, &mut scratch[..half], behind);
             if done.is_err() {
-                self.next.store(self.parted.buckets.len(), Ordering::Relaxed);
+                self.next.store(self.bucketed.buckets.len(), Ordering::Relaxed);
                 return done;
             }
         }
@@ -232,7 +232,7 @@ impl Gathering<'_> {
         behind: &mut WriteBehind,
     ) -> Result<()> {
         let number = within / PIECE_BYTES as u64;
-        let whole = (self.parted.bytes - number * PIECE_BYTES as u64).min(PIECE_BYTES as u64);
+        let whole = (self.bucketed.bytes - number * PIECE_BYTES as u64).min(PIECE_BYTES as u64);
         let part = from..piece.filled();
         if part.len() as u64 == whole {
             return (self.place)(number, piece, behind);

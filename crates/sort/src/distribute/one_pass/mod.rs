@@ -32,7 +32,7 @@ use std::sync::atomic::Ordering;
 use merganser_storage::thread::spawn_scoped;
 
 use chains::{BLOCK_TAGS, Chain, Open, Room, TagBucket};
-use gather::{Parted, seams_max};
+use gather::{Bucketed, seams_max};
 use work::{Alarm, Feed, Span, Task, Work};
 
 use super::partition::{Partition, SampleKey};
@@ -199,7 +199,7 @@ impl<'a> OnePass<'a> {
         read_bytes: usize,
         memory: &mut SortMemory,
         progress: &dyn Progress,
-    ) -> Result<Option<Parted<'a>>> {
+    ) -> Result<Option<Bucketed<'a>>> {
         let (pool, scratch, keys) = memory.parts();
         let sorted_at_once = scratch.len() / self.threads / 2;
         let room = Room::new(pool, &mut keys[..]);
@@ -258,7 +258,7 @@ impl<'a> OnePass<'a> {
             buckets.push(bucket);
         }
         let OnePass { order, alphabet, .. } = self;
-        Ok(Some(Parted { order, alphabet, buckets, records, bytes }))
+        Ok(Some(Bucketed { order, alphabet, buckets, records, bytes }))
     }
 
     /// Splits spans until there are no more, and backs memory and copies bytes in between. Returns

@@ -47,11 +47,11 @@ fn sorted(
     let room = || Buffer::new(tags * size_of::<Tag>());
     let keys = Buffer::new((64 << 10) * threads + 40 * tags);
     let mut memory = SortMemory::new(room(), room(), keys, &Budget::new(1 << 30));
-    let parted = one
+    let bucketed = one
         .read(&mut reader, &mut chunk, read_bytes.max(65536), &mut memory, &Silent)
         .expect("reads");
     assert_eq!(chunk.data_bytes() as u64, total, "the chunk is whole either way");
-    let parted = parted?;
+    let bucketed = bucketed?;
     let out = MemoryStorage::new("out");
     let behind =
         || WriteBehind::new(Arc::clone(&out) as Arc<dyn Storage>, vec![Buffer::new(PIECE_BYTES)]);
@@ -60,10 +60,10 @@ fn sorted(
         let (buffer, len) = piece.into_bytes();
         behind.write(number * PIECE_BYTES as u64, buffer, len)
     };
-    let mut parted = parted.of(&chunk, &mut memory);
-    parted.gather(4096, false, &mut behinds, &place).expect("writes");
+    let mut bucketed = bucketed.of(&chunk, &mut memory);
+    bucketed.gather(4096, false, &mut behinds, &place).expect("writes");
     behinds.iter_mut().try_for_each(WriteBehind::drain).expect("writes");
-    assert_eq!((parted.bytes(), out.size()), (total, total));
+    assert_eq!((bucketed.bytes(), out.size()), (total, total));
     Some(out.read_vec(0, total as usize).expect("reads"))
 }
 

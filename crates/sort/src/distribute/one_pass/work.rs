@@ -24,7 +24,7 @@ use std::ops::Range;
 use merganser_storage::{Backing, Buffer};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::activity::{State, wait};
+use crate::activity::{WorkerState, wait};
 use crate::run::chunk::{Follower, Keeping, READ_BYTES};
 
 /// Memory that is backed at a time: a huge page, which two threads that touch it first would both zero.
@@ -121,7 +121,7 @@ impl Work {
             if queue.closed {
                 return None;
             }
-            let _waiting = wait(State::Input);
+            let _waiting = wait(WorkerState::Input);
             self.changed.wait(&mut queue);
         }
     }

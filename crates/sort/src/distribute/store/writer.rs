@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
             if self.in_flight > 0 || state.closed {
                 return Ok(None);
             }
-            let _waiting = wait(activity::State::Input);
+            let _waiting = wait(activity::WorkerState::Input);
             self.store.filled.wait(&mut state);
         };
         let most = if plan.policy.is_double() { 1 } else { EXTENT_BYTES_MAX / plan.block_bytes };
@@ -204,7 +204,7 @@ impl<'a> Writer<'a> {
 
     fn reap(&mut self) -> Result<()> {
         let done = {
-            let _waiting = wait(activity::State::Writing);
+            let _waiting = wait(activity::WorkerState::Writing);
             self.completions.wait(&*self.storage.clock())
         };
         self.in_flight -= 1;

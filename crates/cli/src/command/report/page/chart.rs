@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use merganser_sort::activity::{ActivityReport, State, TransferReport, WorkerReport};
+use merganser_sort::activity::{ActivityReport, TransferReport, WorkerReport, WorkerState};
 
 /// The most columns of a drawing: as many as a phone can show.
 const COLUMNS: usize = 240;
@@ -51,7 +51,7 @@ impl Columns {
 pub fn timeline(columns: &Columns, worker: &WorkerReport, label: &str) -> String {
     let mut svg = columns.open(label);
     let mut floor: Vec<u64> = Vec::new();
-    for state in State::ALL {
+    for state in WorkerState::ALL {
         let Some(bins) = worker.state_ns.get(&state) else { continue };
         let mut path = String::new();
         // Neighbours of one place and height are one rectangle.
@@ -84,15 +84,15 @@ pub fn timeline(columns: &Columns, worker: &WorkerReport, label: &str) -> String
 }
 
 /// The style of a state.
-pub fn class(state: State) -> &'static str {
+pub fn class(state: WorkerState) -> &'static str {
     match state {
-        State::Busy => "busy",
-        State::Reading => "reading",
-        State::Writing => "writing",
-        State::Input => "input",
-        State::Output => "output",
-        State::Memory => "memory",
-        State::Turn => "turn",
+        WorkerState::Busy => "busy",
+        WorkerState::Reading => "reading",
+        WorkerState::Writing => "writing",
+        WorkerState::Input => "input",
+        WorkerState::Output => "output",
+        WorkerState::Memory => "memory",
+        WorkerState::Turn => "turn",
     }
 }
 
@@ -187,7 +187,11 @@ mod tests {
         let columns = Columns::of(&activity);
         let worker = WorkerReport {
             name: "sort".to_owned(),
-            state_ns: [(State::Busy, vec![50, 50, 50]), (State::Memory, vec![50, 0, 0])].into(),
+            state_ns: [
+                (WorkerState::Busy, vec![50, 50, 50]),
+                (WorkerState::Memory, vec![50, 0, 0]),
+            ]
+            .into(),
         };
         let svg = timeline(&columns, &worker, "sort");
         assert!(svg.starts_with(r#"<svg viewBox="0 0 25 1000" "#), "{svg}");

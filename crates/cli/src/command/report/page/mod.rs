@@ -7,7 +7,7 @@ pub(in crate::command) mod text;
 
 use std::fmt::Write;
 
-use merganser_sort::activity::{State, WorkerReport};
+use merganser_sort::activity::{WorkerReport, WorkerState};
 use serde_json::Value;
 
 use super::Report;
@@ -142,15 +142,15 @@ fn limit(report: &Report) -> String {
 }
 
 /// The label of a state.
-fn words(state: State) -> &'static str {
+fn words(state: WorkerState) -> &'static str {
     match state {
-        State::Busy => "busy",
-        State::Reading => "waiting for reads",
-        State::Writing => "writing",
-        State::Input => "waiting for input",
-        State::Output => "waiting for its output to be taken",
-        State::Memory => "waiting for memory",
-        State::Turn => "waiting for its turn",
+        WorkerState::Busy => "busy",
+        WorkerState::Reading => "waiting for reads",
+        WorkerState::Writing => "writing",
+        WorkerState::Input => "waiting for input",
+        WorkerState::Output => "waiting for its output to be taken",
+        WorkerState::Memory => "waiting for memory",
+        WorkerState::Turn => "waiting for its turn",
     }
 }
 
@@ -160,8 +160,9 @@ fn workers(report: &Report, columns: &Columns) -> String {
         <p class=\"quiet\">A row for each worker. Coloured: what it did; pale: what it waited for; blank: it did not exist.</p>\n\
         <ul class=\"legend\">\n"
         .to_owned();
-    let occurs = |state: &State| activity.workers.iter().any(|w| w.state_ns.contains_key(state));
-    for state in State::ALL.into_iter().filter(occurs) {
+    let occurs =
+        |state: &WorkerState| activity.workers.iter().any(|w| w.state_ns.contains_key(state));
+    for state in WorkerState::ALL.into_iter().filter(occurs) {
         let class = chart::class(state);
         writeln!(part, "<li><i class=\"{class}\"></i>{}</li>", words(state)).expect("a string");
     }
@@ -177,7 +178,7 @@ fn workers(report: &Report, columns: &Columns) -> String {
     for worker in &workers {
         let label = shares(worker);
         let drawn = chart::timeline(columns, worker, &format!("{}: {label}", worker.name));
-        let (all, busy) = (total_ns(worker), worker.total_ns(State::Busy));
+        let (all, busy) = (total_ns(worker), worker.total_ns(WorkerState::Busy));
         let busy = if all == 0 { 0.0 } else { busy as f64 / all as f64 };
         writeln!(
             part,
@@ -199,12 +200,12 @@ fn workers(report: &Report, columns: &Columns) -> String {
 }
 
 fn total_ns(worker: &WorkerReport) -> u64 {
-    State::ALL.iter().map(|state| worker.total_ns(*state)).sum()
+    WorkerState::ALL.iter().map(|state| worker.total_ns(*state)).sum()
 }
 
 /// The states of a worker as text: `busy 2.10 s, waiting for reads 0.30 s`.
 fn shares(worker: &WorkerReport) -> String {
-    let spent = State::ALL.iter().map(|state| (words(*state), worker.total_ns(*state)));
+    let spent = WorkerState::ALL.iter().map(|state| (words(*state), worker.total_ns(*state)));
     let spent = spent.filter(|(_, ns)| *ns > 0);
     let spent = spent.map(|(words, ns)| format!("{words} {}", text::seconds(ns as f64 / 1e9)));
     spent.collect::<Vec<_>>().join(", ")
