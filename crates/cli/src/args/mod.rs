@@ -3,6 +3,7 @@
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
+mod emulate;
 mod export;
 mod generate;
 mod mount;
@@ -26,6 +27,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use advise::{AdviseArgs, AdviseCommand};
+pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
@@ -113,6 +115,7 @@ pub enum Command {
     Serve(ServeArgs),
     Advise(AdviseArgs),
     Simulate(SimulateArgs),
+    Emulate(EmulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

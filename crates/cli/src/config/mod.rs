@@ -4,6 +4,7 @@
 //! refusal names the flag. The types here have no options left that contradict one another.
 
 mod advise;
+mod emulate;
 mod export;
 mod generate;
 mod memory;
@@ -17,6 +18,7 @@ mod verify;
 mod view;
 
 pub use advise::AdviseConfig;
+pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use order::flags as order_flags;
@@ -78,6 +80,7 @@ mod tests {
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
+            Command::Emulate(typed) => EmulateConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "sort",
     "cat",
     "mount",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 15] = [
     "serve",
     "advise",
     "simulate",
+    "emulate",
     "reproduce",
     "completions",
     "man",

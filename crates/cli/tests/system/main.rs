@@ -18,6 +18,7 @@
 //! - `hostile`: views with right checksums and wrong numbers
 //! - `memory`: the memory limit of a sort, enforced by a memory control group
 //! - `mount`: a mounted view, read by the programs that people use
+//! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
@@ -30,6 +31,7 @@ mod consume;
 mod crash;
 mod differential;
 mod disks;
+mod emulate;
 mod export;
 mod faults;
 mod formats;
