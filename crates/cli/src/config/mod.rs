@@ -13,6 +13,7 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 mod view;
 
@@ -28,6 +29,7 @@ pub use simulate::{
     SimulateSort,
 };
 pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use ssdlet::{SsdletCheck, SsdletConfig};
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
 
@@ -79,6 +81,7 @@ mod tests {
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
+            Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)
             | Command::Advise(_)
