@@ -72,7 +72,8 @@ impl Program for Scan {
     }
 }
 
-/// 3.2 GB/s inside, 750 MB/s outside (ISC for Hadoop 2.1).
+/// The link's 750 MB/s outside. Inside, the channels' 3.2 GB/s (4.27 times the link) are parameters
+/// (ISC for Hadoop 2.1), and the measured 3.8 times are fitted (footnote 4).
 #[test]
 fn isc() {
     let bytes = 256 << 20;
@@ -89,5 +90,8 @@ fn isc() {
     isc.submit(isc.now(), Command { id: 1, kind, offset: bytes, len, buffer: None });
     while isc.advance() {}
     let done = isc.completed().expect("it ends");
-    close("inside, bytes/s", bytes as f64 * 1e9 / done.at.0 as f64, 3.2e9, 0.02);
+    close("inside, bytes/s", bytes as f64 * 1e9 / done.at.0 as f64, 3.8 * 750e6, 0.01);
+    let settings = isc.settings();
+    let channels = settings.channels * settings.channel_bytes_per_second;
+    assert_eq!((channels, settings.link_bytes_per_second), (3_200_000_000, 750_000_000));
 }

@@ -30,6 +30,7 @@ mod operation;
 pub mod region;
 pub mod spread;
 pub mod thread;
+pub mod wrapped;
 
 pub use buffer::{ALIGNMENT, Backing, Buffer};
 pub use clock::{Clock, RealClock, Work};
