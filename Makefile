@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -24,6 +24,11 @@ demo: build
 build:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --release --locked -p merganser-cli
+
+# The SSDlets of crates/wasm/guests, into target/guests. Tests compile them by the same script.
+guests:
+	@.ci/setup base rust guests
+	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
 
 # The tests of cargo come last, so that their summary is the end of the output.
 test: test-bench test-campaign test-java test-rust
@@ -48,7 +53,7 @@ test-cluster: build
 	@JAVA_MINUTES=60 .ci/java verify -Pfaults
 
 test-rust:
-	@.ci/setup base rust fuse nbd
+	@.ci/setup base rust fuse nbd guests
 	@$(CARGO) test --workspace --locked
 
 check: fmt clippy doc deny bench-smoke campaign-smoke fuzz test

@@ -17,6 +17,7 @@ mod simulate;
 mod size;
 mod sort;
 mod spelling;
+mod ssdlet;
 mod verify;
 mod view;
 
@@ -43,6 +44,7 @@ pub use simulate::{
 };
 pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
+pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 pub use verify::VerifyArgs;
 pub use view::{CatArgs, InfoArgs, MaterializeArgs};
 
@@ -112,6 +114,7 @@ pub enum Command {
     Verify(VerifyArgs),
     Recover(RecoverArgs),
     Generate(GenerateArgs),
+    Ssdlet(SsdletArgs),
     Serve(ServeArgs),
     Advise(AdviseArgs),
     Simulate(SimulateArgs),

@@ -17,6 +17,7 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 
 use std::path::Path;
@@ -47,6 +48,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Recover(typed) => recover::run(&typed),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.into()),
+        Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         Command::Emulate(typed) => emulate::run(typed.try_into()?, cancel),

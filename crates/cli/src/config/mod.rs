@@ -14,6 +14,7 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 mod view;
 
@@ -30,6 +31,7 @@ pub use simulate::{
     SimulateSort,
 };
 pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use ssdlet::{SsdletCheck, SsdletConfig};
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
 
@@ -82,6 +84,7 @@ mod tests {
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Emulate(typed) => EmulateConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
+            Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)
             | Command::Advise(_)

@@ -3,6 +3,7 @@
 //!
 //! - `differential`: random options and inputs, judged by the system's GNU `sort`
 //! - `formats`: fixed, csv and keyed records, judged by a naive sort
+//! - `ssdlet`: projects, checks and lists of WebAssembly SSDlets, good and bad
 //! - `view`: ranges of a view, judged by the sorted file
 //! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
@@ -43,5 +44,6 @@ mod memory;
 mod mount;
 mod preload;
 mod sandbox;
+mod ssdlet;
 mod streams;
 mod view;
