@@ -11,11 +11,15 @@
 //! [`smart_fam`] calls SSDlets through files in a shared folder. [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
+mod beneath;
 pub mod frame;
 pub mod isc;
 pub mod map;
+pub mod matrix;
 pub mod place;
 pub mod run;
+pub mod session;
 pub mod shuffle;
 pub mod smart_fam;
 pub mod ssdlet;
+mod table;

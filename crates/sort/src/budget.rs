@@ -202,7 +202,7 @@ impl Reservation {
     ///
     /// # Errors
     /// [`Error::Memory`]; the reservation then stays as it was.
-    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
+    pub fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
             let budget = Budget { shared: Arc::clone(&self.shared) };
@@ -214,7 +214,7 @@ impl Reservation {
     }
 
     /// Gives back everything above `bytes`.
-    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+    pub fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
         self.shared.give_back(less, self.owner);

@@ -141,6 +141,14 @@ pub enum Error {
         /// The name that a manifest has.
         manifest: &'static str,
     },
+    /// The records of equal keys in a view are still to be combined, so its bytes are no result yet.
+    #[error(
+        "{view}: the records of this map's result are combined when it is read, so it has no bytes of its own"
+    )]
+    Unreduced {
+        /// The folder of the view.
+        view: String,
+    },
     /// A bucket of a view has several unsorted segments.
     #[error("{folder}: a bucket of several unsorted segments; this program reads one")]
     SeveralUnsorted {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::file::descriptors;
+use crate::wrapped::{Origin, Wrapped, Wrapper};
 use crate::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
 /// How often a storage that can't be opened for want of descriptors is tried again, and how long it
@@ -207,63 +208,35 @@ impl Storage for Closable {
 }
 
 /// A directory whose named storages are [`Closable`].
-pub struct ClosableDirectory {
-    inner: Arc<dyn Directory>,
+pub type ClosableDirectory = Wrapped<Closing>;
+
+/// Makes the named storages of a directory [`Closable`].
+pub struct Closing {
     set: Arc<OpenSet>,
 }
 
 impl ClosableDirectory {
     /// `inner`, of whose named storages at most `most` are open at a time.
     #[must_use]
-    pub fn new(inner: Arc<dyn Directory>, most: usize) -> Arc<ClosableDirectory> {
-        Arc::new(ClosableDirectory { inner, set: OpenSet::new(most) })
-    }
-
-    fn closable(&self, storage: Arc<dyn Storage>, name: &str, writable: bool) -> Arc<dyn Storage> {
-        let (folder, name) = (Arc::clone(&self.inner), name.to_owned());
-        Arc::new(Closable::new(storage, &self.set, move || folder.open(&name, writable)))
+    pub fn closing(inner: Arc<dyn Directory>, most: usize) -> Arc<Self> {
+        Wrapped::new(inner, Closing { set: OpenSet::new(most) })
     }
 }
 
-impl Directory for ClosableDirectory {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        Ok(self.closable(self.inner.create(name)?, name, true))
-    }
-
-    fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>> {
-        self.inner.create_unnamed()
-    }
-
-    fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
-        Ok(self.closable(self.inner.open(name, writable)?, name, writable))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-
-    fn storages_left(&self) -> u64 {
-        self.inner.storages_left()
+impl Wrapper for Closing {
+    fn wrap(
+        &self,
+        storage: Arc<dyn Storage>,
+        origin: Origin<'_>,
+        inner: &Arc<dyn Directory>,
+    ) -> Arc<dyn Storage> {
+        let (name, writable) = match origin {
+            Origin::Created(name) => (name, true),
+            Origin::Opened { name, writable } => (name, writable),
+            Origin::Unnamed => return storage,
+        };
+        let (folder, name) = (Arc::clone(inner), name.to_owned());
+        Arc::new(Closable::new(storage, &self.set, move || folder.open(&name, writable)))
     }
 }
 
@@ -278,7 +251,7 @@ mod tests {
     fn what_is_closed_is_opened_again_and_keeps_its_size() {
         let place = tempfile::tempdir().expect("a folder");
         let folder = FileDirectory::open(place.path()).expect("a folder");
-        let folder = ClosableDirectory::new(folder, 2);
+        let folder = ClosableDirectory::closing(folder, 2);
         let files: Vec<_> = (0..10u8)
             .map(|n| {
                 let file = folder.create(&format!("file{n}")).expect("made");
@@ -316,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_when_it_is_opened_again_is_an_error_that_gives_the_buffer_back() {
-        let folder = ClosableDirectory::new(MemoryDirectory::new(), 1);
+        let folder = ClosableDirectory::closing(MemoryDirectory::new(), 1);
         let first = folder.create("first").expect("made");
         let second = folder.create("second").expect("made");
         first.write_at(0, b"x").expect("written");

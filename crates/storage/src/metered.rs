@@ -9,9 +9,9 @@
 //! Between the two a request is in flight, so whoever counts knows the queue depth, of real and of
 //! modelled devices alike.
 
-use std::io;
 use std::sync::Arc;
 
+use crate::wrapped::{Origin, Wrapped, Wrapper};
 use crate::{Clock, Completions, Directory, Geometry, Operation, Storage};
 
 /// Which way bytes go.
@@ -76,62 +76,16 @@ impl Storage for Metered {
 }
 
 /// A directory whose storages are [`Metered`].
-pub struct MeteredDirectory {
-    inner: Arc<dyn Directory>,
-    meter: Arc<dyn Meter>,
-}
+pub type MeteredDirectory = Wrapped<Arc<dyn Meter>>;
 
-impl MeteredDirectory {
-    /// `inner`, with `meter` told of the transfers of all storages opened or made here.
-    #[must_use]
-    pub fn new(inner: Arc<dyn Directory>, meter: Arc<dyn Meter>) -> Arc<Self> {
-        Arc::new(MeteredDirectory { inner, meter })
-    }
-
-    fn metered(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
-        Metered::new(storage, Arc::clone(&self.meter))
-    }
-}
-
-impl Directory for MeteredDirectory {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        self.inner.create(name).map(|storage| self.metered(storage))
-    }
-
-    fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>> {
-        self.inner.create_unnamed().map(|storage| self.metered(storage))
-    }
-
-    fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
-        self.inner.open(name, writable).map(|storage| self.metered(storage))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-
-    fn storages_left(&self) -> u64 {
-        self.inner.storages_left()
+impl Wrapper for Arc<dyn Meter> {
+    fn wrap(
+        &self,
+        storage: Arc<dyn Storage>,
+        _: Origin<'_>,
+        _: &Arc<dyn Directory>,
+    ) -> Arc<dyn Storage> {
+        Metered::new(storage, Arc::clone(self))
     }
 }
 

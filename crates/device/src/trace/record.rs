@@ -10,9 +10,9 @@
 //! trace does not.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 
+use merganser_storage::wrapped::{Origin, Wrapped, Wrapper};
 use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -61,7 +61,7 @@ impl Recorder {
     /// `inner`, with the requests of all its storages recorded.
     #[must_use]
     pub fn directory(self: &Arc<Self>, inner: Arc<dyn Directory>) -> Arc<RecordingDirectory> {
-        Arc::new(RecordingDirectory { inner, recorder: Arc::clone(self), ids: Mutex::default() })
+        Wrapped::new(inner, Recording { recorder: Arc::clone(self), ids: Mutex::default() })
     }
 
     /// The recorded requests, as requests to one device, in the order in which they were submitted.
@@ -155,75 +155,45 @@ impl Storage for Recorded {
 }
 
 /// A directory whose storages are recorded. A file that is opened again keeps its addresses.
-pub struct RecordingDirectory {
-    inner: Arc<dyn Directory>,
+pub type RecordingDirectory = Wrapped<Recording>;
+
+/// Records the requests of a directory's storages.
+pub struct Recording {
     recorder: Arc<Recorder>,
     ids: Mutex<HashMap<String, usize>>,
 }
 
-impl RecordingDirectory {
-    fn recorded(&self, inner: Arc<dyn Storage>, id: usize) -> Arc<dyn Storage> {
+impl Wrapper for Recording {
+    fn wrap(
+        &self,
+        inner: Arc<dyn Storage>,
+        origin: Origin<'_>,
+        _: &Arc<dyn Directory>,
+    ) -> Arc<dyn Storage> {
+        let id = match origin {
+            Origin::Unnamed => self.recorder.enter(),
+            Origin::Created(name) => {
+                let id = self.recorder.enter();
+                self.ids.lock().insert(name.to_owned(), id);
+                id
+            }
+            Origin::Opened { name, .. } => {
+                *self.ids.lock().entry(name.to_owned()).or_insert_with(|| self.recorder.enter())
+            }
+        };
         Arc::new(Recorded { inner, recorder: Arc::clone(&self.recorder), id })
     }
 
-    fn ids(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.ids.lock()
-    }
-}
-
-impl Directory for RecordingDirectory {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        let storage = self.inner.create(name)?;
-        let id = self.recorder.enter();
-        self.ids().insert(name.to_owned(), id);
-        Ok(self.recorded(storage, id))
-    }
-
-    fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>> {
-        let storage = self.inner.create_unnamed()?;
-        Ok(self.recorded(storage, self.recorder.enter()))
-    }
-
-    fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
-        let storage = self.inner.open(name, writable)?;
-        let id = *self.ids().entry(name.to_owned()).or_insert_with(|| self.recorder.enter());
-        Ok(self.recorded(storage, id))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)?;
-        let mut ids = self.ids();
+    fn renamed(&self, from: &str, to: &str) {
+        let mut ids = self.ids.lock();
         match ids.remove(from) {
             Some(id) => ids.insert(to.to_owned(), id),
             None => ids.remove(to),
         };
-        Ok(())
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)?;
-        self.ids().remove(name);
-        Ok(())
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-
-    fn storages_left(&self) -> u64 {
-        self.inner.storages_left()
+    fn removed(&self, name: &str) {
+        self.ids.lock().remove(name);
     }
 }
 

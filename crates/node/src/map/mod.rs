@@ -7,21 +7,56 @@
 //! ```
 //!
 //! A map's output is a sorted view whose records are reduced when they are read (McSD, section 3.4.4).
+//!
+//! ```text
+//!   source        chunks of whole records            spill     rows of full tables, to a sort
+//!   chunk_buffer  the memory of one chunk            encoding  rows as records of a spill
+//!   decompress    inputs that are compressed         reduce    records of spills become rows
+//!   shares        how the memory is divided          rows      rows of several streams, merged
+//!   work          the workers                        view      the result as a view, and its reader
+//!   run           all of it
+//! ```
+//!
+//! Without a spill, the rows of the workers' tables are merged straight into the result. With one, all
+//! rows go through a sort of records ([`merganser_sort::sort`]), which knows runs, passes and disks; its
+//! result is reduced on the way to the sink, or stays a view that is reduced when it is read.
+//!
+//! What does not depend on threads, chunks, partitions and memory: the rows and their order. With
+//! [`Combine::First`](crate::ssdlet::Combine::First), what a worker hands out when it is closed has no
+//! place in the input and comes last.
+
+mod chunk_buffer;
+mod decompress;
+mod encoding;
+mod reduce;
+mod rows;
+mod run;
+mod shares;
+mod source;
+mod spill;
+mod view;
+mod work;
 
 use std::sync::Arc;
 
-use merganser_sort::{Budget, Progress};
+use merganser_sort::Budget;
 use merganser_storage::{Directory, Storage};
 
-use crate::ssdlet::{Chunk, Collect, Combine, Emitter, Output, Ssdlet, SsdletError};
+pub use rows::{Merge, RowStream, merge};
+pub use run::map;
+pub use view::{ResultDescription, ResultRows, ResultView};
+
+use crate::ssdlet::SsdletError;
 
 /// Where records come from.
 pub enum MapInput {
-    /// A file, or a range of it: the records whose first byte is in the range.
+    /// A file, or a range of it: the records whose first byte is in the range. So ranges that adjoin have
+    /// every record once.
     Storage {
-        /// The file.
+        /// The file. It is read in pieces of a chunk, by several threads at once.
         storage: Arc<dyn Storage>,
-        /// First byte and the byte after the last; `None` for all of it.
+        /// First byte and the byte after the last; `None` for all of it. Records of CSV and keyed records
+        /// have borders that only all bytes before them tell, so a range of these begins at 0.
         range: Option<std::ops::Range<u64>>,
     },
     /// A pipe, or what comes out of a decompressor.
@@ -47,13 +82,14 @@ pub enum PartitionSize {
 
 /// The settings of a map.
 pub struct MapOptions {
-    /// All memory that grows with data.
+    /// All memory that grows with data. The part that is free when the map begins is divided then, so
+    /// others should not take from it meanwhile.
     pub budget: Budget,
     /// Workers, at least 1.
     pub threads: usize,
     /// When to spill.
     pub partition: PartitionSize,
-    /// Where spills go, unless the result is a view.
+    /// Where spills go, unless the result is a view. Without any, too little memory is an error.
     pub temp: Vec<Arc<dyn Directory>>,
 }
 
@@ -91,67 +127,26 @@ pub trait RowSink: Send {
 pub struct MapReport {
     /// Bytes of the inputs that were mapped.
     pub input_bytes: u64,
-    /// Rows of the result; for a view that is reduced when it is read, records before that.
+    /// Rows of the result; for a view that is reduced when it is read, records before that. 0 for an
+    /// ordered output, whose records are not counted.
     pub rows: u64,
+    /// Bytes of the keys and values of these rows, or of the ordered output.
+    pub output_bytes: u64,
     /// Units of the SSDlet's meter.
     pub metered: u64,
     /// Times that combined records were spilled.
     pub spills: u64,
+    /// Records of these spills.
+    pub spilled_records: u64,
     /// The most of the budget that was reserved at once, in bytes.
     pub memory_peak_bytes: u64,
-}
-
-/// Runs `ssdlet` over `inputs`.
-///
-/// # Errors
-/// The SSDlet's own, bad input, too little memory, a full disk, the sink's own.
-pub fn map(
-    ssdlet: &dyn Ssdlet,
-    inputs: Vec<MapInput>,
-    output: MapOutput<'_>,
-    options: &MapOptions,
-    progress: &dyn Progress,
-) -> Result<MapReport, SsdletError> {
-    let _ = (options, progress);
-    let mut collect = Collect::default();
-    let mut worker = ssdlet.worker()?;
-    let mut report = MapReport::default();
-    for (input, source) in inputs.into_iter().enumerate() {
-        let mut bytes = Vec::new();
-        let read = match source {
-            MapInput::Storage { storage, .. } => {
-                use merganser_storage::StorageExt;
-                storage.read_vec(0, storage.size() as usize).map(|read| bytes = read)
-            }
-            MapInput::Stream { mut reader, .. } => reader.read_to_end(&mut bytes).map(|_| ()),
-        };
-        read.map_err(merganser_sort::Error::from)?;
-        report.input_bytes += bytes.len() as u64;
-        let chunk = Chunk { input: input as u32, offset: 0, bytes: &bytes };
-        worker.chunk(chunk, &mut Emitter::collecting(&mut collect))?;
-    }
-    worker.close(&mut Emitter::collecting(&mut collect))?;
-    let MapOutput::Rows(rows) = output else {
-        return Err(SsdletError::Failed("views are not made yet".to_owned()));
-    };
-    rows.records(&collect.ordered)?;
-    let Output::Keyed { value, combine, .. } = ssdlet.description().output else {
-        return Ok(report);
-    };
-    for (key, values) in collect.keyed {
-        let mut values = values.into_iter();
-        let mut kept = values.next().unwrap_or_default();
-        for other in values {
-            if combine == Combine::None {
-                rows.keyed(&key, &other)?;
-            } else {
-                combine
-                    .fold(value, &mut kept, &other)
-                    .map_err(|e| SsdletError::Failed(e.to_string()))?;
-            }
-        }
-        report.rows += 1;
-        rows.keyed(&key, &kept)?;
-    }
-    Ok(report)
+    /// Bytes of one chunk of input.
+    pub chunk_bytes: u64,
+    /// Seconds until all input was mapped.
+    pub map_seconds: f64,
+    /// Seconds after that, for merging, reducing and writing.
+    pub result_seconds: f64,
+    /// The header row of the inputs, where their format has one.
+    #[serde(skip)]
+    pub header: Option<Vec<u8>>,
 }

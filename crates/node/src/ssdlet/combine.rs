@@ -29,29 +29,93 @@ pub enum Combine {
 pub struct ValueOverflow;
 
 impl Combine {
+    /// The type of combined values, where those handed out are of type `of`.
+    #[must_use]
+    pub fn result_type(self, of: Type) -> Type {
+        if self == Combine::Count { Type::I64 } else { of }
+    }
+
     /// Combines `with` into `value`, both of type `of`. [`Combine::Count`] adds counts;
     /// [`Combine::First`] keeps `value`; [`Combine::None`] is not for this.
     ///
     /// # Errors
     /// A sum that leaves 64 bits.
     pub fn fold(self, of: Type, value: &mut Vec<u8>, with: &[u8]) -> Result<(), ValueOverflow> {
-        let replaces = match self {
+        let mut combined = Combined::new(self, of);
+        combined.begin(value);
+        combined.fold(with);
+        let result = combined.finish()?;
+        if result != value {
+            value.clear();
+            value.extend_from_slice(result);
+        }
+        Ok(())
+    }
+}
+
+/// The values of one key, combined one after the other. A sum may leave 64 bits on the way, if it is back
+/// at the end: so it does not depend on the order of the values.
+#[derive(Debug)]
+pub(crate) struct Combined {
+    combine: Combine,
+    of: Type,
+    sum: i128,
+    bytes: Vec<u8>,
+}
+
+impl Combined {
+    pub(crate) fn new(combine: Combine, of: Type) -> Self {
+        Combined { combine, of, sum: 0, bytes: Vec::new() }
+    }
+
+    fn adds(&self) -> bool {
+        matches!(self.combine, Combine::Sum | Combine::Count)
+    }
+
+    /// The first value of a key.
+    pub(crate) fn begin(&mut self, value: &[u8]) {
+        if self.adds() {
+            self.sum = i128::from(number(value));
+        } else {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(value);
+        }
+    }
+
+    /// One more.
+    pub(crate) fn fold(&mut self, with: &[u8]) {
+        let replaces = match self.combine {
             Combine::Sum | Combine::Count => {
-                let sum = number(value).checked_add(number(with)).ok_or(ValueOverflow)?;
-                value.clear();
-                value.extend_from_slice(&sum.to_le_bytes());
-                return Ok(());
+                self.sum += i128::from(number(with));
+                return;
             }
-            Combine::Min => is_less(of, with, value),
-            Combine::Max => is_less(of, value, with),
+            Combine::Min => is_less(self.of, with, &self.bytes),
+            Combine::Max => is_less(self.of, &self.bytes, with),
             Combine::First => false,
             Combine::None => unreachable!("all values are kept"),
         };
         if replaces {
-            value.clear();
-            value.extend_from_slice(with);
+            self.bytes.clear();
+            self.bytes.extend_from_slice(with);
         }
-        Ok(())
+    }
+
+    /// The value so far; for a sum, what was there before [`Combined::finish`].
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The value of the key.
+    ///
+    /// # Errors
+    /// A sum that leaves 64 bits.
+    pub(crate) fn finish(&mut self) -> Result<&[u8], ValueOverflow> {
+        if self.adds() {
+            let sum = i64::try_from(self.sum).map_err(|_| ValueOverflow)?;
+            self.bytes.clear();
+            self.bytes.extend_from_slice(&sum.to_le_bytes());
+        }
+        Ok(&self.bytes)
     }
 }
 

@@ -1,6 +1,15 @@
-//! What a worker hands out.
+//! What a worker hands out, and where it goes.
+//!
+//! ```text
+//!              ┌─ Collect   in memory, for tests
+//!   Emitter ───┼─ Keyed     combined in a table of the worker's own, which is spilled when it is full
+//!              └─ Ordered   the bytes of the chunk, which leave when it is the chunk's turn
+//! ```
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::keyed::Keyed;
 
 /// Takes what a worker hands out for a chunk.
 pub struct Emitter<'a> {
@@ -9,6 +18,8 @@ pub struct Emitter<'a> {
 
 enum To<'a> {
     Collect(&'a mut Collect),
+    Keyed(&'a mut Keyed),
+    Ordered(&'a mut Ordered, &'a mut dyn Overflow),
 }
 
 /// Everything that was handed out, in memory: for tests of SSDlets.
@@ -20,33 +31,85 @@ pub struct Collect {
     pub ordered: Vec<u8>,
 }
 
+/// The ordered output of one chunk, as much as its buffer holds.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    /// It is never grown.
+    pub(crate) buffer: Vec<u8>,
+    /// Keyed records came, which is wrong.
+    pub(crate) misused: bool,
+}
+
+/// Takes ordered output that its buffer has no room for.
+pub(crate) trait Overflow {
+    /// Takes `buffer`, which is empty then, and `records` after it.
+    fn overflow(&mut self, buffer: &mut Vec<u8>, records: &[u8]);
+}
+
 impl<'a> Emitter<'a> {
     /// Collects in memory.
     pub fn collecting(collect: &'a mut Collect) -> Self {
         Emitter { to: To::Collect(collect) }
     }
 
+    /// Combines in memory.
+    pub(crate) fn keyed(keyed: &'a mut Keyed) -> Self {
+        Emitter { to: To::Keyed(keyed) }
+    }
+
+    /// Keeps records in order.
+    pub(crate) fn ordered(ordered: &'a mut Ordered, overflow: &'a mut dyn Overflow) -> Self {
+        Emitter { to: To::Ordered(ordered, overflow) }
+    }
+
     /// A key and its value: [`super::Output::Keyed`] only.
     #[inline]
     pub fn emit(&mut self, key: &[u8], value: &[u8]) {
         match &mut self.to {
+            To::Keyed(keyed) => keyed.emit(key, value),
             To::Collect(collect) => {
                 collect.keyed.entry(key.to_vec()).or_default().push(value.to_vec());
             }
+            To::Ordered(ordered, _) => ordered.misused = true,
         }
     }
 
     /// A key and a number: [`super::Output::Keyed`] whose values are [`super::Type::I64`].
     #[inline]
     pub fn add(&mut self, key: &[u8], number: i64) {
-        self.emit(key, &number.to_le_bytes());
+        match &mut self.to {
+            To::Keyed(keyed) => keyed.add(key, number),
+            _ => self.emit(key, &number.to_le_bytes()),
+        }
+    }
+
+    /// As [`Emitter::add`] for the key `bytes[span]`. It is faster where `bytes` is the chunk and does
+    /// not end with the key: a short key is then read at once with the bytes that follow it.
+    ///
+    /// # Panics
+    /// When the span is outside.
+    #[inline]
+    pub fn add_span(&mut self, bytes: &[u8], span: Range<usize>, number: i64) {
+        match &mut self.to {
+            To::Keyed(keyed) => keyed.add_span(bytes, span, number),
+            _ => self.emit(&bytes[span], &number.to_le_bytes()),
+        }
     }
 
     /// Whole records, each with its terminator: [`super::Output::Ordered`] only.
     #[inline]
     pub fn records(&mut self, records: &[u8]) {
         match &mut self.to {
+            To::Ordered(ordered, overflow) => {
+                let buffer = &mut ordered.buffer;
+                if buffer.capacity() - buffer.len() >= records.len() {
+                    buffer.extend_from_slice(records);
+                } else {
+                    overflow.overflow(buffer, records);
+                }
+            }
             To::Collect(collect) => collect.ordered.extend_from_slice(records),
+            To::Keyed(keyed) => keyed.misused(),
         }
     }
 }

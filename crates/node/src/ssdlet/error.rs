@@ -25,6 +25,20 @@ pub enum SsdletError {
         /// The fault and the remedy.
         detail: String,
     },
+    /// Its output is records in the order of the input, which are no view.
+    #[error(
+        "{ssdlet} hands out records in the order of its input, and a view is sorted by key; write them to a file"
+    )]
+    OrderedView {
+        /// The SSDlet's name.
+        ssdlet: String,
+    },
+    /// The view is not what a map leaves.
+    #[error("{view}: not the result of a map")]
+    NotAResult {
+        /// The folder of the view.
+        view: String,
+    },
     /// It broke a rule, or ran out of something that it may use.
     #[error("{0}")]
     Failed(String),

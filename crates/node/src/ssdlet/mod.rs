@@ -12,6 +12,7 @@
 //! ```text
 //!   builtin/   SSDlets that are part of the program     combine   how values of one key become one
 //!   emitter    what a worker hands out                  error     why one fails
+//!   number_key numbers as keys                          keyed     its keyed output, in a table
 //! ```
 //!
 //! The result must not depend on how the input is cut into chunks, or on the number of workers. What
@@ -23,13 +24,19 @@ pub mod builtin;
 mod combine;
 mod emitter;
 mod error;
+mod keyed;
+mod number_key;
 
 use merganser_sort::record::Format;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use combine::Combined;
 pub use combine::{Combine, ValueOverflow};
 pub use emitter::{Collect, Emitter};
+pub(crate) use emitter::{Ordered, Overflow};
 pub use error::SsdletError;
+pub(crate) use keyed::{Keyed, PLACE_BYTES};
+pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
 
 /// An SSDlet that was opened with its arguments.
 pub trait Ssdlet: Send + Sync {
@@ -41,10 +48,34 @@ pub trait Ssdlet: Send + Sync {
     /// # Errors
     /// When there is not enough memory for it, or a guest can't be started.
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError>;
+
+    /// Called once, before any worker is made, where the input has a header ([`Format::Csv`]): `row` is that
+    /// of the first input, with its terminator, and those of all others are the same. Returns the row that
+    /// begins an ordered output; empty for none.
+    ///
+    /// # Errors
+    /// A column that the SSDlet needs is not there.
+    fn header(&self, _row: &[u8]) -> Result<Vec<u8>, SsdletError> {
+        Ok(Vec::new())
+    }
+
+    /// The rows of a keyed result that are wanted, from its first key on; `None` for all.
+    fn rows_most(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One thread's part of an SSDlet.
 pub trait Worker: Send {
+    /// Called once, before the first chunk, where the input has a header: the row that names the columns,
+    /// with its terminator. No chunk has it.
+    ///
+    /// # Errors
+    /// A column that the SSDlet needs is not there.
+    fn header(&mut self, _row: &[u8]) -> Result<(), SsdletError> {
+        Ok(())
+    }
+
     /// Takes the records of one chunk.
     ///
     /// # Errors
@@ -110,7 +141,8 @@ pub enum Output {
     },
 }
 
-/// The type of a key or a value. Keys are compared byte by byte, whatever their type.
+/// The type of a key or a value. Keys are compared byte by byte, whatever their type. A number is stored
+/// in another way as a key ([`key_of_i64`], [`key_of_f64`]), so that keys are in the order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Type {

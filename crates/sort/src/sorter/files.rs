@@ -78,7 +78,7 @@ impl ViewFolder {
             return ViewFolder { folder, runs_max: usize::MAX };
         }
         let runs_max = usize::try_from(shares::of_open_files(left)).unwrap_or(usize::MAX).max(3);
-        let folder = ClosableDirectory::new(folder, runs_max);
+        let folder = ClosableDirectory::closing(folder, runs_max);
         ViewFolder { folder, runs_max }
     }
 }

@@ -28,6 +28,8 @@ const MERGED_VERSION: u32 = 1;
 const BUCKETS_VERSION: u32 = 2;
 /// Version of a manifest with merged buckets and sorted buckets.
 const MIXED_VERSION: u32 = 3;
+/// Version of a manifest of sorted runs whose records are combined when they are read.
+const UNREDUCED_VERSION: u32 = 4;
 /// No manifest is larger.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -49,8 +51,27 @@ pub struct Manifest {
     pub records: u64,
     /// When it was made, in nanoseconds since 1970; readers see it as the file's time.
     pub made_unix_ns: u64,
+    /// What the records are, when a map made them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<MapResult>,
     /// In order: every key of a bucket is smaller than every key of the next.
     pub buckets: Vec<Bucket>,
+}
+
+/// What the records of a map's result are. The words are those of the program that made it; the engine
+/// reads [`MapResult::unreduced`] only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapResult {
+    /// Name of the SSDlet.
+    pub ssdlet: String,
+    /// Type of the keys.
+    pub key: String,
+    /// Type of the values.
+    pub value: String,
+    /// How values of one key become one.
+    pub combine: String,
+    /// Whether records of one key are still to be combined. Only a reader that does it may open the view.
+    pub unreduced: bool,
 }
 
 /// A set of segments of run files.
@@ -175,8 +196,26 @@ impl Manifest {
             preamble,
             records: segments().map(|s| s.records).sum(),
             made_unix_ns,
+            result: None,
             buckets,
         }
+    }
+
+    /// Says what the records are. The manifest must be one of sorted runs alone ([`Manifest::new`]).
+    ///
+    /// # Panics
+    /// When it is not.
+    #[must_use]
+    pub fn of_map(self, result: MapResult) -> Self {
+        assert_eq!(self.version, MERGED_VERSION, "a map's result is sorted runs");
+        let version = if result.unreduced { UNREDUCED_VERSION } else { MERGED_VERSION };
+        Manifest { version, result: Some(result), ..self }
+    }
+
+    /// Whether records of one key are still to be combined.
+    #[must_use]
+    pub fn is_unreduced(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.unreduced)
     }
 
     /// Whether its buckets are what its version allows.
@@ -187,7 +226,7 @@ impl Manifest {
             [0, bucket.segments.len()].contains(&unsorted.count())
         });
         pure && match self.version {
-            MERGED_VERSION => {
+            MERGED_VERSION | UNREDUCED_VERSION => {
                 self.buckets.len() == 1 && all(|b| b.from.is_none() && !b.is_unsorted())
             }
             BUCKETS_VERSION => all(|b| b.from.is_some() && b.is_unsorted()),
@@ -208,13 +247,13 @@ impl Manifest {
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
         let manifest: Manifest = unseal(file, "manifest", bytes)?;
         if manifest.format != FORMAT_NAME
-            || !(MERGED_VERSION..=MIXED_VERSION).contains(&manifest.version)
+            || !(MERGED_VERSION..=UNREDUCED_VERSION).contains(&manifest.version)
         {
             return Err(Error::UnknownVersion {
                 file: file.to_owned(),
                 kind: manifest.format,
                 version: manifest.version,
-                known: format!("{FORMAT_NAME} version {MERGED_VERSION} to {MIXED_VERSION}"),
+                known: format!("{FORMAT_NAME} version {MERGED_VERSION} to {UNREDUCED_VERSION}"),
             });
         }
         let segments = manifest.buckets.iter().flat_map(|b| &b.segments);
@@ -234,6 +273,7 @@ impl Manifest {
             || !segments.clone().all(counted)
             || records != Some(manifest.records)
             || !manifest.has_the_buckets_of_its_version()
+            || manifest.is_unreduced() != (manifest.version == UNREDUCED_VERSION)
             || segments.clone().any(|s| s.run.contains('/') || s.run.is_empty())
         {
             return Err(corrupt(file, 0, "its sums or names contradict each other".to_owned()));

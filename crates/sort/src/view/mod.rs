@@ -22,6 +22,7 @@
 //!   making    the face of both ways                  stream     the bytes of all sections in order
 //!   sorted    the one: sorted segments, merged       give_back  space behind a copy
 //!   unsorted  the other: unsorted ones, sorted       select     from a place to bounds near it
+//!   typed_key where a key that a user typed is
 //! ```
 //!
 //! Opening asks `output` whether a view is being consumed, and `output` copies views: the marker is one
@@ -36,6 +37,7 @@ mod readers;
 pub(crate) mod select;
 mod sorted;
 mod stream;
+mod typed_key;
 mod unsorted;
 
 use std::ops::Range;
@@ -46,11 +48,12 @@ use parking_lot::Mutex;
 
 pub(crate) use give_back::GivingBack;
 use making::Section;
-pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment};
+pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, MapResult, Segment};
 use memory::{KeptPieces, ReadMemory};
 use open::Opened;
 use readers::Readers;
 pub use stream::ViewStream;
+pub use typed_key::{TypedKeyError, unescape_key};
 
 use crate::budget::Reservation;
 use crate::key::Order;
@@ -92,15 +95,34 @@ impl View {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::NotAView`]
-    /// when there is no manifest, the storage's own.
+    /// when there is no manifest, [`Error::Unreduced`], the storage's own.
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
+        Self::refuse_consumed(folder)?;
+        Self::open_consumed(folder, budget, threads, false)
+    }
+
+    /// As [`View::open`], for a reader that combines the records of equal keys itself where the
+    /// manifest asks for it ([`Manifest::is_unreduced`]). Its size is that of all records.
+    ///
+    /// # Errors
+    /// As [`View::open`].
+    pub fn open_to_reduce(
+        folder: &Arc<dyn Directory>,
+        budget: &Budget,
+        threads: usize,
+    ) -> Result<Self> {
+        Self::refuse_consumed(folder)?;
+        Self::open_as(folder, Manifest::read(folder)?, (budget, threads), false)
+    }
+
+    fn refuse_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
         if let Some(output) = crate::output::consumed_into(folder)? {
             return Err(Error::BeingConsumed {
                 view: folder.name().to_owned(),
                 output: output.as_os_str().to_owned(),
             });
         }
-        Self::open_consumed(folder, budget, threads, false)
+        Ok(())
     }
 
     /// Opens a view that may have lost parts already, because it is being consumed. With
@@ -112,6 +134,18 @@ impl View {
         writable: bool,
     ) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
+        if manifest.is_unreduced() {
+            return Err(Error::Unreduced { view: folder.name().to_owned() });
+        }
+        Self::open_as(folder, manifest, (budget, threads), writable)
+    }
+
+    fn open_as(
+        folder: &Arc<dyn Directory>,
+        manifest: Manifest,
+        (budget, threads): (&Budget, usize),
+        writable: bool,
+    ) -> Result<Self> {
         let header = Some(&manifest.preamble[..]).filter(|p| !p.is_empty());
         let order = manifest.order.compile(header).map_err(|e| {
             let detail = format!("its order makes no sense: {e}");

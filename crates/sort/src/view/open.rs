@@ -42,6 +42,12 @@ enum Group<'m> {
     Unsorted(&'m [Bucket]),
 }
 
+/// A group whose indexes are in memory.
+enum Ready<'m> {
+    Sorted(&'m Bucket, Segments),
+    Unsorted(&'m [Bucket], BucketSet, Vec<BucketPiece>),
+}
+
 /// Opens all that `manifest` names in `folder`; `writable`, to give space of it back.
 ///
 /// # Errors
@@ -53,12 +59,28 @@ pub(super) fn open(
     writable: bool,
     (budget, workers): (&Budget, Workers),
 ) -> Result<Opened> {
-    let threads = workers.count();
     let rising = manifest.buckets.windows(2).all(|two| lower(&two[0]) < lower(&two[1]));
     if !rising {
         let detail = "its buckets are not in the order of their keys".to_owned();
         return Err(corrupt(&format!("{}/{MANIFEST_NAME}", folder.name()), 0, detail));
     }
+    let groups = find(folder, manifest, writable, workers.count())?;
+    let files = BucketFiles::find(folder, manifest, writable)?;
+    let (fences, lists) = reserve(&groups, files.memory_bytes(manifest), budget)?;
+    let mut opening = Opening { files, lists, order, budget, threads: workers.count() };
+    let ready = opening.load(groups)?;
+    let indexes = vec![fences, opening.lists];
+    let (sections, streams) = sections(ready, folder.name(), manifest, (budget, workers))?;
+    Ok(Opened { sections, streams, indexes })
+}
+
+/// The groups of a manifest, with both ends of each sorted run read.
+fn find<'m>(
+    folder: &Arc<dyn Directory>,
+    manifest: &'m Manifest,
+    writable: bool,
+    threads: usize,
+) -> Result<Vec<Group<'m>>> {
     let mut groups = Vec::new();
     for buckets in manifest.buckets.chunk_by(|a, b| a.is_unsorted() && b.is_unsorted()) {
         if buckets[0].is_unsorted() {
@@ -69,56 +91,85 @@ pub(super) fn open(
         let found = on_all(threads, segments, |segment| segment.find(folder, writable))?;
         groups.push(Group::Sorted(&buckets[0], found));
     }
-    let mut files = BucketFiles::find(folder, manifest, writable)?;
+    Ok(groups)
+}
+
+/// The memory of all fences, and of the lists of buckets, which take at most `list_bytes`.
+fn reserve(
+    groups: &[Group<'_>],
+    list_bytes: u64,
+    budget: &Budget,
+) -> Result<(Reservation, Reservation)> {
     let footers = |group: &Group<'_>| match group {
         Group::Sorted(_, found) => found.iter().map(|run| *run.footer()).collect(),
         Group::Unsorted(_) => Vec::new(),
     };
     let footers: Vec<Vec<Footer>> = groups.iter().map(footers).collect();
-    let fences: Vec<u64> = footers.iter().flatten().map(Footer::memory_bytes).collect();
     // Each is bounded, but there may be many of them.
-    let fence_bytes = fences.iter().copied().fold(0, u64::saturating_add);
+    let sum = |of: &[Footer]| of.iter().map(Footer::memory_bytes).fold(0, u64::saturating_add);
+    let fence_bytes = footers.iter().map(|of| sum(of)).fold(0, u64::saturating_add);
     // Only one section is merged at a time, but all fences stay in memory.
-    let reading = footers.iter().filter(|of| !of.is_empty()).map(|of| {
-        let own = of.iter().map(Footer::memory_bytes).fold(0, u64::saturating_add);
-        least_memory_bytes(of.iter()) - own
-    });
-    let lists = files.memory_bytes(manifest);
-    let least = fence_bytes.saturating_add(reading.max().unwrap_or(0));
-    drop(budget.reserve(least.saturating_add(lists), "reading this view")?);
-    let mut indexes = vec![budget.reserve(fence_bytes, "the fences of the view")?];
-    let mut lists = budget.reserve(lists, "the buckets of the view")?;
-    files.open()?;
+    let reading = footers.iter().filter(|of| !of.is_empty());
+    let reading = reading.map(|of| least_memory_bytes(of.iter()) - sum(of)).max().unwrap_or(0);
+    let least = fence_bytes.saturating_add(reading).saturating_add(list_bytes);
+    drop(budget.reserve(least, "reading this view")?);
+    let fences = budget.reserve(fence_bytes, "the fences of the view")?;
+    Ok((fences, budget.reserve(list_bytes, "the buckets of the view")?))
+}
 
-    let mut opened = Vec::new();
-    let mut list_bytes = 0;
-    for group in groups {
-        opened.push(match group {
-            Group::Sorted(bucket, found) => {
-                let runs = on_all(threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
-                let order = Arc::clone(order);
-                // Duplicates within the view are there to stay: only what makes a view removes them.
-                let segments = Segments { runs, order, unique: false, width: Arc::default() };
-                Ready::Sorted(bucket, segments)
-            }
-            Group::Unsorted(buckets) => {
-                let set = files.take(buckets, order, budget)?;
-                let pieces = set.pieces();
-                list_bytes +=
-                    set.buckets.iter().map(bucket::StoredBucket::memory_bytes).sum::<u64>()
-                        + (pieces.len() * size_of::<BucketPiece>()) as u64;
-                Ready::Unsorted(buckets, set, pieces)
-            }
-        });
+/// What is needed to read the indexes of groups.
+struct Opening<'o> {
+    files: BucketFiles,
+    lists: Reservation,
+    order: &'o Arc<Order>,
+    budget: &'o Budget,
+    threads: usize,
+}
+
+impl Opening<'_> {
+    /// Reads the indexes of all groups and checks them.
+    fn load<'m>(&mut self, groups: Vec<Group<'m>>) -> Result<Vec<Ready<'m>>> {
+        self.files.open()?;
+        let mut ready = Vec::new();
+        let mut list_bytes = 0;
+        for group in groups {
+            ready.push(match group {
+                Group::Sorted(bucket, found) => {
+                    let runs = on_all(self.threads, found, |run| Ok(Arc::new(run.open()?)))?.into();
+                    let order = Arc::clone(self.order);
+                    // Duplicates within the view are there to stay: only what makes a view removes
+                    // them.
+                    let segments = Segments { runs, order, unique: false, width: Arc::default() };
+                    Ready::Sorted(bucket, segments)
+                }
+                Group::Unsorted(buckets) => {
+                    let set = self.files.take(buckets, self.order, self.budget)?;
+                    let pieces = set.pieces();
+                    let stored = set.buckets.iter().map(bucket::StoredBucket::memory_bytes);
+                    list_bytes +=
+                        stored.sum::<u64>() + (pieces.len() * size_of::<BucketPiece>()) as u64;
+                    Ready::Unsorted(buckets, set, pieces)
+                }
+            });
+        }
+        // Descriptions that no bucket took need no memory any more.
+        self.files.indexes = Vec::new();
+        self.lists.grow_to(list_bytes)?;
+        self.lists.shrink_to(list_bytes);
+        Ok(ready)
     }
-    drop(files);
-    lists.grow_to(list_bytes)?;
-    lists.shrink_to(list_bytes);
-    indexes.push(lists);
+}
 
-    let mut sections = Vec::with_capacity(opened.len());
+/// The sections that read `ready`, and the number of streams for which there is memory.
+fn sections(
+    ready: Vec<Ready<'_>>,
+    view: &str,
+    manifest: &Manifest,
+    (budget, workers): (&Budget, Workers),
+) -> Result<(Vec<Section>, usize)> {
+    let mut sections = Vec::with_capacity(ready.len());
     let (mut start, mut streams) = (Measure::default(), usize::MAX);
-    for ready in opened {
+    for ready in ready {
         let number = sections.len();
         let (first, buckets) = match &ready {
             Ready::Sorted(bucket, _) => (*bucket, std::slice::from_ref(*bucket)),
@@ -135,26 +186,20 @@ pub(super) fn open(
                 let size = stream_size(&segments, budget, room, workers)?;
                 streams = streams.min((room / size.memory_bytes(&segments).max(1)) as usize);
                 let preamble = manifest.preamble.len() as u64;
-                let (view, view_offset) = (folder.name().to_owned(), preamble + start.bytes);
+                let (view, view_offset) = (view.to_owned(), preamble + start.bytes);
                 Box::new(SortedBucket { segments, size, view, view_offset })
             }
             Ready::Unsorted(_, set, pieces) => {
                 let least = shares::for_stream(least_sort_bytes(&set, &pieces));
                 drop(budget.reserve(least, "sorting the largest bucket of this view")?);
-                Box::new(UnsortedBuckets::new(number, set, pieces, budget, threads))
+                Box::new(UnsortedBuckets::new(number, set, pieces, budget, workers.count()))
             }
         };
         sections.push(Section { start, size, lower: lower(first).to_vec(), making });
         start.bytes += size.bytes;
         start.records += size.records;
     }
-    Ok(Opened { sections, streams, indexes })
-}
-
-/// A group whose indexes are in memory.
-enum Ready<'m> {
-    Sorted(&'m Bucket, Segments),
-    Unsorted(&'m [Bucket], BucketSet, Vec<BucketPiece>),
+    Ok((sections, streams))
 }
 
 /// No full key in `bucket` is below.

@@ -1,21 +1,42 @@
 //! `wordcount`: how often each word occurs.
 
 use merganser_sort::record::Format;
-use serde_json::Value;
 
+use super::arguments::Arguments;
+use super::words::{Rule, WORDS_BYTES, Words};
+use super::{Argument, DELIMITER, WORDS};
 use crate::ssdlet::{
     Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
 };
 
+pub(super) const ARGUMENTS: &[Argument] = &[WORDS, DELIMITER];
+
 struct WordCount {
     description: Description,
+    rule: Rule,
+    delimiter: u8,
 }
 
-pub(super) fn open(_args: &Value) -> Result<Box<dyn Ssdlet>, SsdletError> {
-    let output = Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
-    let input = Format::Lines { delimiter: b'\n' };
-    let description = Description { name: "wordcount".to_owned(), input, output, worker_bytes: 0 };
-    Ok(Box::new(WordCount { description }))
+pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    let (rule, delimiter) = word_arguments(&mut args)?;
+    let description = Description {
+        name: "wordcount".to_owned(),
+        input: Format::Lines { delimiter },
+        output: Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
+        worker_bytes: WORDS_BYTES,
+    };
+    Ok(Box::new(WordCount { description, rule, delimiter }))
+}
+
+/// Takes [`WORDS`] and [`DELIMITER`].
+pub(super) fn word_arguments(args: &mut Arguments) -> Result<(Rule, u8), SsdletError> {
+    let rule = args.take("words")?.unwrap_or_default();
+    let delimiter = args.byte("delimiter", b'\n')?;
+    let is_letter = delimiter.is_ascii_alphabetic() || delimiter == b'\'';
+    if rule == Rule::Letters && is_letter {
+        return Err(args.fault("delimiter", "a letter can't end a record of words"));
+    }
+    Ok((rule, delimiter))
 }
 
 impl Ssdlet for WordCount {
@@ -24,17 +45,25 @@ impl Ssdlet for WordCount {
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
-        Ok(Box::new(Words))
+        Ok(Box::new(Counter { words: Words::new(self.rule, self.delimiter), metered: 0 }))
     }
 }
 
-struct Words;
+struct Counter {
+    words: Words,
+    metered: u64,
+}
 
-impl Worker for Words {
+impl Worker for Counter {
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
-        for word in chunk.bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
-            out.add(word, 1);
-        }
-        Ok(())
+        self.metered += chunk.bytes.len() as u64;
+        self.words.each(chunk.bytes, chunk.offset, |word| {
+            out.add(word.text, 1);
+            Ok(())
+        })
+    }
+
+    fn meter(&mut self) -> u64 {
+        std::mem::take(&mut self.metered)
     }
 }

@@ -1,0 +1,152 @@
+//! Rows in the order of their keys: merged from several streams, and combined.
+//!
+//! ```text
+//!   stream 0   a 1 · c 4 · d 2 ──┐
+//!   stream 1   a 3 · b 1       ──┼─► Merge ──► a 4 · b 1 · c 4 · d 3        (sum)
+//!   stream 2   d 1             ──┘
+//! ```
+
+use super::RowSink;
+use crate::ssdlet::{Combine, Combined, SsdletError, Type, ValueOverflow};
+
+/// Rows in the order of their keys; with [`Combine::None`], of their values then.
+pub trait RowStream {
+    /// Goes to the next row, the first one at first; false after the last.
+    ///
+    /// # Errors
+    /// Those of what the rows are read from.
+    fn advance(&mut self) -> Result<bool, SsdletError>;
+
+    /// The key of the row.
+    fn key(&self) -> &[u8];
+
+    /// The value of the row.
+    fn value(&self) -> &[u8];
+}
+
+impl<S: RowStream + ?Sized> RowStream for Box<S> {
+    fn advance(&mut self) -> Result<bool, SsdletError> {
+        (**self).advance()
+    }
+
+    fn key(&self) -> &[u8] {
+        (**self).key()
+    }
+
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+}
+
+/// Streams of rows as one: the results of several workers or nodes.
+pub struct Merge<S> {
+    streams: Vec<Head<S>>,
+    combine: Combine,
+    key: Vec<u8>,
+    combined: Combined,
+}
+
+struct Head<S> {
+    stream: S,
+    /// Whether it is at a row.
+    at_row: bool,
+    /// Its row was used.
+    used: bool,
+}
+
+impl<S: RowStream> Merge<S> {
+    /// Merges few streams: each row costs a comparison with each of them. Values are of the type `of`, which
+    /// is that of results ([`Combine::result_type`]). With [`Combine::First`], an earlier stream wins.
+    pub fn new(streams: Vec<S>, combine: Combine, of: Type) -> Self {
+        let head = |stream| Head { stream, at_row: true, used: true };
+        let streams = streams.into_iter().map(head).collect();
+        Merge { streams, combine, key: Vec::new(), combined: Combined::new(combine, of) }
+    }
+
+    /// The stream with the least row.
+    fn least(&self) -> Option<usize> {
+        let mut least: Option<usize> = None;
+        for (at, head) in self.streams.iter().enumerate().filter(|(_, head)| head.at_row) {
+            let is_less = least.is_none_or(|least| {
+                let other = &self.streams[least].stream;
+                let keys = head.stream.key().cmp(other.key());
+                let order = if self.combine == Combine::None {
+                    keys.then_with(|| head.stream.value().cmp(other.value()))
+                } else {
+                    keys
+                };
+                order.is_lt()
+            });
+            if is_less {
+                least = Some(at);
+            }
+        }
+        least
+    }
+}
+
+impl<S: RowStream> RowStream for Merge<S> {
+    fn advance(&mut self) -> Result<bool, SsdletError> {
+        for head in &mut self.streams {
+            if std::mem::take(&mut head.used) {
+                head.at_row = head.stream.advance()?;
+            }
+        }
+        let Some(least) = self.least() else { return Ok(false) };
+        let head = &mut self.streams[least];
+        self.key.clear();
+        self.key.extend_from_slice(head.stream.key());
+        self.combined.begin(head.stream.value());
+        head.used = true;
+        if self.combine == Combine::None {
+            return Ok(true);
+        }
+        // A stream may have several rows of one key, too.
+        for head in &mut self.streams[least..] {
+            if std::mem::take(&mut head.used) {
+                head.at_row = head.stream.advance()?;
+            }
+            while head.at_row && head.stream.key() == self.key {
+                self.combined.fold(head.stream.value());
+                head.at_row = head.stream.advance()?;
+            }
+        }
+        self.combined.finish().map_err(|e| overflow(&self.key, e))?;
+        Ok(true)
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn value(&self) -> &[u8] {
+        self.combined.value()
+    }
+}
+
+/// Merges the rows of `streams` into `rows`; the number of rows that it took. See [`Merge::new`].
+///
+/// # Errors
+/// Those of the streams and of `rows`; a sum that leaves 64 bits.
+pub fn merge<S: RowStream>(
+    streams: Vec<S>,
+    combine: Combine,
+    of: Type,
+    rows: &mut dyn RowSink,
+) -> Result<u64, SsdletError> {
+    let mut merged = Merge::new(streams, combine, of);
+    let mut count = 0;
+    while merged.advance()? {
+        count += 1;
+        if !rows.keyed(merged.key(), merged.value())? {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+/// The error for a sum that left 64 bits.
+pub(super) fn overflow(key: &[u8], error: ValueOverflow) -> SsdletError {
+    let shown = String::from_utf8_lossy(&key[..key.len().min(100)]);
+    SsdletError::Failed(format!("key {shown:?}: {error}"))
+}

@@ -1,0 +1,171 @@
+//! Records whose borders a worker finds for itself: lines, and records of fixed length, in a storage.
+//!
+//! ```text
+//!                s                         e            the range, without its bytes before and after
+//!    ────┬───────┼──┬──────────┬───────────┼────┬────
+//!        │    s-1│  │ first    │           │e-1 │ last
+//!                   └──── records of the range ─┘
+//! ```
+//!
+//! A line begins at 0 and after every terminator. So the first record of the range begins after the
+//! first terminator from `s - 1` on, and the last one ends with the first terminator from `e - 1` on,
+//! wherever that is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use memchr::{memchr, memrchr};
+use merganser_sort::record::Format;
+use merganser_sort::{Budget, Error};
+use merganser_storage::Storage;
+
+use super::super::chunk_buffer::ChunkBuffer;
+use super::{SLACK_BYTES, shrunk, too_long};
+
+/// A storage of lines or records of fixed length.
+pub(super) struct Local {
+    storage: Arc<dyn Storage>,
+    size: u64,
+    range: Range<u64>,
+    format: Format,
+}
+
+impl Local {
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        range: Option<Range<u64>>,
+        format: Format,
+    ) -> Self {
+        let size = storage.size();
+        let Range { start, end } = range.unwrap_or(0..size);
+        Local { storage, size, range: start.min(size)..end.min(size), format }
+    }
+
+    /// Where its first range begins.
+    pub(super) fn start(&self) -> u64 {
+        match self.format {
+            Format::Fixed { bytes } => next_multiple(self.range.start, bytes as u64),
+            _ => self.range.start,
+        }
+    }
+
+    /// The next range, of about `chunk_bytes`; `next` moves behind it.
+    pub(super) fn next(&self, next: &mut u64, chunk_bytes: usize) -> Option<Range<u64>> {
+        let start = *next;
+        if start >= self.range.end {
+            return None;
+        }
+        let len = match self.format {
+            Format::Fixed { bytes } => (chunk_bytes / bytes).max(1) as u64 * bytes as u64,
+            _ => chunk_bytes as u64,
+        };
+        let end = start.saturating_add(len).min(self.range.end);
+        *next = end;
+        Some(start..end)
+    }
+
+    /// Reads the records of `range`: the place of the first one, and where they are in the buffer.
+    pub(super) fn read(
+        &self,
+        range: Range<u64>,
+        buffer: &mut ChunkBuffer,
+        budget: &Budget,
+    ) -> Result<(u64, Range<usize>), Error> {
+        buffer.shrink()?;
+        match self.format {
+            Format::Fixed { bytes } => self.read_fixed(range, bytes as u64, buffer, budget),
+            Format::Lines { delimiter } => self.read_lines(range, delimiter, buffer, budget),
+            Format::Csv { .. } | Format::Keyed => unreachable!("their borders are not local"),
+        }
+    }
+
+    fn read_fixed(
+        &self,
+        range: Range<u64>,
+        record: u64,
+        buffer: &mut ChunkBuffer,
+        budget: &Budget,
+    ) -> Result<(u64, Range<usize>), Error> {
+        let Range { start, end } = range;
+        // The end of the caller's range may be inside a record, which belongs to it then.
+        let end = next_multiple(end, record);
+        if end > self.size {
+            let whole = self.size / record * record;
+            return Err(Error::LastRecord {
+                file: self.storage.name().to_owned(),
+                offset: whole,
+                detail: "its last record is cut short",
+            });
+        }
+        let len = (end - start) as usize;
+        let grown = buffer.grow(len, 0, budget);
+        grown.map_err(|e| too_long(self.storage.name(), start, buffer.len(), e))?;
+        self.fill(buffer, start, 0, len)?;
+        Ok((start, 0..len))
+    }
+
+    fn read_lines(
+        &self,
+        range: Range<u64>,
+        delimiter: u8,
+        buffer: &mut ChunkBuffer,
+        budget: &Budget,
+    ) -> Result<(u64, Range<usize>), Error> {
+        let Range { start, end } = range;
+        let from = start.saturating_sub(1);
+        // One byte stays for a terminator that the last line of the file has not.
+        let room = buffer.len() as u64 - 1;
+        let mut have = (end - from + SLACK_BYTES as u64).min(room).min(self.size - from) as usize;
+        self.fill(buffer, from, 0, have)?;
+        let last = (end - 1 - from) as usize;
+        let first = if start == 0 {
+            0
+        } else {
+            let Some(at) = memchr(delimiter, &buffer.bytes()[..last]) else {
+                return Ok((start, 0..0));
+            };
+            at + 1
+        };
+        let offset = from + first as u64;
+        let mut sought = last;
+        loop {
+            if let Some(at) = memchr(delimiter, &buffer.bytes()[sought..have]) {
+                return Ok((offset, first..sought + at + 1));
+            }
+            sought = have;
+            if from + have as u64 == self.size {
+                buffer.bytes_mut()[have] = delimiter;
+                return Ok((offset, first..have + 1));
+            }
+            // A long line: twice as much each time, so that it is not searched for too often.
+            let more = have.max(SLACK_BYTES) as u64;
+            let wanted = have + more.min(self.size - from - have as u64) as usize;
+            if let Err(error) = buffer.grow(wanted + 1, have, budget) {
+                let line = memrchr(delimiter, &buffer.bytes()[..last]).map_or(first, |at| at + 1);
+                let fits = buffer.len();
+                return Err(too_long(self.storage.name(), from + line as u64, fits, error));
+            }
+            self.fill(buffer, from + have as u64, have, wanted)?;
+            have = wanted;
+        }
+    }
+
+    /// Reads the bytes `from..to` of the buffer.
+    fn fill(
+        &self,
+        buffer: &mut ChunkBuffer,
+        offset: u64,
+        from: usize,
+        to: usize,
+    ) -> Result<(), Error> {
+        let read = buffer.read(&*self.storage, offset, from, to)?;
+        if read < to - from {
+            return Err(shrunk(&*self.storage, offset + read as u64, self.size));
+        }
+        Ok(())
+    }
+}
+
+fn next_multiple(n: u64, of: u64) -> u64 {
+    n.div_ceil(of).saturating_mul(of)
+}

@@ -1,0 +1,227 @@
+//! Chunks of whole records, in the order of the inputs, for any number of workers.
+//!
+//! ```text
+//!   lines, fixed, in a storage   local       a worker takes the next range, reads it and finds its borders
+//!   csv, keyed; all streams      sequential  one worker at a time reads on from where the last one ended
+//!   pipes, decompressors         feed        a thread reads ahead, so that it and the workers overlap
+//! ```
+//!
+//! A range owns the records whose first byte is in it (McSD's integrity check, section 3.4.4 and Figure
+//! 3.7; there the displacement of the next border is what the check returns). So borders that workers find
+//! each for itself cut an input into every record once, wherever the ranges end. CSV has no such border: a
+//! newline may be in quotes that began anywhere before it.
+//!
+//! Chunks are numbered in the order of the input; some are empty.
+
+mod feed;
+mod local;
+mod sequential;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use merganser_sort::Budget;
+use merganser_sort::Error;
+use merganser_sort::record::Format;
+use merganser_storage::Storage;
+use parking_lot::Mutex;
+
+use super::MapInput;
+use super::chunk_buffer::ChunkBuffer;
+use local::Local;
+use sequential::Sequential;
+
+/// Bytes that a chunk's buffer has in addition to the chunk: the rest of its last record, in most cases.
+pub(super) const SLACK_BYTES: usize = 16 << 10;
+
+/// The inputs of a map, chunk by chunk.
+pub(super) struct Sources {
+    format: Format,
+    chunk_bytes: usize,
+    budget: Budget,
+    state: Mutex<State>,
+}
+
+struct State {
+    inputs: VecDeque<MapInput>,
+    current: Option<Current>,
+    /// Number of the next input and of the next chunk.
+    next_input: u32,
+    next_chunk: u64,
+    /// Bytes of all chunks that were claimed.
+    claimed: u64,
+    /// The header row of the first input, where inputs have one.
+    header: Option<Vec<u8>>,
+    stopped: bool,
+}
+
+enum Current {
+    Local(Arc<Local>, u64),
+    Sequential(Box<Sequential>),
+}
+
+/// A chunk in the buffer of a worker.
+#[derive(Debug, Clone)]
+pub(super) struct Claim {
+    /// Its number, from 0.
+    pub(super) number: u64,
+    /// The input.
+    pub(super) input: u32,
+    /// Place of its first record in the input.
+    pub(super) offset: u64,
+    /// Its records in the buffer; perhaps none.
+    pub(super) records: std::ops::Range<usize>,
+    /// Bytes of the input that it stands for, for progress.
+    pub(super) bytes: u64,
+    /// Bytes of all inputs before it, for partitions.
+    pub(super) before: u64,
+}
+
+/// What failed, and at which chunk.
+pub(super) struct Failed {
+    pub(super) number: u64,
+    pub(super) error: Error,
+}
+
+impl Sources {
+    /// Chunks of about `chunk_bytes`; long records take more of `budget`.
+    pub(super) fn new(
+        inputs: Vec<MapInput>,
+        format: Format,
+        chunk_bytes: usize,
+        budget: &Budget,
+    ) -> Self {
+        let state = State {
+            inputs: inputs.into(),
+            current: None,
+            next_input: 0,
+            next_chunk: 0,
+            claimed: 0,
+            header: None,
+            stopped: false,
+        };
+        Sources { format, chunk_bytes, budget: budget.clone(), state: Mutex::new(state) }
+    }
+
+    /// A buffer for chunks.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub(super) fn buffer(&self) -> merganser_sort::Result<ChunkBuffer> {
+        ChunkBuffer::new(buffer_bytes(self.chunk_bytes), &self.budget)
+    }
+
+    /// No more chunks are handed out.
+    pub(super) fn stop(&self) {
+        self.state.lock().stopped = true;
+    }
+
+    /// The header row that was read.
+    pub(super) fn into_header(self) -> Option<Vec<u8>> {
+        self.state.into_inner().header
+    }
+
+    /// The next chunk; `None` after the last one.
+    ///
+    /// # Errors
+    /// Bad input, an input that fails, a record longer than memory.
+    pub(super) fn next(&self, buffer: &mut ChunkBuffer) -> Result<Option<Claim>, Failed> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopped {
+                return Ok(None);
+            }
+            let (number, before) = (state.next_chunk, state.claimed);
+            let State { current, header, next_input, .. } = &mut *state;
+            let input = next_input.wrapping_sub(1);
+            match current {
+                Some(Current::Local(local, next)) => {
+                    let Some(range) = local.next(next, self.chunk_bytes) else {
+                        *current = None;
+                        continue;
+                    };
+                    let local = Arc::clone(local);
+                    let bytes = range.end - range.start;
+                    state.next_chunk += 1;
+                    state.claimed += bytes;
+                    drop(state);
+                    // Not under the lock: this is where the time goes.
+                    let read = local.read(range.clone(), buffer, &self.budget);
+                    let (offset, records) = read.map_err(|error| Failed { number, error })?;
+                    return Ok(Some(Claim { number, input, offset, records, bytes, before }));
+                }
+                Some(Current::Sequential(sequential)) => {
+                    let read = sequential.read(buffer, self.chunk_bytes, &self.budget, header);
+                    match read {
+                        Err(error) => {
+                            state.stopped = true;
+                            return Err(Failed { number, error });
+                        }
+                        Ok(None) => *current = None,
+                        Ok(Some((offset, records, bytes))) => {
+                            state.next_chunk += 1;
+                            state.claimed += bytes;
+                            let claim = Claim { number, input, offset, records, bytes, before };
+                            return Ok(Some(claim));
+                        }
+                    }
+                }
+                None => {
+                    let Some(input) = state.inputs.pop_front() else { return Ok(None) };
+                    state.next_input += 1;
+                    match self.begin(input) {
+                        Ok(begun) => state.current = Some(begun),
+                        Err(error) => {
+                            state.stopped = true;
+                            return Err(Failed { number, error });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&self, input: MapInput) -> Result<Current, Error> {
+        match (self.format, input) {
+            (Format::Lines { .. } | Format::Fixed { .. }, MapInput::Storage { storage, range }) => {
+                let local = Local::new(storage, range, self.format);
+                let start = local.start();
+                Ok(Current::Local(Arc::new(local), start))
+            }
+            (format, input) => {
+                let sequential = Sequential::new(input, format, self.chunk_bytes, &self.budget)?;
+                Ok(Current::Sequential(Box::new(sequential)))
+            }
+        }
+    }
+}
+
+/// Length of the buffer for chunks of `chunk_bytes`: the byte before the chunk, the chunk, and the rest of
+/// its last record.
+pub(super) fn buffer_bytes(chunk_bytes: usize) -> usize {
+    (1 + chunk_bytes + SLACK_BYTES).next_multiple_of(4096)
+}
+
+/// The error for a storage that ends before the size that it had.
+fn shrunk(storage: &dyn Storage, at: u64, size: u64) -> Error {
+    Error::Input {
+        file: storage.name().to_owned(),
+        offset: at,
+        detail: format!(
+            "the file ends here, but had {size} bytes when it was opened; don't change an input while it is read"
+        ),
+    }
+}
+
+/// The error for a record that does not fit into memory.
+fn too_long(file: &str, offset: u64, fits: usize, cause: Error) -> Error {
+    match cause {
+        Error::Memory { .. } => Error::RecordTooLong {
+            file: file.to_owned(),
+            offset,
+            most_bytes: fits as u64,
+            factor: None,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,214 @@
+//! Records that are cut one after the other, because their borders depend on all that came before, or
+//! because the bytes come but once.
+//!
+//! ```text
+//!   carry │ bytes read now                        buffer of the worker that holds the lock
+//!   ──────┴──────────┬───────┬────────────┬─────
+//!      records of the chunk               │ the next carry
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use merganser_sort::error::InputError;
+use merganser_sort::record::{Format, Tail};
+use merganser_sort::{Budget, Error};
+use merganser_storage::Storage;
+
+use super::super::MapInput;
+use super::super::chunk_buffer::{Carry, ChunkBuffer};
+use super::feed::Feed;
+use super::{shrunk, too_long};
+
+/// An input that is read from its beginning to its end.
+pub(super) struct Sequential {
+    name: String,
+    format: Format,
+    bytes: Bytes,
+    /// The beginning of the next record, and its place.
+    carry: Carry,
+    offset: u64,
+    /// Records that begin here or later are not wanted.
+    end: u64,
+    /// No more bytes come.
+    dry: bool,
+    ended: bool,
+    header_due: bool,
+    cuts: Vec<usize>,
+}
+
+enum Bytes {
+    Storage { storage: Arc<dyn Storage>, at: u64, size: u64 },
+    Feed(Feed),
+}
+
+impl Sequential {
+    pub(super) fn new(
+        input: MapInput,
+        format: Format,
+        chunk_bytes: usize,
+        budget: &Budget,
+    ) -> Result<Self, Error> {
+        let (name, bytes, end) = match input {
+            MapInput::Storage { storage, range } => {
+                let size = storage.size();
+                let Range { start, end } = range.unwrap_or(0..size);
+                if start > 0 {
+                    return Err(Error::Input {
+                        file: storage.name().to_owned(),
+                        offset: start,
+                        detail: "a range of such records can't begin inside the file, because only the bytes before tell where one begins; begin at 0 or take lines".to_owned(),
+                    });
+                }
+                (storage.name().to_owned(), Bytes::Storage { storage, at: 0, size }, end)
+            }
+            MapInput::Stream { name, reader } => {
+                let feed = Feed::start(reader, chunk_bytes, budget)?;
+                (name, Bytes::Feed(feed), u64::MAX)
+            }
+        };
+        Ok(Sequential {
+            name,
+            format,
+            bytes,
+            carry: Carry::new(budget)?,
+            offset: 0,
+            end,
+            dry: false,
+            ended: end == 0,
+            header_due: matches!(format, Format::Csv { header: true, .. }),
+            cuts: Vec::new(),
+        })
+    }
+
+    /// Reads the next records: the place of the first one, where they are in the buffer, and how many
+    /// bytes of input they stand for.
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut ChunkBuffer,
+        chunk_bytes: usize,
+        budget: &Budget,
+        header: &mut Option<Vec<u8>>,
+    ) -> Result<Option<(u64, Range<usize>, u64)>, Error> {
+        if self.ended {
+            return Ok(None);
+        }
+        buffer.shrink()?;
+        let mut filled = self.carry.bytes().len();
+        // One byte stays for a terminator that the last record has not.
+        let mut target = chunk_bytes.min(buffer.len() - 1);
+        let grown = buffer.grow(filled + 2, 0, budget);
+        grown.map_err(|e| too_long(&self.name, self.offset, buffer.len(), e))?;
+        buffer.bytes_mut()[..filled].copy_from_slice(self.carry.bytes());
+        self.carry.clear();
+        let cut = loop {
+            while filled < target && !self.dry {
+                let read = self.fill(buffer, filled, target)?;
+                self.dry = read == 0;
+                filled += read;
+            }
+            self.cuts.clear();
+            self.format.cut(&buffer.bytes()[..filled], filled.max(1), &mut self.cuts);
+            match self.cuts.last() {
+                Some(cut) => break *cut,
+                None if self.dry => break self.tail(buffer, &mut filled)?,
+                None => {
+                    // A record that is longer than the chunk.
+                    target = filled.max(target).saturating_mul(2);
+                    let grown = buffer.grow(target + 1, filled, budget);
+                    grown.map_err(|e| too_long(&self.name, self.offset, filled, e))?;
+                }
+            }
+        };
+        let carried = self.carry.push(&buffer.bytes()[cut..filled]);
+        carried.map_err(|e| too_long(&self.name, self.offset, filled, e))?;
+        self.ended = self.dry && cut == filled;
+        let records = self.without_header(&buffer.bytes()[..cut], header)?;
+        let records = self.within_end(buffer.bytes(), records);
+        let offset = self.offset + records.start as u64;
+        self.offset += cut as u64;
+        Ok(Some((offset, records, cut as u64)))
+    }
+
+    /// The bytes after the last complete record, at the end of the input. A damaged record is an error
+    /// once all before it were handed out.
+    fn tail(&self, buffer: &mut ChunkBuffer, filled: &mut usize) -> Result<usize, Error> {
+        if *filled == 0 {
+            return Ok(0);
+        }
+        match self.format.tail(&buffer.bytes()[..*filled]) {
+            Tail::Complete(terminator) => {
+                buffer.bytes_mut()[*filled] = terminator;
+                *filled += 1;
+                Ok(*filled)
+            }
+            Tail::Damaged(detail) => {
+                let (file, offset) = (self.name.clone(), self.offset);
+                Err(Error::LastRecord { file, offset, detail })
+            }
+        }
+    }
+
+    /// The range without the header row, which is the same in all inputs.
+    fn without_header(
+        &mut self,
+        records: &[u8],
+        header: &mut Option<Vec<u8>>,
+    ) -> Result<Range<usize>, Error> {
+        if !self.header_due || records.is_empty() {
+            return Ok(0..records.len());
+        }
+        self.header_due = false;
+        let len = self.format.record_len(records).expect("whole records");
+        let row = &records[..len];
+        match header {
+            Some(known) if known != row => {
+                return Err(Error::Input {
+                    file: self.name.clone(),
+                    offset: 0,
+                    detail: "its header row is not that of the first input; take inputs with the same columns".to_owned(),
+                });
+            }
+            Some(_) => {}
+            None => *header = Some(row.to_vec()),
+        }
+        Ok(len..records.len())
+    }
+
+    /// The range without the records that begin at the end of what is wanted, or later.
+    fn within_end(&mut self, bytes: &[u8], records: Range<usize>) -> Range<usize> {
+        if self.offset + (records.end as u64) < self.end {
+            return records;
+        }
+        self.ended = true;
+        let mut at = records.start;
+        while at < records.end && self.offset + (at as u64) < self.end {
+            at += self.format.record_len(&bytes[at..records.end]).expect("whole records");
+        }
+        records.start..at
+    }
+
+    fn fill(&mut self, buffer: &mut ChunkBuffer, from: usize, to: usize) -> Result<usize, Error> {
+        match &mut self.bytes {
+            Bytes::Storage { storage, at, size } => {
+                let len = (to - from).min(usize::try_from(*size - *at).unwrap_or(usize::MAX));
+                if len == 0 {
+                    return Ok(0);
+                }
+                let read = buffer.read(&**storage, *at, from, from + len)?;
+                if read < len {
+                    return Err(shrunk(&**storage, *at + read as u64, *size));
+                }
+                *at += read as u64;
+                Ok(read)
+            }
+            Bytes::Feed(feed) => {
+                let read = feed.read(&mut buffer.bytes_mut()[from..to]);
+                read.map_err(|cause| {
+                    let (kind, name) = (cause.kind(), self.name.clone());
+                    Error::Io(std::io::Error::new(kind, InputError { name, cause }))
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A map's result as a view: its records are reduced when they are read, unless they are already.
+//!
+//! ```text
+//!   not spilled: one run of rows, each key once       any reader of views takes it
+//!   spilled:     runs of records, keys several times   only this reader takes it, and combines them
+//! ```
+
+use std::sync::Arc;
+
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
+use merganser_sort::run::{Compression, RunBuilder, RunWriter};
+use merganser_sort::view::{Manifest, MapResult, Segment, View, ViewStream};
+use merganser_sort::{Budget, Error};
+use merganser_storage::{Directory, Storage};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::chunk_buffer::Carry;
+use super::encoding::Encoding;
+use super::reduce::Reducer;
+use super::rows::RowStream;
+use crate::ssdlet::{Combine, Description, Output, SsdletError, Type};
+
+/// Bytes of a block of a result's run.
+const BLOCK_BYTES: u32 = 32 << 10;
+/// What [`RunBuilder`] holds: four buffers.
+const BUILDER_BYTES: u64 = 4 << 20;
+
+/// What the rows of a result are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultDescription {
+    /// The SSDlet that made it.
+    pub ssdlet: String,
+    /// The type of keys.
+    pub key: Type,
+    /// The type of combined values.
+    pub value: Type,
+    /// How values of one key become one.
+    pub combine: Combine,
+}
+
+impl ResultDescription {
+    /// That of the keyed output of `description`; `None` for an ordered one.
+    #[must_use]
+    pub fn of(description: &Description) -> Option<Self> {
+        let Output::Keyed { key, value, combine } = description.output else { return None };
+        let value = combine.result_type(value);
+        Some(ResultDescription { ssdlet: description.name.clone(), key, value, combine })
+    }
+
+    /// As it is in a manifest.
+    pub(super) fn stored(&self, unreduced: bool) -> MapResult {
+        MapResult {
+            ssdlet: self.ssdlet.clone(),
+            key: word(&self.key),
+            value: word(&self.value),
+            combine: word(&self.combine),
+            unreduced,
+        }
+    }
+
+    fn of_stored(stored: &MapResult) -> Option<Self> {
+        Some(ResultDescription {
+            ssdlet: stored.ssdlet.clone(),
+            key: of_word(&stored.key)?,
+            value: of_word(&stored.value)?,
+            combine: of_word(&stored.combine)?,
+        })
+    }
+}
+
+/// The word that stands for `value`.
+fn word(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).expect("a word");
+    value.as_str().expect("a word").to_owned()
+}
+
+fn of_word<T: DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+}
+
+/// The order of a result's records.
+pub(super) fn order() -> OrderSpec {
+    OrderSpec::new(Format::Keyed)
+}
+
+/// Writes rows, each key once, as a view of one run in the empty `folder`; how many there are.
+pub(super) fn write_reduced(
+    rows: &mut dyn RowStream,
+    folder: &Arc<dyn Directory>,
+    name: String,
+    what: &ResultDescription,
+    budget: &Budget,
+    mut advance: impl FnMut(u64) -> Result<(), SsdletError>,
+) -> Result<u64, SsdletError> {
+    let spec = serde_json::to_string(&order()).expect("plain data");
+    let (mut count, mut builder, mut record) = (0, None, Vec::new());
+    while rows.advance()? {
+        if builder.is_none() {
+            let memory = budget.reserve(BUILDER_BYTES, "writing the result")?;
+            let fences = budget.reserve(0, "writing the result")?;
+            let storage = folder.create("000000.run").map_err(Error::from)?;
+            let writer = RunWriter::new(storage, BLOCK_BYTES, Compression::Off, None, fences)?;
+            let order = order().compile(None).map_err(Error::from)?;
+            builder = Some((RunBuilder::new(writer, order)?, memory));
+        }
+        let (builder, _) = builder.as_mut().expect("made above");
+        let (key, value) = (rows.key(), rows.value());
+        if Encoding::Plain.record_bytes(key, value).is_none() {
+            let detail = "a key and its value are longer than a record can be";
+            return Err(SsdletError::Failed(detail.to_owned()));
+        }
+        record.clear();
+        Encoding::Plain.push(key, value, &mut record);
+        builder.append(&record)?;
+        count += 1;
+        advance(record.len() as u64)?;
+    }
+    let mut segments = Vec::new();
+    if let Some((builder, _memory)) = builder {
+        segments.push(Segment::of(&builder.finish(&spec, true)?));
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+    let manifest = Manifest::new(name, order(), Vec::new(), now, segments);
+    manifest.of_map(what.stored(false)).write(folder)?;
+    Ok(count)
+}
+
+/// Says in the manifest of `folder`, which no one else has seen yet, that its records are to be combined.
+pub(super) fn mark_unreduced(
+    folder: &Arc<dyn Directory>,
+    what: &ResultDescription,
+) -> Result<(), Error> {
+    Manifest::read(folder)?.of_map(what.stored(true)).write(folder)
+}
+
+/// The result of a map, open for reading.
+pub struct ResultView {
+    view: View,
+    description: ResultDescription,
+    budget: Budget,
+}
+
+impl ResultView {
+    /// Opens the view in `folder`. Readers have `threads` threads in addition to their own.
+    ///
+    /// # Errors
+    /// [`SsdletError::NotAResult`] for another view; as [`View::open`].
+    pub fn open(
+        folder: &Arc<dyn Directory>,
+        budget: &Budget,
+        threads: usize,
+    ) -> Result<Self, SsdletError> {
+        let view = View::open_to_reduce(folder, budget, threads)?;
+        let manifest = view.manifest();
+        let description = manifest.result.as_ref().and_then(ResultDescription::of_stored);
+        let Some(description) = description.filter(|_| manifest.order == order()) else {
+            return Err(SsdletError::NotAResult { view: folder.name().to_owned() });
+        };
+        Ok(ResultView { view, description, budget: budget.clone() })
+    }
+
+    /// What its rows are.
+    #[must_use]
+    pub fn description(&self) -> &ResultDescription {
+        &self.description
+    }
+
+    /// Whether each key is there once, so that it reads like any view.
+    #[must_use]
+    pub fn is_reduced(&self) -> bool {
+        !self.view.manifest().is_unreduced()
+    }
+
+    /// The number of rows; `None` when only a reader can tell.
+    #[must_use]
+    pub fn rows_count(&self) -> Option<u64> {
+        self.is_reduced().then(|| self.view.records())
+    }
+
+    /// The records as they are stored.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The rows from the first key on that is at least `from_key`, reduced.
+    ///
+    /// # Errors
+    /// Too little memory, damage found, the storage's own.
+    pub fn rows(&self, from_key: Option<&[u8]>) -> Result<ResultRows<'_>, SsdletError> {
+        let combine = self.description.combine;
+        let encoding =
+            if self.is_reduced() { Encoding::Plain } else { Encoding::of_unreduced(combine) };
+        let start = match from_key {
+            Some(key) => self.view.offset_of_key(&encoding.first_key(key))?,
+            None => 0,
+        };
+        Ok(ResultRows {
+            stream: self.view.stream(start..self.view.size())?,
+            pending: Carry::new(&self.budget)?,
+            at: 0,
+            reducer: Reducer::new(combine, self.description.value, encoding),
+            name: self.view.name().to_owned(),
+            ended: false,
+        })
+    }
+}
+
+/// The rows of a result in order, each key once ([`Combine::None`]: each value).
+pub struct ResultRows<'a> {
+    stream: ViewStream<'a>,
+    /// Records that were read; those before `at` are done.
+    pending: Carry,
+    at: usize,
+    reducer: Reducer,
+    name: String,
+    ended: bool,
+}
+
+impl ResultRows<'_> {
+    /// The next row: key, value.
+    ///
+    /// # Errors
+    /// Too little memory, damage found, the storage's own, a sum that leaves 64 bits.
+    #[expect(clippy::should_implement_trait, reason = "a row is lent")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, SsdletError> {
+        Ok(if self.advance()? { Some(self.reducer.row()) } else { None })
+    }
+}
+
+impl RowStream for ResultRows<'_> {
+    fn advance(&mut self) -> Result<bool, SsdletError> {
+        if self.ended {
+            return Ok(false);
+        }
+        loop {
+            let rest = &self.pending.bytes()[self.at..];
+            if let Some(len) = Format::Keyed.record_len(rest) {
+                if self.reducer.push(&rest[..len])? {
+                    return Ok(true);
+                }
+                self.at += len;
+                continue;
+            }
+            self.pending.remove(self.at);
+            self.at = 0;
+            if let Some(bytes) = self.stream.next_bytes()? {
+                self.pending.push(bytes)?;
+                continue;
+            }
+            self.ended = true;
+            if !self.pending.bytes().is_empty() {
+                return Err(Error::Corrupt {
+                    file: self.name.clone(),
+                    offset: 0,
+                    detail: "its last record is cut short".to_owned(),
+                }
+                .into());
+            }
+            return self.reducer.end();
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        self.reducer.row().0
+    }
+
+    fn value(&self) -> &[u8] {
+        self.reducer.row().1
+    }
+}

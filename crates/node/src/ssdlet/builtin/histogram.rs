@@ -1,0 +1,301 @@
+//! `histogram`: how often each number, range of numbers or byte occurs.
+//!
+//! The key is a number in the form of [`key_of_f64`], so the result is in the order of numbers. With a
+//! `width`, it is the lower end of a range: *x* counts for the *n* with *start + n·width ≤ x*, as floating-
+//! point numbers have it.
+
+use memchr::memchr_iter;
+use merganser_sort::record::Format;
+use serde::Deserialize;
+
+use super::arguments::Arguments;
+use super::borders::Borders;
+use super::csv::{self, Column, FIELDS_BYTES, Rows, text_of, too_short};
+use super::number::Number;
+use super::{Argument, COPY_BYTES_MOST, DELIMITER, HEADER, SEPARATOR, argument};
+use crate::ssdlet::{
+    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, key_of_f64,
+    key_of_i64,
+};
+
+pub(super) const ARGUMENTS: &[Argument] = &[
+    argument("of", "\"numbers\" or \"bytes\" (each byte of the input counts)", "\"numbers\""),
+    argument(
+        "column",
+        "the column with the number: a name or number of csv; for lines, the number of a word",
+        "the whole line",
+    ),
+    argument("width", "the width of a range, above 0; each number by itself without it", "none"),
+    argument("start", "where a range begins", "0"),
+    argument("invalid", "\"fail\" or \"skip\", for texts that are no numbers", "\"fail\""),
+    argument("format", "\"lines\" or \"csv\"", "\"lines\""),
+    DELIMITER,
+    SEPARATOR,
+    HEADER,
+];
+
+const NAME: &str = "histogram";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Of {
+    #[default]
+    Numbers,
+    Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Invalid {
+    #[default]
+    Fail,
+    Skip,
+}
+
+/// The range that a number is in.
+#[derive(Debug, Clone, Copy)]
+struct Bins {
+    start: f64,
+    width: Option<f64>,
+}
+
+impl Bins {
+    /// The key of `number`. Minus zero is zero.
+    fn key(self, number: f64) -> f64 {
+        let key = match self.width {
+            Some(width) if number.is_finite() => {
+                self.start + ((number - self.start) / width).floor() * width
+            }
+            _ => number,
+        };
+        key + 0.0
+    }
+}
+
+#[derive(Clone)]
+struct Numbers {
+    format: Format,
+    column: Option<Column>,
+    bins: Bins,
+    invalid: Invalid,
+}
+
+struct Histogram {
+    description: Description,
+    /// Bytes are counted without it.
+    numbers: Option<Numbers>,
+}
+
+pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    let of: Of = args.take("of")?.unwrap_or_default();
+    let format = args.records()?;
+    if !matches!(format, Format::Lines { .. } | Format::Csv { .. }) {
+        return Err(args.fault("format", "choose lines or csv"));
+    }
+    let only_of_numbers = ["column", "width", "start", "invalid"];
+    if of == Of::Bytes
+        && let Some(other) = only_of_numbers.into_iter().find(|name| args.has(name))
+    {
+        return Err(args.fault(other, "bytes have none; leave it out"));
+    }
+    let column: Option<Column> = args.take("column")?;
+    match (&column, format) {
+        (Some(column), Format::Csv { header, .. }) => column.check(&args, "column", header)?,
+        (None, Format::Csv { .. }) if of == Of::Numbers => {
+            return Err(args.fault("column", "give the name or number of the column"));
+        }
+        (Some(column), _) => {
+            column.check(&args, "column", true)?;
+            if let Column::Name(name) = column {
+                let detail = format!("{name:?} is no number; words of lines have no names");
+                return Err(args.fault("column", detail));
+            }
+        }
+        (None, _) => {}
+    }
+    let bins = Bins { start: args.take("start")?.unwrap_or(0.0), width: args.take("width")? };
+    if bins.width.is_some_and(|width: f64| width <= 0.0) {
+        return Err(args.fault("width", "give a number above 0"));
+    }
+    if bins.width.is_none() && bins.start != 0.0 {
+        return Err(args.fault("start", "without a width there are no ranges; leave it out"));
+    }
+    let invalid = args.take("invalid")?.unwrap_or_default();
+    let key = if of == Of::Bytes { Type::I64 } else { Type::F64 };
+    let description = Description {
+        name: NAME.to_owned(),
+        input: format,
+        output: Output::Keyed { key, value: Type::I64, combine: Combine::Sum },
+        worker_bytes: FIELDS_BYTES + 2 * COPY_BYTES_MOST as u64,
+    };
+    let numbers = Numbers { format, column, bins, invalid };
+    Ok(Box::new(Histogram { description, numbers: (of == Of::Numbers).then_some(numbers) }))
+}
+
+impl Ssdlet for Histogram {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
+        Ok(match &self.numbers {
+            None => Box::new(ByteCounter { metered: 0 }),
+            Some(numbers) => Box::new(NumberCounter {
+                numbers: numbers.clone(),
+                borders: Borders::new(numbers.format),
+                place: None,
+                rows: Rows::new(0, 0),
+                copy: Vec::new(),
+                metered: 0,
+            }),
+        })
+    }
+}
+
+struct ByteCounter {
+    metered: u64,
+}
+
+impl Worker for ByteCounter {
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        self.metered += chunk.bytes.len() as u64;
+        // Runs of one byte would wait for their own count; four tables don't.
+        let mut counts = [[0_i64; 256]; 4];
+        let (quads, rest) = chunk.bytes.as_chunks::<4>();
+        for quad in quads {
+            for (counts, byte) in counts.iter_mut().zip(quad) {
+                counts[usize::from(*byte)] += 1;
+            }
+        }
+        for byte in rest {
+            counts[0][usize::from(*byte)] += 1;
+        }
+        for byte in 0..=u8::MAX {
+            let count = counts.iter().map(|counts| counts[usize::from(byte)]).sum();
+            if count > 0 {
+                out.add(&key_of_i64(byte.into()), count);
+            }
+        }
+        Ok(())
+    }
+
+    fn meter(&mut self) -> u64 {
+        std::mem::take(&mut self.metered)
+    }
+}
+
+struct NumberCounter {
+    numbers: Numbers,
+    borders: Borders,
+    /// Place of the csv column in a row, once it is known.
+    place: Option<usize>,
+    rows: Rows,
+    copy: Vec<u8>,
+    metered: u64,
+}
+
+/// Counts the number in `text`, which is in the record at `offset`.
+fn count(
+    numbers: &Numbers,
+    text: &[u8],
+    offset: u64,
+    out: &mut Emitter<'_>,
+) -> Result<(), SsdletError> {
+    match Number::parse(text) {
+        Some(number) => out.add(&key_of_f64(numbers.bins.key(number.as_f64())), 1),
+        None if numbers.invalid == Invalid::Skip => {}
+        None => {
+            let shown = String::from_utf8_lossy(&text[..text.len().min(40)]);
+            let detail =
+                format!("{shown:?} is not a number; choose another column, or set invalid to skip");
+            return Err(SsdletError::Record { offset, detail });
+        }
+    }
+    Ok(())
+}
+
+impl NumberCounter {
+    fn resolve(&mut self, header: Option<&[u8]>) -> Result<(), SsdletError> {
+        let Format::Csv { separator, .. } = self.numbers.format else { return Ok(()) };
+        let names = header.map(|row| csv::names(separator, row));
+        let column = self.numbers.column.as_ref().expect("csv has a column");
+        let place = column.resolve(names.as_deref(), NAME)?;
+        self.rows = Rows::new(separator, place + 1);
+        self.place = Some(place);
+        Ok(())
+    }
+
+    fn count_rows(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        if self.place.is_none() {
+            self.resolve(None)?;
+        }
+        let NumberCounter { numbers, place, rows, copy, .. } = self;
+        let place = place.expect("it was just found");
+        rows.each(chunk.bytes, |row| {
+            let field = row.get(place).ok_or_else(|| too_short(row, chunk.offset, place))?;
+            let text = text_of(field, copy).unwrap_or(field);
+            count(numbers, text, chunk.offset + row.range.start as u64, out)
+        })
+    }
+
+    fn count_lines(
+        &mut self,
+        delimiter: u8,
+        chunk: Chunk<'_>,
+        out: &mut Emitter<'_>,
+    ) -> Result<(), SsdletError> {
+        let mut start = 0;
+        let ends = memchr_iter(delimiter, chunk.bytes).map(|end| end + 1);
+        for end in ends.chain([chunk.bytes.len()]) {
+            if start == end {
+                continue;
+            }
+            let text = self.borders.text(&chunk.bytes[start..end]);
+            let text = match self.numbers.column {
+                Some(Column::Number(number)) => {
+                    let mut words = text.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+                    words.nth(number - 1).unwrap_or_default()
+                }
+                _ => text,
+            };
+            count(&self.numbers, text, chunk.offset + start as u64, out)?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+impl Worker for NumberCounter {
+    fn header(&mut self, row: &[u8]) -> Result<(), SsdletError> {
+        self.resolve(Some(row))
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        self.metered += chunk.bytes.len() as u64;
+        match self.numbers.format {
+            Format::Lines { delimiter } => self.count_lines(delimiter, chunk, out),
+            _ => self.count_rows(chunk, out),
+        }
+    }
+
+    fn meter(&mut self) -> u64 {
+        std::mem::take(&mut self.metered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_its_lower_end() {
+        let bins = Bins { start: 1.0, width: Some(2.5) };
+        let cases = [(1.0, 1.0), (3.4, 1.0), (3.5, 3.5), (0.9, -1.5), (-1.5, -1.5)];
+        for (number, key) in cases {
+            assert_eq!(bins.key(number), key, "{number}");
+        }
+        assert_eq!(bins.key(f64::INFINITY), f64::INFINITY);
+        let exact = Bins { start: 0.0, width: None };
+        assert!(exact.key(-0.0).is_sign_positive());
+    }
+}

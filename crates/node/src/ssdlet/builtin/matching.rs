@@ -1,0 +1,381 @@
+//! `match`: records with one of some texts, or with a regular expression.
+//!
+//! The search runs over a whole chunk. Only where it finds something are the borders of a record looked
+//! for; the search continues behind that record.
+//!
+//! ```text
+//!   chunk   ....\n.....\n..hit..\n......\n....
+//!                        └record─┘▲ the search goes on here
+//! ```
+//! A hit is a *match* only if it is within its record. A hit that spans records hides none: any match of
+//! the record in which it begins would begin no earlier, so that record is searched alone, and the search
+//! goes on behind it.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use memchr::memmem;
+use merganser_sort::record::Format;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::arguments::Arguments;
+use super::borders::{Borders, Spans};
+use super::{Argument, DELIMITER, HEADER, SEPARATOR, argument};
+use crate::ssdlet::{
+    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+};
+
+pub(super) const ARGUMENTS: &[Argument] = &[
+    argument("keys", "a list of texts; a record with any of them matches", "either this or regex"),
+    argument(
+        "regex",
+        "a regular expression (syntax of the Rust crate regex; ^ and $ are the ends of a line)",
+        "either this or keys",
+    ),
+    argument(
+        "ignore_case",
+        "whether case is ignored: of ASCII letters for keys, of all letters for a regex",
+        "false",
+    ),
+    argument("invert", "whether records that do not match are given", "false"),
+    argument(
+        "count",
+        "whether, instead of records, each key (or the regex) is given with the number of its records",
+        "false",
+    ),
+    argument("format", "\"lines\", \"csv\" or \"fixed:BYTES\"", "\"lines\""),
+    DELIMITER,
+    SEPARATOR,
+    HEADER,
+];
+
+/// Memory of the automata that a regex makes while it searches: two of 2 MiB, and what its slower
+/// engines keep.
+const REGEX_BYTES: u64 = 5 << 20;
+
+/// Hits that span records, after which records are searched one by one. Such a hit may be long, and is
+/// searched for again from the next record on.
+const SPANNING_MOST: u32 = 16;
+
+struct Match {
+    description: Description,
+    finder: Finder,
+    /// What is counted under which name; empty if records are wanted.
+    counted: Vec<String>,
+    /// Finds all keys of a record, also those that overlap: if several are counted.
+    all: Option<AhoCorasick>,
+    invert: bool,
+}
+
+#[derive(Clone)]
+enum Finder {
+    One(Box<memmem::Finder<'static>>),
+    Many(AhoCorasick),
+    Pattern {
+        regex: Regex,
+        /// Whether it may match within a chunk differently than in a record alone.
+        one_by_one: bool,
+    },
+}
+
+pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    let format = args.records()?;
+    if format == Format::Keyed {
+        return Err(args.fault("format", "keyed records have no text; choose another"));
+    }
+    let ignore_case = args.take("ignore_case")?.unwrap_or(false);
+    let invert = args.take("invert")?.unwrap_or(false);
+    let count = args.take("count")?.unwrap_or(false);
+    if invert && count {
+        return Err(args.fault("count", "records that do not match have no key; drop invert"));
+    }
+    let keys: Option<Vec<String>> = args.take("keys")?;
+    let regex: Option<String> = args.take("regex")?;
+    let (finder, names) = match (keys, regex) {
+        (Some(_), Some(_)) => return Err(args.fault("regex", "give this or keys, not both")),
+        (None, None) => return Err(args.fault("keys", "give a list of texts, or a regex")),
+        (Some(keys), None) => {
+            let keys = distinct(&args, keys, format)?;
+            let finder = literals(&keys, ignore_case).map_err(|error| args.fault("keys", error))?;
+            (finder, keys)
+        }
+        (None, Some(text)) => {
+            let finder =
+                pattern(&text, format, ignore_case).map_err(|error| args.fault("regex", error))?;
+            (finder, vec![text])
+        }
+    };
+    let all = if count && names.len() > 1 {
+        let all = automaton(&names, ignore_case, MatchKind::Standard);
+        Some(all.map_err(|error| args.fault("keys", error))?)
+    } else {
+        None
+    };
+    let output = if count {
+        Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum }
+    } else {
+        Output::Ordered { format }
+    };
+    let all_bytes = all.as_ref().map_or(0, AhoCorasick::memory_usage) as u64;
+    let worker_bytes = finder.bytes() + all_bytes + 16 * names.len() as u64;
+    let name = "match".to_owned();
+    let description = Description { name, input: format, output, worker_bytes };
+    let counted = if count { names } else { Vec::new() };
+    Ok(Box::new(Match { description, finder, counted, all, invert }))
+}
+
+/// The keys without repetitions; refuses those that match nothing or everything.
+fn distinct(
+    args: &Arguments,
+    mut keys: Vec<String>,
+    format: Format,
+) -> Result<Vec<String>, SsdletError> {
+    keys.sort_unstable();
+    keys.dedup();
+    if keys.is_empty() {
+        return Err(args.fault("keys", "the list is empty; give a text"));
+    }
+    if keys[0].is_empty() {
+        return Err(args.fault("keys", "a text is empty, and would match each record; remove it"));
+    }
+    if let Format::Lines { delimiter } = format
+        && let Some(key) = keys.iter().find(|key| key.as_bytes().contains(&delimiter))
+    {
+        let detail = format!("{key:?} has the byte that ends a record, so it never matches");
+        return Err(args.fault("keys", detail));
+    }
+    Ok(keys)
+}
+
+/// Keys up to this number are a regular expression where case is ignored: its search for a few forms of
+/// their beginnings is 2 to 4 times as fast as an automaton. Of many keys there are too many forms.
+const REGEX_KEYS_MOST: usize = 32;
+
+fn literals(keys: &[String], ignore_case: bool) -> Result<Finder, Box<dyn std::error::Error>> {
+    match keys {
+        [key] if !ignore_case => Ok(Finder::One(Box::new(memmem::Finder::new(key).into_owned()))),
+        keys if ignore_case && keys.len() <= REGEX_KEYS_MOST => {
+            let keys: Vec<_> = keys.iter().map(|key| regex::escape(key)).collect();
+            let mut builder = RegexBuilder::new(&keys.join("|"));
+            let regex = builder.case_insensitive(true).unicode(false).build()?;
+            Ok(Finder::Pattern { regex, one_by_one: false })
+        }
+        keys => Ok(Finder::Many(automaton(keys, ignore_case, MatchKind::LeftmostFirst)?)),
+    }
+}
+
+fn automaton(
+    keys: &[String],
+    ignore_case: bool,
+    kind: MatchKind,
+) -> Result<AhoCorasick, aho_corasick::BuildError> {
+    let mut builder = AhoCorasick::builder();
+    builder.ascii_case_insensitive(ignore_case).match_kind(kind);
+    // The fastest automaton, unless it would be large.
+    if keys.len() <= 1000 {
+        builder.kind(Some(AhoCorasickKind::DFA));
+    }
+    builder.build(keys)
+}
+
+fn pattern(text: &str, format: Format, ignore_case: bool) -> Result<Finder, regex::Error> {
+    let mut builder = RegexBuilder::new(text);
+    builder.case_insensitive(ignore_case).multi_line(true);
+    let one_by_one = match format {
+        Format::Lines { delimiter: b'\n' } | Format::Csv { .. } => {
+            builder.crlf(true);
+            false
+        }
+        Format::Lines { delimiter } => {
+            builder.line_terminator(delimiter);
+            // Whether there is a word boundary depends on the neighbour.
+            !delimiter.is_ascii() || delimiter.is_ascii_alphanumeric() || delimiter == b'_'
+        }
+        Format::Fixed { .. } | Format::Keyed => true,
+    };
+    let one_by_one = one_by_one || knows_ends(text);
+    builder.build().map(|regex| Finder::Pattern { regex, one_by_one })
+}
+
+/// Whether a pattern may depend on where the searched text begins and ends, or may change what begins and
+/// ends a line. It is said too often rather than too seldom: that only costs speed.
+fn knows_ends(pattern: &str) -> bool {
+    let anchors = pattern.contains("\\A") || pattern.contains("\\z");
+    let groups = pattern.split('(').skip(1).any(|group| {
+        let Some(flags) = group.strip_prefix('?') else {
+            // With flag x, space may come before the question mark.
+            return group.starts_with(char::is_whitespace);
+        };
+        let flags = flags.split([':', ')', '<']).next().unwrap_or_default();
+        flags.contains(['m', 'R', 'x']) || flags.contains(char::is_whitespace)
+    });
+    anchors || groups
+}
+
+impl Finder {
+    fn bytes(&self) -> u64 {
+        match self {
+            Finder::One(finder) => finder.needle().len() as u64,
+            Finder::Many(automaton) => automaton.memory_usage() as u64,
+            Finder::Pattern { .. } => REGEX_BYTES,
+        }
+    }
+
+    /// The first hit at or behind `from`: where it begins and ends.
+    #[inline]
+    fn find(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+        match self {
+            Finder::One(finder) => {
+                let at = from + finder.find(&bytes[from..])?;
+                Some((at, at + finder.needle().len()))
+            }
+            Finder::Many(automaton) => {
+                let hit = automaton.find(&bytes[from..])?;
+                Some((from + hit.start(), from + hit.end()))
+            }
+            Finder::Pattern { regex, .. } => {
+                regex.find_at(bytes, from).map(|hit| (hit.start(), hit.end()))
+            }
+        }
+    }
+
+    fn is_match(&self, text: &[u8]) -> bool {
+        match self {
+            Finder::Pattern { regex, .. } => regex.is_match(text),
+            _ => self.find(text, 0).is_some(),
+        }
+    }
+}
+
+impl Ssdlet for Match {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn header(&self, row: &[u8]) -> Result<Vec<u8>, SsdletError> {
+        Ok(row.to_vec())
+    }
+
+    fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
+        let finder = self.finder.clone();
+        let one_by_one = matches!(finder, Finder::Pattern { one_by_one: true, .. });
+        Ok(Box::new(Searcher {
+            finder,
+            borders: Borders::new(self.description.input),
+            invert: self.invert,
+            counts: vec![Counted::default(); self.counted.len()],
+            counted: self.counted.clone(),
+            all: self.all.clone(),
+            records: 0,
+            one_by_one,
+            spanning: 0,
+            metered: 0,
+        }))
+    }
+}
+
+struct Searcher {
+    finder: Finder,
+    borders: Borders,
+    invert: bool,
+    counted: Vec<String>,
+    all: Option<AhoCorasick>,
+    counts: Vec<Counted>,
+    /// Records that matched so far.
+    records: u64,
+    one_by_one: bool,
+    /// Hits so far that span records.
+    spanning: u32,
+    metered: u64,
+}
+
+/// Records that have a key.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    records: i64,
+    /// The last of them, counted from 1.
+    last: u64,
+}
+
+impl Searcher {
+    /// The next record that matches, at or behind the record that begins at `from`.
+    #[inline]
+    fn next(&mut self, bytes: &[u8], mut from: usize) -> Option<std::ops::Range<usize>> {
+        while !self.one_by_one {
+            let (start, end) = self.finder.find(bytes, from)?;
+            if start == bytes.len() {
+                // Nothing matched at the very end, behind the last record.
+                return None;
+            }
+            let record = self.borders.around(bytes, from, start);
+            let text_end = record.start + self.borders.text(&bytes[record.clone()]).len();
+            if end <= text_end {
+                return Some(record);
+            }
+            self.spanning += 1;
+            self.one_by_one = self.spanning > SPANNING_MOST;
+            if self.finder.is_match(&bytes[record.start..text_end]) {
+                return Some(record);
+            }
+            from = record.end;
+        }
+        while from < bytes.len() {
+            let record = from..self.borders.end(bytes, from);
+            if self.finder.is_match(self.borders.text(&bytes[record.clone()])) {
+                return Some(record);
+            }
+            from = record.end;
+        }
+        None
+    }
+
+    fn count(&mut self, text: &[u8]) {
+        self.records += 1;
+        let Some(all) = &self.all else {
+            self.counts[0].records += 1;
+            return;
+        };
+        for hit in all.find_overlapping_iter(text) {
+            let counted = &mut self.counts[hit.pattern().as_usize()];
+            counted.records += i64::from(counted.last != self.records);
+            counted.last = self.records;
+        }
+    }
+}
+
+impl Worker for Searcher {
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        let bytes = chunk.bytes;
+        self.metered += bytes.len() as u64;
+        let mut spans = Spans::of(bytes);
+        let mut at = 0;
+        while let Some(record) = self.next(bytes, at) {
+            if !self.counts.is_empty() {
+                let text = self.borders.text(&bytes[record.clone()]);
+                self.count(text);
+            } else if self.invert {
+                spans.push(at..record.start, out);
+            } else {
+                spans.push(record.clone(), out);
+            }
+            at = record.end;
+        }
+        if self.invert {
+            spans.push(at..bytes.len(), out);
+        }
+        spans.finish(out);
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        for (key, counted) in self.counted.iter().zip(&mut self.counts) {
+            let records = std::mem::take(&mut counted.records);
+            if records > 0 {
+                out.add(key.as_bytes(), records);
+            }
+        }
+        Ok(())
+    }
+
+    fn meter(&mut self) -> u64 {
+        std::mem::take(&mut self.metered)
+    }
+}

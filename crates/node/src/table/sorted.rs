@@ -1,0 +1,106 @@
+//! The rows of a table in the order of their keys.
+//!
+//! The slots are sorted in place, so this takes no memory. A key's first bytes are then big-endian
+//! numbers, and most comparisons look at nothing else.
+
+use std::cmp::Ordering;
+
+use super::arena::Arena;
+use super::slot::{EMPTY, INLINE_BYTES, Slot, Words};
+use super::{Kind, Table};
+
+/// A table that takes no more; read it with [`SortedRows::advance`].
+pub(crate) struct SortedRows {
+    table: Table,
+    /// Rows that were read.
+    next: usize,
+    slot: Slot,
+    key: [u8; INLINE_BYTES],
+    number: [u8; 8],
+}
+
+impl Table {
+    /// Sorts the rows by key; with [`Kind::All`], by value then.
+    pub(crate) fn into_sorted(mut self) -> SortedRows {
+        self.sorted = true;
+        if self.kind != Kind::All {
+            self.slots.retain(|slot| slot.tag != 0);
+        }
+        // Few, and within what the emptied places leave.
+        self.slots.append(&mut self.aside);
+        for slot in &mut self.slots {
+            slot.words.first = slot.words.first.swap_bytes();
+            if slot.len() <= INLINE_BYTES {
+                slot.words.second = slot.words.second.swap_bytes();
+            }
+        }
+        let (arena, all) = (&self.arena, self.kind == Kind::All);
+        self.slots.sort_unstable_by(|a, b| {
+            let keys = compare(a, b, arena);
+            if all {
+                keys.then_with(|| arena.value(a.value).cmp(arena.value(b.value)))
+            } else {
+                keys
+            }
+        });
+        let (key, number) = ([0; INLINE_BYTES], [0; 8]);
+        SortedRows { table: self, next: 0, slot: EMPTY, key, number }
+    }
+}
+
+/// The order of two keys.
+#[inline]
+fn compare(a: &Slot, b: &Slot, arena: &Arena) -> Ordering {
+    let first = a.words.first.cmp(&b.words.first);
+    if first != Ordering::Equal {
+        return first;
+    }
+    let (len, other) = (a.len(), b.len());
+    if len <= INLINE_BYTES && other <= INLINE_BYTES {
+        return a.words.second.cmp(&b.words.second).then(len.cmp(&other));
+    }
+    let (mut mine, mut theirs) = ([0; INLINE_BYTES], [0; INLINE_BYTES]);
+    key_of(a, arena, &mut mine).cmp(key_of(b, arena, &mut theirs))
+}
+
+/// The key of a slot of a sorted table.
+#[inline]
+fn key_of<'a>(slot: &Slot, arena: &'a Arena, short: &'a mut [u8; INLINE_BYTES]) -> &'a [u8] {
+    let len = slot.len();
+    if len > INLINE_BYTES {
+        return arena.get(slot.words.second, len);
+    }
+    let Words { first, second } = slot.words;
+    *short = Words { first: first.swap_bytes(), second: second.swap_bytes() }.bytes();
+    &short[..len]
+}
+
+impl SortedRows {
+    /// Goes to the next row, the first one at first; false after the last.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> bool {
+        let Some(slot) = self.table.slots.get(self.next) else { return false };
+        self.slot = *slot;
+        self.next += 1;
+        key_of(slot, &self.table.arena, &mut self.key);
+        self.number = slot.value.to_le_bytes();
+        true
+    }
+
+    /// The key of the row.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        let len = self.slot.len();
+        if len > INLINE_BYTES {
+            self.table.arena.get(self.slot.words.second, len)
+        } else {
+            &self.key[..len]
+        }
+    }
+
+    /// Its value.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        if self.table.value_header { self.table.arena.value(self.slot.value) } else { &self.number }
+    }
+}

@@ -1,0 +1,21 @@
+//! The map engine: results do not depend on chunks, threads, partitions and memory.
+//!
+//! - `keyed` every combine against a naive model; spills; memory
+//! - `ordered` records leave in the order of the input
+//! - `sources` every record once, whatever cuts the input
+//! - `views` results as views, and who may read them
+//! - `faults` what fails, and what is left then
+
+#[path = "map/support.rs"]
+mod support;
+
+#[path = "map/faults.rs"]
+mod faults;
+#[path = "map/keyed.rs"]
+mod keyed;
+#[path = "map/ordered.rs"]
+mod ordered;
+#[path = "map/sources.rs"]
+mod sources;
+#[path = "map/views.rs"]
+mod views;
