@@ -15,6 +15,7 @@
 //! | `triton` | TritonSort, and the Sort Benchmark |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `hadoop` | ActiveSort with Hadoop |
+//! | `isc` | In-Storage Computing for Hadoop |
 //! | `ssd` | the device models against published figures |
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
@@ -33,6 +34,7 @@ mod error;
 mod experiment;
 mod folder;
 mod hadoop;
+mod isc;
 mod lab;
 mod machine;
 mod outcome;
