@@ -74,6 +74,7 @@ impl Program for Inverter {
                 }
                 inside.work(token, &self.work);
             }
+            Wake::Written { .. } => unreachable!("it writes nothing"),
             Wake::Worked { token } => {
                 self.seen.lock().order.push(token);
                 self.left -= 1;
@@ -185,4 +186,111 @@ fn programs_and_firmware_share_the_processor() {
     let spent = busy(&ssd.statistics()).0 - busy(&before).0;
     // 1 ms of firmware and 5 ms of comparisons a page.
     assert_eq!(SimTime(spent), SimTime(8 * (1_000_000 + 5_000_000)));
+}
+
+/// Writes what it is sent to the first pages, then reads it back as its answer.
+struct Keeper {
+    request: Option<RequestId>,
+    result: Arc<Mutex<String>>,
+}
+
+impl Program for Keeper {
+    fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
+        offset >= WINDOW
+    }
+
+    fn request(&mut self, id: RequestId, request: HostRequest<'_>, inside: &mut dyn Inside) {
+        self.request = Some(id);
+        match request {
+            HostRequest::Write { offset, bytes } => {
+                let mut buffer = Buffer::new(bytes.len());
+                buffer.copy_from_slice(bytes);
+                inside.write(1, offset - WINDOW, buffer);
+            }
+            HostRequest::Read { offset, len } => {
+                inside.read(2, offset - WINDOW, Buffer::new(len));
+            }
+        }
+    }
+
+    fn wake(&mut self, wake: Wake, inside: &mut dyn Inside) {
+        let id = self.request.take().expect("asked");
+        match wake {
+            Wake::Written { token, result, .. } => {
+                assert_eq!(token, 1);
+                *self.result.lock() = format!("{:?}", result.as_ref().map_err(ToString::to_string));
+                inside.answer(id, Ok(Buffer::new(0)));
+            }
+            Wake::Read { buffer, .. } => inside.answer(id, Ok(buffer)),
+            Wake::Worked { .. } => unreachable!("it does no work"),
+        }
+    }
+}
+
+fn keeper(settings: &[&str]) -> (Ssd, Arc<Mutex<String>>) {
+    let mut ssd = ssd("jasmine", settings);
+    let result = Arc::default();
+    ssd.attach(Box::new(Keeper { request: None, result: Arc::clone(&result) }));
+    (ssd, result)
+}
+
+/// A program's write goes to flash, past the link; what the host reads there is what was written,
+/// whatever the write buffer held.
+#[test]
+fn a_program_writes_whole_pages() {
+    let cache: &[&str] = &["cache_policy=lru", "cache_bytes=1M"];
+    for settings in [&[], cache] {
+        let (mut ssd, result) = keeper(settings);
+        let filled = |value: u8, pages: u64| {
+            let mut buffer = Buffer::new((pages * PAGE) as usize);
+            buffer.fill(value);
+            buffer
+        };
+        run(&mut ssd, RequestKind::Write, 0, filled(3, 8)).result.expect("written");
+        run(&mut ssd, RequestKind::Write, WINDOW + PAGE, filled(9, 2)).result.expect("written");
+        assert_eq!(*result.lock(), "Ok(())");
+        let read = run(&mut ssd, RequestKind::Read, 0, Buffer::new(8 * PAGE as usize));
+        let read = read.buffer.expect("it comes back");
+        let pages: Vec<u8> = read.chunks(PAGE as usize).map(|page| page[77]).collect();
+        assert_eq!(pages, [3, 9, 9, 3, 3, 3, 3, 3], "{settings:?}");
+        let again = run(&mut ssd, RequestKind::Read, WINDOW + PAGE, filled(0, 1));
+        assert_eq!(again.buffer.expect("it comes back")[0], 9);
+    }
+    let (mut ssd, result) = keeper(&[]);
+    run(&mut ssd, RequestKind::Write, WINDOW + 512, Buffer::new(PAGE as usize));
+    let expected =
+        "Err(\"a program writes whole units of 32768 bytes; 32768 bytes at 512 are none\")";
+    assert_eq!(*result.lock(), expected);
+}
+
+/// A page is programmed from the memory: the channel, the program, and nothing of the link.
+#[test]
+fn a_programs_write_takes_the_time_of_its_page() {
+    let (mut ssd, _) = keeper(&[]);
+    let done = run(&mut ssd, RequestKind::Write, WINDOW, Buffer::new(PAGE as usize));
+    let firmware = 500e9 / 87.5e6;
+    let page = 190_000.0 + 32_768e9 / 66.7e6 + 1_300_000.0;
+    let link = 32_768e9 / 260e6;
+    close("a page, ns", done.at.0 as f64, link + firmware + page, 0.001);
+}
+
+/// With the bus shared, reads, copies and work of programs wait for one another on it: each byte
+/// crosses once into the memory and once to the processor, and twice when it is copied.
+#[test]
+fn programs_share_the_bus_of_the_memory() {
+    let slow = ["dram_bytes_per_second=20000000", "programs_use_memory=on"];
+    let bytes = 8.0 * 32_768.0;
+    let bus = |passes: f64| passes * bytes * 1e9 / 20e6;
+    let link = bytes * 1e9 / 260e6;
+    // Into the memory, and out as the answer (in and out).
+    let page = 190_000.0 + 250_000.0 + 32_768e9 / 66.7e6;
+    let first = page + 500e9 / 87.5e6;
+    close("pages alone, ns", span(&slow, &[]), first + bus(1.0 + 2.0) + link, 0.01);
+    let read = [Work::ReadBytes(PAGE)];
+    close("read by the processor, ns", span(&slow, &read), first + bus(2.0 + 2.0) + link, 0.01);
+    let copied = [Work::CopiedBytes(PAGE)];
+    close("copied, ns", span(&slow, &copied), first + bus(3.0 + 2.0) + link, 0.01);
+    // Not shared: the slow bus carries the answer alone, and reads cost nothing.
+    let apart = span(&slow[..1], &read);
+    close("not shared, ns", apart, 2.0 * page + bus(2.0) + link, 0.01);
 }

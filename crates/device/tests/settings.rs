@@ -52,10 +52,12 @@ fn variations() -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         ("firmware_write_cycles", &[], "1000"),
         ("compare_cycles", &[], "500"),
         ("record_cycles", &[], "500"),
+        ("meter_cycles_per_1024", &[], "5000"),
         ("copy_cycles_per_kib", &[], "5000"),
         ("copy_unit_bytes", &[], "4K"),
         ("dram_bytes", &[], "512K"),
         ("dram_bytes_per_second", &[], "100M"),
+        ("programs_use_memory", &["dram_bytes_per_second=100M"], "on"),
         ("map_unit_bytes", &[], "8K"),
         ("over_provisioning_permille", &[], "500"),
         ("trim", &[], "off"),
@@ -113,7 +115,9 @@ impl Program for Worker {
             self.left -= 1;
             if self.left == 0 {
                 let copies = [Work::CopiedBytes(100), Work::CopiedBytes(5000)];
-                inside.work(9, &[Work::Compares(30), Work::Records(20), copies[0], copies[1]]);
+                let own = [Work::Metered(4096), Work::ReadBytes(4096)];
+                let merge = [Work::Compares(30), Work::Records(20)];
+                inside.work(9, [merge, copies, own].as_flattened());
             }
             return;
         }

@@ -1,1 +1,38 @@
-//! The network door of a node: sessions over Arrow Flight.
+//! The network door of a node: sessions ([`merganser_node::session`]) and views over Arrow Flight.
+//!
+//! ```text
+//!              TCP, TLS        token, limits                     merganser-node
+//!   client ──► listener ─────► gate ──────► service ─┬─ actions ─► Sessions: open set status cancel
+//!              connections     before a              │             close list upload
+//!              with a deadline body is read          ├─ get ─────► rows of a run ─┐  batches, at most
+//!                                                    │  views ───► a part of a ───┴► 4 ahead of the
+//!                                                    │             view              client
+//!                                                    └─ put ─────► a blob of a session
+//! ```
+//!
+//! The protocol is Arrow Flight as any client of it speaks it; the JSON bodies of actions and tickets
+//! ([`wire`]) and the schemas are in docs/formats.md. [`client`] is our own client: one node, or several
+//! whose results are merged.
+//!
+//! tokio runs in this crate and nowhere else: a server owns a runtime of two threads, a client one in
+//! the caller's thread. All that reads disks or computes is in threads for blocking work.
+//!
+//! The harm that a client can do to others is bounded by numbers, each a constant of its module or an
+//! option of [`server::ServerOptions`].
+
+mod batches;
+pub mod client;
+mod error;
+mod gate;
+mod get;
+mod listener;
+mod put;
+mod schema;
+pub mod server;
+mod service;
+mod token;
+mod views;
+pub mod wire;
+
+pub use server::{Server, ServerOptions, Stopper};
+pub use token::{Token, TokenError};

@@ -5,14 +5,20 @@
 //! blocks. It runs inside a modelled device, in virtual time, or over any real storage
 //! ([`run::Runner`]); it is the same code.
 //!
+//! - [`isc`] runs SSDlets in sessions.
 //! - [`active_sort`] merges sorted chunks while the host reads the result.
 //!
 //! [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
+mod beneath;
+pub mod frame;
+pub mod isc;
 pub mod map;
 pub mod matrix;
+pub mod place;
 pub mod run;
+pub mod session;
 pub mod shuffle;
 pub mod ssdlet;
 mod table;

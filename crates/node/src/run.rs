@@ -9,7 +9,7 @@
 //! Work is done when the program says so, so it only tells the storage's clock of it. A request that
 //! no program claims goes to the storage.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ struct Node {
     /// Reads under way, and the channel of each.
     reads: BTreeMap<u64, u32>,
     by_channel: BTreeMap<u32, u32>,
+    /// Writes under way. A program gives no token to a read and a write at once.
+    writes: BTreeSet<u64>,
     worked: VecDeque<u64>,
     memory_bytes: u64,
     claimed_bytes: u64,
@@ -49,6 +51,7 @@ impl<P: Program> Runner<P> {
             completions: Completions::new(),
             reads: BTreeMap::new(),
             by_channel: BTreeMap::new(),
+            writes: BTreeSet::new(),
             worked: VecDeque::new(),
             memory_bytes,
             claimed_bytes: 0,
@@ -95,7 +98,7 @@ impl<P: Program> Runner<P> {
     pub fn turn(&mut self) -> bool {
         let wake = if let Some(token) = self.node.worked.pop_front() {
             Wake::Worked { token }
-        } else if self.node.reads.is_empty() {
+        } else if self.node.reads.is_empty() && self.node.writes.is_empty() {
             return false;
         } else {
             let clock = self.node.storage.clock();
@@ -159,6 +162,10 @@ impl Node {
 
     fn ended(&mut self, done: Completion) -> Wake {
         let Completion { token, buffer, result } = done;
+        if self.writes.remove(&token) {
+            let buffer = buffer.expect("a write returns its buffer");
+            return Wake::Written { token, result: whole_write(&buffer, result), buffer };
+        }
         let channel = self.reads.remove(&token).expect("it was submitted");
         *self.by_channel.get_mut(&channel).expect("it was counted") -= 1;
         Wake::Read { token, buffer: buffer.expect("a read returns its buffer"), result }
@@ -196,6 +203,11 @@ impl Inside for Node {
         self.storage.submit(token, Operation::Read { offset, buffer }, &self.completions);
     }
 
+    fn write(&mut self, token: u64, offset: u64, buffer: Buffer) {
+        self.writes.insert(token);
+        self.storage.submit(token, Operation::Write { offset, buffer }, &self.completions);
+    }
+
     fn work(&mut self, token: u64, work: &[Work]) {
         let clock = self.storage.clock();
         work.iter().for_each(|work| clock.charge(*work));
@@ -220,5 +232,16 @@ impl Inside for Node {
     fn answer(&mut self, request: RequestId, result: io::Result<Buffer>) {
         let before = self.answers.insert(request, result);
         assert!(before.is_none(), "request {} was answered twice", request.0);
+    }
+}
+
+/// The result of a write of `buffer`, which must be complete.
+fn whole_write(buffer: &Buffer, result: io::Result<usize>) -> io::Result<()> {
+    match result? {
+        bytes if bytes == buffer.len() => Ok(()),
+        bytes => {
+            let reason = format!("{bytes} of {} bytes were written", buffer.len());
+            Err(io::Error::new(io::ErrorKind::WriteZero, reason))
+        }
     }
 }

@@ -14,7 +14,8 @@ use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::oracle;
 use merganser_testkit::patterns::{Layout, Pattern, Sample};
 
-const COSTS: HostCosts = HostCosts { compare_ps: 5_000, copied_byte_ps: 250, record_ps: 20_000 };
+const COSTS: HostCosts =
+    HostCosts { compare_ps: 5_000, copied_byte_ps: 250, record_ps: 20_000, metered_ps: 0 };
 
 /// What a sort of `sample` to a file took: nanoseconds, and a digest of all that the device did.
 fn sorted(sample: &Sample, costs: HostCosts) -> (u64, u64) {

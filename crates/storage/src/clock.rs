@@ -12,6 +12,10 @@ pub enum Work {
     CopiedBytes(u64),
     /// Records handled, in addition to their comparisons and copies.
     Records(u64),
+    /// Units of a program's own meter: fuel of a guest, or bytes that a built-in program looked at.
+    Metered(u64),
+    /// Bytes that a program reads from memory for work that is charged in another way.
+    ReadBytes(u64),
 }
 
 /// Tells time and takes charges.

@@ -31,9 +31,11 @@ pub struct Completions {
     collect: Option<Arc<dyn Collect>>,
 }
 
-/// Makes one completion of several.
-pub(crate) trait Collect: Send + Sync {
-    /// A part has ended; called from any thread.
+/// Gets completions at once, instead of a queue that a caller waits on: to make one of several, or to
+/// answer without a thread between.
+pub trait Collect: Send + Sync {
+    /// An operation has ended. The storage's own thread calls this, or the thread that submits, before
+    /// its submit returns; so it must not wait for anything.
     fn arrived(&self, completion: Completion);
 }
 
@@ -77,8 +79,9 @@ impl Completions {
         Completions { watch: Some(Arc::new(watch)), ..self.clone() }
     }
 
-    /// A handle that hands what is posted to `collect`. Nobody waits on it.
-    pub(crate) fn collected(collect: Arc<dyn Collect>) -> Self {
+    /// A handle that passes what is posted to `collect`. No caller waits on it.
+    #[must_use]
+    pub fn collected(collect: Arc<dyn Collect>) -> Self {
         Completions { collect: Some(collect), ..Self::default() }
     }
 

@@ -50,6 +50,15 @@ pub enum Wake {
         /// Bytes read, or the device's error.
         result: io::Result<usize>,
     },
+    /// [`Inside::write`] ended; the buffer comes back whatever the result.
+    Written {
+        /// The write's token.
+        token: u64,
+        /// The buffer it was given.
+        buffer: Buffer,
+        /// Nothing, or the device's error.
+        result: io::Result<()>,
+    },
     /// [`Inside::work`] ended.
     Worked {
         /// The work's token.
@@ -73,6 +82,10 @@ pub trait Inside {
 
     /// Starts to read into all of `buffer` from byte `offset` on; [`Wake::Read`] ends it.
     fn read(&mut self, token: u64, offset: u64, buffer: Buffer);
+
+    /// Starts to write all of `buffer` from byte `offset` on, past the link; [`Wake::Written`] ends
+    /// it. A device may take whole pages ([`Geometry::page_bytes`]) only.
+    fn write(&mut self, token: u64, offset: u64, buffer: Buffer);
 
     /// Queues `work` on the device's processor, which does one thing at a time in the order of the
     /// calls; [`Wake::Worked`] ends it. A real processor has done it already.

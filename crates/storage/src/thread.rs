@@ -5,6 +5,7 @@
 //! that the caller could do alone, it does: [`spawn_or_run`].
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::time::Duration;
@@ -48,6 +49,13 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
 pub fn prepare() {
     let lock = Mutex::new(());
     Condvar::new().wait_for(&mut lock.lock(), Duration::ZERO);
+}
+
+/// Lets the timed waits of this thread end when they are due. The system otherwise puts off the end of
+/// a wait by up to 50 us, so that it can end several waits at once. Where the system refuses, waits
+/// stay as they are.
+pub fn wake_precisely() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// What the system's refusal of a thread means to a user.

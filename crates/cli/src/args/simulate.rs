@@ -64,7 +64,7 @@ pub enum SimulateCommand {
 /// Which device.
 #[derive(Debug, Clone, Args)]
 pub struct DeviceArgs {
-    /// The device: jasmine, msr, nvme, isc, cheetah or barracuda
+    /// The device: jasmine, msr, nvme, isc, 830, cheetah, barracuda or wd5000aakx
     #[arg(long, value_name = "DEVICE", default_value = "nvme", help_heading = "Device")]
     pub device: String,
 

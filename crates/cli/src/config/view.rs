@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use merganser_sort::view::unescape_key;
+
 use super::{ReportConfig, memory_bytes, threads};
 use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, Span};
 use crate::failure::Failure;
@@ -167,33 +169,11 @@ pub fn view_name(folder: &Path) -> String {
     name.strip_suffix(".view").unwrap_or(&name).to_owned()
 }
 
-/// The bytes of a typed key: `\xHH`, `\t`, `\n`, `\r`, `\0` and `\\` stand for one each.
+/// The bytes of a typed key.
 fn unescape(flag: &str, typed: &OsStr) -> Result<Vec<u8>, Failure> {
-    let mut key = Vec::new();
-    let mut rest = typed.as_encoded_bytes().iter();
-    while let Some(byte) = rest.next() {
-        if *byte != b'\\' {
-            key.push(*byte);
-            continue;
-        }
-        let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-        let meant = match rest.next() {
-            Some(b'\\') => Some(b'\\'),
-            Some(b't') => Some(b'\t'),
-            Some(b'n') => Some(b'\n'),
-            Some(b'r') => Some(b'\r'),
-            Some(b'0') => Some(0),
-            Some(b'x') => match (digit(rest.next()), digit(rest.next())) {
-                (Some(high), Some(low)) => Some((high * 16 + low) as u8),
-                _ => None,
-            },
-            _ => None,
-        };
-        let typed = typed.display();
-        let say = || format!("{flag} '{typed}': after \\ comes xHH, t, n, r, 0 or another \\");
-        key.push(meant.ok_or_else(say)?);
-    }
-    Ok(key)
+    let say =
+        || format!("{flag} '{}': after \\ comes xHH, t, n, r, 0 or another \\", typed.display());
+    Ok(unescape_key(typed.as_encoded_bytes()).ok_or_else(say)?)
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{fails, folder, names, prints};
 
-const DEVICES: [&str; 6] = ["jasmine", "msr", "nvme", "isc", "cheetah", "barracuda"];
+const DEVICES: [&str; 8] =
+    ["jasmine", "msr", "nvme", "isc", "830", "cheetah", "barracuda", "wd5000aakx"];
 
 fn text(dir: &Path, words: &[&str]) -> String {
     String::from_utf8(prints(dir, &[&["simulate"], words].concat())).expect("UTF-8")

@@ -84,7 +84,9 @@ fn the_mean_seek_is_the_data_sheets() {
 
 #[test]
 fn sequential_rates_are_those_of_the_zones() {
-    for (name, outer, inner) in [("cheetah", 125e6, 73e6), ("barracuda", 125e6, 60e6)] {
+    for (name, outer, inner) in
+        [("cheetah", 125e6, 73e6), ("barracuda", 125e6, 60e6), ("wd5000aakx", 126e6, 60e6)]
+    {
         for depth in [1, 4] {
             let mut device = disk(name, &[]);
             let span_bytes = 200 << 20;
@@ -110,6 +112,8 @@ fn sequential_rates_are_those_of_the_zones() {
 fn capacities_are_the_data_sheets() {
     assert_near(disk("cheetah", &[]).capacity_bytes() as f64, 146.8e9, 0.001);
     assert_near(disk("barracuda", &[]).capacity_bytes() as f64, 500.1e9, 0.001);
+    let sectors = 976_773_168.0 * 512.0;
+    assert_near(disk("wd5000aakx", &[]).capacity_bytes() as f64, sectors, 0.0001);
 }
 
 #[test]

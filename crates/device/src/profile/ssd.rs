@@ -131,10 +131,12 @@ parameters! {
     firmware_write_cycles: Cycles, 0, SECOND, 0, "Firmware's work per page that is written to flash.";
     compare_cycles: Cycles, 0, SECOND, 50, "A program's comparison of two keys.";
     record_cycles: Cycles, 0, SECOND, 100, "A program's other work per record.";
+    meter_cycles_per_1024: Cycles, 0, SECOND, 10_240, "A program's work per 1,024 units of its own meter: fuel, or bytes looked at.";
     copy_cycles_per_kib: Cycles, 0, SECOND, 256, "A program's copy of 1,024 bytes.";
     copy_unit_bytes: Bytes, 1, 1 << 20, 1, "The least copy; a shorter copy or a remainder takes as long.";
     dram_bytes: Bytes, 1 << 10, TIB, 64 << 20, "Memory inside the device, for the write buffer and for programs.";
     dram_bytes_per_second: BytesPerSecond, 1 << 20, 16 * TIB, 1_600_000_000, "Bandwidth of that memory; data pass once in and once out.";
+    programs_use_memory: Switch, 0, 1, 0, "Whether the pages, copies and work of programs use the bus of that memory.";
 
     map_unit_bytes: Bytes, 512, 1 << 20, 4096, "Unit of the page map: a flash page, or a fraction of it.";
     over_provisioning_permille: Permille, 10, 900, 70, "Part of the flash that the host cannot address.";

@@ -18,6 +18,8 @@ pub struct HostCosts {
     pub copied_byte_ps: u64,
     /// Picoseconds per record.
     pub record_ps: u64,
+    /// Picoseconds per unit of a program's meter.
+    pub metered_ps: u64,
 }
 
 impl HostCosts {
@@ -26,6 +28,9 @@ impl HostCosts {
             Work::Compares(count) => (count, self.compare_ps),
             Work::CopiedBytes(count) => (count, self.copied_byte_ps),
             Work::Records(count) => (count, self.record_ps),
+            Work::Metered(count) => (count, self.metered_ps),
+            // The work on these bytes is charged in another way.
+            Work::ReadBytes(count) => (count, 0),
         };
         u128::from(count) * u128::from(each)
     }

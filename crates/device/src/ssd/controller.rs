@@ -15,6 +15,7 @@ use crate::ssd::event::{Call, Calls, Owner, SsdEvent};
 use crate::ssd::ftl::Ftl;
 use crate::ssd::host::{Host, Jobs};
 use crate::ssd::inside_reads::InsideReads;
+use crate::ssd::inside_writes::InsideWrites;
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::array::Content;
 use crate::ssd::nand::timing::{Flash, Op};
@@ -45,6 +46,7 @@ pub(crate) struct Controller {
     pub(super) processor: Processor,
     pub(super) memory: Memory,
     pub(super) inside_reads: InsideReads,
+    pub(super) inside_writes: InsideWrites,
     pub(super) calls: Calls,
     /// Operations that firmware is preparing.
     pub(super) preparing: Slab<Op>,
@@ -75,6 +77,7 @@ impl Controller {
             processor: Processor::new(settings),
             memory: Memory::new(settings),
             inside_reads: InsideReads::default(),
+            inside_writes: InsideWrites::default(),
             calls: Calls::new(),
             preparing: Slab::new(),
             stalled: std::collections::VecDeque::new(),
@@ -172,6 +175,7 @@ impl Controller {
                 self.owners = owners;
             }
             SsdEvent::InsideDone { read } => self.calls.extend(self.inside_reads.ended(read)),
+            SsdEvent::InsideWritten { write } => self.calls.extend(self.inside_writes.ended(write)),
             SsdEvent::Worked { program, token } => {
                 self.calls.push_back(Call::Wake { program, wake: Wake::Worked { token } });
             }
@@ -294,8 +298,18 @@ impl Controller {
                     }
                 }
             }
-            Owner::Inside { read } => {
-                self.calls.extend(self.inside_reads.ended(read));
+            Owner::Inside { read, bytes } => {
+                if self.settings.programs_use_memory == 1 {
+                    let there = self.memory.carry(self.engine.now(), u64::from(bytes));
+                    self.engine.at(there, SsdEvent::InsideDone { read });
+                } else {
+                    self.calls.extend(self.inside_reads.ended(read));
+                }
+            }
+            Owner::InsideWrite { write } => {
+                self.programming -= 1;
+                self.calls.extend(self.inside_writes.ended(write));
+                self.drain();
             }
         }
     }

@@ -21,8 +21,10 @@ pub(crate) enum Owner {
     Buffer { units: u32 },
     /// Read-ahead.
     Ahead { unit: u32, units: u32 },
-    /// A read of a program.
-    Inside { read: u32 },
+    /// A read of a program; its bytes that this operation gives.
+    Inside { read: u32, bytes: u32 },
+    /// A write of a program.
+    InsideWrite { write: u32 },
 }
 
 /// The events of an SSD.
@@ -44,8 +46,10 @@ pub(crate) enum SsdEvent {
     Issue { op: u32 },
     /// Flash has completed a step.
     Flash(FlashEvent),
-    /// A program's read needed no flash.
+    /// A piece of a program's read is in the memory, or needed no flash.
     InsideDone { read: u32 },
+    /// A program's write needed no flash.
+    InsideWritten { write: u32 },
     /// A program's work is done.
     Worked { program: u32, token: u64 },
     /// The host is notified that its command has ended.
@@ -70,6 +74,7 @@ impl Event for SsdEvent {
             }
             SsdEvent::Complete { job } => (11, job, 0),
             SsdEvent::Stored { job, piece } => (12, job, piece),
+            SsdEvent::InsideWritten { write } => (13, write, 0),
         };
         kind | u64::from(a) << 8 | u64::from(b) << 40
     }
@@ -91,7 +96,7 @@ pub(crate) enum FlashEvent {
 pub(crate) enum Call {
     /// A claimed request.
     Request { program: u32, job: u32 },
-    /// A read or work that the program started has ended.
+    /// A read, a write or work that the program started has ended.
     Wake { program: u32, wake: Wake },
 }
 

@@ -32,6 +32,11 @@ impl Memory {
         self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_per_second))).end
     }
 
+    /// Passes `bytes` once, in or out, and returns the time at which they are there.
+    pub fn carry(&mut self, now: SimTime, bytes: u64) -> SimTime {
+        self.bus.serve(now, SimTime(carry_ns(bytes, self.bytes_per_second))).end
+    }
+
     /// Claims space for a program.
     pub fn claim(&mut self, bytes: u64) -> io::Result<()> {
         let free = self.bytes - self.claimed;

@@ -18,6 +18,7 @@ mod ftl;
 mod gc;
 mod host;
 mod inside_reads;
+mod inside_writes;
 mod memory;
 pub(crate) mod nand;
 mod processor;

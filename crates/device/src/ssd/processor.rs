@@ -7,6 +7,7 @@ use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::{Resource, Service};
+use crate::ssd::memory::Memory;
 use crate::ssd::nand::timing::carry_ns;
 
 /// A serial processor whose work is counted in cycles.
@@ -27,10 +28,28 @@ impl Processor {
         self.resource.serve(ready, span)
     }
 
-    /// Queues a program's work.
-    pub fn work(&mut self, ready: SimTime, work: &[Work]) -> Service {
-        let span = work.iter().map(|&work| self.span_ns(work)).sum();
-        self.resource.serve(ready, SimTime(span))
+    /// Queues a program's work, which is ready now. If programs use the bus of the memory, the work
+    /// takes as long as the slower of the processor and the bus. The bus serves its bytes in the
+    /// order of the calls, also while the processor still does earlier work: a bus that was
+    /// reserved for later would be idle until then.
+    pub fn work(&mut self, now: SimTime, work: &[Work], memory: &mut Memory) -> Service {
+        let span: u64 = work.iter().map(|&work| self.span_ns(work)).sum();
+        let crossing: u64 = work.iter().map(|&work| self.crossing_bytes(work)).sum();
+        if self.settings.programs_use_memory == 0 || crossing == 0 {
+            return self.resource.serve(now, SimTime(span));
+        }
+        let carried = memory.carry(now, crossing);
+        let start = now.max(self.resource.free_at());
+        self.resource.serve(now, SimTime(span.max(carried.0.saturating_sub(start.0))))
+    }
+
+    /// The bytes that `work` moves over the bus of the memory.
+    fn crossing_bytes(&self, work: Work) -> u64 {
+        match work {
+            Work::CopiedBytes(bytes) => 2 * bytes.next_multiple_of(self.settings.copy_unit_bytes),
+            Work::ReadBytes(bytes) => bytes,
+            Work::Compares(_) | Work::Records(_) | Work::Metered(_) => 0,
+        }
     }
 
     /// The duration of `work`, in nanoseconds. A copy reads and writes the memory, and takes as
@@ -41,6 +60,8 @@ impl Processor {
         match work {
             Work::Compares(count) => cycles(count * s.compare_cycles),
             Work::Records(count) => cycles(count * s.record_cycles),
+            Work::Metered(count) => cycles((count * s.meter_cycles_per_1024).div_ceil(1024)),
+            Work::ReadBytes(_) => 0,
             Work::CopiedBytes(bytes) => {
                 let bytes = bytes.next_multiple_of(s.copy_unit_bytes);
                 let by_processor = cycles((bytes * s.copy_cycles_per_kib).div_ceil(1024));
@@ -70,6 +91,7 @@ mod tests {
             copy_cycles_per_kib: 1024,
             copy_unit_bytes: 128,
             compare_cycles: 7,
+            meter_cycles_per_1024: 2048,
             dram_bytes_per_second: 1_000_000_000,
             ..SsdSettings::default()
         };
@@ -77,6 +99,7 @@ mod tests {
         assert_eq!(processor.span_ns(Work::CopiedBytes(1)), 1280);
         assert_eq!(processor.span_ns(Work::CopiedBytes(129)), 2560);
         assert_eq!(processor.span_ns(Work::Compares(3)), 210);
+        assert_eq!(processor.span_ns(Work::Metered(2048)), 40_960);
         let slow = SsdSettings { dram_bytes_per_second: 100_000_000, ..settings };
         assert_eq!(Processor::new(&slow).span_ns(Work::CopiedBytes(1)), 2560);
     }

@@ -93,15 +93,20 @@ impl Inside for Seat<'_> {
         }
         for stretch in stretches {
             if let Some(place) = stretch.place {
-                self.controller.fetch(place, stretch.bytes, Owner::Inside { read });
+                let bytes = stretch.bytes as u32;
+                self.controller.fetch(place, stretch.bytes, Owner::Inside { read, bytes });
             }
         }
     }
 
+    fn write(&mut self, token: u64, offset: u64, buffer: Buffer) {
+        self.controller.inside_write(self.program, token, offset, buffer);
+    }
+
     fn work(&mut self, token: u64, work: &[Work]) {
-        let now = self.controller.engine.now();
-        let end = self.controller.processor.work(now, work).end;
-        self.controller.engine.at(end, SsdEvent::Worked { program: self.program, token });
+        let Controller { engine, processor, memory, .. } = &mut *self.controller;
+        let end = processor.work(engine.now(), work, memory).end;
+        engine.at(end, SsdEvent::Worked { program: self.program, token });
     }
 
     fn copy_unit_bytes(&self) -> u32 {

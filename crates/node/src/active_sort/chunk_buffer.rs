@@ -338,14 +338,17 @@ impl ChunkBuffer {
     }
 }
 
-struct Completed {
-    bytes: usize,
-    whole: bool,
+/// What [`complete`] did.
+pub(crate) struct Completed {
+    /// Bytes that it moved.
+    pub(crate) bytes: usize,
+    /// Whether the carry is a whole record.
+    pub(crate) whole: bool,
 }
 
 /// Moves bytes from the start of `page` to the end of `carry`, until it is a whole record or the
 /// page is empty. It examines a few bytes first, because most records end soon.
-fn complete(carry: &mut Vec<u8>, page: &[u8], format: Format) -> Completed {
+pub(crate) fn complete(carry: &mut Vec<u8>, page: &[u8], format: Format) -> Completed {
     let before = carry.len();
     let mut bytes = 0;
     let mut look = 256;

@@ -26,7 +26,7 @@
 //! | the host closes while it reads | its reads are errors, then the close is answered |
 //! | chunks that are not sorted, or change while they are merged | not detected: the result has their records in some order |
 
-mod chunk_buffer;
+pub(crate) mod chunk_buffer;
 pub mod descriptor;
 mod merging;
 mod schedule;
@@ -245,6 +245,7 @@ impl Program for ActiveSort {
                 let merge = self.merges.get_mut(&merge).expect("it ends after its reads");
                 merge.page_arrived(chunk, token, buffer, result);
             }
+            Wake::Written { .. } => unreachable!("a merge writes nothing"),
             Wake::Worked { token } => {
                 let merge = self.works.remove(&token).expect("it was worked");
                 self.merges.get_mut(&merge).expect("it ends after its work").worked(token);

@@ -22,6 +22,7 @@
 //!   making    the face of both ways                  stream     the bytes of all sections in order
 //!   sorted    the one: sorted segments, merged       give_back  space behind a copy
 //!   unsorted  the other: unsorted ones, sorted       select     from a place to bounds near it
+//!   typed_key where a key that a user typed is
 //! ```
 //!
 //! Opening asks `output` whether a view is being consumed, and `output` copies views: the marker is one
@@ -36,6 +37,7 @@ mod readers;
 pub(crate) mod select;
 mod sorted;
 mod stream;
+mod typed_key;
 mod unsorted;
 
 use std::ops::Range;
@@ -51,6 +53,7 @@ use memory::{KeptPieces, ReadMemory};
 use open::Opened;
 use readers::Readers;
 pub use stream::ViewStream;
+pub use typed_key::{TypedKeyError, unescape_key};
 
 use crate::budget::Reservation;
 use crate::key::Order;

@@ -1,0 +1,28 @@
+//! Fingerprints of pages: step 2 of the engine in the dissertation, chapter 5.3.2.
+
+use sha1::{Digest, Sha1};
+
+use crate::bytes::Page;
+use crate::settings::Hash;
+
+/// Bytes of a fingerprint.
+pub(crate) const FINGERPRINT_BYTES: usize = 20;
+
+/// 160 bits of a page's hash.
+pub(crate) type Fingerprint = [u8; FINGERPRINT_BYTES];
+
+/// The fingerprint of `page`.
+pub(crate) fn of(hash: Hash, page: &Page) -> Fingerprint {
+    match hash {
+        Hash::Blake3 => {
+            let full = blake3::hash(page);
+            full.as_bytes()[..FINGERPRINT_BYTES].try_into().expect("32 bytes are more")
+        }
+        Hash::Sha1 => Sha1::digest(page).into(),
+    }
+}
+
+/// What the index looks up: the first eight bytes. A candidate's whole fingerprint is compared.
+pub(crate) fn tag(fingerprint: &Fingerprint) -> u64 {
+    u64::from_be_bytes(fingerprint[..8].try_into().expect("eight bytes"))
+}

@@ -1,0 +1,159 @@
+//! The bytes of each format, pinned. A change of one shows as a change of a file in tests/golden, and
+//! needs a new version in docs/array.md. `MERGANSER_UPDATE_GOLDEN=1` writes them anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::bytes::{put_u32, put_u64};
+use crate::counters::Counters;
+use crate::fingerprint;
+use crate::journal::{Change, Transaction};
+use crate::label::{Label, Role};
+use crate::log::Place;
+use crate::log::record::{Entry, Header};
+use crate::settings::Hash;
+use crate::store::Stored;
+use crate::superblock::{RunPlace, Superblock};
+
+const VOLUME: [u8; 16] = *b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff";
+
+/// Lines of sixteen bytes; those of zeros are left out.
+fn dump(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for (i, line) in bytes.chunks(16).enumerate() {
+        if line.iter().any(|&byte| byte != 0) {
+            write!(out, "{:04x} ", i * 16).expect("a string takes all");
+            line.iter().for_each(|byte| write!(out, " {byte:02x}").expect("a string takes all"));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn pinned(name: &str, bytes: &[u8]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let found = dump(bytes);
+    if std::env::var_os("MERGANSER_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &found).expect("written");
+    }
+    let expected = std::fs::read_to_string(&path).expect("a golden file");
+    assert_eq!(found, expected, "{name}");
+}
+
+fn place(n: u64) -> Place {
+    Place { seq: n, at: n + 1, chain: 0x0102_0304 }
+}
+
+#[test]
+fn a_label_is_these_bytes() {
+    let (role, index, count) = (Role::Buffer, 1, 2);
+    let label =
+        Label { volume: VOLUME, role, index, count, chunk_bytes: 1 << 20, array_bytes: 5 << 30 };
+    pinned("label.txt", &label.encode()[..]);
+    assert_eq!(Label::decode(&label.encode()[..]), Ok(label));
+}
+
+#[test]
+fn a_superblock_is_these_bytes() {
+    let superblock = Superblock {
+        volume: VOLUME,
+        checkpoint: 7,
+        session: 3,
+        volume_pages: 8192,
+        segments: 80,
+        journal_blocks: 64,
+        dedup: true,
+        sha1: false,
+        compare: true,
+        buffered: true,
+        thin: false,
+        clean: true,
+        states_copy: 1,
+        journal: place(10),
+        log_tail: place(20),
+        log_synced: 30,
+        counters: Counters::from_values(|i| 0x100 + i as u64),
+        runs: vec![RunPlace { at: 5, entries: 300, number: 9 }],
+    };
+    pinned("superblock.txt", &superblock.encode()[..]);
+    assert_eq!(Superblock::decode(&superblock.encode()[..]), Ok(superblock));
+}
+
+#[test]
+fn a_transaction_is_these_bytes() {
+    let changes = [
+        Change::New { page: 1, place: 2, crc: 3, fingerprint: [4; 20] },
+        Change::Map { page: 5, place: 6 },
+        Change::Unmap { page: 7, count: 8 },
+        Change::Lost { page: 9 },
+    ];
+    let mut encoded = Vec::new();
+    changes.iter().for_each(|change| change.encode(&mut encoded));
+    let mut rest = &encoded[..];
+    let again: Vec<Change> = std::iter::from_fn(|| Change::decode(&mut rest)).collect();
+    assert_eq!((again, rest), (changes.to_vec(), &[][..]));
+    let transaction =
+        Transaction { session: 3, log_tail: place(20), log_synced: 30, changes: encoded };
+    let bytes = transaction.encode(place(10));
+    pinned("transaction.txt", &bytes);
+    assert_eq!(Transaction::blocks(&bytes, 10, 0x0102_0304), Some(1));
+    assert_eq!(Transaction::decode(&bytes), Some(transaction));
+}
+
+#[test]
+fn a_record_is_these_bytes() {
+    let entries = vec![Entry::Page { page: 1, crc: 2 }, Entry::Trim { page: 3, count: 4 }];
+    let header =
+        Header { volume: VOLUME, session: 3, seq: 20, chain: 0x0102_0304, synced: 19, entries };
+    pinned("record.txt", &header.encode()[..]);
+    assert_eq!(Header::decode(&header.encode()[..]), Some(header));
+}
+
+#[test]
+fn table_blocks_are_these_bytes() {
+    let mut map = crate::bytes::zeroed();
+    put_u64(&mut *map, crate::table::HEAD + 8, 43);
+    crate::table::seal_block(&mut map, 5, 7);
+    pinned("map-block.txt", &map[..]);
+    assert_eq!(crate::table::check_block(&map, 5, 7), Ok(()));
+    assert!(crate::table::check_block(&map, 5, 6).is_err(), "newer than what counts");
+    assert!(crate::table::check_block(&map, 6, 7).is_err(), "another block");
+
+    let mut segment = crate::bytes::zeroed();
+    let stored = Stored { references: 2, crc: 0x0a0b_0c0d, fingerprint: [9; 20] };
+    stored.encode(&mut segment[crate::table::HEAD..], 128 * 3 + 1);
+    crate::table::seal_block(&mut segment, 8, 7);
+    pinned("segment-block.txt", &segment[..]);
+
+    let states = crate::table::states_block(&[1, 2, 0, 128], 0, 7);
+    pinned("states.txt", &states[..]);
+    assert_eq!(
+        crate::table::states_of(&states[..], 0, 7).map(|all| all[..5].to_vec()),
+        Ok(vec![1, 2, 0, 128, 0])
+    );
+}
+
+#[test]
+fn an_index_block_is_these_bytes() {
+    let entries = [(0x1111_2222_3333_4444, 5), (u64::MAX, 6)];
+    let block = crate::index::run::encode(9, 1, &entries);
+    pinned("index-block.txt", &block[..]);
+    assert_eq!(crate::index::run::decode(&block[..], 9, 1), Some(entries.to_vec()));
+    assert_eq!(crate::index::run::decode(&block[..], 9, 2), None);
+}
+
+/// The SHA-1 is that of `printf 'a%.0s' {1..4096} | sha1sum`.
+#[test]
+fn fingerprints_are_those_of_other_programs() {
+    let page = [b'a'; 4096];
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let sha1 = hex(&fingerprint::of(Hash::Sha1, &page));
+    assert_eq!(sha1, "8c51fb6a0b587ec95ca74acfa43df7539b486297");
+    let zeros = hex(&fingerprint::of(Hash::Sha1, &[0; 4096]));
+    assert_eq!(zeros, "1ceaf73df40e531df3bfb26b4fb7cd95fb7bff1d");
+    let mut put = [0; 8];
+    put_u32(&mut put, 2, 0x0102_0304);
+    assert_eq!(put, [0, 0, 4, 3, 2, 1, 0, 0]);
+    let blake3 = hex(&fingerprint::of(Hash::Blake3, &page));
+    assert_eq!(blake3, hex(&blake3::hash(&page).as_bytes()[..20]));
+}

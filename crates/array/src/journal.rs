@@ -1,0 +1,263 @@
+//! The journal of the maps: a ring of transactions since the last checkpoint. Docs: docs/array.md,
+//! "Journal".
+//!
+//! A transaction is durable before the next one is written, and before anything that it frees is used
+//! again. Replaying from the superblock's place on therefore ends exactly at the last durable one: the
+//! next block is something else, or a transaction of an earlier session, number or predecessor.
+
+use std::sync::Arc;
+
+use merganser_storage::{Buffer, Operation, Storage, StorageExt};
+
+use crate::bytes::{PAGE, is_sealed, put_u32, put_u64, seal, u32_at, u64_at};
+use crate::error::Result;
+use crate::fingerprint::{FINGERPRINT_BYTES, Fingerprint};
+use crate::layout::Layout;
+use crate::log::Place;
+use crate::superblock::{place_at, put_place};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"MjrT");
+const SEAL: usize = 4;
+const HEAD: usize = 72;
+
+/// One change of the maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Volume page `page` is stored at `place`, which was free.
+    New { page: u64, place: u64, crc: u32, fingerprint: Fingerprint },
+    /// Volume page `page` shares `place`.
+    Map { page: u64, place: u64 },
+    /// `count` volume pages from `page` on read as zeros.
+    Unmap { page: u64, count: u32 },
+    /// Volume page `page` was lost to damage.
+    Lost { page: u64 },
+}
+
+impl Change {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Change::New { page, place, crc, fingerprint } => {
+                out.push(1);
+                out.extend(page.to_le_bytes());
+                out.extend(place.to_le_bytes());
+                out.extend(crc.to_le_bytes());
+                out.extend(fingerprint);
+            }
+            Change::Map { page, place } => {
+                out.push(2);
+                out.extend(page.to_le_bytes());
+                out.extend(place.to_le_bytes());
+            }
+            Change::Unmap { page, count } => {
+                out.push(3);
+                out.extend(page.to_le_bytes());
+                out.extend(count.to_le_bytes());
+            }
+            Change::Lost { page } => {
+                out.push(4);
+                out.extend(page.to_le_bytes());
+            }
+        }
+    }
+
+    /// Takes one change off the front of `bytes`; `None` where they are none.
+    pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Change> {
+        let len = match bytes.first()? {
+            1 => 21 + FINGERPRINT_BYTES,
+            2 => 17,
+            3 => 13,
+            4 => 9,
+            _ => return None,
+        };
+        let (own, rest) = bytes.split_at_checked(len)?;
+        *bytes = rest;
+        let page = u64_at(own, 1);
+        Some(match own[0] {
+            1 => Change::New {
+                page,
+                place: u64_at(own, 9),
+                crc: u32_at(own, 17),
+                fingerprint: own[21..].try_into().expect("the length was chosen for it"),
+            },
+            2 => Change::Map { page, place: u64_at(own, 9) },
+            3 => Change::Unmap { page, count: u32_at(own, 9) },
+            _ => Change::Lost { page },
+        })
+    }
+}
+
+/// A transaction without its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Transaction {
+    pub(crate) session: u64,
+    pub(crate) log_tail: Place,
+    pub(crate) log_synced: u64,
+    /// Encoded [`Change`]s.
+    pub(crate) changes: Vec<u8>,
+}
+
+impl Transaction {
+    /// The bytes on the members, in whole blocks.
+    pub(crate) fn encode(&self, place: Place) -> Vec<u8> {
+        let len = HEAD + self.changes.len();
+        let mut out = vec![0; len.next_multiple_of(PAGE)];
+        put_u32(&mut out, 0, MAGIC);
+        put_u64(&mut out, 8, self.session);
+        put_u64(&mut out, 16, place.seq);
+        put_u32(&mut out, 24, place.chain);
+        put_u32(&mut out, 28, u32::try_from(len).expect("less than a journal"));
+        put_place(&mut out, 32, self.log_tail);
+        put_u64(&mut out, 56, self.log_synced);
+        out[HEAD..len].copy_from_slice(&self.changes);
+        seal(&mut out, SEAL);
+        out
+    }
+
+    /// How long the transaction that begins with `block` says it is, in blocks, if it can be number
+    /// `seq` after `chain`.
+    pub(crate) fn blocks(block: &[u8], seq: u64, chain: u32) -> Option<usize> {
+        let len = u32_at(block, 28) as usize;
+        let fits = u32_at(block, 0) == MAGIC && u64_at(block, 16) == seq;
+        let fits = fits && u32_at(block, 24) == chain && len >= HEAD;
+        fits.then(|| len.div_ceil(PAGE))
+    }
+
+    /// The transaction in `bytes`, which are whole blocks; `None` when its checksum is wrong.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Transaction> {
+        if bytes.len() < PAGE || !is_sealed(bytes, SEAL) || u32_at(bytes, 0) != MAGIC {
+            return None;
+        }
+        Some(Transaction {
+            session: u64_at(bytes, 8),
+            log_tail: place_at(bytes, 32),
+            log_synced: u64_at(bytes, 56),
+            changes: bytes.get(HEAD..u32_at(bytes, 28) as usize)?.to_vec(),
+        })
+    }
+}
+
+/// The ring.
+pub(crate) struct Journal {
+    array: Arc<dyn Storage>,
+    at: u64,
+    blocks: u64,
+    /// Where the next transaction goes, if there is room before the end.
+    head: Place,
+    /// Blocks since the last checkpoint, with those that were skipped at the end.
+    used: u64,
+    session: u64,
+    pub(crate) bytes_written: u64,
+}
+
+impl Journal {
+    /// An empty journal whose next transaction is at `head`.
+    pub(crate) fn new(array: Arc<dyn Storage>, layout: &Layout, head: Place, session: u64) -> Self {
+        let (at, blocks) = (layout.journal_at, layout.journal_blocks);
+        Journal { array, at, blocks, head, used: 0, session, bytes_written: 0 }
+    }
+
+    /// Where the next transaction goes.
+    pub(crate) fn head(&self) -> Place {
+        self.head
+    }
+
+    /// Whether more than half of it is used, so that a checkpoint is due.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.used * 2 > self.blocks
+    }
+
+    /// A checkpoint has secured all transactions, and sessions are numbered `session` now.
+    pub(crate) fn restart(&mut self, session: u64) {
+        self.used = 0;
+        self.session = session;
+    }
+
+    /// Whether a transaction with `changes` bytes of changes has room.
+    pub(crate) fn has_room(&self, changes: usize) -> bool {
+        let (need, skipped) = self.need(changes);
+        self.used + need + skipped <= self.blocks
+    }
+
+    fn need(&self, changes: usize) -> (u64, u64) {
+        let need = (HEAD + changes).div_ceil(PAGE) as u64;
+        let left = self.blocks - self.head.at;
+        (need, if need > left { left } else { 0 })
+    }
+
+    /// Appends a transaction for which there is room. It is durable after the next sync.
+    pub(crate) fn append(
+        &mut self,
+        changes: Vec<u8>,
+        log_tail: Place,
+        log_synced: u64,
+    ) -> Result<()> {
+        let (need, skipped) = self.need(changes.len());
+        assert!(self.used + need + skipped <= self.blocks, "callers ask for room first");
+        if skipped > 0 {
+            self.head.at = 0;
+        }
+        let transaction = Transaction { session: self.session, log_tail, log_synced, changes };
+        let bytes = transaction.encode(self.head);
+        let mut buffer = Buffer::try_new(bytes.len())?;
+        buffer.copy_from_slice(&bytes);
+        self.array
+            .run(Operation::Write { offset: self.at + self.head.at * PAGE as u64, buffer })?;
+        self.bytes_written += bytes.len() as u64;
+        self.used += need + skipped;
+        self.advance(u32_at(&bytes, SEAL), need);
+        Ok(())
+    }
+
+    fn advance(&mut self, chain: u32, blocks: u64) {
+        let at = (self.head.at + blocks) % self.blocks;
+        self.head = Place { seq: self.head.seq + 1, at, chain };
+    }
+
+    /// The next transaction to replay, or `None` at the end.
+    pub(crate) fn replay(&mut self, last_session: &mut u64) -> Result<Option<Transaction>> {
+        let starts =
+            if self.head.at == 0 { [Some(0), None] } else { [Some(self.head.at), Some(0)] };
+        for start in starts.into_iter().flatten() {
+            let first = self.array.read_vec(self.at + start * PAGE as u64, PAGE)?;
+            let blocks = Transaction::blocks(&first, self.head.seq, self.head.chain);
+            let Some(blocks) = blocks.filter(|&n| n as u64 <= self.blocks - start) else {
+                continue;
+            };
+            let bytes = self.array.read_vec(self.at + start * PAGE as u64, blocks * PAGE)?;
+            let Some(transaction) = Transaction::decode(&bytes) else { continue };
+            if transaction.session < *last_session || transaction.session > self.session {
+                continue;
+            }
+            *last_session = transaction.session;
+            self.used += blocks as u64;
+            self.head.at = start;
+            self.advance(u32_at(&bytes, SEAL), blocks as u64);
+            return Ok(Some(transaction));
+        }
+        Ok(None)
+    }
+
+    /// After the replay of everything: the number of a durable transaction behind the end, if there is
+    /// one. Then one before it is damaged. Transactions are durable in turn, so a cut leaves none.
+    pub(crate) fn beyond_end(&self, last_session: u64) -> Result<Option<u64>> {
+        const AT_ONCE: u64 = 256;
+        for from in (0..self.blocks).step_by(AT_ONCE as usize) {
+            let count = AT_ONCE.min(self.blocks - from) as usize;
+            let bytes = self.array.read_vec(self.at + from * PAGE as u64, count * PAGE)?;
+            for (block, at) in bytes.chunks(PAGE).zip(from..) {
+                let (seq, chain) = (u64_at(block, 16), u32_at(block, 24));
+                let blocks = Transaction::blocks(block, seq, chain).filter(|_| seq > self.head.seq);
+                let Some(blocks) = blocks.filter(|&n| n as u64 <= self.blocks - at) else {
+                    continue;
+                };
+                let whole = self.array.read_vec(self.at + at * PAGE as u64, blocks * PAGE)?;
+                let sound = Transaction::decode(&whole);
+                if sound.is_some_and(|found| (last_session..=self.session).contains(&found.session))
+                {
+                    return Ok(Some(seq));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

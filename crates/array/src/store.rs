@@ -1,0 +1,538 @@
+//! The store on the data members: maps, reference counts, free pages, and the deduplication engine in
+//! the four steps of the dissertation (chapter 5.3.2).
+//!
+//! ```text
+//!   put(page, bytes) ── 1. bytes come from the buffer ── 2. fingerprint ── 3. look up in the index
+//!        ── 4a. found: the volume page shares the stored page, nothing is written
+//!        ── 4b. fresh: a free page is taken, in order, and the bytes are staged
+//!   commit ── staged pages, whole stripes ── sync ── transaction ── sync ── pages that it freed are free
+//! ```
+//!
+//! The states of a stored page:
+//!
+//! | state | references | becomes |
+//! |---|---|---|
+//! | free | 0 | staged, by a fresh put |
+//! | staged | 1 or more; the bytes are in memory | stored, when they are written |
+//! | stored | 1 or more | shared, by an equal put; pending, when the last volume page leaves it |
+//! | pending | 0; the last durable transaction still needs it | free, by the next commit |
+
+mod allocate;
+mod recover;
+
+pub(crate) use recover::{create, layout_of};
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
+
+use crate::bytes::{PAGE, Page, put_u32, put_u64, u32_at, u64_at};
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::fingerprint::{self, FINGERPRINT_BYTES, Fingerprint};
+use crate::index::Index;
+use crate::journal::{Change, Journal};
+use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
+use crate::log::Place;
+use crate::settings::Hash;
+use crate::superblock::Superblock;
+use crate::table::Tables;
+use allocate::Free;
+
+/// Pages that are moved, staged or trimmed together.
+pub(crate) const BATCH_PAGES: usize = 512;
+/// Bytes of changes after which they are committed without being asked.
+const CHANGES_BYTES_MAX: usize = 48 << 10;
+const SEGMENT_ENTRY: usize = 8 + FINGERPRINT_BYTES;
+const UNMAPPED: u64 = 0;
+const LOST: u64 = u64::MAX;
+
+/// What a segment block says of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) references: u32,
+    pub(crate) crc: u32,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Stored {
+    pub(crate) fn decode(entries: &[u8], page: u64) -> Stored {
+        let at = (page % SEGMENT_PAGES) as usize * SEGMENT_ENTRY;
+        Stored {
+            references: u32_at(entries, at),
+            crc: u32_at(entries, at + 4),
+            fingerprint: entries[at + 8..at + SEGMENT_ENTRY].try_into().expect("its length"),
+        }
+    }
+
+    pub(crate) fn encode(&self, entries: &mut [u8], page: u64) {
+        let at = (page % SEGMENT_PAGES) as usize * SEGMENT_ENTRY;
+        put_u32(entries, at, self.references);
+        put_u32(entries, at + 4, self.crc);
+        entries[at + 8..at + SEGMENT_ENTRY].copy_from_slice(&self.fingerprint);
+    }
+}
+
+/// Where the bytes of a volume page are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Zeros,
+    Stored { place: u64, crc: u32 },
+}
+
+/// The store.
+pub(crate) struct Store {
+    pub(crate) name: String,
+    array: Arc<dyn Storage>,
+    pub(crate) layout: Layout,
+    tables: Tables,
+    journal: Journal,
+    index: Option<Index>,
+    hash: Option<Hash>,
+    compare: bool,
+    superblock: Superblock,
+    free: Free,
+    /// Pages without references that the last durable transaction still needs.
+    pending: HashSet<u64>,
+    staged: BTreeMap<u64, Box<Page>>,
+    /// Whether pages were written since the last sync.
+    unsynced: bool,
+    changes: Vec<u8>,
+    /// The first record of the log that has not moved; durable with the next commit.
+    pub(crate) log_tail: Place,
+    /// The last record of the log that is known to be durable.
+    pub(crate) log_synced: u64,
+    pub(crate) counters: Counters,
+}
+
+impl Store {
+    /// The entry of the map for a volume page: 0, [`LOST`], or a stored page plus one.
+    fn entry(&mut self, page: u64) -> Result<u64> {
+        let entries = self.tables.read(page / MAP_ENTRIES)?;
+        Ok(u64_at(entries, (page % MAP_ENTRIES) as usize * 8))
+    }
+
+    fn stored(&mut self, place: u64) -> Result<Stored> {
+        let entries = self.tables.read(self.layout.map_blocks + place / SEGMENT_PAGES)?;
+        Ok(Stored::decode(entries, place))
+    }
+
+    fn set_stored(&mut self, place: u64, stored: &Stored) -> Result<()> {
+        let entries = self.tables.write(self.layout.map_blocks + place / SEGMENT_PAGES)?;
+        stored.encode(entries, place);
+        Ok(())
+    }
+
+    /// Where the bytes of a volume page are.
+    pub(crate) fn locate(&mut self, page: u64) -> Result<Content> {
+        let entry = self.entry(page)?;
+        match entry {
+            UNMAPPED => Ok(Content::Zeros),
+            LOST => Err(Error::Lost { volume: self.name.clone(), page }),
+            entry => {
+                let place = entry - 1;
+                if place >= self.layout.pages() {
+                    return Err(self.damaged("map entry", page, "it points behind the last page"));
+                }
+                let stored = self.stored(place)?;
+                if stored.references == 0 {
+                    return Err(self.damaged("map entry", page, "it points to a free page"));
+                }
+                Ok(Content::Stored { place, crc: stored.crc })
+            }
+        }
+    }
+
+    fn damaged(&self, what: &'static str, number: u64, detail: &str) -> Error {
+        Error::Damaged { volume: self.name.clone(), what, number, detail: detail.to_owned() }
+    }
+
+    /// Reads volume pages from `page` on into `out`, which is whole pages.
+    pub(crate) fn read(&mut self, page: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() / PAGE;
+        let mut at = 0;
+        while at < count {
+            let Content::Stored { place, crc } = self.locate(page + at as u64)? else {
+                out[at * PAGE..(at + 1) * PAGE].fill(0);
+                at += 1;
+                continue;
+            };
+            if let Some(staged) = self.staged.get(&place) {
+                out[at * PAGE..(at + 1) * PAGE].copy_from_slice(&**staged);
+                at += 1;
+                continue;
+            }
+            // Neighbours that are stored next to one another are one transfer.
+            let mut crcs = vec![crc];
+            while at + crcs.len() < count {
+                let next = place + crcs.len() as u64;
+                match self.locate(page + (at + crcs.len()) as u64)? {
+                    Content::Stored { place, crc } if place == next => {
+                        if self.staged.contains_key(&place) {
+                            break;
+                        }
+                        crcs.push(crc);
+                    }
+                    _ => break,
+                }
+            }
+            let bytes = &mut out[at * PAGE..(at + crcs.len()) * PAGE];
+            self.read_stored(place, bytes)?;
+            for (i, (bytes, crc)) in bytes.chunks(PAGE).zip(&crcs).enumerate() {
+                if crc32c::crc32c(bytes) != *crc {
+                    let (page, place) = (page + (at + i) as u64, place + i as u64);
+                    let detail =
+                        format!("its bytes, stored as page {place}, have a wrong checksum");
+                    return Err(self.damaged("page", page, &detail));
+                }
+            }
+            at += crcs.len();
+        }
+        self.counters.data_pages_read += count as u64;
+        Ok(())
+    }
+
+    fn read_stored(&self, place: u64, out: &mut [u8]) -> Result<()> {
+        let count = self.array.read_at(self.layout.page_at(place), out)?;
+        match count < out.len() {
+            true => Err(self.damaged("stored page", place, "the member ends before it")),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a volume page these bytes.
+    pub(crate) fn put(&mut self, page: u64, content: &Page) -> Result<()> {
+        match self.try_put(page, content) {
+            Err(Error::Full { .. }) if !self.pending.is_empty() => {
+                self.commit()?;
+                self.try_put(page, content)
+            }
+            other => other,
+        }?;
+        self.commit_if_much()
+    }
+
+    fn commit_if_much(&mut self) -> Result<()> {
+        if self.changes.len() > CHANGES_BYTES_MAX || self.pending.len() > 16 * BATCH_PAGES {
+            return self.commit();
+        }
+        if self.staged.len() >= BATCH_PAGES { self.write_staged() } else { Ok(()) }
+    }
+
+    fn try_put(&mut self, page: u64, content: &Page) -> Result<()> {
+        let old = self.entry(page)?;
+        let crc = crc32c::crc32c(content);
+        let mut fingerprint = [0; FINGERPRINT_BYTES];
+        if let Some(hash) = self.hash {
+            if content.iter().all(|&byte| byte == 0) {
+                self.counters.pages_fingerprinted += 1;
+                self.counters.pages_duplicate += 1;
+                self.counters.pages_zero += 1;
+                if old != UNMAPPED {
+                    self.change(page, Change::Unmap { page, count: 1 }, UNMAPPED)?;
+                }
+                return Ok(());
+            }
+            fingerprint = fingerprint::of(hash, content);
+            if let Some(place) = self.find_equal(&fingerprint, content)? {
+                self.counters.pages_fingerprinted += 1;
+                self.counters.pages_duplicate += 1;
+                if old != place + 1 {
+                    let mut stored = self.stored(place)?;
+                    stored.references += 1;
+                    self.set_stored(place, &stored)?;
+                    self.change(page, Change::Map { page, place }, place + 1)?;
+                }
+                return Ok(());
+            }
+        }
+        let place = self.allocate()?;
+        self.counters.pages_fingerprinted += u64::from(self.hash.is_some());
+        self.set_stored(place, &Stored { references: 1, crc, fingerprint })?;
+        self.take(place);
+        self.staged.insert(place, Box::new(*content));
+        self.counters.pages_stored += 1;
+        if let Some(index) = &mut self.index {
+            index.insert(fingerprint::tag(&fingerprint), place);
+        }
+        self.change(page, Change::New { page, place, crc, fingerprint }, place + 1)
+    }
+
+    /// A stored page with these bytes.
+    fn find_equal(&mut self, fingerprint: &Fingerprint, content: &Page) -> Result<Option<u64>> {
+        let Some(index) = &mut self.index else { return Ok(None) };
+        for place in index.candidates(fingerprint::tag(fingerprint)) {
+            if place >= self.layout.pages() {
+                continue;
+            }
+            let stored = match self.stored(place) {
+                Ok(stored) => stored,
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error),
+            };
+            let usable = (1..u32::MAX).contains(&stored.references);
+            if !usable || stored.fingerprint != *fingerprint {
+                continue;
+            }
+            if self.compare {
+                let mut there = [0; PAGE];
+                match self.staged.get(&place) {
+                    Some(staged) => there = **staged,
+                    None => self.read_stored(place, &mut there)?,
+                }
+                if there != *content {
+                    self.counters.pages_collided += 1;
+                    continue;
+                }
+            }
+            return Ok(Some(place));
+        }
+        Ok(None)
+    }
+
+    /// Points a volume page to `entry`, releases what it had, and remembers `change` for the journal.
+    fn change(&mut self, page: u64, change: Change, entry: u64) -> Result<()> {
+        self.point(page, entry)?;
+        change.encode(&mut self.changes);
+        Ok(())
+    }
+
+    fn point(&mut self, page: u64, entry: u64) -> Result<()> {
+        let entries = self.tables.write(page / MAP_ENTRIES)?;
+        let at = (page % MAP_ENTRIES) as usize * 8;
+        let old = u64_at(entries, at);
+        put_u64(entries, at, entry);
+        if old == UNMAPPED || old == LOST { Ok(()) } else { self.release(old - 1) }
+    }
+
+    /// Takes a reference from a stored page. Where its segment block is damaged the page stays in use:
+    /// nothing is known of it, and the volume page must be writable again.
+    fn release(&mut self, place: u64) -> Result<()> {
+        let mut stored = match self.stored(place) {
+            Ok(stored) => stored,
+            Err(error) if error.is_damage() => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        stored.references = stored.references.saturating_sub(1);
+        self.set_stored(place, &stored)?;
+        if stored.references == 0 && self.pending.insert(place) {
+            self.staged.remove(&place);
+        }
+        Ok(())
+    }
+
+    /// Makes `count` volume pages from `page` on read as zeros.
+    pub(crate) fn unmap(&mut self, page: u64, count: u64) -> Result<()> {
+        let end = page + count;
+        let mut at = page;
+        while at < end {
+            let block = at / MAP_ENTRIES;
+            let next = end.min((block + 1) * MAP_ENTRIES);
+            if self.tables.is_written(block) {
+                let count = u32::try_from(next - at).expect("a part of a block");
+                self.unmap_in_block(at, next)?;
+                Change::Unmap { page: at, count }.encode(&mut self.changes);
+                self.commit_if_much()?;
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn unmap_in_block(&mut self, from: u64, end: u64) -> Result<()> {
+        for page in from..end {
+            if self.entry(page)? != UNMAPPED {
+                self.point(page, UNMAPPED)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the bytes of a volume page were lost to damage.
+    pub(crate) fn lose(&mut self, page: u64) -> Result<()> {
+        self.change(page, Change::Lost { page }, LOST)
+    }
+
+    /// Writes the staged pages, neighbours in one transfer, all in flight at once.
+    fn write_staged(&mut self) -> Result<()> {
+        let staged = std::mem::take(&mut self.staged);
+        if staged.is_empty() {
+            return Ok(());
+        }
+        self.unsynced = true;
+        let mut runs: Vec<(u64, Vec<&Page>)> = Vec::new();
+        for (&place, content) in &staged {
+            match runs.last_mut() {
+                Some((first, pages)) if *first + pages.len() as u64 == place => pages.push(content),
+                _ => runs.push((place, vec![content])),
+            }
+        }
+        let completions = Completions::new();
+        let count = runs.len();
+        for (first, pages) in runs {
+            let mut buffer = Buffer::try_new(pages.len() * PAGE)?;
+            for (to, page) in buffer.chunks_mut(PAGE).zip(pages) {
+                to.copy_from_slice(page);
+            }
+            let offset = self.layout.page_at(first);
+            self.array.submit(0, Operation::Write { offset, buffer }, &completions);
+        }
+        let clock = self.array.clock();
+        let mut failed = None;
+        for _ in 0..count {
+            if let Err(error) = completions.wait(&*clock).result {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Makes everything durable that was put, unmapped or lost, and [`Store::log_tail`], as one.
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        if self.changes.is_empty() && self.log_tail == self.superblock.log_tail {
+            return Ok(());
+        }
+        let due = self.journal.is_half_full() || self.index.as_ref().is_some_and(Index::is_full);
+        if due || !self.journal.has_room(self.changes.len()) {
+            return self.checkpoint(false);
+        }
+        self.write_staged()?;
+        if self.unsynced {
+            self.array.sync()?;
+            self.unsynced = false;
+        }
+        let changes = std::mem::take(&mut self.changes);
+        self.journal.append(changes, self.log_tail, self.log_synced)?;
+        self.array.sync()?;
+        // What the superblock says of the log, the last transaction says better.
+        self.superblock.log_tail = self.log_tail;
+        self.free_pending();
+        Ok(())
+    }
+
+    /// Commits, and writes all tables, so that the journal is empty. `clean` says that the volume is
+    /// closed.
+    pub(crate) fn checkpoint(&mut self, clean: bool) -> Result<()> {
+        self.write_staged()?;
+        self.free_pending();
+        if let Some(mut index) = self.index.take() {
+            let filled = self.fill_index(&mut index);
+            self.index = Some(index);
+            filled?;
+        }
+        let copy = 1 - self.superblock.states_copy;
+        self.tables.prepare(copy)?;
+        self.array.sync()?;
+        self.unsynced = false;
+        self.counters.checkpoints += 1;
+        let superblock = Superblock {
+            checkpoint: self.superblock.checkpoint + 1,
+            states_copy: copy,
+            clean,
+            journal: self.journal.head(),
+            log_tail: self.log_tail,
+            log_synced: self.log_synced,
+            counters: self.counted(),
+            runs: self.index.as_ref().map(Index::places).unwrap_or_default(),
+            ..self.superblock.clone()
+        };
+        superblock.write(&*self.array)?;
+        self.superblock = superblock;
+        self.tables.committed();
+        if let Some(index) = &mut self.index {
+            index.committed();
+        }
+        self.journal.restart(self.superblock.session);
+        self.changes.clear();
+        Ok(())
+    }
+
+    /// Writes the index's table as a run; or, where many entries are stale, builds the index anew.
+    fn fill_index(&mut self, index: &mut Index) -> Result<()> {
+        if index.is_stale() {
+            self.rebuild_index(index)?;
+        }
+        index.spill()
+    }
+
+    fn rebuild_index(&mut self, index: &mut Index) -> Result<()> {
+        index.clear();
+        for segment in 0..self.layout.segments {
+            if self.tables.used[segment as usize] == 0 {
+                continue;
+            }
+            for place in segment * SEGMENT_PAGES..(segment + 1) * SEGMENT_PAGES {
+                match self.stored(place) {
+                    Ok(stored) if stored.references > 0 => {
+                        index.insert(fingerprint::tag(&stored.fingerprint), place);
+                    }
+                    Ok(_) => {}
+                    Err(error) if error.is_damage() => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            if index.is_full() {
+                index.spill()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The counters, with what the parts have counted since the volume was opened.
+    pub(crate) fn counted(&self) -> Counters {
+        let superblocks = 2 * PAGE as u64 * self.counters.checkpoints;
+        let mut counters = self.counters;
+        counters.journal_bytes += self.journal.bytes_written;
+        counters.table_bytes += self.tables.bytes_written + superblocks - self.checkpoints_before();
+        counters.index_bytes += self.index.as_ref().map_or(0, |index| index.bytes_written);
+        counters
+    }
+
+    /// Bytes of superblocks that the counters have already from earlier openings.
+    fn checkpoints_before(&self) -> u64 {
+        2 * PAGE as u64 * self.free.checkpoints_at_open
+    }
+
+    /// Memory of caches and index now, in bytes, and index blocks found damaged.
+    pub(crate) fn index_state(&self) -> (u64, u64) {
+        let of = |index: &Index| (index.memory_bytes(), index.damaged_blocks);
+        self.index.as_ref().map_or((0, 0), of)
+    }
+
+    /// Pages in use, and all pages, of the data members.
+    pub(crate) fn pages_used(&self) -> (u64, u64) {
+        (self.layout.pages() - self.free.pages, self.layout.pages())
+    }
+
+    /// The superblock of the last checkpoint.
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Commits, and forgets cached blocks, so that a check reads the members.
+    pub(crate) fn flush_for_check(&mut self) -> Result<()> {
+        self.commit()?;
+        self.write_staged()?;
+        self.tables.forget_clean();
+        Ok(())
+    }
+
+    /// Whether the map block of a volume page was ever written.
+    pub(crate) fn is_map_written(&self, page: u64) -> bool {
+        self.tables.is_written(page / MAP_ENTRIES)
+    }
+
+    /// References of a stored page, as its segment block says.
+    pub(crate) fn references(&mut self, place: u64) -> Result<u32> {
+        if !self.tables.is_written(self.layout.map_blocks + place / SEGMENT_PAGES) {
+            return Ok(0);
+        }
+        Ok(self.stored(place)?.references)
+    }
+
+    /// Checks every block of the index; the number of bad ones.
+    pub(crate) fn verify_index(&self) -> u64 {
+        self.index.as_ref().map_or(0, Index::verify)
+    }
+}

@@ -1,0 +1,244 @@
+//! A store is made, or opened: the last checkpoint, and the journal on top of it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use merganser_storage::Storage;
+
+use super::allocate::Free;
+use super::{LOST, Store, Stored, UNMAPPED};
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::fingerprint;
+use crate::index::Index;
+use crate::journal::{Change, Journal, Transaction};
+use crate::layout::{Layout, SEGMENT_PAGES};
+use crate::log::Place;
+use crate::settings::{Hash, Settings};
+use crate::superblock::Superblock;
+use crate::table::Tables;
+
+/// The first place of a ring of volume `volume`.
+fn first_place(volume: &[u8; 16]) -> Place {
+    Place { seq: 1, at: 0, chain: crc32c::crc32c(volume) }
+}
+
+/// Writes what an empty store consists of.
+pub(crate) fn create(
+    array: &Arc<dyn Storage>,
+    volume: [u8; 16],
+    settings: &Settings,
+    buffered: bool,
+    stripe: u64,
+) -> Result<()> {
+    let layout = Layout::plan(settings, array.size(), stripe)?;
+    let mut tables = Tables::new(Arc::clone(array), layout, 0);
+    tables.prepare(0)?;
+    merganser_storage::StorageExt::sync(&**array)?;
+    let superblock = Superblock {
+        volume,
+        checkpoint: 1,
+        session: 1,
+        volume_pages: layout.volume_pages,
+        segments: layout.segments,
+        journal_blocks: layout.journal_blocks,
+        dedup: settings.dedup.is_some(),
+        sha1: settings.dedup == Some(Hash::Sha1),
+        compare: settings.compare,
+        buffered,
+        thin: settings.thin,
+        clean: true,
+        states_copy: 0,
+        journal: first_place(&volume),
+        log_tail: first_place(&volume),
+        log_synced: 0,
+        counters: Counters::default(),
+        runs: Vec::new(),
+    };
+    superblock.write(&**array)
+}
+
+/// The layout that a superblock describes, if the array has room for it.
+pub(crate) fn layout_of(
+    superblock: &Superblock,
+    array: &dyn Storage,
+    stripe: u64,
+) -> Result<Layout> {
+    let Superblock { volume_pages, segments, journal_blocks, dedup, .. } = *superblock;
+    let layout = Layout::of(volume_pages, segments, journal_blocks, dedup, stripe);
+    if layout.end() > array.size() {
+        return Err(Error::Damaged {
+            volume: array.name().to_owned(),
+            what: "superblock",
+            number: superblock.checkpoint,
+            detail: format!(
+                "it needs {} bytes, and the members have {}",
+                layout.end(),
+                array.size()
+            ),
+        });
+    }
+    Ok(layout)
+}
+
+impl Store {
+    /// Opens the store on `array` with `memory_bytes` for its tables and index. Nothing is written but
+    /// the second superblock, where it differs; the caller makes a checkpoint.
+    pub(crate) fn open(
+        array: &Arc<dyn Storage>,
+        volume: [u8; 16],
+        stripe: u64,
+        memory_bytes: u64,
+    ) -> Result<Store> {
+        let mut superblock = Superblock::read(&**array, true)?;
+        if superblock.volume != volume {
+            return Err(Error::Damaged {
+                volume: array.name().to_owned(),
+                what: "superblock",
+                number: superblock.checkpoint,
+                detail: "it is of another volume than the members' labels".to_owned(),
+            });
+        }
+        let layout = layout_of(&superblock, &**array, stripe)?;
+        let Superblock { checkpoint, states_copy, .. } = superblock;
+        let hash = match (superblock.dedup, superblock.sha1) {
+            (false, _) => None,
+            (true, true) => Some(Hash::Sha1),
+            (true, false) => Some(Hash::Blake3),
+        };
+        let for_index = if hash.is_some() { memory_bytes / 2 } else { 0 };
+        let for_tables = memory_bytes - for_index;
+        let tables = Tables::open(Arc::clone(array), layout, for_tables, checkpoint, states_copy)?;
+        if tables.used.iter().any(|&used| u64::from(used) > SEGMENT_PAGES) {
+            return Err(Error::Damaged {
+                volume: array.name().to_owned(),
+                what: "block of states",
+                number: 0,
+                detail: "a segment has more pages in use than pages".to_owned(),
+            });
+        }
+        let (index, index_is_whole) = match hash {
+            Some(_) => {
+                let (index, whole) =
+                    Index::open(Arc::clone(array), &layout, &superblock.runs, for_index)?;
+                (Some(index), whole)
+            }
+            None => (None, true),
+        };
+        let journal =
+            Journal::new(Arc::clone(array), &layout, superblock.journal, superblock.session);
+        let was_clean = superblock.clean;
+        superblock.clean = false;
+        let counters = superblock.counters;
+        let mut store = Store {
+            name: array.name().to_owned(),
+            array: Arc::clone(array),
+            layout,
+            tables,
+            journal,
+            index,
+            hash,
+            compare: superblock.compare,
+            log_tail: superblock.log_tail,
+            log_synced: superblock.log_synced,
+            superblock,
+            free: Free::at_open(counters.checkpoints),
+            pending: HashSet::new(),
+            staged: BTreeMap::new(),
+            unsynced: false,
+            changes: Vec::new(),
+            counters,
+        };
+        store.count_free();
+        if !was_clean {
+            store.replay()?;
+        }
+        if !index_is_whole && let Some(mut index) = store.index.take() {
+            let rebuilt = store.rebuild_index(&mut index);
+            store.index = Some(index);
+            rebuilt?;
+        }
+        store.superblock.session += 1;
+        Ok(store)
+    }
+
+    fn replay(&mut self) -> Result<()> {
+        let mut session = 0;
+        while let Some(transaction) = self.journal.replay(&mut session)? {
+            let Transaction { log_tail, log_synced, changes, .. } = transaction;
+            let mut rest = &changes[..];
+            while !rest.is_empty() {
+                let sound = Change::decode(&mut rest).filter(|change| self.is_possible(change));
+                let Some(change) = sound else {
+                    let number = self.journal.head().seq - 1;
+                    return Err(self.damaged("transaction", number, "it has an impossible change"));
+                };
+                self.apply(change)?;
+            }
+            self.free_pending();
+            (self.log_tail, self.log_synced) = (log_tail, log_synced);
+        }
+        if let Some(later) = self.journal.beyond_end(session)? {
+            let detail = format!("transaction {later} after it is there, so it was durable");
+            return Err(self.damaged("transaction", self.journal.head().seq, &detail));
+        }
+        Ok(())
+    }
+
+    fn is_possible(&self, change: &Change) -> bool {
+        let (volume, pages) = (self.layout.volume_pages, self.layout.pages());
+        match *change {
+            Change::New { page, place, .. } | Change::Map { page, place } => {
+                page < volume && place < pages
+            }
+            Change::Unmap { page, count } => {
+                page.checked_add(u64::from(count)).is_some_and(|end| end <= volume)
+            }
+            Change::Lost { page } => page < volume,
+        }
+    }
+
+    /// Does what a durable transaction has done.
+    fn apply(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::New { page, place, crc, fingerprint } => {
+                let free = match self.stored(place) {
+                    Ok(stored) => stored.references == 0,
+                    Err(error) if error.is_damage() => false,
+                    Err(error) => return Err(error),
+                };
+                if !free
+                    || self.tables.used[(place / SEGMENT_PAGES) as usize] as u64 >= SEGMENT_PAGES
+                {
+                    let detail = "the journal stores into it, and it is not free";
+                    return Err(self.damaged("stored page", place, detail));
+                }
+                self.set_stored(place, &Stored { references: 1, crc, fingerprint })?;
+                self.take(place);
+                if let Some(index) = &mut self.index {
+                    index.insert(fingerprint::tag(&fingerprint), place);
+                }
+                self.point(page, place + 1)
+            }
+            Change::Map { page, place } => {
+                let mut stored = self.stored(place)?;
+                if stored.references == 0 {
+                    let detail = "the journal shares it, and it is free";
+                    return Err(self.damaged("stored page", place, detail));
+                }
+                stored.references = stored.references.saturating_add(1);
+                self.set_stored(place, &stored)?;
+                self.point(page, place + 1)
+            }
+            Change::Unmap { page, count } => {
+                for page in page..page + u64::from(count) {
+                    if self.tables.is_written(page / crate::layout::MAP_ENTRIES) {
+                        self.point(page, UNMAPPED)?;
+                    }
+                }
+                Ok(())
+            }
+            Change::Lost { page } => self.point(page, LOST),
+        }
+    }
+}

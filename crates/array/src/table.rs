@@ -1,0 +1,300 @@
+//! The tables of the maps: blocks of 4096 bytes on the data members, through a cache of bounded memory.
+//!
+//! ```text
+//!   block 17 of a table   │ slot A: as of checkpoint 6 │ slot B: as of checkpoint 4 │
+//!   state of the block    A counts
+//!   changed               → cache → slot B (now, or when the cache is full)
+//!   checkpoint 7          states say B; then the superblock names these states
+//! ```
+//!
+//! The slot that counts is never written. So a cut at any point leaves all blocks as they were at the
+//! last checkpoint, and a changed block may leave the cache at any time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use merganser_storage::{Storage, StorageExt};
+
+use crate::bulk::write_blocks;
+use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, STATE_BYTES};
+
+/// Bytes of a table block before its entries.
+pub(crate) const HEAD: usize = 32;
+const MAGIC: u32 = u32::from_le_bytes(*b"MtbB");
+const STATES_MAGIC: u32 = u32::from_le_bytes(*b"MtbS");
+const SEAL: usize = 4;
+/// Memory that a cached block takes, in bytes, with its places in the maps.
+const CACHED_BYTES: u64 = 4096 + 160;
+const CACHED_MIN: usize = 64;
+const CURRENT: u8 = 0b0011;
+const PENDING: u8 = 0b1100;
+
+/// Blocks of the tables.
+pub(crate) struct Tables {
+    array: Arc<dyn Storage>,
+    layout: Layout,
+    /// By table block: the slot that counts (0: none was written, 1: A, 2: B) and, in the next two bits,
+    /// the slot that will count after the next checkpoint (0: the same).
+    states: Vec<u8>,
+    /// Pages in use, by segment.
+    pub(crate) used: Vec<u8>,
+    cache: HashMap<u64, Cached>,
+    /// Blocks by last use.
+    order: BTreeMap<u64, u64>,
+    stamp: u64,
+    capacity: usize,
+    /// The checkpoint that counts.
+    checkpoint: u64,
+    pub(crate) bytes_written: u64,
+}
+
+struct Cached {
+    block: Box<Page>,
+    dirty: bool,
+    stamp: u64,
+}
+
+impl Tables {
+    /// Tables without any block.
+    pub(crate) fn new(array: Arc<dyn Storage>, layout: Layout, memory_bytes: u64) -> Tables {
+        let capacity = usize::try_from(memory_bytes / CACHED_BYTES).unwrap_or(usize::MAX);
+        Tables {
+            array,
+            layout,
+            states: vec![0; layout.table_blocks() as usize],
+            used: vec![0; layout.segments as usize],
+            cache: HashMap::new(),
+            order: BTreeMap::new(),
+            stamp: 0,
+            capacity: capacity.max(CACHED_MIN),
+            checkpoint: 0,
+            bytes_written: 0,
+        }
+    }
+
+    /// Tables as of checkpoint `checkpoint`, whose states are in copy `copy`.
+    pub(crate) fn open(
+        array: Arc<dyn Storage>,
+        layout: Layout,
+        memory_bytes: u64,
+        checkpoint: u64,
+        copy: u8,
+    ) -> Result<Tables> {
+        let mut tables = Tables::new(array, layout, memory_bytes);
+        tables.checkpoint = checkpoint;
+        let at = layout.states_at + u64::from(copy) * layout.state_blocks * PAGE as u64;
+        let states = tables.states.len();
+        for number in 0..layout.state_blocks {
+            let block = tables.array.read_vec(at + number * PAGE as u64, PAGE)?;
+            let payload =
+                states_of(&block, number, checkpoint).map_err(|detail| Error::Damaged {
+                    volume: tables.array.name().to_owned(),
+                    what: "block of states",
+                    number,
+                    detail,
+                })?;
+            for (i, &byte) in payload.iter().enumerate() {
+                let at = number as usize * STATE_BYTES as usize + i;
+                if at < states {
+                    tables.states[at] = byte & CURRENT;
+                } else if let Some(used) = tables.used.get_mut(at - states) {
+                    *used = byte;
+                }
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Whether a block was ever written; else all of it is zero.
+    pub(crate) fn is_written(&self, block: u64) -> bool {
+        self.states[block as usize] != 0 || self.cache.contains_key(&block)
+    }
+
+    /// The entries of a block, to read.
+    pub(crate) fn read(&mut self, block: u64) -> Result<&[u8]> {
+        self.load(block)?;
+        Ok(&self.cache[&block].block[HEAD..])
+    }
+
+    /// The entries of a block, to change.
+    pub(crate) fn write(&mut self, block: u64) -> Result<&mut [u8]> {
+        self.load(block)?;
+        let cached = self.cache.get_mut(&block).expect("loaded");
+        cached.dirty = true;
+        Ok(&mut cached.block[HEAD..])
+    }
+
+    fn load(&mut self, block: u64) -> Result<()> {
+        self.stamp += 1;
+        let stamp = self.stamp;
+        if let Some(cached) = self.cache.get_mut(&block) {
+            self.order.remove(&cached.stamp);
+            cached.stamp = stamp;
+            self.order.insert(stamp, block);
+            return Ok(());
+        }
+        while self.cache.len() >= self.capacity {
+            self.evict()?;
+        }
+        let content = self.fetch(block)?;
+        self.cache.insert(block, Cached { block: content, dirty: false, stamp });
+        self.order.insert(stamp, block);
+        Ok(())
+    }
+
+    fn fetch(&self, block: u64) -> Result<Box<Page>> {
+        let state = self.states[block as usize];
+        let (slot, pending) = match state >> 2 {
+            0 => (state & CURRENT, false),
+            pending => (pending, true),
+        };
+        if slot == 0 {
+            return Ok(zeroed());
+        }
+        let mut content = zeroed();
+        let at = self.layout.slot_at(block, slot - 1);
+        let count = self.array.read_at(at, &mut content[..])?;
+        let newest = self.checkpoint + u64::from(pending);
+        let detail = if count < PAGE {
+            "the member ends before it".to_owned()
+        } else if let Err(detail) = check_block(&content, block, newest) {
+            detail
+        } else {
+            return Ok(content);
+        };
+        let maps = self.layout.map_blocks;
+        let (what, number) = match block < maps {
+            true => ("map block", block),
+            false => ("segment block", block - maps),
+        };
+        Err(Error::Damaged { volume: self.array.name().to_owned(), what, number, detail })
+    }
+
+    fn evict(&mut self) -> Result<()> {
+        let (&stamp, &block) = self.order.first_key_value().expect("the cache isn't empty");
+        if self.cache[&block].dirty {
+            self.write_out(&[block])?;
+        }
+        self.order.remove(&stamp);
+        self.cache.remove(&block);
+        Ok(())
+    }
+
+    /// Writes dirty blocks to the slots that will count.
+    fn write_out(&mut self, blocks: &[u64]) -> Result<()> {
+        let generation = self.checkpoint + 1;
+        let mut writes = Vec::with_capacity(blocks.len());
+        for &block in blocks {
+            let cached = self.cache.get_mut(&block).expect("cached");
+            seal_block(&mut cached.block, block, generation);
+            let state = &mut self.states[block as usize];
+            let next = if *state & CURRENT == 1 { 2 } else { 1 };
+            *state = *state & CURRENT | next << 2;
+            writes.push((self.layout.slot_at(block, next - 1), block));
+        }
+        let cache = &self.cache;
+        write_blocks(&*self.array, writes.iter().map(|&(at, block)| (at, &*cache[&block].block)))?;
+        self.bytes_written += (writes.len() * PAGE) as u64;
+        for block in blocks {
+            self.cache.get_mut(block).expect("cached").dirty = false;
+        }
+        Ok(())
+    }
+
+    /// Writes all that has changed, and the states to copy `copy`. They count when the superblock of
+    /// the next checkpoint is durable; then call [`Tables::committed`].
+    pub(crate) fn prepare(&mut self, copy: u8) -> Result<()> {
+        let dirty = self.cache.iter().filter(|(_, cached)| cached.dirty);
+        let mut dirty: Vec<u64> = dirty.map(|(&block, _)| block).collect();
+        dirty.sort_unstable();
+        self.write_out(&dirty)?;
+        let effective = |&state: &u8| if state >> 2 == 0 { state & CURRENT } else { state >> 2 };
+        let payload: Vec<u8> =
+            self.states.iter().map(effective).chain(self.used.iter().copied()).collect();
+        let generation = self.checkpoint + 1;
+        let blocks: Vec<_> = payload
+            .chunks(STATE_BYTES as usize)
+            .zip(0..)
+            .map(|(payload, number)| states_block(payload, number, generation))
+            .collect();
+        let at = self.layout.states_at + u64::from(copy) * self.layout.state_blocks * PAGE as u64;
+        let places = (0..).map(|number| at + number * PAGE as u64);
+        write_blocks(&*self.array, places.zip(blocks.iter().map(|block| &**block)))?;
+        self.bytes_written += (blocks.len() * PAGE) as u64;
+        Ok(())
+    }
+
+    /// The checkpoint that [`Tables::prepare`] prepared counts now.
+    pub(crate) fn committed(&mut self) {
+        self.checkpoint += 1;
+        for state in &mut self.states {
+            if *state & PENDING != 0 {
+                *state >>= 2;
+            }
+        }
+    }
+
+    /// Forgets what is cached and not changed, so that the next reads are from the members.
+    pub(crate) fn forget_clean(&mut self) {
+        self.cache.retain(|_, cached| cached.dirty);
+        let kept: std::collections::HashSet<u64> = self.cache.keys().copied().collect();
+        self.order.retain(|_, block| kept.contains(block));
+    }
+}
+
+/// Puts head and checksum on a table block.
+pub(crate) fn seal_block(block: &mut Page, number: u64, generation: u64) {
+    put_u32(block, 0, MAGIC);
+    put_u64(block, 8, number);
+    put_u64(block, 16, generation);
+    seal(block, SEAL);
+}
+
+/// Whether a block is table block `number`, not newer than checkpoint `newest`.
+pub(crate) fn check_block(
+    block: &Page,
+    number: u64,
+    newest: u64,
+) -> std::result::Result<(), String> {
+    if u32_at(block, 0) != MAGIC {
+        Err("it has not the magic of one".to_owned())
+    } else if !is_sealed(block, SEAL) {
+        Err("its checksum is wrong".to_owned())
+    } else if u64_at(block, 8) != number {
+        Err(format!("it is block {}, which belongs elsewhere", u64_at(block, 8)))
+    } else if u64_at(block, 16) > newest {
+        let found = u64_at(block, 16);
+        Err(format!("it is of checkpoint {found}, newer than checkpoint {newest}, which counts"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Block `number` of the states.
+pub(crate) fn states_block(payload: &[u8], number: u64, generation: u64) -> Box<Page> {
+    let mut block = zeroed();
+    put_u32(&mut *block, 0, STATES_MAGIC);
+    put_u64(&mut *block, 8, number);
+    put_u64(&mut *block, 16, generation);
+    block[HEAD..HEAD + payload.len()].copy_from_slice(payload);
+    seal(&mut *block, SEAL);
+    block
+}
+
+/// The payload of block `number` of the states of checkpoint `generation`.
+pub(crate) fn states_of(
+    block: &[u8],
+    number: u64,
+    generation: u64,
+) -> std::result::Result<&[u8], String> {
+    if block.len() != PAGE || u32_at(block, 0) != STATES_MAGIC || !is_sealed(block, SEAL) {
+        Err("its magic or checksum is wrong".to_owned())
+    } else if (u64_at(block, 8), u64_at(block, 16)) != (number, generation) {
+        let found = u64_at(block, 16);
+        Err(format!("it is of checkpoint {found}, not of {generation}, or in the wrong place"))
+    } else {
+        Ok(&block[HEAD..])
+    }
+}

@@ -1,0 +1,231 @@
+//! The members of a volume: made, found in their places, and opened.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use merganser_storage::{Storage, StorageExt};
+
+use super::Description;
+use super::buffered::Overlay;
+use crate::bytes::PAGE;
+use crate::error::{Error, Result};
+use crate::label::{self, LABEL_BYTES, Label, Role};
+use crate::log::Log;
+use crate::log::record::Entry;
+use crate::raid::Raid0;
+use crate::settings::{Hash, OpenOptions, Settings};
+use crate::store::Store;
+use crate::superblock::Superblock;
+
+/// The least blocks of a log: room for some records of the largest size.
+const LOG_BLOCKS_MIN: u64 = 1024;
+
+/// The storages that a volume consists of. Order counts.
+#[derive(Clone)]
+pub struct Members {
+    /// Maps and pages (SSDs); at least one.
+    pub data: Vec<Arc<dyn Storage>>,
+    /// The log of writes (hard disks); none for a volume that writes to the data members at once.
+    pub buffer: Vec<Arc<dyn Storage>>,
+}
+
+fn array(
+    name: &str,
+    role: Role,
+    members: &[Arc<dyn Storage>],
+    chunk_bytes: u32,
+) -> Arc<dyn Storage> {
+    let name = match role {
+        Role::Data => name.to_owned(),
+        Role::Buffer => format!("{name} (buffer)"),
+    };
+    Arc::new(Raid0::new(&name, members.to_vec(), u64::from(chunk_bytes), LABEL_BYTES))
+}
+
+fn stripe(members: &[Arc<dyn Storage>], chunk_bytes: u32) -> u64 {
+    u64::from(chunk_bytes) * members.len() as u64
+}
+
+/// Sixteen bytes that no other volume has: the keys of the standard library's hash come from the
+/// system's random numbers.
+fn identity() -> [u8; 16] {
+    let mut id = [0; 16];
+    for half in id.chunks_mut(8) {
+        half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
+    }
+    id
+}
+
+pub(super) fn create(
+    name: &str,
+    members: &Members,
+    settings: &Settings,
+    replace: bool,
+) -> Result<()> {
+    settings.check()?;
+    if members.data.is_empty() {
+        return Err(Error::Settings("a volume needs a data member".to_owned()));
+    }
+    if !replace {
+        for member in members.data.iter().chain(&members.buffer) {
+            if label::read(&**member).is_ok() {
+                let detail = "belongs to a volume already".to_owned();
+                return Err(Error::Member { member: member.name().to_owned(), detail });
+            }
+        }
+    }
+    let volume = identity();
+    let data = array(name, Role::Data, &members.data, settings.chunk_bytes);
+    let buffer_bytes = match members.buffer.is_empty() {
+        true => 0,
+        false => array(name, Role::Buffer, &members.buffer, settings.buffer_chunk_bytes).size(),
+    };
+    if !members.buffer.is_empty() && buffer_bytes < LOG_BLOCKS_MIN * PAGE as u64 {
+        return Err(Error::Settings(format!(
+            "the buffer members have {buffer_bytes} bytes together, and a log needs {}",
+            LOG_BLOCKS_MIN * PAGE as u64
+        )));
+    }
+    let stripe = stripe(&members.data, settings.chunk_bytes);
+    // The labels come last: without all of them it is no volume.
+    crate::store::create(&data, volume, settings, !members.buffer.is_empty(), stripe)?;
+    let roles = [
+        (Role::Data, &members.data, settings.chunk_bytes, data.size()),
+        (Role::Buffer, &members.buffer, settings.buffer_chunk_bytes, buffer_bytes),
+    ];
+    for (role, members, chunk_bytes, array_bytes) in roles {
+        let count = u32::try_from(members.len()).expect("fewer");
+        for (index, member) in (0..).zip(members) {
+            let label = Label { volume, role, index, count, chunk_bytes, array_bytes };
+            label::write(&**member, &label)?;
+            member.sync()?;
+        }
+    }
+    Ok(())
+}
+
+/// The arrays of a volume whose labels are right.
+struct Arrays {
+    volume: [u8; 16],
+    data: Arc<dyn Storage>,
+    data_label: Label,
+    buffer: Option<(Arc<dyn Storage>, Label)>,
+}
+
+fn find(name: &str, members: &Members) -> Result<Arrays> {
+    let Some(first) = members.data.first() else {
+        return Err(Error::Settings("a volume needs a data member".to_owned()));
+    };
+    let place = |role, members: &[Arc<dyn Storage>]| {
+        let label = label::check(members, role)?;
+        let array = array(name, role, members, label.chunk_bytes);
+        if array.size() != label.array_bytes {
+            let detail = format!(
+                "the {} members have {} bytes together now, and had {} when the volume was made",
+                role.name(),
+                array.size(),
+                label.array_bytes
+            );
+            return Err(Error::Member { member: members[0].name().to_owned(), detail });
+        }
+        Ok((array, label))
+    };
+    let (data, data_label) = place(Role::Data, &members.data)?;
+    let buffer = match members.buffer.is_empty() {
+        true => None,
+        false => Some(place(Role::Buffer, &members.buffer)?),
+    };
+    if let Some((_, label)) = &buffer
+        && label.volume != data_label.volume
+    {
+        let detail = format!("belongs to another volume than {}", first.name());
+        return Err(Error::Member { member: members.buffer[0].name().to_owned(), detail });
+    }
+    Ok(Arrays { volume: data_label.volume, data, data_label, buffer })
+}
+
+pub(super) fn describe(name: &str, members: &Members) -> Result<Description> {
+    let arrays = find(name, members)?;
+    let superblock = Superblock::read(&*arrays.data, false)?;
+    let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
+    let layout = crate::store::layout_of(&superblock, &*arrays.data, stripe)?;
+    let buffer_chunk = arrays.buffer.as_ref().map_or(0, |(_, label)| label.chunk_bytes);
+    Ok(Description {
+        id: arrays.volume.iter().map(|byte| format!("{byte:02x}")).collect(),
+        size: layout.volume_pages * PAGE as u64,
+        dedup: match (superblock.dedup, superblock.sha1) {
+            (false, _) => None,
+            (true, false) => Some(Hash::Blake3),
+            (true, true) => Some(Hash::Sha1),
+        },
+        compare: superblock.compare,
+        thin: superblock.thin,
+        members: (members.data.len(), members.buffer.len()),
+        chunk_bytes: (arrays.data_label.chunk_bytes, buffer_chunk),
+        pages: layout.pages(),
+        buffer_bytes: arrays.buffer.as_ref().map_or(0, |(array, _)| array.size()),
+        sessions: superblock.session - 1,
+        clean: superblock.clean,
+        counters: superblock.counters,
+    })
+}
+
+pub(super) fn open(
+    name: &str,
+    members: &Members,
+    options: &OpenOptions,
+) -> Result<(Store, Option<Log>, Overlay)> {
+    let arrays = find(name, members)?;
+    let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
+    let for_store = options.memory_bytes / 4 * 3;
+    let mut store = Store::open(&arrays.data, arrays.volume, stripe, for_store)?;
+    let mut overlay = Overlay::default();
+    let log = match (store.superblock().buffered, arrays.buffer) {
+        (false, None) => None,
+        (true, Some((array, _))) => {
+            let session = store.superblock().session;
+            let (tail, known) = (store.log_tail, store.log_synced);
+            let pages = store.layout.volume_pages;
+            let found = |header: &crate::log::record::Header, first: u64| {
+                let mut block = first;
+                for entry in &header.entries {
+                    let (page, count) = match *entry {
+                        Entry::Page { page, .. } => (page, 1),
+                        Entry::Trim { page, count } => (page, u64::from(count)),
+                    };
+                    if page.checked_add(count).is_none_or(|end| end > pages) {
+                        let detail = "it is beyond the end of the volume".to_owned();
+                        let volume = name.to_owned();
+                        return Err(Error::Damaged {
+                            volume,
+                            what: "record",
+                            number: header.seq,
+                            detail,
+                        });
+                    }
+                    overlay.add(header.seq, entry, &mut block);
+                }
+                Ok(())
+            };
+            let volume = arrays.volume;
+            Some(Log::recover(array, volume, session, tail, known, found)?)
+        }
+        (true, None) => {
+            let detail = "is a member of a volume with a buffer, and no buffer member is given";
+            let member = members.data[0].name().to_owned();
+            return Err(Error::Member { member, detail: detail.to_owned() });
+        }
+        (false, Some(_)) => {
+            let detail = "is given as a buffer member of a volume that has none";
+            let member = members.buffer[0].name().to_owned();
+            return Err(Error::Member { member, detail: detail.to_owned() });
+        }
+    };
+    if let Some(log) = &log {
+        store.log_synced = log.synced();
+    }
+    // Secures the number of this session before anything is written in it.
+    store.checkpoint(false)?;
+    Ok((store, log, overlay))
+}

@@ -1,0 +1,77 @@
+//! The thread that moves pages while no one waits for it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Volume;
+use crate::error::Error;
+use crate::settings::Migration;
+
+/// How often it looks whether there is something to do.
+const PERIOD: Duration = Duration::from_millis(20);
+/// How long no request must have come before a volume is idle, in milliseconds.
+const IDLE_MS: u64 = 200;
+
+/// A thread that moves pages from the buffer to the data members as [`Migration`] says. It ends when this
+/// is dropped.
+pub struct Migrator {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Migrator {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(volume: Arc<Volume>) -> io::Result<Migrator> {
+        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let theirs = Arc::clone(&stop);
+        let thread = merganser_storage::thread::spawn("array-migrator", move || {
+            let (stopped, wake) = &*theirs;
+            let mut stopped = stopped.lock();
+            while !*stopped {
+                let timed_out = wake.wait_for(&mut stopped, PERIOD).timed_out();
+                while timed_out && !*stopped && volume.should_migrate() {
+                    let more = parking_lot::MutexGuard::unlocked(&mut stopped, || volume.migrate());
+                    match more {
+                        Ok(true) => {}
+                        // Full: users hear of it when the buffer is full, too. Refused: they hear it.
+                        Ok(false) | Err(Error::Full { .. }) => break,
+                        Err(_) => return,
+                    }
+                }
+            }
+        })?;
+        Ok(Migrator { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Migrator {
+    fn drop(&mut self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed, and the volume is as after a cut.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Volume {
+    fn should_migrate(&self) -> bool {
+        match self.options.migration {
+            Migration::Immediate => true,
+            Migration::HighWater => false,
+            Migration::Idle => {
+                let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                now.saturating_sub(self.last_request_ms.load(Ordering::Relaxed)) >= IDLE_MS
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The volume: one storage in front of log and store.
+//!
+//! Requests of all threads go through one queue. The thread that gets the lock does all that wait, so
+//! that writes that came at the same time are one record of the log, and one flush serves many.
+
+mod buffered;
+mod members;
+mod migrator;
+mod requests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use merganser_storage::{Clock, Completions, Geometry, Operation, Storage};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::bytes::PAGE;
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::settings::{Hash, OpenOptions, Settings};
+use crate::store::Store;
+use buffered::Overlay;
+pub use members::Members;
+pub use migrator::Migrator;
+use requests::Queued;
+
+/// A volume that is open. One process at a time may have it open.
+pub struct Volume {
+    name: String,
+    size: u64,
+    clock: Arc<dyn Clock>,
+    queue: Mutex<VecDeque<Queued>>,
+    state: Mutex<State>,
+    options: OpenOptions,
+    started: Instant,
+    /// When the last request came, in milliseconds since the start.
+    last_request_ms: AtomicU64,
+}
+
+/// What the lock guards.
+pub(crate) struct State {
+    store: Store,
+    log: Option<Log>,
+    overlay: Overlay,
+    /// Pages in the overlay at most.
+    overlay_max: usize,
+    high_water_blocks: u64,
+    durable_writes: bool,
+    /// The first failure after which nothing may be written.
+    failed: Option<String>,
+}
+
+/// What a volume is, as its members say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Its identity, as hexadecimal digits.
+    pub id: String,
+    /// Bytes of the volume.
+    pub size: u64,
+    /// How equal pages are found.
+    pub dedup: Option<Hash>,
+    /// Whether bytes are compared.
+    pub compare: bool,
+    /// Whether it may be larger than its data members.
+    pub thin: bool,
+    /// Data and buffer members.
+    pub members: (usize, usize),
+    /// Consecutive bytes on one data and one buffer member.
+    pub chunk_bytes: (u32, u32),
+    /// Pages for data.
+    pub pages: u64,
+    /// Bytes of the buffer; 0 without one.
+    pub buffer_bytes: u64,
+    /// How often it was opened.
+    pub sessions: u64,
+    /// Whether it was closed in order.
+    pub clean: bool,
+    /// As of the last checkpoint.
+    pub counters: Counters,
+}
+
+/// How full a volume is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Pages for data, and how many of them are in use.
+    pub pages: u64,
+    /// Of [`Space::pages`].
+    pub pages_used: u64,
+    /// Bytes of the buffer, and how many of them hold records that have not moved.
+    pub buffer_bytes: u64,
+    /// Of [`Space::buffer_bytes`].
+    pub buffer_bytes_used: u64,
+    /// Memory of the index now, in bytes.
+    pub index_memory_bytes: u64,
+    /// Index blocks that were found damaged since the volume was opened; they cost space alone.
+    pub index_damaged_blocks: u64,
+}
+
+impl Volume {
+    /// Makes a volume of `members`, which keep nothing that they held. Members of another volume are
+    /// refused unless `replace` is set.
+    ///
+    /// # Errors
+    /// [`Error::Settings`], [`Error::Member`], or a member's own.
+    pub fn create(name: &str, members: &Members, settings: &Settings, replace: bool) -> Result<()> {
+        members::create(name, members, settings, replace)
+    }
+
+    /// What the volume of `members` is. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Member`], [`Error::Damaged`], or a member's own.
+    pub fn describe(name: &str, members: &Members) -> Result<Description> {
+        members::describe(name, members)
+    }
+
+    /// Opens the volume of `members`, and repeats what its journal and log hold.
+    ///
+    /// # Errors
+    /// [`Error::Member`] for a member that belongs elsewhere, [`Error::Damaged`], or a member's own.
+    pub fn open(name: &str, members: &Members, options: OpenOptions) -> Result<Volume> {
+        options.check()?;
+        let (store, log, overlay) = members::open(name, members, &options)?;
+        let high_water_blocks = log
+            .as_ref()
+            .map_or(0, |log| (log.fill().0 * u64::from(options.high_water_percent)).div_ceil(100));
+        let overlay_max = usize::try_from(options.memory_bytes / 4 / buffered::SLOT_BYTES);
+        let volume = Volume {
+            name: name.to_owned(),
+            size: store.layout.volume_pages * PAGE as u64,
+            clock: members.data[0].clock(),
+            queue: Mutex::default(),
+            state: Mutex::new(State {
+                store,
+                log,
+                overlay,
+                overlay_max: overlay_max.unwrap_or(usize::MAX),
+                high_water_blocks,
+                durable_writes: options.durable_writes,
+                failed: None,
+            }),
+            options,
+            started: Instant::now(),
+            last_request_ms: AtomicU64::new(0),
+        };
+        Ok(volume)
+    }
+
+    /// Flushes, and ends in order, so that the next opening has nothing to repeat. Pages in the buffer
+    /// stay there.
+    ///
+    /// # Errors
+    /// A member's own; then the volume is as after a power cut.
+    pub fn close(&self) -> Result<()> {
+        let mut state = self.lock();
+        state.writing(|state| {
+            state.flush()?;
+            state.note_log();
+            state.store.checkpoint(true)?;
+            Ok(())
+        })?;
+        state.failed = Some("it was closed".to_owned());
+        Ok(())
+    }
+
+    /// Moves the oldest records of the buffer to the data members. Returns whether any is left.
+    ///
+    /// # Errors
+    /// [`Error::Full`], or a member's own.
+    pub fn migrate(&self) -> Result<bool> {
+        self.lock().writing(State::migrate)
+    }
+
+    /// What was counted since the volume was made.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let state = self.lock();
+        let mut counters = state.store.counted();
+        counters.log_bytes += state.log.as_ref().map_or(0, |log| log.bytes_written);
+        counters
+    }
+
+    /// How full it is.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        let state = self.lock();
+        let (pages_used, pages) = state.store.pages_used();
+        let (blocks, used) = state.log.as_ref().map_or((0, 0), Log::fill);
+        let (index_memory_bytes, index_damaged_blocks) = state.store.index_state();
+        Space {
+            pages,
+            pages_used,
+            buffer_bytes: blocks * PAGE as u64,
+            buffer_bytes_used: used * PAGE as u64,
+            index_memory_bytes,
+            index_damaged_blocks,
+        }
+    }
+
+    /// Verifies everything: each map, each reference count, each stored and buffered page.
+    ///
+    /// # Errors
+    /// A member's own. Damage is a finding and no error.
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<crate::check::Check> {
+        let mut state = self.lock();
+        crate::check::run(&mut state, progress)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+impl State {
+    /// Does what may write. A failure that leaves it open what is stored ends all later writes.
+    fn writing<T>(&mut self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        if let Some(first) = &self.failed {
+            let volume = self.store.name.clone();
+            return Err(Error::Refused { volume, first: first.clone() });
+        }
+        work(self).inspect_err(|error| {
+            if matches!(error, Error::Io(_)) {
+                self.failed = Some(error.to_string());
+            }
+        })
+    }
+
+    /// Parts for [`crate::check`].
+    pub(crate) fn parts(&mut self) -> (&mut Store, Option<&Log>, &Overlay) {
+        (&mut self.store, self.log.as_ref(), &self.overlay)
+    }
+}
+
+pub(crate) use State as VolumeState;
+
+impl Storage for Volume {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::default()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_request_ms.store(now, Ordering::Relaxed);
+        let completions = completions.clone();
+        self.queue.lock().push_back(Queued { token, operation, completions });
+        let mut state = self.lock();
+        loop {
+            let waiting = std::mem::take(&mut *self.queue.lock());
+            if waiting.is_empty() {
+                break;
+            }
+            state.serve(waiting, self.size);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Requests of the users of a volume, several at a time.
+
+use std::collections::VecDeque;
+
+use merganser_storage::{Buffer, Completion, Completions, Operation};
+
+use super::State;
+use super::buffered::Found;
+use crate::bytes::{PAGE, Page};
+use crate::error::{Error, Result};
+use crate::log::record::Entry;
+
+/// A request that waits.
+pub(super) struct Queued {
+    pub(super) token: u64,
+    pub(super) operation: Operation,
+    pub(super) completions: Completions,
+}
+
+/// Pages that are written together at most, by requests that came at the same time.
+const TOGETHER_PAGES: usize = 1024;
+/// A trim is cut into entries of this many pages.
+const TRIM_PAGES_MAX: u64 = 1 << 24;
+
+impl Queued {
+    fn done(token: u64, buffer: Option<Buffer>, completions: &Completions, result: Result<usize>) {
+        let result = result.map_err(|error| error.to_io());
+        completions.post(Completion { token, buffer, result });
+    }
+}
+
+impl State {
+    /// Serves requests in their order; whole-page writes next to one another go together.
+    pub(super) fn serve(&mut self, mut waiting: VecDeque<Queued>, size: u64) {
+        while let Some(next) = waiting.pop_front() {
+            let Queued { token, operation, completions } = next;
+            let end = match &operation {
+                Operation::Write { offset, buffer } => offset.checked_add(buffer.len() as u64),
+                Operation::Discard { offset, len } | Operation::Allocate { offset, len } => {
+                    offset.checked_add(*len)
+                }
+                Operation::SetSize { size: wanted } if *wanted != size => None,
+                _ => Some(0),
+            };
+            if end.is_none_or(|end| end > size) {
+                let error = self.beyond(&operation, size);
+                let buffer = match operation {
+                    Operation::Write { buffer, .. } => Some(buffer),
+                    _ => None,
+                };
+                Queued::done(token, buffer, &completions, Err(error));
+                continue;
+            }
+            match operation {
+                Operation::Read { offset, mut buffer } => {
+                    let result = self.read(offset, &mut buffer, size);
+                    Queued::done(token, Some(buffer), &completions, result);
+                }
+                Operation::Write { offset, buffer } => {
+                    let mut together = vec![(token, offset, buffer, completions)];
+                    take_writes(&mut waiting, &mut together, size);
+                    self.write_together(together);
+                }
+                Operation::Sync => {
+                    self.store.counters.flushes += 1;
+                    let result = self.writing(State::flush).map(|()| 0);
+                    Queued::done(token, None, &completions, result);
+                }
+                Operation::Discard { offset, len } => {
+                    let result = self.writing(|state| state.trim(offset, len)).map(|()| 0);
+                    Queued::done(token, None, &completions, result);
+                }
+                // Space is not reserved: shared pages can't be counted before they are written.
+                Operation::Allocate { .. } | Operation::SetSize { .. } => {
+                    Queued::done(token, None, &completions, Ok(0));
+                }
+            }
+        }
+    }
+
+    fn beyond(&self, operation: &Operation, size: u64) -> Error {
+        let what = match operation {
+            Operation::SetSize { .. } => "the size of a volume can't be changed",
+            Operation::Discard { .. } => "a trim passes its end",
+            _ => "a write passes its end",
+        };
+        let detail = format!("{what}; it has {size} bytes");
+        Error::Request { volume: self.store.name.clone(), detail }
+    }
+
+    /// Makes all writes before durable.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        match &mut self.log {
+            Some(log) => log.sync(),
+            None => self.store.commit(),
+        }
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8], size: u64) -> Result<usize> {
+        let len = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
+        if len == 0 {
+            return Ok(0);
+        }
+        let out = &mut out[..len];
+        let (first, inside) = (offset / PAGE as u64, (offset % PAGE as u64) as usize);
+        if inside == 0 && len.is_multiple_of(PAGE) {
+            self.read_pages(first, out)?;
+        } else {
+            let count = (inside + len).div_ceil(PAGE);
+            let mut pages = vec![0; count * PAGE];
+            self.read_pages(first, &mut pages)?;
+            out.copy_from_slice(&pages[inside..inside + len]);
+        }
+        Ok(len)
+    }
+
+    /// Reads whole pages.
+    fn read_pages(&mut self, first: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() / PAGE;
+        self.store.counters.pages_read += count as u64;
+        let mut at = 0;
+        while at < count {
+            let found = self.overlay.find(first + at as u64);
+            let mut run = 1;
+            while at + run < count
+                && found == Found::Store
+                && self.overlay.find(first + (at + run) as u64) == Found::Store
+            {
+                run += 1;
+            }
+            let bytes = &mut out[at * PAGE..(at + run) * PAGE];
+            match found {
+                Found::Zeros => bytes.fill(0),
+                Found::Log(slot) => self.read_buffered(first + at as u64, slot, bytes)?,
+                Found::Store => self.store.read(first + at as u64, bytes)?,
+            }
+            at += run;
+        }
+        Ok(())
+    }
+
+    /// Writes of several requests. All have the result of all: which of them failed is not known.
+    fn write_together(&mut self, writes: Vec<(u64, u64, Buffer, Completions)>) {
+        let parts: Vec<(u64, &[u8])> =
+            writes.iter().map(|(_, offset, buffer, _)| (*offset, &buffer[..])).collect();
+        let result = self.writing(|state| state.write(&parts));
+        let failed = result.err().map(|error| error.to_io());
+        for (token, _, buffer, completions) in writes {
+            let result = match &failed {
+                Some(error) => Err(std::io::Error::new(error.kind(), error.to_string())),
+                None => Ok(buffer.len()),
+            };
+            completions.post(Completion { token, buffer: Some(buffer), result });
+        }
+    }
+
+    fn write(&mut self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let mut whole: Vec<(u64, &Page)> = Vec::new();
+        for &(offset, bytes) in parts {
+            let (mut at, mut bytes) = (offset, bytes);
+            while !bytes.is_empty() {
+                let (page, inside) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+                let len = bytes.len().min(PAGE - inside);
+                let (own, rest) = bytes.split_at(len);
+                if let Ok(content) = <&Page>::try_from(own) {
+                    whole.push((page, content));
+                } else {
+                    // The rest of the page is read first, and may be in what goes together.
+                    self.write_pages(&std::mem::take(&mut whole))?;
+                    let mut content = [0; PAGE];
+                    self.read_pages(page, &mut content)?;
+                    content[inside..inside + len].copy_from_slice(own);
+                    self.write_pages(&[(page, &content)])?;
+                }
+                (at, bytes) = (at + len as u64, rest);
+            }
+        }
+        self.write_pages(&whole)
+    }
+
+    fn write_pages(&mut self, pages: &[(u64, &Page)]) -> Result<()> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        if self.log.is_some() {
+            let entry = |&(page, content): &(u64, &Page)| Entry::Page {
+                page,
+                crc: crc32c::crc32c(content),
+            };
+            let entries: Vec<Entry> = pages.iter().map(entry).collect();
+            let bytes: Vec<&Page> = pages.iter().map(|&(_, content)| content).collect();
+            self.append(&entries, &bytes)?;
+            self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
+        } else {
+            for (page, content) in pages {
+                self.store.put(*page, content)?;
+            }
+            if self.durable_writes {
+                self.store.commit()?;
+            }
+        }
+        self.store.counters.pages_written += pages.len() as u64;
+        Ok(())
+    }
+
+    /// Makes a stretch read as zeros. Pages that are not wholly inside are written.
+    fn trim(&mut self, offset: u64, len: u64) -> Result<()> {
+        let (end, page) = (offset + len, PAGE as u64);
+        let (first, last) = (offset.div_ceil(page), end / page);
+        if first > last || len == 0 {
+            // Inside one page.
+            return self.write(&[(offset, &vec![0; len as usize])]);
+        }
+        let head = (first * page - offset) as usize;
+        let tail = (end - last * page) as usize;
+        if head > 0 {
+            self.write(&[(offset, &vec![0; head])])?;
+        }
+        if tail > 0 {
+            self.write(&[(last * page, &vec![0; tail])])?;
+        }
+        let count = last - first;
+        if count == 0 {
+            return Ok(());
+        }
+        self.store.counters.pages_trimmed += count;
+        if self.log.is_none() {
+            return self.store.unmap(first, count);
+        }
+        let cuts = (first..last).step_by(TRIM_PAGES_MAX as usize);
+        let entries = cuts.map(|page| {
+            let count = TRIM_PAGES_MAX.min(last - page);
+            Entry::Trim { page, count: u32::try_from(count).expect("at most 2^24") }
+        });
+        let entries: Vec<Entry> = entries.collect();
+        self.append(&entries, &[])?;
+        self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
+        Ok(())
+    }
+}
+
+/// Takes the writes that follow.
+fn take_writes(
+    waiting: &mut VecDeque<Queued>,
+    together: &mut Vec<(u64, u64, Buffer, Completions)>,
+    size: u64,
+) {
+    let mut pages = together[0].2.len() / PAGE;
+    while let Some(Queued { operation: Operation::Write { offset, buffer }, .. }) = waiting.front()
+    {
+        let fits = offset.checked_add(buffer.len() as u64).is_some_and(|end| end <= size);
+        pages += buffer.len() / PAGE;
+        if !fits || pages > TOGETHER_PAGES {
+            break;
+        }
+        let next = waiting.pop_front().expect("there is one");
+        if let Queued { token, operation: Operation::Write { offset, buffer }, completions } = next
+        {
+            together.push((token, offset, buffer, completions));
+        }
+    }
+}

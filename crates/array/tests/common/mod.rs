@@ -1,0 +1,151 @@
+//! Members in a directory that fails as planned, and a model of what a volume may hold.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use std::sync::Arc;
+
+use merganser_array::{Hash, Members, OpenOptions, Settings, Volume};
+use merganser_storage::{Directory, Operation, Storage, StorageExt};
+use merganser_testkit::Random;
+
+pub const PAGE: usize = 4096;
+pub const MIB: u64 = 1 << 20;
+
+/// One way to build a volume.
+#[derive(Debug, Clone)]
+pub struct Build {
+    pub data: usize,
+    pub buffer: usize,
+    pub settings: Settings,
+    pub options: OpenOptions,
+}
+
+impl Build {
+    /// Small, so that everything wraps, spills and fills up often.
+    pub fn small(buffered: bool, dedup: Option<Hash>) -> Build {
+        let settings = Settings {
+            chunk_bytes: 16 << 10,
+            buffer_chunk_bytes: 32 << 10,
+            dedup,
+            compare: dedup == Some(Hash::Sha1),
+            journal_bytes: Some(64 << 10),
+            ..Settings::new(2 * MIB)
+        };
+        let options = OpenOptions { memory_bytes: MIB, ..OpenOptions::default() };
+        Build { data: 2, buffer: if buffered { 2 } else { 0 }, settings, options }
+    }
+
+    pub fn make_members(&self, directory: &dyn Directory) {
+        for (name, bytes) in self.names() {
+            let member = directory.create(&name).expect("made");
+            member.run(Operation::SetSize { size: bytes }).expect("sized");
+            member.sync().expect("synced");
+        }
+        directory.sync().expect("synced");
+    }
+
+    fn names(&self) -> impl Iterator<Item = (String, u64)> {
+        let data = (0..self.data).map(|i| (format!("ssd{i}"), 10 * MIB / self.data as u64));
+        let buffer = (0..self.buffer).map(|i| (format!("hdd{i}"), 7 * MIB / 2));
+        data.chain(buffer)
+    }
+
+    pub fn members(&self, directory: &dyn Directory) -> Members {
+        let open = |(name, _): (String, u64)| directory.open(&name, true).expect("is there");
+        let mut all: Vec<Arc<dyn Storage>> = self.names().map(open).collect();
+        let buffer = all.split_off(self.data);
+        Members { data: all, buffer }
+    }
+
+    pub fn create(&self, directory: &dyn Directory) {
+        self.make_members(directory);
+        Volume::create("vol", &self.members(directory), &self.settings, false).expect("made");
+    }
+
+    pub fn open(&self, directory: &dyn Directory) -> merganser_array::Result<Volume> {
+        Volume::open("vol", &self.members(directory), self.options.clone())
+    }
+}
+
+/// What each page may hold.
+pub struct Model {
+    /// As a read must give it now.
+    pub now: Vec<Arc<Vec<u8>>>,
+    /// What else it may be after a cut: every version since the last flush, and the one it had then.
+    maybe: Vec<Vec<Arc<Vec<u8>>>>,
+}
+
+impl Model {
+    pub fn new(pages: usize) -> Model {
+        let zeros = Arc::new(vec![0; PAGE]);
+        Model { now: vec![Arc::clone(&zeros); pages], maybe: vec![vec![zeros]; pages] }
+    }
+
+    /// Bytes were written, or may have been, if `ended` is false.
+    pub fn write(&mut self, offset: u64, bytes: &[u8], ended: bool) {
+        let (mut at, mut bytes) = (offset as usize, bytes);
+        while !bytes.is_empty() {
+            let (page, inside) = (at / PAGE, at % PAGE);
+            let len = bytes.len().min(PAGE - inside);
+            let mut content = self.now[page].to_vec();
+            content[inside..inside + len].copy_from_slice(&bytes[..len]);
+            let content = Arc::new(content);
+            self.maybe[page].push(Arc::clone(&content));
+            if ended {
+                self.now[page] = content;
+            }
+            (at, bytes) = (at + len, &bytes[len..]);
+        }
+    }
+
+    pub fn flushed(&mut self) {
+        for (maybe, now) in self.maybe.iter_mut().zip(&self.now) {
+            *maybe = vec![Arc::clone(now)];
+        }
+    }
+
+    /// As [`Model::flushed`], but for `count` pages from byte `at` on, whose write failed.
+    pub fn flushed_but(&mut self, at: u64, count: usize) {
+        let from = at as usize / PAGE;
+        for page in (0..self.now.len()).filter(|page| !(from..from + count).contains(page)) {
+            self.maybe[page] = vec![Arc::clone(&self.now[page])];
+        }
+    }
+
+    /// Checks a volume after a cut, and takes over what it holds.
+    pub fn check_after_cut(&mut self, volume: &Volume, what: &str) {
+        for page in 0..self.now.len() {
+            let read = volume.read_vec((page * PAGE) as u64, PAGE);
+            let read = read.unwrap_or_else(|error| panic!("{what}: page {page}: {error}"));
+            let found = self.maybe[page].iter().find(|version| ***version == read);
+            let Some(found) = found else {
+                let versions = self.maybe[page].len();
+                panic!(
+                    "{what}: page {page} holds none of its {versions} versions: {:?}",
+                    &read[..8]
+                );
+            };
+            self.now[page] = Arc::clone(found);
+        }
+        self.flushed();
+    }
+}
+
+/// Bytes of whole pages: a few contents again and again, zeros, and some that occur once.
+pub fn content(random: &mut Random, pages: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(pages * PAGE);
+    for _ in 0..pages {
+        let seed = match random.below(4) {
+            0 => random.bits() | 1 << 63,
+            1 if random.one_in(3) => 0,
+            _ => 1 + random.below(30),
+        };
+        if seed == 0 {
+            out.resize(out.len() + PAGE, 0);
+        } else {
+            let mut of_page = Random::new(seed);
+            (0..PAGE / 8).for_each(|_| out.extend(of_page.bits().to_le_bytes()));
+        }
+    }
+    out
+}

@@ -1,0 +1,377 @@
+//! Full members, failing members, members in wrong places, and damage.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Build, MIB, Model, PAGE, content};
+use merganser_array::{Error, Hash, Members, Migration, Settings, Volume};
+use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+use merganser_storage::{Directory, Operation, Storage, StorageExt};
+use merganser_testkit::Random;
+use merganser_testkit::faulty::{Fault, Faulty, Plan};
+
+fn unique(random: &mut Random) -> Vec<u8> {
+    (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
+}
+
+fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
+    let copy = MemoryDirectory::new();
+    for name in directory.list().expect("lists") {
+        let from = directory.open(&name, false).expect("opens");
+        let bytes = from.read_vec(0, from.size() as usize).expect("reads");
+        copy.create(&name).expect("made").write_at(0, &bytes).expect("written");
+    }
+    copy
+}
+
+#[test]
+fn duplicates_are_stored_once_and_counted() {
+    let directory = MemoryDirectory::new();
+    let build = Build::small(true, Some(Hash::Blake3));
+    build.create(&*directory);
+    let volume = build.open(&*directory).expect("opens");
+    let mut random = Random::new(1);
+    let page = unique(&mut random);
+    for i in 0..100 {
+        volume.write_at(i * 2 * PAGE as u64, &page).expect("written");
+        volume.write_at((i * 2 + 1) * PAGE as u64, &unique(&mut random)).expect("written");
+    }
+    while volume.migrate().expect("moves") {}
+    let counters = volume.counters();
+    assert_eq!((counters.pages_fingerprinted, counters.pages_duplicate), (200, 99));
+    assert_eq!((counters.pages_stored, volume.space().pages_used), (101, 101));
+    assert!((counters.dedup_rate() - 0.495).abs() < 1e-9);
+    // A new opening knows all fingerprints.
+    volume.close().expect("closes");
+    let volume = build.open(&*directory).expect("opens");
+    volume.write_at(300 * PAGE as u64, &page).expect("written");
+    while volume.migrate().expect("moves") {}
+    assert_eq!(volume.counters().pages_stored, 101);
+    // The last volume page that leaves a stored page frees it.
+    volume.run(Operation::Discard { offset: 0, len: 200 * PAGE as u64 }).expect("trimmed");
+    while volume.migrate().expect("moves") {}
+    assert_eq!(volume.space().pages_used, 1);
+    assert_eq!(volume.read_vec(300 * PAGE as u64, PAGE).expect("reads"), page);
+    assert_eq!(volume.read_vec(0, PAGE).expect("reads"), vec![0; PAGE]);
+}
+
+/// Half of what is written has been written before: with maps and index, at most 0.55 of the bytes
+/// reach the data members.
+#[test]
+fn half_duplicates_cost_little_more_than_half_the_bytes() {
+    let disk = |name: &str, bytes: u64| {
+        let disk = MemoryStorage::new(name);
+        disk.run(Operation::SetSize { size: bytes }).expect("sized");
+        disk as Arc<dyn Storage>
+    };
+    let members = Members {
+        data: vec![disk("s0", 80 * MIB), disk("s1", 80 * MIB)],
+        buffer: vec![disk("h0", 40 * MIB)],
+    };
+    Volume::create("vol", &members, &Settings::new(64 * MIB), false).expect("made");
+    let volume = Volume::open("vol", &members, Default::default()).expect("opens");
+    let mut random = Random::new(3);
+    let mut written: Vec<Vec<u8>> = Vec::new();
+    for i in 0..16_000_u64 {
+        let page = match i % 2 {
+            0 => unique(&mut random),
+            _ => written[random.index(written.len())].clone(),
+        };
+        volume.write_at(i * PAGE as u64, &page).expect("written");
+        if i % 2 == 0 {
+            written.push(page);
+        }
+    }
+    while volume.migrate().expect("moves") {}
+    volume.close().expect("closes");
+    let counters = volume.counters();
+    assert_eq!(counters.pages_stored, 8000);
+    let amplification = counters.write_amplification();
+    assert!((0.5..0.55).contains(&amplification), "{amplification}");
+}
+
+#[test]
+fn full_data_members_are_an_error_that_passes() {
+    for buffered in [true, false] {
+        let directory = MemoryDirectory::new();
+        let mut build = Build::small(buffered, Some(Hash::Blake3));
+        build.settings = Settings { size: 64 * MIB, thin: true, ..build.settings };
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        let mut random = Random::new(2);
+        let mut model = Model::new((64 * MIB) as usize / PAGE);
+        let mut at = 0;
+        let error = loop {
+            let bytes: Vec<u8> = (0..16).flat_map(|_| unique(&mut random)).collect();
+            match volume.write_at(at, &bytes) {
+                Ok(()) => model.write(at, &bytes, true),
+                Err(error) => {
+                    model.write(at, &bytes, false);
+                    break error;
+                }
+            }
+            at += bytes.len() as u64;
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+        assert!(error.to_string().contains("the data members are full"), "{error}");
+        let space = volume.space();
+        assert!(space.pages_used + 64 >= space.pages, "{space:?}");
+        // Everything that was acknowledged is there, now and after an opening.
+        volume.sync().expect("flushed");
+        model.flushed_but(at, 16);
+        model.check_after_cut(&volume, "full");
+        let volume = build.open(&*directory).expect("opens");
+        model.check_after_cut(&volume, "opened full");
+        // Trims make room again.
+        volume.run(Operation::Discard { offset: 0, len: 2 * MIB }).expect("trimmed");
+        model.write(0, &vec![0; 2 * MIB as usize], true);
+        let bytes: Vec<u8> = (0..16).flat_map(|_| unique(&mut random)).collect();
+        volume.write_at(at, &bytes).expect("there is room");
+        model.write(at, &bytes, true);
+        // The buffer holds more than that yet.
+        while volume.migrate().unwrap_or(false) {}
+        volume.run(Operation::Discard { offset: 2 * MIB, len: 4 * MIB }).expect("trimmed");
+        model.write(2 * MIB, &vec![0; 4 * MIB as usize], true);
+        while volume.migrate().expect("moves") {}
+        model.flushed();
+        model.check_after_cut(&volume, "trimmed");
+        let check = volume.check(&mut |_, _| {}).expect("checks");
+        assert_eq!((check.problems, check.pages_leaked), (0, 0), "{check:?}");
+    }
+}
+
+#[test]
+fn a_full_buffer_waits_for_the_data_members() {
+    let directory = MemoryDirectory::new();
+    let mut build = Build::small(true, Some(Hash::Blake3));
+    build.options.high_water_percent = 100;
+    build.options.migration = Migration::HighWater;
+    build.create(&*directory);
+    let volume = build.open(&*directory).expect("opens");
+    let mut random = Random::new(4);
+    let mut model = Model::new(512);
+    // Several times what the buffer holds.
+    for _ in 0..400 {
+        let bytes = content(&mut random, 8);
+        let at = random.below(504) * PAGE as u64;
+        volume.write_at(at, &bytes).expect("written");
+        model.write(at, &bytes, true);
+        let space = volume.space();
+        assert!(space.buffer_bytes_used <= space.buffer_bytes, "{space:?}");
+    }
+    assert!(volume.counters().log_bytes > 2 * volume.space().buffer_bytes);
+    model.flushed();
+    model.check_after_cut(&volume, "wrapped");
+}
+
+/// A member that fails once: its name is in the error, later writes are refused, and what was flushed
+/// is there after an opening.
+#[test]
+fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
+    for (nth_fault, member) in [
+        (Fault::FailWrite { nth: 30 }, "hdd1"),
+        (Fault::FailSync { nth: 8 }, "hdd1"),
+        (Fault::FailWrite { nth: 40 }, "ssd1"),
+        (Fault::FailSync { nth: 12 }, "ssd1"),
+    ] {
+        let build = Build::small(true, Some(Hash::Blake3));
+        let good = MemoryDirectory::new();
+        build.create(&*good);
+        let plan = Plan { seed: 1, faults: vec![nth_fault] };
+        let faulty = Faulty::new(copy_of(&*good), plan);
+        let mut members = build.members(&*good);
+        let bad = faulty.open(member, true).expect("opens");
+        let place = usize::from(member.ends_with('1'));
+        if member.starts_with('h') {
+            members.buffer[place] = bad
+        } else {
+            members.data[place] = bad
+        }
+        let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
+        let mut random = Random::new(5);
+        let mut model = Model::new(512);
+        let error = 'failed: {
+            for _ in 0..2000 {
+                let bytes = content(&mut random, 20);
+                let at = random.below(492) * PAGE as u64;
+                let result = volume.write_at(at, &bytes);
+                model.write(at, &bytes, result.is_ok());
+                if let Err(error) = result.and_then(|()| volume.sync()) {
+                    break 'failed error;
+                }
+                model.flushed();
+                if let Err(error) = volume.migrate() {
+                    break 'failed error.to_io();
+                }
+            }
+            panic!("{nth_fault:?} of {member} has not happened");
+        };
+        assert!(error.to_string().contains(member), "{nth_fault:?}: {error}");
+        let error = volume.write_at(0, b"x").expect_err("refused").to_string();
+        assert!(error.contains("writes are refused since an earlier one failed"), "{error}");
+        assert!(volume.sync().is_err() && volume.close().is_err());
+        drop(volume);
+        let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
+        model.check_after_cut(&volume, member);
+    }
+}
+
+#[test]
+fn members_in_wrong_places_are_named() {
+    let directory = MemoryDirectory::new();
+    let build = Build::small(true, Some(Hash::Blake3));
+    build.create(&*directory);
+    let members = build.members(&*directory);
+    let refused = |members: &Members| {
+        let result = Volume::open("vol", members, build.options.clone());
+        let Err(error) = result else { panic!("opens") };
+        assert!(matches!(error, Error::Member { .. }), "{error:?}");
+        error.to_string()
+    };
+    let swapped = Members { data: members.data.iter().rev().cloned().collect(), ..members.clone() };
+    assert_eq!(refused(&swapped), "memory/ssd1: is data member 1 of 2, and stands at place 0");
+    let crossed = Members { data: members.buffer.clone(), buffer: members.data.clone() };
+    assert_eq!(
+        refused(&crossed),
+        "memory/hdd0: is a buffer member, and stands where a data member belongs"
+    );
+    let missing = Members { data: members.data[..1].to_vec(), ..members.clone() };
+    assert_eq!(refused(&missing), "memory/ssd0: is one of 2 data members, and 1 are given");
+    let without = Members { buffer: Vec::new(), ..members.clone() };
+    assert!(refused(&without).contains("no buffer member is given"));
+    let other = MemoryDirectory::new();
+    build.create(&*other);
+    let mut mixed = members.clone();
+    mixed.data[1] = build.members(&*other).data[1].clone();
+    assert_eq!(refused(&mixed), "memory/ssd1: belongs to another volume than memory/ssd0");
+    mixed = Members { buffer: build.members(&*other).buffer, ..members.clone() };
+    assert!(refused(&mixed).contains("belongs to another volume"));
+    let blank = MemoryStorage::new("blank");
+    blank.run(Operation::SetSize { size: 4 * MIB }).expect("sized");
+    mixed = members.clone();
+    mixed.data[0] = blank;
+    assert_eq!(refused(&mixed), "blank: has no label of a volume");
+    let again = Volume::create("vol", &members, &build.settings, false).expect_err("refused");
+    assert_eq!(again.to_string(), "memory/ssd0: belongs to a volume already");
+    // One damaged copy of a label does no harm.
+    members.data[0].write_at(100, b"damage").expect("written");
+    build.open(&*directory).expect("opens");
+}
+
+/// Any bit of any member may flip: a read then gives the right bytes or an error.
+#[test]
+fn damage_is_an_error_and_never_data() {
+    for buffered in [true, false] {
+        let build = Build::small(buffered, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let mut model = Model::new(512);
+        {
+            let volume = build.open(&*directory).expect("opens");
+            let mut random = Random::new(6);
+            for i in 0..120 {
+                let bytes = content(&mut random, 8);
+                let at = random.below(504) * PAGE as u64;
+                volume.write_at(at, &bytes).expect("written");
+                model.write(at, &bytes, true);
+                if i == 80 {
+                    while volume.migrate().expect("moves") {}
+                }
+            }
+            volume.close().expect("closes");
+        }
+        model.flushed();
+        let mut random = Random::new(7);
+        let (mut errors, mut refused) = (0, 0);
+        for _ in 0..150 {
+            let copy = copy_of(&*directory);
+            let names = copy.list().expect("lists");
+            let name = &names[random.index(names.len())];
+            let member = copy.open(name, true).expect("opens");
+            // Where something is: blocks that are not all zero.
+            let block = loop {
+                let at = random.below(member.size() / PAGE as u64) * PAGE as u64;
+                if member.read_vec(at, PAGE).expect("reads").iter().any(|&byte| byte != 0) {
+                    break at;
+                }
+            };
+            let at = block + random.below(PAGE as u64);
+            let byte = member.read_vec(at, 1).expect("reads")[0];
+            member.write_at(at, &[byte ^ 1 << random.below(8)]).expect("written");
+            let volume = match build.open(&*copy) {
+                Ok(volume) => volume,
+                Err(error) => {
+                    assert!(error.is_damage(), "{error:?}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            for page in 0..512 {
+                match volume.read_vec(page * PAGE as u64, PAGE) {
+                    Ok(read) => {
+                        assert!(read == *model.now[page as usize], "{name} at {at}: page {page}")
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{error}");
+                        errors += 1;
+                    }
+                }
+            }
+            let check = volume.check(&mut |_, _| {});
+            assert!(check.is_ok(), "{check:?}");
+        }
+        assert!(errors > 20 && refused > 0, "{errors} errors, {refused} refused");
+    }
+}
+
+/// A page that was damaged in the buffer stays an error when it moves, and is good again when it is
+/// written.
+#[test]
+fn a_page_damaged_in_the_buffer_is_lost_until_it_is_written() {
+    let directory = MemoryDirectory::new();
+    let build = Build::small(true, Some(Hash::Blake3));
+    build.create(&*directory);
+    let volume = build.open(&*directory).expect("opens");
+    volume.write_at(0, &vec![7; 2 * PAGE]).expect("written");
+    volume.sync().expect("flushed");
+    // Label, first block of the record, first page.
+    let member = directory.open("hdd0", true).expect("opens");
+    member.write_at(MIB + PAGE as u64 + 5, b"damage").expect("written");
+    let why = volume.read_vec(0, PAGE).expect_err("damaged").to_string();
+    assert!(why.contains("page 0 is damaged") && why.contains("buffer"), "{why}");
+    while volume.migrate().expect("moves") {}
+    let why = volume.read_vec(0, PAGE).expect_err("lost").to_string();
+    assert!(why.contains("page 0 (byte 0) was lost to damage in the buffer"), "{why}");
+    assert_eq!(volume.read_vec(PAGE as u64, PAGE).expect("reads"), vec![7; PAGE]);
+    volume.close().expect("closes");
+    let volume = build.open(&*directory).expect("opens");
+    assert!(volume.read_vec(0, 1).is_err());
+    assert_eq!(volume.check(&mut |_, _| {}).expect("checks").problems, 1);
+    volume.write_at(0, &vec![8; PAGE]).expect("written");
+    assert_eq!(volume.read_vec(0, PAGE).expect("reads"), vec![8; PAGE]);
+}
+
+#[test]
+fn impossible_settings_are_refused() {
+    let refused = |change: &dyn Fn(&mut Build)| {
+        let mut build = Build::small(true, None);
+        change(&mut build);
+        let directory = MemoryDirectory::new();
+        build.make_members(&*directory);
+        let made = Volume::create("vol", &build.members(&*directory), &build.settings, false);
+        made.expect_err("refused").to_string()
+    };
+    assert!(refused(&|build| build.settings.size = 5000).contains("pages of 4096"));
+    assert!(refused(&|build| build.settings.size = 8 * MIB).contains("too large"));
+    assert!(refused(&|build| build.settings.chunk_bytes = 1000).contains("a chunk has"));
+    assert!(refused(&|build| build.settings.journal_bytes = Some(1)).contains("a journal has"));
+    let build = Build::small(false, None);
+    let directory = MemoryDirectory::new();
+    build.create(&*directory);
+    let volume = build.open(&*directory).expect("opens");
+    let error = volume.write_at(2 * MIB - 1, b"xy").expect_err("refused").to_string();
+    assert_eq!(error, "vol: a write passes its end; it has 2097152 bytes");
+    assert!(volume.run(Operation::SetSize { size: 1 }).is_err());
+    assert_eq!(volume.read_at(2 * MIB, &mut [0; 8]).expect("reads"), 0);
+}

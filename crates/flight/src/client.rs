@@ -1,0 +1,368 @@
+//! Our own client of a node. It blocks: tokio runs in the caller's thread, while a call lasts.
+//!
+//! ```text
+//!   Client ── open, set, status, close ──► a node
+//!      └───── rows ──► Rows ── advance ──► batches of the node
+//!                        └── broken? connect again, at most 5 times, and continue at the row
+//! ```
+
+mod rows;
+
+use std::fmt;
+use std::future::Future;
+use std::io::Read;
+use std::time::Duration;
+
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo};
+use futures::{StreamExt, TryStreamExt};
+use merganser_node::session::request::OpenRequest;
+use merganser_node::session::{BlobStatus, Listing, Opened, Status};
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+use tonic::codegen::InterceptedService;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Request};
+
+use crate::token::Token;
+use crate::wire::{SessionBody, SetBody, Ticket, Uploaded, to_json};
+use crate::{batches, schema};
+
+pub use rows::Rows;
+
+/// How long a node may take to take a connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a node may take to answer a request that has no stream.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(90);
+/// How often a node is asked whether it is there, and how long it may take to answer that.
+const PING: Duration = Duration::from_secs(15);
+/// The longest message of a node, in bytes.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a node may send ahead.
+const WINDOW_BYTES: u32 = 4 << 20;
+/// Bytes of one message of a blob.
+const BLOB_PIECE_BYTES: usize = 1 << 20;
+
+/// Where a node is, and what it wants to see.
+#[derive(Debug, Clone)]
+pub struct NodeAddress {
+    /// `HOST:PORT`.
+    pub address: String,
+    /// The token.
+    pub token: Option<Token>,
+    /// The authority that signed the node's certificate, as PEM. With it the connection is encrypted.
+    pub ca: Option<Vec<u8>>,
+}
+
+impl fmt::Display for NodeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.address)
+    }
+}
+
+/// Why a call to a node failed. The text does not name the node.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The address, or the certificate, makes no sense.
+    #[error("{0}")]
+    Address(String),
+    /// The connection can't be made, or broke.
+    #[error("the connection failed: {0}")]
+    Connection(String),
+    /// The node refused, or its run failed; its sentence.
+    #[error("{sentence}")]
+    Refused {
+        /// Whether the same might work later.
+        busy: bool,
+        /// The node's own sentence.
+        sentence: String,
+    },
+    /// The node does not keep to the protocol.
+    #[error("the node does not keep to the protocol: {0}")]
+    Protocol(String),
+}
+
+impl ClientError {
+    fn of(status: &tonic::Status) -> Self {
+        if is_broken(status) {
+            let mut cause: &dyn std::error::Error = status;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            let told = if std::error::Error::source(status).is_some() {
+                cause.to_string()
+            } else {
+                status.message().to_owned()
+            };
+            return ClientError::Connection(told);
+        }
+        let sentence = match status.message() {
+            "" => status.code().description().to_owned(),
+            sentence => sentence.to_owned(),
+        };
+        ClientError::Refused { busy: status.code() == Code::ResourceExhausted, sentence }
+    }
+}
+
+/// Whether the connection broke, and not the call: what comes from the network has a cause, and what the
+/// node says has none.
+fn is_broken(status: &tonic::Status) -> bool {
+    std::error::Error::source(status).is_some()
+        || matches!(status.code(), Code::Unavailable | Code::Internal)
+}
+
+/// The results of calls.
+pub type Result<T, E = ClientError> = std::result::Result<T, E>;
+
+/// Adds the token to each request.
+#[derive(Clone)]
+struct ShowToken(Option<MetadataValue<Ascii>>);
+
+impl Interceptor for ShowToken {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, tonic::Status> {
+        if let Some(token) = &self.0 {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+type Calls = FlightServiceClient<InterceptedService<Channel, ShowToken>>;
+
+/// A connection to a node.
+pub struct Client {
+    runtime: Runtime,
+    endpoint: Endpoint,
+    token: ShowToken,
+    calls: Calls,
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`], [`ClientError::Connection`].
+    pub fn connect(node: &NodeAddress) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| ClientError::Connection(e.to_string()))?;
+        let endpoint = endpoint(node)?;
+        let token = match &node.token {
+            Some(token) => {
+                let header = token.header().parse();
+                let mut header: MetadataValue<Ascii> = header
+                    .map_err(|_| ClientError::Address("the token has odd characters".to_owned()))?;
+                header.set_sensitive(true);
+                ShowToken(Some(header))
+            }
+            None => ShowToken(None),
+        };
+        let calls = runtime.block_on(connected(&endpoint, &token))?;
+        Ok(Client { runtime, endpoint, token, calls })
+    }
+
+    /// What the node offers.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn list(&mut self) -> Result<Listing> {
+        self.act("list", Vec::new())
+    }
+
+    /// OPEN.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn open(&mut self, request: &OpenRequest) -> Result<Opened> {
+        self.act("open", to_json(request))
+    }
+
+    /// SET.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn set(&mut self, body: &SetBody) -> Result<Status> {
+        self.act("set", to_json(body))
+    }
+
+    /// How far the run of `session` is.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn status(&mut self, session: &str) -> Result<Status> {
+        self.act("status", of_session(session))
+    }
+
+    /// Ends the run of `session`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn cancel(&mut self, session: &str) -> Result<Status> {
+        self.act("cancel", of_session(session))
+    }
+
+    /// CLOSE.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn close(&mut self, session: &str) -> Result<()> {
+        let _: serde_json::Map<String, serde_json::Value> =
+            self.act("close", of_session(session))?;
+        Ok(())
+    }
+
+    /// Has the node verify and keep an SSDlet.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn upload(&mut self, ssdlet: Vec<u8>) -> Result<Uploaded> {
+        self.act("upload", ssdlet)
+    }
+
+    /// PUT: keeps what `reader` gives as the blob `name` of `session`.
+    ///
+    /// # Errors
+    /// [`ClientError`]; an error of the reader is a [`ClientError::Address`].
+    pub fn put(&mut self, session: &str, name: &str, reader: &mut dyn Read) -> Result<BlobStatus> {
+        let descriptor = FlightDescriptor::new_path(vec![session.to_owned(), name.to_owned()]);
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(2);
+        let schema = schema::of_view();
+        let encoded = FlightDataEncoderBuilder::new()
+            .with_schema(schema.clone())
+            .with_flight_descriptor(Some(descriptor))
+            .build(futures::stream::poll_fn(move |context| receiver.poll_recv(context)));
+        // An encoding error ends the stream, and the node then says what is missing.
+        let data = encoded.filter_map(|data| std::future::ready(data.ok()));
+        let data: futures::stream::BoxStream<'static, FlightData> = data.boxed();
+        let mut calls = self.calls.clone();
+        self.runtime.block_on(async {
+            let call = calls.do_put(data);
+            let feed = async {
+                loop {
+                    let mut piece = vec![0; BLOB_PIECE_BYTES];
+                    let n = read_full(reader, &mut piece)
+                        .map_err(|e| ClientError::Address(format!("the blob {name}: {e}")))?;
+                    if n == 0 {
+                        return Ok(());
+                    }
+                    piece.truncate(n);
+                    let batch = batches::records(&schema, vec![0, n as i32], piece);
+                    if sender.send(Ok(batch)).await.is_err() {
+                        // The call has ended, and says why.
+                        return Ok(());
+                    }
+                }
+            };
+            let feed = async {
+                let fed: Result<()> = feed.await;
+                drop(sender);
+                fed
+            };
+            let (answer, fed) = futures::join!(call, feed);
+            fed?;
+            let mut answers = answer.map_err(|e| ClientError::of(&e))?.into_inner();
+            let answer = answers.message().await.map_err(|e| ClientError::of(&e))?;
+            let answer = answer.ok_or_else(|| ClientError::Protocol("no answer".to_owned()))?;
+            json(&answer.app_metadata)
+        })
+    }
+
+    /// What `descriptor` describes: sizes and schema of a view or of results.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn info(&mut self, descriptor: FlightDescriptor) -> Result<FlightInfo> {
+        let mut calls = self.calls.clone();
+        self.answered(async move { Ok(calls.get_flight_info(descriptor).await?.into_inner()) })
+    }
+
+    /// The rows of `ticket`, which begin to come at the first [`Rows::advance`].
+    #[must_use]
+    pub fn rows(&mut self, ticket: Ticket) -> Rows<'_> {
+        Rows::new(self, ticket)
+    }
+
+    /// Does an action whose answer is JSON.
+    fn act<T: DeserializeOwned>(&mut self, name: &str, body: Vec<u8>) -> Result<T> {
+        let action = Action::new(name, body);
+        let mut calls = self.calls.clone();
+        let answers = self.answered(async move {
+            let answers = calls.do_action(action).await?.into_inner();
+            answers.try_collect::<Vec<_>>().await
+        })?;
+        match &answers[..] {
+            [answer] => json(&answer.body),
+            _ => Err(ClientError::Protocol(format!("{} answers to {name}", answers.len()))),
+        }
+    }
+
+    /// Waits for a call that has no stream.
+    fn answered<T>(&self, call: impl Future<Output = Result<T, tonic::Status>>) -> Result<T> {
+        let within = async { tokio::time::timeout(ANSWER_PATIENCE, call).await };
+        match self.runtime.block_on(within) {
+            Ok(answer) => answer.map_err(|status| ClientError::of(&status)),
+            Err(_) => {
+                let told = format!("no answer within {} seconds", ANSWER_PATIENCE.as_secs());
+                Err(ClientError::Connection(told))
+            }
+        }
+    }
+}
+
+/// Connects to `endpoint`.
+async fn connected(endpoint: &Endpoint, token: &ShowToken) -> Result<Calls> {
+    let channel = endpoint.connect().await.map_err(|error| {
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        ClientError::Connection(cause.to_string())
+    })?;
+    let calls = FlightServiceClient::with_interceptor(channel, token.clone());
+    Ok(calls.max_decoding_message_size(MESSAGE_BYTES_MAX))
+}
+
+fn endpoint(node: &NodeAddress) -> Result<Endpoint> {
+    let NodeAddress { address, ca, .. } = node;
+    let scheme = if ca.is_some() { "https" } else { "http" };
+    let wrong = |e: &dyn fmt::Display| ClientError::Address(format!("{address}: {e}"));
+    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(|e| wrong(&e))?;
+    let mut endpoint = endpoint
+        .connect_timeout(CONNECT_PATIENCE)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PING)
+        .keep_alive_timeout(PING)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES);
+    if let Some(ca) = ca {
+        let config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca));
+        endpoint = endpoint.tls_config(config).map_err(|e| wrong(&e))?;
+    }
+    Ok(endpoint)
+}
+
+fn of_session(session: &str) -> Vec<u8> {
+    to_json(&SessionBody { session: session.to_owned() })
+}
+
+fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|e| ClientError::Protocol(e.to_string()))
+}
+
+fn read_full(reader: &mut dyn Read, out: &mut [u8]) -> std::io::Result<usize> {
+    let mut done = 0;
+    while done < out.len() {
+        match reader.read(&mut out[done..]) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,199 @@
+//! Rows from a node, continued after a broken connection.
+
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_flight::Ticket as FlightTicket;
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::error::FlightError;
+use arrow_schema::DataType;
+use futures::{StreamExt, TryStreamExt};
+
+use super::{Client, ClientError, Result, connected, is_broken};
+use crate::wire::Ticket;
+
+/// How often a broken stream is continued before it is given up. A stream that gives rows in between
+/// starts counting again.
+const TRIES: u32 = 5;
+/// The pause before the second try; it doubles each time.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Rows of a session or a view, one after another.
+pub struct Rows<'a> {
+    client: &'a mut Client,
+    ticket: Ticket,
+    stream: Option<FlightRecordBatchStream>,
+    batch: Option<RecordBatch>,
+    /// The row in the batch, if there is one.
+    at: usize,
+    /// Rows before the batch.
+    taken: u64,
+    tries: u32,
+    ended: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(client: &'a mut Client, ticket: Ticket) -> Self {
+        Rows {
+            client,
+            ticket,
+            stream: None,
+            batch: None,
+            at: 0,
+            taken: 0,
+            tries: 0,
+            ended: false,
+            key: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// Rows that were passed.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken + self.at as u64
+    }
+
+    /// Goes to the next row; false behind the last.
+    ///
+    /// # Errors
+    /// The node's own; a connection that broke too often.
+    pub fn advance(&mut self) -> Result<bool> {
+        self.at += 1;
+        while self.batch.as_ref().is_none_or(|batch| self.at >= batch.num_rows()) {
+            if !self.next_batch()? {
+                return Ok(false);
+            }
+        }
+        self.split()?;
+        Ok(true)
+    }
+
+    /// The next batch as it came, if rows are not wanted one by one; `None` behind the last.
+    ///
+    /// # Errors
+    /// As [`Rows::advance`].
+    pub fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        Ok(if self.next_batch()? { self.batch.clone() } else { None })
+    }
+
+    /// The key of the row, or the whole record of ordered output.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value of the row; empty for ordered output. Numbers have 8 bytes, little-endian.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Makes the next batch with rows the current one.
+    fn next_batch(&mut self) -> Result<bool> {
+        if let Some(batch) = self.batch.take() {
+            self.taken += batch.num_rows() as u64;
+        }
+        self.at = 0;
+        while !self.ended {
+            match self.receive() {
+                Ok(None) => self.ended = true,
+                Ok(Some(batch)) if batch.num_rows() == 0 => {}
+                Ok(Some(batch)) => {
+                    self.tries = 0;
+                    self.batch = Some(batch);
+                    return Ok(true);
+                }
+                Err(status) if is_broken(&status) && self.can_continue() => {
+                    self.stream = None;
+                    self.tries += 1;
+                    std::thread::sleep(PAUSE * 2_u32.pow(self.tries - 1));
+                }
+                Err(status) => return Err(ClientError::of(&status)),
+            }
+        }
+        Ok(false)
+    }
+
+    fn can_continue(&self) -> bool {
+        let known = match &self.ticket {
+            Ticket::Session(_) => true,
+            // Rows of other parts have no number.
+            Ticket::View(ticket) => self.taken == 0 || ticket.records.is_some(),
+        };
+        known && self.tries < TRIES
+    }
+
+    /// The ticket for the rows that are left.
+    fn rest(&self) -> Ticket {
+        let mut ticket = self.ticket.clone();
+        match &mut ticket {
+            Ticket::Session(ticket) => ticket.offset += self.taken,
+            Ticket::View(ticket) => {
+                if let Some((start, _)) = &mut ticket.records {
+                    *start += self.taken;
+                }
+            }
+        }
+        ticket
+    }
+
+    fn receive(&mut self) -> Result<Option<RecordBatch>, tonic::Status> {
+        let rest = self.rest();
+        let client = &mut *self.client;
+        client.runtime.block_on(async {
+            if self.stream.is_none() {
+                if self.tries > 0 {
+                    let again = connected(&client.endpoint, &client.token).await;
+                    client.calls = again.map_err(|e| tonic::Status::unavailable(e.to_string()))?;
+                }
+                let ticket = FlightTicket::new(rest.to_json());
+                let data = client.calls.do_get(ticket).await?.into_inner();
+                let data = data.map_err(|e| FlightError::Tonic(Box::new(e)));
+                self.stream = Some(FlightRecordBatchStream::new_from_flight_data(data));
+            }
+            let stream = self.stream.as_mut().expect("begun above");
+            match stream.next().await {
+                None => Ok(None),
+                Some(Ok(batch)) => Ok(Some(batch)),
+                Some(Err(FlightError::Tonic(status))) => Err(*status),
+                Some(Err(error)) => Err(tonic::Status::data_loss(error.to_string())),
+            }
+        })
+    }
+
+    /// Copies key and value of the row.
+    fn split(&mut self) -> Result<()> {
+        let batch = self.batch.as_ref().expect("at a row");
+        self.value.clear();
+        match batch.columns() {
+            [record] => put(&**record, self.at, &mut self.key),
+            [key, value] => {
+                put(&**key, self.at, &mut self.key)?;
+                put(&**value, self.at, &mut self.value)
+            }
+            columns => Err(ClientError::Protocol(format!("rows of {} columns", columns.len()))),
+        }
+    }
+}
+
+/// The bytes of a value of `column`.
+fn put(column: &dyn Array, row: usize, into: &mut Vec<u8>) -> Result<()> {
+    into.clear();
+    match column.data_type() {
+        DataType::Binary => into.extend_from_slice(column.as_binary::<i32>().value(row)),
+        DataType::Utf8 => into.extend_from_slice(column.as_string::<i32>().value(row).as_bytes()),
+        DataType::Int64 => {
+            into.extend_from_slice(&column.as_primitive::<Int64Type>().value(row).to_le_bytes());
+        }
+        DataType::Float64 => {
+            into.extend_from_slice(&column.as_primitive::<Float64Type>().value(row).to_le_bytes());
+        }
+        other => return Err(ClientError::Protocol(format!("a column of {other}"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! In front of the service: the token is checked before anything of a request's body is read, and few
+//! bodies are read at once.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use tokio::sync::Semaphore;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
+use tonic::transport::server::TlsConnectInfo;
+
+use super::listener::Presence;
+use super::service::Door;
+use super::token::Token;
+
+/// Requests whose body is read, or that are answered, at once. A body has at most
+/// [`MESSAGE_BYTES_MAX`], so together they take 32 MiB.
+const REQUESTS_MAX: usize = 8;
+/// How long a request may take from its place to its answer. The rows of a DoGet come after that.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a request waits for a place.
+const PLACE_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest message of a client, in bytes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// A DoPut is a stream of messages, which counts them itself.
+const PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
+
+/// The service behind its gate.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    service: FlightServiceServer<Door>,
+    token: Option<Token>,
+    places: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(crate) fn new(door: Door, token: Option<Token>) -> Self {
+        let service = FlightServiceServer::new(door)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(usize::MAX);
+        Gate { service, token, places: Arc::new(Semaphore::new(REQUESTS_MAX)) }
+    }
+}
+
+impl NamedService for Gate {
+    const NAME: &'static str = <FlightServiceServer<Door> as NamedService>::NAME;
+}
+
+/// The connection of a request.
+fn presence(request: &http::Request<Body>) -> Option<Presence> {
+    let extensions = request.extensions();
+    let plain = || extensions.get::<Presence>().cloned();
+    plain().or_else(|| Some(extensions.get::<TlsConnectInfo<Presence>>()?.get_ref().clone()))
+}
+
+impl Service<http::Request<Body>> for Gate {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        let header = request.headers().get(http::header::AUTHORIZATION);
+        let shown = header.map(http::HeaderValue::as_bytes);
+        if self.token.as_ref().is_some_and(|token| !token.is_shown_by(shown)) {
+            let told = "this server wants its token, in the header authorization: Bearer TOKEN";
+            let refusal = Status::unauthenticated(told).into_http();
+            return Box::pin(std::future::ready(Ok(refusal)));
+        }
+        if let Some(presence) = presence(&request) {
+            presence.known();
+            request.extensions_mut().insert(presence);
+        }
+        let (mut service, places) = (self.service.clone(), Arc::clone(&self.places));
+        if request.uri().path() == PUT {
+            return service.call(request);
+        }
+        Box::pin(async move {
+            let place = tokio::time::timeout(PLACE_PATIENCE, places.acquire()).await;
+            let Ok(Ok(_place)) = place else {
+                let told = "busy: too many requests at once; come again later";
+                return Ok(Status::resource_exhausted(told).into_http());
+            };
+            match tokio::time::timeout(REQUEST_PATIENCE, service.call(request)).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    let told = "the request took too long to arrive or to be answered";
+                    Ok(Status::deadline_exceeded(told).into_http())
+                }
+            }
+        })
+    }
+}

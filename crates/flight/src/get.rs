@@ -1,0 +1,223 @@
+//! DoGet: rows and records on their way to a client.
+//!
+//! ```text
+//!   a thread that blocks          channel of AHEAD batches      encoder ──► HTTP/2 ──► client
+//!   reads, makes batches ──send──► full? it waits, at most ────► takes the next when
+//!                                  the patience, then the        the client made room
+//!                                  connection is closed
+//! ```
+//!
+//! A client that reads slowly slows down the thread that reads for it, and nothing else. One that does
+//! not read at all loses its connection after [`Getter::patience`], and the memory is free again. It can
+//! continue at its row.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_flight::FlightData;
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::error::FlightError;
+use arrow_schema::SchemaRef;
+use futures::stream::{BoxStream, StreamExt};
+use merganser_node::session::{Getting, Grant, ROW_BYTES_MAX, SessionError, Sessions};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tonic::Status;
+
+use crate::batches::RowBatch;
+use crate::error::status;
+use crate::listener::Presence;
+use crate::service::blocking;
+use crate::wire::{SessionTicket, ViewTicket};
+use crate::{schema, views};
+
+/// Batches that wait for the client.
+const AHEAD: usize = 4;
+/// Copies of a batch that there are at once: those that wait, the one that is made, the one that is
+/// encoded and the one that is sent.
+pub(crate) const COPIES: usize = AHEAD + 4;
+/// The longest message of a stream, in bytes.
+const FLIGHT_DATA_BYTES: usize = 2 << 20;
+/// Bytes of a batch of rows, if there is memory. It pays to be well below [`FLIGHT_DATA_BYTES`].
+const BATCH_BYTES: usize = 256 << 10;
+/// The least bytes of a batch.
+pub(crate) const BATCH_BYTES_MIN: usize = 32 << 10;
+
+/// Makes the streams of DoGet.
+#[derive(Clone)]
+pub(crate) struct Getter {
+    sessions: Arc<Sessions>,
+    /// How long a client may take to make room for one more batch.
+    patience: Duration,
+}
+
+/// What a stream holds while it lasts.
+pub(crate) struct Sending {
+    pub(crate) presence: Option<Presence>,
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+/// Where a thread hands its batches to.
+pub(crate) struct Outlet {
+    sender: mpsc::Sender<Result<RecordBatch, FlightError>>,
+    runtime: Handle,
+    patience: Duration,
+    sending: Sending,
+}
+
+/// The client takes no more.
+pub(crate) struct Gone;
+
+impl Outlet {
+    /// Hands over a batch, once there is room.
+    pub(crate) fn send(&self, batch: RecordBatch) -> Result<(), Gone> {
+        self.hand(Ok(batch))
+    }
+
+    fn hand(&self, item: Result<RecordBatch, FlightError>) -> Result<(), Gone> {
+        let sent = self.sender.send_timeout(item, self.patience);
+        self.runtime.block_on(sent).map_err(|error| {
+            if let (mpsc::error::SendTimeoutError::Timeout(_), Some(presence)) =
+                (error, &self.sending.presence)
+            {
+                presence.close();
+            }
+            Gone
+        })
+    }
+}
+
+/// Why the work of a stream ended early.
+pub(crate) enum End {
+    /// The client went away, or takes nothing.
+    Gone,
+    /// An error that the client hears.
+    Error(SessionError),
+}
+
+impl From<Gone> for End {
+    fn from(_: Gone) -> Self {
+        End::Gone
+    }
+}
+
+impl From<SessionError> for End {
+    fn from(error: SessionError) -> Self {
+        End::Error(error)
+    }
+}
+
+impl Getter {
+    pub(crate) fn new(sessions: Arc<Sessions>, patience: Duration) -> Self {
+        Getter { sessions, patience }
+    }
+
+    /// The rows of a run, once it is over.
+    pub(crate) fn rows(
+        &self,
+        getting: Getting,
+        ticket: &SessionTicket,
+        sending: Sending,
+    ) -> BoxStream<'static, Result<FlightData, Status>> {
+        let schema = schema::of_results(getting.ssdlet().description(), ticket.text);
+        let offset = ticket.offset;
+        let (sessions, of_rows) = (Arc::clone(&self.sessions), Arc::clone(&schema));
+        let (sender, over) = oneshot::channel::<()>();
+        getting.when_over(move || drop(sender.send(())));
+        self.stream(schema, sending, Some(over), move |outlet| {
+            send_rows(&sessions, &getting, offset, of_rows, outlet)
+        })
+    }
+
+    /// A part of a view. What is wrong with the ticket is said before the stream begins.
+    pub(crate) async fn view(
+        &self,
+        ticket: ViewTicket,
+        sending: Sending,
+    ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
+        let sessions = Arc::clone(&self.sessions);
+        let part = blocking(move || views::Part::open(&sessions, &ticket)).await?;
+        let schema = schema::of_view();
+        let of_records = Arc::clone(&schema);
+        Ok(self.stream(schema, sending, None, move |outlet| part.send(&of_records, outlet)))
+    }
+
+    /// A stream of what `work` hands out, in a thread that may block, after `begin`.
+    fn stream(
+        &self,
+        schema: SchemaRef,
+        sending: Sending,
+        begin: Option<oneshot::Receiver<()>>,
+        work: impl FnOnce(&Outlet) -> Result<(), End> + Send + 'static,
+    ) -> BoxStream<'static, Result<FlightData, Status>> {
+        let (sender, mut receiver) = mpsc::channel(AHEAD);
+        let runtime = Handle::current();
+        let outlet = Outlet { sender, runtime, patience: self.patience, sending };
+        tokio::spawn(async move {
+            if let Some(begin) = begin {
+                let gone = outlet.sender.closed();
+                tokio::select! {
+                    _ = begin => {}
+                    () = gone => return,
+                }
+            }
+            let told = outlet.sender.clone();
+            let done = tokio::task::spawn_blocking(move || {
+                if let Err(End::Error(error)) = work(&outlet) {
+                    // A client that is gone does not hear it.
+                    let _ = outlet.hand(Err(FlightError::Tonic(Box::new(status(&error)))));
+                }
+            });
+            if done.await.is_err() {
+                let mistake = Status::internal("the stream was ended by a mistake in this program");
+                let _ = told.send(Err(FlightError::Tonic(Box::new(mistake)))).await;
+            }
+        });
+        let batches = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
+        FlightDataEncoderBuilder::new()
+            .with_schema(schema)
+            .with_max_flight_data_size(FLIGHT_DATA_BYTES)
+            .build(batches)
+            .map(|data| data.map_err(Status::from))
+            .boxed()
+    }
+}
+
+/// Bytes of a batch in `memory_bytes` of a stream.
+pub(crate) fn batch_bytes(memory_bytes: u64) -> usize {
+    usize::try_from(memory_bytes / COPIES as u64).unwrap_or(usize::MAX)
+}
+
+fn send_rows(
+    sessions: &Sessions,
+    getting: &Getting,
+    offset: u64,
+    schema: SchemaRef,
+    outlet: &Outlet,
+) -> Result<(), End> {
+    let Some(results) = getting.results()? else {
+        unreachable!("the stream begins when the run is over")
+    };
+    let (wanted, least) = (COPIES * BATCH_BYTES, COPIES * BATCH_BYTES_MIN);
+    let grant = sessions.stream_memory(wanted as u64, least as u64)?;
+    let batch_bytes = batch_bytes(grant.memory_bytes());
+    let mut reader = results.read(offset)?;
+    let mut batch = RowBatch::new(schema);
+    // Memory for rows that are longer than a batch.
+    let mut more: Option<Grant> = None;
+    while let Some(row) = reader.next_row()? {
+        if !batch.is_empty() && batch.bytes() + row.len() > batch_bytes {
+            outlet.send(batch.take())?;
+        }
+        if row.len() > batch_bytes && more.is_none() {
+            let long = (COPIES * ROW_BYTES_MAX) as u64;
+            more = Some(sessions.stream_memory(long, long)?);
+        }
+        batch.push(row)?;
+    }
+    if !batch.is_empty() {
+        outlet.send(batch.take())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Connections: how many, and how long each may be silent.
+//!
+//! ```text
+//!   accept ──► a place? ──► Guarded<TcpStream> ──► TLS ──► HTTP/2
+//!              waits for     no token within HELLO: closed
+//!              one           silent for SILENCE: closed       (HTTP/2 pings keep live ones talking)
+//!                            closed by a slow stream
+//! ```
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use futures::task::AtomicWaker;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
+use tonic::transport::server::Connected;
+
+/// The most connections at once; further ones wait.
+pub(crate) const CONNECTIONS_MAX: usize = 128;
+/// How long a connection may be open before it shows the token.
+pub(crate) const HELLO: Duration = Duration::from_secs(10);
+/// How long a connection may be silent. Clients answer a ping every [`PING`].
+pub(crate) const SILENCE: Duration = Duration::from_secs(45);
+/// How often a client is asked whether it is there.
+pub(crate) const PING: Duration = Duration::from_secs(15);
+
+/// What requests know of their connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Presence(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The token was shown.
+    known: AtomicBool,
+    closed: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Presence {
+    /// The client has shown the token.
+    pub(crate) fn known(&self) {
+        self.0.known.store(true, Ordering::Relaxed);
+    }
+
+    /// Closes the connection, and frees what waits in it for the client.
+    pub(crate) fn close(&self) {
+        self.0.closed.store(true, Ordering::Release);
+        self.0.waker.wake();
+    }
+}
+
+/// A connection with its deadlines.
+pub(crate) struct Guarded {
+    stream: TcpStream,
+    presence: Presence,
+    begun: Instant,
+    heard: Instant,
+    deadline: Pin<Box<Sleep>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Guarded {
+    fn new(stream: TcpStream, place: OwnedSemaphorePermit) -> Self {
+        let begun = Instant::now();
+        Guarded {
+            stream,
+            presence: Presence(Arc::default()),
+            begun,
+            heard: begun,
+            deadline: Box::pin(tokio::time::sleep_until(begun + HELLO)),
+            _place: place,
+        }
+    }
+}
+
+impl Connected for Guarded {
+    type ConnectInfo = Presence;
+
+    fn connect_info(&self) -> Presence {
+        self.presence.clone()
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let shared = &this.presence.0;
+        shared.waker.register(context.waker());
+        if shared.closed.load(Ordering::Acquire) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if read.is_ready() {
+            this.heard = Instant::now();
+            return read;
+        }
+        while this.deadline.as_mut().poll(context).is_ready() {
+            let is_known = this.presence.0.known.load(Ordering::Relaxed);
+            let limit = if is_known { this.heard + SILENCE } else { this.begun + HELLO };
+            if Instant::now() >= limit {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            this.deadline.as_mut().reset(limit);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// The connections of `listener`, each once there is a place for it.
+pub(crate) fn connections(listener: TcpListener) -> impl Stream<Item = io::Result<Guarded>> {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    futures::stream::unfold((listener, places), async |(listener, places)| {
+        let place = Arc::clone(&places).acquire_owned().await.ok()?;
+        let stream = loop {
+            match listener.accept().await {
+                Ok((stream, _)) => break stream,
+                // Descriptors ran out, or the client is gone already: others may still come.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        };
+        // A refusal would only make answers slower.
+        let _ = stream.set_nodelay(true);
+        Some((Ok(Guarded::new(stream, place)), (listener, places)))
+    })
+}
+
+/// Whether all that can reach `address` is this machine.
+pub(crate) fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}

@@ -1,0 +1,88 @@
+//! DoPut: a blob of a session.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::error::FlightError;
+use arrow_flight::{FlightData, FlightDescriptor};
+use arrow_schema::DataType;
+use futures::StreamExt;
+use merganser_node::session::{BlobStatus, BlobWriter, SessionError, Sessions};
+use tonic::{Status, Streaming};
+
+use crate::gate::MESSAGE_BYTES_MAX;
+use crate::service::blocking;
+
+/// How long a client may take to send one more message.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Memory of a DoPut: a message as it arrives, and as a batch.
+const MEMORY_BYTES: u64 = 2 * MESSAGE_BYTES_MAX as u64;
+
+/// Keeps what `messages` carry: the values of one column, end to end.
+pub(crate) async fn receive(
+    sessions: &Arc<Sessions>,
+    mut messages: Streaming<FlightData>,
+) -> Result<BlobStatus, Status> {
+    let late = |_| Status::deadline_exceeded("the next message of the blob took too long");
+    let granted = Arc::clone(sessions);
+    let _memory = blocking(move || granted.stream_memory(MEMORY_BYTES, MEMORY_BYTES)).await?;
+    let first = tokio::time::timeout(PATIENCE, messages.message()).await.map_err(late)??;
+    let first = first.ok_or_else(|| Status::invalid_argument("a DoPut has at least a schema"))?;
+    let (id, name) = place(first.flight_descriptor.as_ref())?;
+    let opened = Arc::clone(sessions);
+    let mut writer = blocking(move || opened.put(&id, &name)).await?;
+    let rest = messages.map(|message| message.map_err(|e| FlightError::Tonic(Box::new(e))));
+    let all = futures::stream::iter([Ok(first)]).chain(rest);
+    let mut batches = FlightRecordBatchStream::new_from_flight_data(all);
+    while let Some(batch) = tokio::time::timeout(PATIENCE, batches.next()).await.map_err(late)? {
+        let batch = batch.map_err(Status::from)?;
+        writer = blocking(move || {
+            write(&mut writer, &batch)?;
+            Ok(writer)
+        })
+        .await?;
+    }
+    blocking(move || writer.finish()).await
+}
+
+/// The session and the blob of a DoPut.
+fn place(descriptor: Option<&FlightDescriptor>) -> Result<(String, String), Status> {
+    match descriptor.map(|descriptor| &descriptor.path[..]) {
+        Some([session, name]) => Ok((session.clone(), name.clone())),
+        _ => Err(Status::invalid_argument("the path of a DoPut is [session, name of the blob]")),
+    }
+}
+
+fn write(writer: &mut BlobWriter, batch: &RecordBatch) -> Result<(), SessionError> {
+    let [column] = batch.columns() else {
+        let told = "a blob comes as one column of bytes or text".to_owned();
+        return Err(SessionError::Invalid(told));
+    };
+    if column.null_count() > 0 {
+        return Err(SessionError::Invalid("the column of a blob has no nulls".to_owned()));
+    }
+    match column.data_type() {
+        DataType::Binary => write_all(writer, column.as_binary::<i32>().iter().flatten()),
+        DataType::LargeBinary => write_all(writer, column.as_binary::<i64>().iter().flatten()),
+        DataType::Utf8 => {
+            write_all(writer, column.as_string::<i32>().iter().flatten().map(str::as_bytes))
+        }
+        DataType::LargeUtf8 => {
+            write_all(writer, column.as_string::<i64>().iter().flatten().map(str::as_bytes))
+        }
+        other => {
+            let told = format!("a blob comes as one column of bytes or text, not of {other}");
+            Err(SessionError::Invalid(told))
+        }
+    }
+}
+
+fn write_all<'a>(
+    writer: &mut BlobWriter,
+    mut values: impl Iterator<Item = &'a [u8]>,
+) -> Result<(), SessionError> {
+    values.try_for_each(|value| writer.write(value))
+}

@@ -1,0 +1,202 @@
+//! The server: a listener, a runtime of two threads, and its end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use merganser_node::session::{SessionOptions, Sessions};
+use tokio::sync::watch;
+use tonic::transport::{Identity, ServerTlsConfig};
+
+use crate::gate::Gate;
+use crate::get::Getter;
+use crate::listener::{self, HELLO, PING, SILENCE, is_loopback};
+use crate::service::{Door, STREAMS_MAX};
+use crate::token::Token;
+
+/// How long a client may take to make room for one more batch, before its connection is closed.
+pub const BATCH_PATIENCE: Duration = Duration::from_secs(300);
+/// How long runs and streams may take once the server was asked to end.
+pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Threads of the runtime.
+const THREADS: usize = 2;
+/// Threads for work that blocks: one per stream, and some for requests.
+const BLOCKING_THREADS: usize = STREAMS_MAX + 32;
+/// Stack of a thread. Reading a view recurses nowhere; the rest is JSON, whose depth is limited.
+const STACK_BYTES: usize = 1 << 20;
+/// Streams of one connection at once.
+const CONNECTION_STREAMS_MAX: u32 = 32;
+/// Bytes that a client may send ahead of the server, per stream and per connection.
+const WINDOW_BYTES: u32 = 256 << 10;
+/// Headers of a request, in bytes.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
+
+/// A certificate and its key, as PEM.
+#[derive(Clone)]
+pub struct Tls {
+    /// The certificate, and those of the authorities between it and the root.
+    pub certificate: Vec<u8>,
+    /// The key.
+    pub key: Vec<u8>,
+}
+
+/// What to serve, where, and to whom.
+pub struct ServerOptions {
+    /// `HOST:PORT`; port 0 stands for any that is free.
+    pub listen: String,
+    /// What clients must show.
+    pub token: Option<Token>,
+    /// Encrypts, if given.
+    pub tls: Option<Tls>,
+    /// Serves other machines without token and TLS.
+    pub insecure: bool,
+    /// Whether clients may send SSDlets.
+    pub allow_upload: bool,
+    /// How long a client may take to make room for one more batch: [`BATCH_PATIENCE`].
+    pub batch_patience: Duration,
+    /// The sessions.
+    pub sessions: SessionOptions,
+}
+
+/// Why a server can't begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Other machines could reach it, and it has no token, or no TLS.
+    #[error("{address}: other machines can reach this address, so a token and TLS are needed")]
+    Open {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The address can't be listened on.
+    #[error("{listen}: {source}")]
+    Listen {
+        /// As it was given.
+        listen: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The certificate or its key makes no sense.
+    #[error("the certificate and its key: {0}")]
+    Tls(String),
+    /// The system has no thread left.
+    #[error(transparent)]
+    Threads(io::Error),
+}
+
+/// A server that listens; [`Server::run`] serves.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    runtime: tokio::runtime::Runtime,
+    router: tonic::transport::server::Router,
+    sessions: Arc<Sessions>,
+    stop: watch::Sender<bool>,
+}
+
+/// Ends a server from any thread.
+#[derive(Debug, Clone)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Asks it to end.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Server {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind(options: ServerOptions) -> Result<Self, BindError> {
+        let ServerOptions { listen, token, tls, .. } = options;
+        let failed = |source| BindError::Listen { listen: listen.clone(), source };
+        let addresses: Vec<_> = listen.to_socket_addrs().map_err(failed)?.collect();
+        let is_safe = options.insecure || (token.is_some() && tls.is_some());
+        if let Some(address) = addresses.iter().find(|address| !is_safe && !is_loopback(address)) {
+            return Err(BindError::Open { address: *address });
+        }
+        let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .max_blocking_threads(BLOCKING_THREADS)
+            .thread_stack_size(STACK_BYTES)
+            .thread_name("flight")
+            .enable_all()
+            .build()
+            .map_err(BindError::Threads)?;
+        let sessions = Arc::new(Sessions::new(options.sessions).map_err(BindError::Threads)?);
+        let getter = Getter::new(Arc::clone(&sessions), options.batch_patience);
+        let door = Door::new(Arc::clone(&sessions), getter, options.allow_upload);
+        let mut builder = tonic::transport::Server::builder()
+            .accept_http1(false)
+            .max_concurrent_streams(CONNECTION_STREAMS_MAX)
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .http2_max_header_list_size(HEADER_BYTES_MAX)
+            .http2_keepalive_interval(Some(PING))
+            .http2_keepalive_timeout(Some(SILENCE - PING));
+        if let Some(Tls { certificate, key }) = tls {
+            let identity = Identity::from_pem(certificate, key);
+            let config = ServerTlsConfig::new().identity(identity).timeout(HELLO);
+            builder = builder.tls_config(config).map_err(|error| {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                BindError::Tls(cause.unwrap_or_else(|| error.to_string()))
+            })?;
+        }
+        let router = builder.add_service(Gate::new(door, token));
+        let stop = watch::Sender::new(false);
+        Ok(Server { listener, address, runtime, router, sessions, stop })
+    }
+
+    /// The address at which it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A handle that can end it from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// Serves until [`Stopper::stop`]. Then runs are cancelled, and streams may end within
+    /// [`DRAIN_PATIENCE`].
+    ///
+    /// # Errors
+    /// When the listener breaks.
+    pub fn run(self) -> io::Result<()> {
+        let Server { listener, runtime, router, sessions, stop, .. } = self;
+        let stopped = async |stop: &watch::Sender<bool>| {
+            let mut asked = stop.subscribe();
+            // The sender is held here.
+            let _ = asked.wait_for(|asked| *asked).await;
+        };
+        let result = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let connections = Box::pin(listener::connections(listener));
+            let serving = router.serve_with_incoming_shutdown(connections, stopped(&stop));
+            let ending = async {
+                stopped(&stop).await;
+                let ending = Arc::clone(&sessions);
+                let ended = tokio::task::spawn_blocking(move || ending.end(DRAIN_PATIENCE));
+                let _ = ended.await;
+                tokio::time::sleep(DRAIN_PATIENCE).await;
+            };
+            tokio::select! {
+                served = serving => served.map_err(io::Error::other),
+                () = ending => Ok(()),
+            }
+        });
+        sessions.end(DRAIN_PATIENCE);
+        // Streams that have not ended by now are cut off.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        result
+    }
+}

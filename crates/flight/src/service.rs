@@ -1,0 +1,275 @@
+//! The calls of Arrow Flight, and what each means here.
+
+use std::sync::Arc;
+
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo,
+    HandshakeRequest, HandshakeResponse, IpcMessage, PollInfo, PutResult, Result as Answer,
+    SchemaAsIpc, SchemaResult, Ticket as FlightTicket,
+};
+use arrow_schema::Schema;
+use futures::stream::{self, BoxStream, StreamExt};
+use merganser_node::session::{SessionError, Sessions};
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::error::status;
+use crate::get::Getter;
+use crate::listener::Presence;
+use crate::wire::{self, Ticket, Uploaded, ViewTicket, to_json};
+use crate::{get, put, schema, views};
+
+/// Streams of results, views and blobs at once; a further one is told to come again.
+pub(crate) const STREAMS_MAX: usize = 128;
+
+/// The service. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Door {
+    sessions: Arc<Sessions>,
+    getter: Getter,
+    streams: Arc<Semaphore>,
+    allow_upload: bool,
+}
+
+impl Door {
+    pub(crate) fn new(sessions: Arc<Sessions>, getter: Getter, allow_upload: bool) -> Self {
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Door { sessions, getter, streams, allow_upload }
+    }
+
+    /// Does `work` in a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Sessions) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, Status> {
+        let sessions = Arc::clone(&self.sessions);
+        blocking(move || work(&sessions)).await
+    }
+
+    fn stream_place(&self) -> Result<tokio::sync::OwnedSemaphorePermit, Status> {
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            let what = format!("all {STREAMS_MAX} streams are in use");
+            status(&SessionError::Busy { what })
+        })
+    }
+
+    fn act(&self, name: &str, body: &[u8]) -> Result<Vec<u8>, SessionError> {
+        let sessions = &*self.sessions;
+        Ok(match wire::Action::parse(name, body)? {
+            wire::Action::List => to_json(&sessions.list()),
+            wire::Action::Open(request) => to_json(&sessions.open(&request)?),
+            wire::Action::Set(body) => {
+                let (id, request) = body.into_request();
+                to_json(&sessions.set(&id, &request)?)
+            }
+            wire::Action::Status(body) => to_json(&sessions.status(&body.session)?),
+            wire::Action::Cancel(body) => to_json(&sessions.cancel(&body.session)?),
+            wire::Action::Close(body) => {
+                sessions.close(&body.session)?;
+                b"{}".to_vec()
+            }
+            wire::Action::Upload(_) if !self.allow_upload => {
+                return Err(SessionError::Refused {
+                    path: "upload".to_owned(),
+                    reason: "this server takes no SSDlets from clients".to_owned(),
+                });
+            }
+            wire::Action::Upload(bytes) => {
+                let sha256: String =
+                    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+                let description = sessions.upload(&sha256, bytes)?;
+                to_json(&Uploaded { sha256, description })
+            }
+        })
+    }
+
+    /// What a descriptor describes: a path is a view, a command is a ticket.
+    async fn info(&self, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
+        let ticket = if descriptor.cmd.is_empty() {
+            let view = descriptor.path.join("/");
+            merganser_node::session::request::check_path(&view).map_err(|e| status(&e))?;
+            Ticket::View(ViewTicket { view, ..ViewTicket::default() })
+        } else {
+            Ticket::parse(&descriptor.cmd).map_err(|e| status(&e))?
+        };
+        let described = self.blocking(move |sessions| Described::new(sessions, ticket)).await?;
+        described.into_info(descriptor)
+    }
+}
+
+/// Does `work` in a thread that may block. A panic of it is an error of this request alone.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
+) -> Result<T, Status> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|e| status(&e)),
+        Err(_) => Err(Status::internal("the request was ended by a mistake in this program")),
+    }
+}
+
+/// What a ticket gives.
+struct Described {
+    ticket: Ticket,
+    schema: Arc<Schema>,
+    records: Option<u64>,
+    bytes: Option<u64>,
+}
+
+impl Described {
+    fn new(sessions: &Sessions, ticket: Ticket) -> Result<Self, SessionError> {
+        match &ticket {
+            Ticket::View(view) => {
+                let size = views::size(sessions, &view.view)?;
+                let whole = view.records.is_none() && view.bytes.is_none() && view.keys.is_none();
+                let (records, bytes) = size;
+                let schema = schema::of_view();
+                let records = whole.then_some(records);
+                Ok(Described { ticket, schema, records, bytes: whole.then_some(bytes) })
+            }
+            Ticket::Session(wanted) => {
+                let getting = sessions.look(&wanted.session)?;
+                let schema = schema::of_results(getting.ssdlet().description(), wanted.text);
+                // Known once the run is done.
+                let results = getting.results().ok().flatten();
+                let records = results.as_ref().map(|results| results.rows());
+                let bytes = results.as_ref().map(|results| results.bytes());
+                Ok(Described { ticket, schema, records, bytes })
+            }
+        }
+    }
+
+    fn into_info(self, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
+        let count = |count: Option<u64>| count.map_or(-1, |count| count as i64);
+        let endpoint = FlightEndpoint::new().with_ticket(FlightTicket::new(self.ticket.to_json()));
+        let info = FlightInfo::new()
+            .try_with_schema(&self.schema)
+            .map_err(|e| Status::internal(format!("schema: {e}")))?;
+        Ok(info
+            .with_descriptor(descriptor)
+            .with_endpoint(endpoint)
+            .with_total_records(count(self.records))
+            .with_total_bytes(count(self.bytes))
+            .with_ordered(true))
+    }
+}
+
+#[tonic::async_trait]
+impl FlightService for Door {
+    type HandshakeStream = BoxStream<'static, Result<HandshakeResponse, Status>>;
+    type ListFlightsStream = BoxStream<'static, Result<FlightInfo, Status>>;
+    type DoGetStream = BoxStream<'static, Result<FlightData, Status>>;
+    type DoPutStream = BoxStream<'static, Result<PutResult, Status>>;
+    type DoExchangeStream = BoxStream<'static, Result<FlightData, Status>>;
+    type DoActionStream = BoxStream<'static, Result<Answer, Status>>;
+    type ListActionsStream = BoxStream<'static, Result<ActionType, Status>>;
+
+    async fn handshake(
+        &self,
+        _: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        Err(Status::unimplemented("there is no handshake: send the token with each call"))
+    }
+
+    async fn list_flights(
+        &self,
+        _: Request<Criteria>,
+    ) -> Result<Response<Self::ListFlightsStream>, Status> {
+        let sessions = Arc::clone(&self.sessions);
+        let paths = self.blocking(|sessions| sessions.data().views()).await?;
+        let infos = stream::iter(paths).filter_map(move |view| {
+            let sessions = Arc::clone(&sessions);
+            async move {
+                let descriptor = FlightDescriptor::new_path(vec![view.clone()]);
+                let ticket = Ticket::View(ViewTicket { view, ..ViewTicket::default() });
+                let described = blocking(move || Described::new(&sessions, ticket)).await;
+                // A view that is removed or damaged meanwhile is not listed.
+                Some(described.ok()?.into_info(descriptor))
+            }
+        });
+        Ok(Response::new(infos.boxed()))
+    }
+
+    async fn get_flight_info(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        Ok(Response::new(self.info(request.into_inner()).await?))
+    }
+
+    async fn poll_flight_info(
+        &self,
+        _: Request<FlightDescriptor>,
+    ) -> Result<Response<PollInfo>, Status> {
+        Err(Status::unimplemented("use the action status"))
+    }
+
+    async fn get_schema(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> Result<Response<SchemaResult>, Status> {
+        let info = self.info(request.into_inner()).await?;
+        let schema = info.try_decode_schema().map_err(|e| Status::internal(e.to_string()))?;
+        let message: IpcMessage = SchemaAsIpc::new(&schema, &Default::default())
+            .try_into()
+            .map_err(|e| Status::internal(format!("schema: {e}")))?;
+        Ok(Response::new(SchemaResult { schema: message.0 }))
+    }
+
+    async fn do_get(
+        &self,
+        request: Request<FlightTicket>,
+    ) -> Result<Response<Self::DoGetStream>, Status> {
+        let presence = request.extensions().get::<Presence>().cloned();
+        let place = self.stream_place()?;
+        let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
+        let sending = get::Sending { presence, place };
+        let stream = match ticket {
+            Ticket::View(ticket) => self.getter.view(ticket, sending).await?,
+            Ticket::Session(ticket) => {
+                let id = ticket.session.clone();
+                let getting = self.blocking(move |sessions| sessions.get(&id)).await?;
+                self.getter.rows(getting, &ticket, sending)
+            }
+        };
+        Ok(Response::new(stream))
+    }
+
+    async fn do_put(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoPutStream>, Status> {
+        let _place = self.stream_place()?;
+        let status = put::receive(&self.sessions, request.into_inner()).await?;
+        let told = PutResult { app_metadata: to_json(&status).into() };
+        Ok(Response::new(stream::iter([Ok(told)]).boxed()))
+    }
+
+    async fn do_exchange(
+        &self,
+        _: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoExchangeStream>, Status> {
+        Err(Status::unimplemented("use DoPut, then set and DoGet"))
+    }
+
+    async fn do_action(
+        &self,
+        request: Request<Action>,
+    ) -> Result<Response<Self::DoActionStream>, Status> {
+        let door = self.clone();
+        let Action { r#type, body } = request.into_inner();
+        let answer = blocking(move || door.act(&r#type, &body)).await?;
+        Ok(Response::new(stream::iter([Ok(Answer { body: answer.into() })]).boxed()))
+    }
+
+    async fn list_actions(
+        &self,
+        _: Request<Empty>,
+    ) -> Result<Response<Self::ListActionsStream>, Status> {
+        let action = |(name, about): (&str, &str)| {
+            Ok(ActionType { r#type: name.to_owned(), description: about.to_owned() })
+        };
+        Ok(Response::new(stream::iter(wire::ACTIONS.map(action)).boxed()))
+    }
+}

@@ -1,0 +1,221 @@
+//! Views as streams of records: all of one, or a range of records, bytes or keys.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use merganser_node::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
+use merganser_sort::record::{
+    CsvFraming, FixedFraming, Format, Framing, KeyedFraming, LineFraming,
+};
+use merganser_sort::view::{Manifest, TypedKeyError, View, unescape_key};
+use merganser_sort::{Budget, Error};
+use merganser_storage::{Directory, Storage};
+
+use crate::batches;
+use crate::get::{BATCH_BYTES_MIN, COPIES, End, Outlet, batch_bytes};
+use crate::wire::{KeyRange, ViewTicket};
+
+/// Memory that a view's stream would like, in bytes: to read ahead on every run of it.
+const MEMORY_BYTES: u64 = 64 << 20;
+/// The least memory for the view itself.
+const VIEW_BYTES_MIN: u64 = 4 << 20;
+/// The share of a stream's memory that is for batches, 1 / 4. The view gets the rest.
+const BATCH_SHARE: u64 = 4;
+/// Bytes of a batch, if there is memory.
+const BATCH_BYTES: usize = 1 << 20;
+/// Threads that make the bytes of a view for one stream.
+const THREADS: usize = 2;
+
+/// Records and bytes of the view at `path`.
+pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), SessionError> {
+    let folder: Arc<dyn Directory> = sessions.data().folder(path)?;
+    let manifest = Manifest::read(&folder).map_err(|e| engine(path, &e))?;
+    Ok((manifest.records, manifest.size_bytes))
+}
+
+/// An open part of a view.
+pub(crate) struct Part {
+    sessions: Arc<Sessions>,
+    path: String,
+    view: View,
+    range: Range<u64>,
+    /// Whether rows are records; otherwise they are pieces of any size.
+    whole_records: bool,
+    batch_bytes: usize,
+    /// Given back after the view, which is declared before it.
+    _memory: Grant,
+}
+
+impl Part {
+    /// Opens the view of `ticket`, and finds its part.
+    pub(crate) fn open(
+        sessions: &Arc<Sessions>,
+        ticket: &ViewTicket,
+    ) -> Result<Self, SessionError> {
+        let path = ticket.view.clone();
+        let folder: Arc<dyn Directory> = sessions.data().folder(&path)?;
+        let mut least = VIEW_BYTES_MIN + (COPIES * BATCH_BYTES_MIN) as u64;
+        loop {
+            let memory = sessions.stream_memory(MEMORY_BYTES.max(least), least)?;
+            let all = memory.memory_bytes();
+            let most = (COPIES * BATCH_BYTES) as u64;
+            let of_batches = (all / BATCH_SHARE).clamp((COPIES * BATCH_BYTES_MIN) as u64, most);
+            match View::open(&folder, &Budget::new(all - of_batches), THREADS) {
+                Ok(view) => {
+                    let range = range(&view, ticket)?;
+                    let batch_bytes = batch_bytes(of_batches);
+                    let whole_records = ticket.bytes.is_none();
+                    return Ok(Part {
+                        sessions: Arc::clone(sessions),
+                        path,
+                        view,
+                        range,
+                        whole_records,
+                        batch_bytes,
+                        _memory: memory,
+                    });
+                }
+                // Once more with what it says that it needs; the system says if that is never there.
+                Err(Error::Memory { least_bytes, .. }) if least_bytes > all - of_batches => {
+                    drop(memory);
+                    least = least_bytes + least_bytes / BATCH_SHARE + most;
+                }
+                Err(error) => return Err(engine(&path, &error)),
+            }
+        }
+    }
+
+    /// Hands its records to `outlet`.
+    pub(crate) fn send(&self, schema: &SchemaRef, outlet: &Outlet) -> Result<(), End> {
+        if !self.whole_records {
+            return self.send_pieces(schema, outlet);
+        }
+        match self.view.order().format() {
+            Format::Lines { delimiter } => {
+                self.send_records(LineFraming { delimiter }, schema, outlet)
+            }
+            Format::Csv { .. } => self.send_records(CsvFraming, schema, outlet),
+            Format::Fixed { bytes } => self.send_records(FixedFraming { bytes }, schema, outlet),
+            Format::Keyed => self.send_records(KeyedFraming, schema, outlet),
+        }
+    }
+
+    fn send_records(
+        &self,
+        framing: impl Framing,
+        schema: &SchemaRef,
+        outlet: &Outlet,
+    ) -> Result<(), End> {
+        let failed = |error: Error| End::Error(engine(&self.path, &error));
+        let mut stream = self.view.stream(self.range.clone()).map_err(failed)?;
+        let fresh = || Vec::with_capacity(self.batch_bytes + self.batch_bytes / 8);
+        // The last record in `values` may lack its end.
+        let (mut ends, mut values) = (vec![0_i32], fresh());
+        // Memory for records that are longer than a batch.
+        let mut more = None;
+        while let Some(mut bytes) = stream.next_bytes().map_err(failed)? {
+            while !bytes.is_empty() {
+                let room = self.batch_bytes.saturating_sub(values.len()).max(self.batch_bytes / 8);
+                let (now, later) = bytes.split_at(bytes.len().min(room));
+                values.extend_from_slice(now);
+                bytes = later;
+                let mut at = end_of(&ends);
+                while let Some(len) = framing.next(&values[at..]) {
+                    at += len;
+                    ends.push(i32::try_from(at).expect("batches are small"));
+                }
+                if values.len() - at > ROW_BYTES_MAX {
+                    let path = &self.path;
+                    let told = format!(
+                        "{path}: a record has more than {ROW_BYTES_MAX} bytes; ask for bytes, not records"
+                    );
+                    return Err(SessionError::Invalid(told).into());
+                }
+                if values.len() - at > self.batch_bytes && more.is_none() {
+                    let long = (COPIES * ROW_BYTES_MAX) as u64;
+                    more = Some(self.sessions.stream_memory(long, long)?);
+                }
+                if values.len() >= self.batch_bytes && at > 0 {
+                    let mut next = fresh();
+                    next.extend_from_slice(&values[at..]);
+                    values.truncate(at);
+                    let full = std::mem::replace(&mut values, next);
+                    let ends = std::mem::replace(&mut ends, vec![0]);
+                    outlet.send(batches::records(schema, ends, full))?;
+                }
+            }
+        }
+        // What is left is a record that lacks its terminator.
+        if values.len() > end_of(&ends) {
+            ends.push(i32::try_from(values.len()).expect("batches are small"));
+        }
+        if ends.len() > 1 {
+            outlet.send(batches::records(schema, ends, values))?;
+        }
+        Ok(())
+    }
+
+    fn send_pieces(&self, schema: &SchemaRef, outlet: &Outlet) -> Result<(), End> {
+        let failed = |error: Error| End::Error(engine(&self.path, &error));
+        let mut stream = self.view.stream(self.range.clone()).map_err(failed)?;
+        while let Some(bytes) = stream.next_bytes().map_err(failed)? {
+            for piece in bytes.chunks(self.batch_bytes) {
+                let end = i32::try_from(piece.len()).expect("batches are small");
+                outlet.send(batches::records(schema, vec![0, end], piece.to_vec()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the last record of `ends` ends.
+fn end_of(ends: &[i32]) -> usize {
+    ends.last().map_or(0, |end| *end as usize)
+}
+
+/// The bytes of the view that `ticket` asks for, as `merganser cat` takes them: a range of records or
+/// keys leaves the header out.
+fn range(view: &View, ticket: &ViewTicket) -> Result<Range<u64>, SessionError> {
+    let failed = |error: Error| engine(&ticket.view, &error);
+    let size = view.size();
+    let header = view.manifest().preamble.len() as u64;
+    let (start, end) = match (ticket.records, ticket.bytes, &ticket.keys) {
+        (Some((start, end)), ..) => {
+            let end = end.map_or(Ok(size), |end| view.offset_of_record(end)).map_err(failed)?;
+            (view.offset_of_record(start).map_err(failed)?, end)
+        }
+        (_, Some((start, end)), _) => (start, end.unwrap_or(size)),
+        (.., Some(KeyRange { from, to })) => {
+            let place = |key: &String| offset_of_key(view, &ticket.view, key);
+            let start = from.as_ref().map_or(Ok(header), place)?;
+            (start, to.as_ref().map_or(Ok(size), place)?)
+        }
+        (None, None, None) => (0, size),
+    };
+    Ok(start.min(size)..end.max(start).min(size))
+}
+
+fn offset_of_key(view: &View, path: &str, typed: &str) -> Result<u64, SessionError> {
+    let key = unescape_key(typed.as_bytes()).ok_or_else(|| {
+        SessionError::Invalid("in a key, after \\ comes xHH, t, n, r, 0 or another \\".to_owned())
+    })?;
+    view.offset_of_typed_key(&key).map_err(|error| match error {
+        TypedKeyError::Refused(why) => {
+            SessionError::Invalid(format!("{path}: {why}; use records or bytes"))
+        }
+        TypedKeyError::Engine(error) => engine(path, &error),
+    })
+}
+
+/// An error of the engine on the view at `path`.
+fn engine(path: &str, error: &Error) -> SessionError {
+    match error {
+        Error::NotAView { .. } => SessionError::Missing(format!("{path}: it is not a view")),
+        // The folder's own name is none that a client knows.
+        error => SessionError::Failed(format!(
+            "{path}: {}",
+            error.to_string().replace("/proc/self/fd/", "#")
+        )),
+    }
+}

@@ -1,0 +1,231 @@
+//! Clients that mean harm, or are broken: the server answers others meanwhile.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::{Action, FlightData, FlightDescriptor, Ticket};
+use merganser_flight::wire::SetBody;
+use merganser_node::session::request::Range;
+use tonic::metadata::MetadataValue;
+use tonic::transport::Channel;
+use tonic::{Code, Request};
+
+use crate::harness::{Node, TOKEN, begin, node, node_with, of, rows, rows_of, tls};
+
+/// A client without any manners: calls as they are typed.
+fn raw<T>(node: &Node, work: impl AsyncFnOnce(FlightServiceClient<Channel>) -> T) -> T {
+    let address = format!("http://{}", node.address);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("made");
+    runtime.block_on(async {
+        let channel =
+            Channel::from_shared(address).expect("an address").connect().await.expect("it answers");
+        work(FlightServiceClient::new(channel)).await
+    })
+}
+
+fn with_token<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let token: MetadataValue<_> = format!("Bearer {TOKEN}").parse().expect("ASCII");
+    request.metadata_mut().insert("authorization", token);
+    request
+}
+
+#[test]
+fn garbage_on_the_port_harms_nobody() {
+    for encrypted in [false, true] {
+        let node = node_with(|options| options.tls = encrypted.then(tls));
+        let mut client = node.client();
+        for garbage in [
+            &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..],
+            &[0; 100_000],
+            &[0xff; 100_000],
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff\x04\x00\x00\x00\x00\x00",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+            b"\x16\x03\x01\xff\xff\x01\x00\x00",
+            b"",
+        ] {
+            let mut stream = TcpStream::connect(node.address).expect("it listens");
+            // The server may have hung up in the middle of it.
+            let _ = stream.write_all(garbage);
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+            let mut answer = Vec::new();
+            let end = stream.read_to_end(&mut answer);
+            assert!(end.is_ok() || answer.len() < 10_000, "it hangs up: {end:?}");
+            client.list().expect("others are answered");
+        }
+    }
+}
+
+#[test]
+fn connections_that_say_nothing_are_closed_and_others_are_served_meanwhile() {
+    let node = node();
+    let begun = Instant::now();
+    let silent: Vec<_> =
+        (0..64).map(|_| TcpStream::connect(node.address).expect("it listens")).collect();
+    // Half of them begin to speak, and stop.
+    for mut stream in silent.iter().take(32) {
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("open");
+    }
+    node.client().list().expect("others are answered");
+    for mut stream in silent {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        // Settings of HTTP/2 may come first.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    let waited = begun.elapsed();
+    assert!(waited > Duration::from_secs(8) && waited < Duration::from_secs(25), "{waited:?}");
+    node.client().list().expect("it goes on");
+}
+
+#[test]
+fn messages_that_are_too_large_are_refused() {
+    let node = node();
+    raw(&node, async |mut client| {
+        let action = Action::new("status", vec![b' '; 5 << 20]);
+        let refused = client.do_action(with_token(action)).await.map(|_| ()).expect_err("5 MiB");
+        assert_eq!(refused.code(), Code::OutOfRange, "{refused:?}");
+        // Without the token, nothing of the body is read.
+        let action = Action::new("status", vec![b' '; 64 << 20]);
+        let refused = client.do_action(action).await.map(|_| ()).expect_err("no token");
+        assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
+        let many = vec![Range::of("a"); 65_537];
+        let body =
+            serde_json::to_vec(&SetBody { session: "x".to_owned(), ranges: many, run: false });
+        let action = Action::new("set", body.expect("JSON"));
+        client.do_action(with_token(action)).await.map(|_| ()).expect_err("no session");
+    });
+    let mut client = node.client();
+    let session = client.open(&of("copy")).expect("opened").session;
+    let ranges = vec![Range::of("a"); 65_537];
+    let refused =
+        client.set(&SetBody { session, ranges, run: false }).expect_err("too many").to_string();
+    assert!(refused.contains("at most 65536 ranges"), "{refused}");
+}
+
+#[test]
+fn wrong_tickets_descriptors_and_calls_get_an_answer() {
+    let node = node();
+    let session = node.client().open(&of("copy")).expect("opened").session;
+    raw(&node, async |mut client| {
+        for ticket in [
+            "",
+            "{}",
+            "nonsense",
+            r#"{"session":"x"}"#,
+            r#"{"view":"/"}"#,
+            r#"{"session":"x","offset":"1"}"#,
+        ] {
+            let got = client.do_get(with_token(Ticket::new(ticket))).await;
+            assert!(matches!(
+                got.map(|_| ()).expect_err(ticket).code(),
+                Code::InvalidArgument | Code::NotFound | Code::PermissionDenied
+            ));
+        }
+        let nothing = Ticket::new(format!(r#"{{"session":"{session}"}}"#));
+        let got =
+            client.do_get(with_token(nothing)).await.map(|_| ()).expect_err("nothing was set");
+        assert_eq!(got.code(), Code::FailedPrecondition);
+        for (name, body) in
+            [("open", "{}"), ("open", "[1]"), ("steal", "{}"), ("set", r#"{"ranges":[]}"#)]
+        {
+            let got = client.do_action(with_token(Action::new(name, body))).await;
+            assert_eq!(
+                got.map(|_| ()).expect_err(name).code(),
+                Code::InvalidArgument,
+                "{name} {body}"
+            );
+        }
+        let descriptors = [FlightDescriptor::new_path(vec![]), FlightDescriptor::new_cmd("{}")];
+        for descriptor in descriptors {
+            client.get_flight_info(with_token(descriptor)).await.map(|_| ()).expect_err("nothing");
+        }
+        // Blobs that are none.
+        let path = FlightDescriptor::new_path(vec![session.clone(), "b".to_owned()]);
+        let garbage = FlightData::new()
+            .with_descriptor(path.clone())
+            .with_data_header(vec![0xff; 64])
+            .with_data_body(vec![1; 100]);
+        let empty = FlightData::new().with_descriptor(path);
+        for messages in [vec![], vec![empty], vec![garbage], vec![FlightData::new()]] {
+            let put = client.do_put(with_token(futures::stream::iter(messages))).await;
+            let status = put.map(|_| ()).err();
+            assert!(status.is_none_or(|status| status.code() != Code::Unavailable));
+        }
+    });
+    node.client().list().expect("it goes on");
+}
+
+#[test]
+fn a_reader_that_stops_frees_its_memory_and_can_continue() {
+    let node = node_with(|options| {
+        options.batch_patience = Duration::from_millis(500);
+        // Streams get a quarter of it: enough for one at a time.
+        options.sessions.memory_bytes = 12 << 20;
+    });
+    let lines: String = (0..4_000_000).map(|i| format!("line {i:08}\n")).collect();
+    node.write("lines", &lines);
+    let mut slow = node.client();
+    let session = begin(&mut slow, "copy", &["lines"]).expect("begun");
+    let mut taken = slow.rows(rows_of(&session, 0));
+    assert!(taken.advance().expect("a first row"));
+    // It reads no more. What is ready for it fills all buffers, then its connection is closed.
+    thread::sleep(Duration::from_secs(3));
+    let quick = thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                rows(&mut node.client(), rows_of(&session, 3_999_999)).expect("there is memory")
+            })
+            .join()
+    });
+    assert_eq!(quick.expect("no panic").len(), 1);
+    let mut expected = lines.as_bytes().split_inclusive(|b| *b == b'\n');
+    loop {
+        assert_eq!(Some(taken.key()), expected.next());
+        if !taken.advance().expect("continued") {
+            break;
+        }
+    }
+    assert_eq!(expected.next(), None);
+}
+
+#[test]
+fn sixty_four_sessions_are_answered_and_one_of_them_is_hostile() {
+    let node = node();
+    node.write("good", "b a b\n".repeat(10_000));
+    let hostile = thread::scope(|scope| {
+        let others: Vec<_> = (0..63)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut client = node.client();
+                    let session = begin(&mut client, "wordcount", &["good"]).expect("begun");
+                    let counted = rows(&mut client, rows_of(&session, 0)).expect("counted");
+                    client.close(&session).expect("open");
+                    counted
+                })
+            })
+            .collect();
+        let hostile = scope.spawn(|| {
+            let mut client = node.client();
+            let mut ends = 0;
+            for _ in 0..20 {
+                let Ok(session) = begin(&mut client, "panic", &["good"]) else { continue };
+                ends += usize::from(rows(&mut client, rows_of(&session, 0)).is_err());
+                let mut garbage = TcpStream::connect(node.address).expect("it listens");
+                let _ = garbage.write_all(&[0xff; 50_000]);
+                let _ = client.close(&session);
+            }
+            ends
+        });
+        for other in others {
+            let counted = other.join().expect("answered");
+            let value = |count: i64| count.to_le_bytes().to_vec();
+            assert_eq!(counted, [(b"a".to_vec(), value(10_000)), (b"b".to_vec(), value(20_000))]);
+        }
+        hostile.join().expect("no panic")
+    });
+    assert!(hostile > 0);
+}

@@ -1,0 +1,7 @@
+//! The network door, with our own client: one file per part.
+
+mod harness;
+mod hostile;
+mod security;
+mod sessions;
+mod views;

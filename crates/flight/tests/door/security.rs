@@ -1,0 +1,101 @@
+//! Who may come in: token, TLS, and addresses.
+
+use merganser_flight::Token;
+use merganser_flight::client::{Client, NodeAddress};
+use merganser_flight::server::{BindError, Server, Tls};
+use merganser_flight::wire::SetBody;
+use merganser_node::session::request::Range;
+
+use crate::harness::{begin, node, node_with, of, options, rows, rows_of, tls};
+
+fn told(known: &NodeAddress) -> String {
+    let listed = Client::connect(known).and_then(|mut client| client.list());
+    listed.expect_err("refused").to_string()
+}
+
+#[test]
+fn nobody_comes_in_without_the_token() {
+    let node = node();
+    let none = NodeAddress { token: None, ..node.known.clone() };
+    assert!(told(&none).contains("wants its token"));
+    let wrong = Token::new("0123456789abcdef0123456789abcdeF").expect("a token");
+    assert!(
+        told(&NodeAddress { token: Some(wrong), ..node.known.clone() }).contains("wants its token")
+    );
+    node.client().list().expect("with the token");
+}
+
+#[test]
+fn with_tls_plain_clients_and_other_authorities_are_refused() {
+    let node = node_with(|options| options.tls = Some(tls()));
+    node.write("a", "x y x\n");
+    let mut client = node.client();
+    let session = begin(&mut client, "wordcount", &["a"]).expect("begun");
+    assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("done").len(), 2);
+    told(&NodeAddress { ca: None, ..node.known.clone() });
+    let other = tls().certificate;
+    assert!(
+        told(&NodeAddress { ca: Some(other), ..node.known.clone() })
+            .starts_with("the connection failed")
+    );
+    node.client().list().expect("it goes on");
+}
+
+#[test]
+fn other_machines_need_token_and_tls() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let bind = |listen: &str, token: bool, encrypted: bool, insecure: bool| {
+        let mut options = options(dir.path());
+        options.listen = listen.to_owned();
+        options.token = options.token.filter(|_| token);
+        options.tls = encrypted.then(tls);
+        options.insecure = insecure;
+        Server::bind(options)
+    };
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        for (token, encrypted) in [(false, false), (true, false), (false, true)] {
+            assert!(
+                matches!(bind(listen, token, encrypted, false), Err(BindError::Open { .. })),
+                "{listen}"
+            );
+        }
+    }
+    bind("0.0.0.0:0", true, true, false).expect("both");
+    bind("0.0.0.0:0", false, false, true).expect("as asked for");
+    for listen in ["127.0.0.1:0", "localhost:0"] {
+        bind(listen, false, false, false).expect("this machine only");
+    }
+    assert!(matches!(bind("nonsense", true, true, false), Err(BindError::Listen { .. })));
+}
+
+#[test]
+fn a_broken_certificate_is_an_error_at_the_start() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let good = tls();
+    for (certificate, key) in [
+        (b"nonsense".to_vec(), good.key.clone()),
+        (good.certificate.clone(), b"nonsense".to_vec()),
+        (good.certificate, tls().key),
+    ] {
+        let mut options = options(dir.path());
+        options.tls = Some(Tls { certificate, key });
+        assert!(matches!(Server::bind(options), Err(BindError::Tls(_))));
+    }
+}
+
+#[test]
+fn paths_stay_below_the_data_folder() {
+    let node = node();
+    std::fs::write(node.dir.path().join("secret"), "secret").expect("written");
+    std::os::unix::fs::symlink("../secret", node.dir.path().join("data/link")).expect("made");
+    let absolute = node.dir.path().join("secret").display().to_string();
+    let mut client = node.client();
+    for path in ["../secret", &absolute, "x/../../secret", "./secret", ""] {
+        let session = client.open(&of("copy")).expect("opened").session;
+        let body = SetBody { session, ranges: vec![Range::of(path)], run: true };
+        client.set(&body).expect_err(path);
+    }
+    let session = begin(&mut client, "copy", &["link"]).expect("looked at later");
+    let refused = rows(&mut client, rows_of(&session, 0)).expect_err("a link").to_string();
+    assert!(refused.contains("link: on the way to it is a link"), "{refused}");
+}

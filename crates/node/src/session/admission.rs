@@ -1,0 +1,225 @@
+//! Who may work now: memory and threads of the server, given out first come, first served.
+//!
+//! ```text
+//!   take ──► queue ──► at the front, and enough is free? ──► Permit ──dropped──► given back
+//!            bounded   nobody passes the one at the front
+//! ```
+//!
+//! A request says what it would like and the least that works, and gets what is free in between. No
+//! single one gets everything (see [`Shares::one_max`]), so others always find some room.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Result, SessionError};
+
+/// How long a waiting request sleeps before it looks whether it was cancelled.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What there is to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// Memory in bytes.
+    pub(crate) memory_bytes: u64,
+    /// Threads.
+    pub(crate) threads: usize,
+}
+
+impl Shares {
+    /// The most that one request gets: three quarters of the memory, and all but one thread.
+    pub(crate) fn one_max(self) -> Shares {
+        Shares {
+            memory_bytes: self.memory_bytes / 4 * 3,
+            threads: self.threads.saturating_sub(1).max(1),
+        }
+    }
+}
+
+/// What a request wants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// Memory that it would like, in bytes.
+    pub(crate) memory_bytes: u64,
+    /// The least memory that works.
+    pub(crate) memory_least_bytes: u64,
+    /// Threads that it would like. One is always enough.
+    pub(crate) threads: usize,
+}
+
+/// Memory and threads, and who waits for them.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    all: Shares,
+    queue_max: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    free: Shares,
+    /// Numbers of the requests that wait, first come first.
+    queue: VecDeque<u64>,
+    next: u64,
+}
+
+/// A part of it, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    admission: Arc<Admission>,
+    pub(crate) shares: Shares,
+}
+
+impl Admission {
+    pub(crate) fn new(all: Shares, queue_max: usize) -> Arc<Self> {
+        let state = State { free: all, queue: VecDeque::new(), next: 0 };
+        Arc::new(Admission { all, queue_max, state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    /// All that there is.
+    pub(crate) fn all(&self) -> Shares {
+        self.all
+    }
+
+    /// What is free now.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> Shares {
+        self.state.lock().free
+    }
+
+    /// Waits for its turn and takes what it wants, or less.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`] when too many wait, or after `patience`; [`SessionError::Invalid`] when the
+    /// least is more than one request may have; [`SessionError::Cancelled`].
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        demand: Demand,
+        patience: Option<Duration>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Permit> {
+        let one = self.all.one_max();
+        let most = Shares {
+            memory_bytes: demand.memory_bytes.min(one.memory_bytes),
+            threads: demand.threads.clamp(1, one.threads),
+        };
+        let least = demand.memory_least_bytes;
+        if least > one.memory_bytes {
+            return Err(SessionError::Invalid(format!(
+                "{least} bytes of memory are needed and a session of this server gets at most {}",
+                one.memory_bytes
+            )));
+        }
+        let mut state = self.state.lock();
+        if state.queue.len() >= self.queue_max {
+            let what = format!("{} requests wait already", state.queue.len());
+            return Err(SessionError::Busy { what });
+        }
+        let number = state.next;
+        state.next += 1;
+        state.queue.push_back(number);
+        let until = patience.map(|patience| Instant::now() + patience);
+        let refused = loop {
+            let free = state.free;
+            let is_first = state.queue.front() == Some(&number);
+            if is_first && free.threads >= 1 && free.memory_bytes >= least.min(most.memory_bytes) {
+                state.queue.pop_front();
+                let shares = Shares {
+                    memory_bytes: most.memory_bytes.min(free.memory_bytes),
+                    threads: most.threads.min(free.threads),
+                };
+                state.free.memory_bytes -= shares.memory_bytes;
+                state.free.threads -= shares.threads;
+                drop(state);
+                self.changed.notify_all();
+                return Ok(Permit { admission: Arc::clone(self), shares });
+            }
+            if cancelled() {
+                break SessionError::Cancelled;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                let what = "all memory or threads of this server are in use".to_owned();
+                break SessionError::Busy { what };
+            }
+            self.changed.wait_for(&mut state, LOOK);
+        };
+        state.queue.retain(|other| *other != number);
+        drop(state);
+        self.changed.notify_all();
+        Err(refused)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.admission.state.lock();
+        state.free.memory_bytes += self.shares.memory_bytes;
+        state.free.threads += self.shares.threads;
+        drop(state);
+        self.admission.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    fn demand(memory_bytes: u64, memory_least_bytes: u64, threads: usize) -> Demand {
+        Demand { memory_bytes, memory_least_bytes, threads }
+    }
+
+    const NOT: &dyn Fn() -> bool = &|| false;
+
+    #[test]
+    fn nobody_gets_everything_and_all_comes_back() {
+        let all = Shares { memory_bytes: 1000, threads: 3 };
+        let admission = Admission::new(all, 4);
+        let first = admission.take(demand(u64::MAX, 0, 99), None, NOT).expect("free");
+        assert_eq!(first.shares, Shares { memory_bytes: 750, threads: 2 });
+        let second = admission.take(demand(500, 100, 2), None, NOT).expect("the rest");
+        assert_eq!(second.shares, Shares { memory_bytes: 250, threads: 1 });
+        let busy = admission.take(demand(1, 1, 1), Some(Duration::from_millis(1)), NOT);
+        assert!(matches!(busy, Err(SessionError::Busy { .. })));
+        let cancelled = admission.take(demand(1, 1, 1), None, &|| true);
+        assert!(matches!(cancelled, Err(SessionError::Cancelled)));
+        let never = admission.take(demand(1000, 800, 1), None, NOT);
+        assert!(matches!(never, Err(SessionError::Invalid(_))));
+        drop((first, second));
+        assert_eq!(admission.free(), all);
+    }
+
+    #[test]
+    fn the_first_to_come_is_the_first_served() {
+        let admission = Admission::new(Shares { memory_bytes: 100, threads: 8 }, 2);
+        let held = admission.take(demand(75, 75, 1), None, NOT).expect("free");
+        let (sender, served) = mpsc::channel();
+        let mut threads = Vec::new();
+        // The second would find room at once, but it does not pass the first.
+        for (name, bytes) in [("large", 60), ("small", 10)] {
+            let (admission, sender) = (Arc::clone(&admission), sender.clone());
+            let waiting = admission.state.lock().queue.len();
+            let other = Arc::clone(&admission);
+            threads.push(thread::spawn(move || {
+                let permit = other.take(demand(bytes, bytes, 1), None, NOT).expect("served");
+                sender.send(name).expect("heard");
+                drop(permit);
+            }));
+            while admission.state.lock().queue.len() == waiting {
+                thread::yield_now();
+            }
+        }
+        let full = admission.take(demand(1, 1, 1), None, NOT);
+        assert!(matches!(full, Err(SessionError::Busy { .. })), "two wait already");
+        assert!(served.try_recv().is_err());
+        drop(held);
+        assert_eq!(served.recv(), Ok("large"));
+        assert_eq!(served.recv(), Ok("small"));
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Where a server's SSDlets come from.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::request::Wanted;
+use super::{Result, SessionError};
+use crate::ssdlet::{Description, Ssdlet, SsdletError, builtin};
+
+/// Limits of a session that matter to the SSDlet itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestLimits {
+    /// The most fuel per byte of input; `None` for the default.
+    pub fuel_per_byte: Option<u64>,
+}
+
+/// An SSDlet that a client can open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    /// Its name.
+    pub name: String,
+    /// What it does, or where it is from, in one line.
+    pub about: String,
+}
+
+/// Opens SSDlets that are not built in. The program that makes the server knows which kinds there are.
+pub trait SsdletOpener: Send + Sync {
+    /// Opens the SSDlet `wanted`; `None` if there is none.
+    ///
+    /// # Errors
+    /// When it is damaged, or `args` make no sense to it.
+    fn open(
+        &self,
+        wanted: Wanted<'_>,
+        args: &Value,
+        limits: GuestLimits,
+    ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError>;
+
+    /// Those that [`SsdletOpener::open`] knows by name.
+    fn list(&self) -> Vec<Offered>;
+
+    /// Verifies an SSDlet that a client sends, and keeps it under the SHA-256 of `bytes`.
+    ///
+    /// # Errors
+    /// When it is none, or can't be kept.
+    fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description, SsdletError>;
+}
+
+/// An opener of nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct BuiltinOnly;
+
+impl SsdletOpener for BuiltinOnly {
+    fn open(
+        &self,
+        _: Wanted<'_>,
+        _: &Value,
+        _: GuestLimits,
+    ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
+        Ok(None)
+    }
+
+    fn list(&self) -> Vec<Offered> {
+        Vec::new()
+    }
+
+    fn upload(&self, _: &str, _: &[u8]) -> Result<Description, SsdletError> {
+        Err(SsdletError::Failed("this server runs no uploaded SSDlets".to_owned()))
+    }
+}
+
+/// Built-in SSDlets, and those of an opener. A built-in name can't be taken by a file.
+pub(super) struct Catalog {
+    opener: Arc<dyn SsdletOpener>,
+}
+
+impl Catalog {
+    pub(super) fn new(opener: Arc<dyn SsdletOpener>) -> Self {
+        Catalog { opener }
+    }
+
+    pub(super) fn open(
+        &self,
+        wanted: Wanted<'_>,
+        args: &Value,
+        limits: GuestLimits,
+    ) -> Result<Box<dyn Ssdlet>> {
+        let (Wanted::Name(name) | Wanted::Sha256(name)) = wanted;
+        if matches!(wanted, Wanted::Name(name) if builtin::ALL.iter().any(|b| b.name == name)) {
+            return Ok(builtin::open(name, args)?);
+        }
+        let found = self.opener.open(wanted, args, limits)?;
+        found.ok_or_else(|| {
+            let mut name = name.to_owned();
+            name.truncate(name.floor_char_boundary(128));
+            SessionError::from(SsdletError::Unknown { name })
+        })
+    }
+
+    pub(super) fn list(&self) -> Vec<Offered> {
+        let builtin = builtin::ALL
+            .iter()
+            .map(|b| Offered { name: b.name.to_owned(), about: b.about.to_owned() });
+        builtin.chain(self.opener.list()).collect()
+    }
+
+    pub(super) fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description> {
+        Ok(self.opener.upload(sha256, bytes)?)
+    }
+}

@@ -1,0 +1,142 @@
+//! The files and views that clients may read: those below one folder.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use merganser_sort::view::MANIFEST_NAME;
+use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
+
+use super::request::check_path;
+use super::{Result, SessionError};
+use crate::beneath;
+
+/// The most views that are listed.
+const LISTED_MAX: usize = 10_000;
+/// The most folders that are looked into for a list.
+const FOLDERS_MAX: usize = 10_000;
+/// How deep a list goes.
+const DEPTH_MAX: usize = 16;
+
+/// The folder of the data. Only regular files and views below it are opened, for reading, and no link
+/// below it is followed.
+#[derive(Debug, Clone)]
+pub struct DataFolder {
+    dir: PathBuf,
+}
+
+impl DataFolder {
+    /// The folder at `dir`. It is looked up at each request, so that it may be mounted again.
+    #[must_use]
+    pub fn new(dir: PathBuf) -> Self {
+        DataFolder { dir }
+    }
+
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// [`SessionError::Refused`], [`SessionError::Missing`], or what the system says.
+    pub fn file(&self, path: &str) -> Result<Arc<FileStorage>> {
+        check_path(path)?;
+        let open = || {
+            let file = beneath::open_file(&self.dir, Path::new(path))?;
+            FileStorage::from_file(file, path.to_owned(), false, FileOptions::default())
+        };
+        open().map_err(|error| SessionError::on(path, &error))
+    }
+
+    /// Opens the folder at `path`, to read a view in it.
+    ///
+    /// # Errors
+    /// As [`DataFolder::file`].
+    pub fn folder(&self, path: &str) -> Result<Arc<FileDirectory>> {
+        check_path(path)?;
+        let open = || {
+            let folder = beneath::open_folder(&self.dir, Path::new(path))?;
+            // The open folder itself, whatever has taken its name meanwhile.
+            FileDirectory::open(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+        };
+        open().map_err(|error| SessionError::on(path, &error))
+    }
+
+    /// The paths of the views, in byte order; at most 10,000, found in as many folders.
+    ///
+    /// # Errors
+    /// When the data folder itself can't be read.
+    pub fn views(&self) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        let mut left = FOLDERS_MAX;
+        let top =
+            std::fs::read_dir(&self.dir).map_err(|e| SessionError::on("the data folder", &e))?;
+        self.look(top, "", 0, &mut left, &mut found);
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn look(
+        &self,
+        entries: std::fs::ReadDir,
+        above: &str,
+        depth: usize,
+        left: &mut usize,
+        found: &mut Vec<String>,
+    ) {
+        for entry in entries.filter_map(io::Result::ok) {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            if !is_folder || found.len() >= LISTED_MAX || *left == 0 {
+                continue;
+            }
+            *left -= 1;
+            let path = if above.is_empty() { name } else { format!("{above}/{name}") };
+            let manifest = format!("{path}/{MANIFEST_NAME}");
+            if beneath::open_file(&self.dir, Path::new(&manifest)).is_ok() {
+                found.push(path);
+            } else if depth + 1 < DEPTH_MAX
+                && let Ok(folder) = beneath::open_folder(&self.dir, Path::new(&path))
+                && let Ok(entries) =
+                    std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+            {
+                self.look(entries, &path, depth + 1, left, found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use merganser_storage::Storage;
+
+    use super::*;
+
+    #[test]
+    fn files_and_views_below_the_folder_are_found_and_no_others() {
+        let root = tempfile::tempdir().expect("a folder");
+        let dir = root.path().join("data");
+        fs::create_dir_all(dir.join("a/b.view")).expect("made");
+        fs::create_dir_all(root.path().join("other.view")).expect("made");
+        fs::write(root.path().join("other.view").join(MANIFEST_NAME), "").expect("written");
+        fs::write(dir.join("a/b.view").join(MANIFEST_NAME), "").expect("written");
+        fs::write(dir.join("a/text"), "12345").expect("written");
+        symlink("../other.view", dir.join("link.view")).expect("made");
+        symlink("a/text", dir.join("alias")).expect("made");
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("pipe"), rustix::fs::Mode::from(0o600))
+            .expect("made");
+
+        let data = DataFolder::new(dir.clone());
+        assert_eq!(data.file("a/text").expect("a file").size(), 5);
+        data.folder("a/b.view").expect("a folder");
+        assert_eq!(data.views().expect("readable"), ["a/b.view"]);
+        for path in
+            ["alias", "pipe", "a", "../other.view/manifest", "link.view/manifest", "/etc/passwd"]
+        {
+            assert!(matches!(data.file(path), Err(SessionError::Refused { .. })), "{path}");
+        }
+        assert!(matches!(data.file("a/none"), Err(SessionError::Missing(_))));
+        assert!(matches!(data.folder("link.view"), Err(SessionError::Refused { .. })));
+    }
+}

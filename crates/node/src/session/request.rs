@@ -1,0 +1,234 @@
+//! What clients ask for, as they write it in JSON. docs/formats.md has the same fields with examples.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Result, SessionError};
+
+/// The most ranges in one SET, and in a run.
+pub const RANGES_MAX: usize = 65_536;
+/// The longest path, in bytes.
+pub const PATH_BYTES_MAX: usize = 4096;
+/// The longest name of a blob, in bytes.
+pub const BLOB_NAME_BYTES_MAX: usize = 255;
+
+/// OPEN: which SSDlet, and what its runs may use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenRequest {
+    /// The name of a built-in SSDlet or of a file in the server's folder of SSDlets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssdlet: Option<String>,
+    /// Instead of a name: the SHA-256 of an uploaded one, 64 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub args: Map<String, Value>,
+    /// Memory of a run in bytes. The server may give less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Threads of a run. The server may give fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// The most fuel per byte of input, for guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuel_per_byte: Option<u64>,
+}
+
+/// The SSDlet that an [`OpenRequest`] names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// By name.
+    Name(&'a str),
+    /// By the SHA-256 of its bytes, 64 lower-case hexadecimal digits.
+    Sha256(&'a str),
+}
+
+impl OpenRequest {
+    /// Which SSDlet is meant.
+    ///
+    /// # Errors
+    /// When there is no name, or more than one.
+    pub fn wanted(&self) -> Result<Wanted<'_>> {
+        match (self.ssdlet.as_deref(), self.sha256.as_deref()) {
+            (Some(name), None) => Ok(Wanted::Name(name)),
+            (None, Some(sha256)) if is_sha256(sha256) => Ok(Wanted::Sha256(sha256)),
+            (None, Some(_)) => {
+                let told = "sha256 has 64 digits of 0 to 9 and a to f, as the upload returned it";
+                Err(SessionError::Invalid(told.to_owned()))
+            }
+            _ => Err(SessionError::Invalid("open needs either ssdlet or sha256".to_owned())),
+        }
+    }
+}
+
+/// Whether `text` is a SHA-256 in lower-case hexadecimal digits.
+#[must_use]
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// SET: more input for the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetRequest {
+    /// Added behind those of earlier SETs of the same run. Each is an input of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<Range>,
+    /// Whether this was the last one, so that the run begins. Otherwise it begins with the first GET.
+    #[serde(default)]
+    pub run: bool,
+}
+
+/// A range of a file below the data folder, or of a blob of the session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// A path below the data folder: plain names with `/` between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Instead of a path: the name of a blob that was PUT in this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+    /// The first byte. The run gets the records whose first byte is in the range.
+    #[serde(default)]
+    pub start: u64,
+    /// How many bytes; without it, all up to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+}
+
+/// The file that a [`Range`] names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source<'a> {
+    /// A path below the data folder, checked by [`check_path`].
+    Path(&'a str),
+    /// A blob, whose name is checked by [`check_blob_name`].
+    Blob(&'a str),
+}
+
+impl Range {
+    /// All of the file at `path`.
+    #[must_use]
+    pub fn of(path: impl Into<String>) -> Self {
+        Range { path: Some(path.into()), ..Range::default() }
+    }
+
+    /// Which file is meant.
+    ///
+    /// # Errors
+    /// When there is no name, more than one, or one that can't be.
+    pub fn source(&self) -> Result<Source<'_>> {
+        match (self.path.as_deref(), self.blob.as_deref()) {
+            (Some(path), None) => check_path(path).map(|()| Source::Path(path)),
+            (None, Some(blob)) => check_blob_name(blob).map(|()| Source::Blob(blob)),
+            _ => Err(SessionError::Invalid("a range needs either path or blob".to_owned())),
+        }
+    }
+
+    /// Its bytes, in a file of `size` bytes.
+    ///
+    /// # Errors
+    /// When it begins behind the end, or its end is no number of 64 bits.
+    pub fn bytes(&self, size: u64) -> Result<std::ops::Range<u64>> {
+        let end = self.length.map_or(Some(size), |length| self.start.checked_add(length));
+        match end {
+            Some(end) if self.start <= size => Ok(self.start..end.min(size)),
+            _ => {
+                let name = self.path.as_deref().or(self.blob.as_deref()).unwrap_or_default();
+                let start = self.start;
+                Err(SessionError::Invalid(format!(
+                    "{name}: the range at byte {start} is not within its {size} bytes"
+                )))
+            }
+        }
+    }
+}
+
+/// Whether `path` is one below the data folder.
+///
+/// # Errors
+/// When it is absolute, goes up, or is too long.
+pub fn check_path(path: &str) -> Result<()> {
+    let refuse = |reason: &str| {
+        let mut shown = path.to_owned();
+        shown.truncate(shown.floor_char_boundary(128));
+        Err(SessionError::Refused { path: shown, reason: reason.to_owned() })
+    };
+    if path.is_empty() || path.len() > PATH_BYTES_MAX {
+        return refuse("a path has 1 to 4096 bytes");
+    }
+    if path.starts_with('/') {
+        return refuse("paths are below the data folder and don't begin with /");
+    }
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return refuse("a path has no .., no . and no empty name in it");
+    }
+    if path.contains('\0') {
+        return refuse("a path has no NUL in it");
+    }
+    Ok(())
+}
+
+/// Whether `name` can be that of a blob.
+///
+/// # Errors
+/// When it is empty, too long, or has characters other than letters, digits and `.-_`.
+pub fn check_blob_name(name: &str) -> Result<()> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    if name.is_empty() || name.len() > BLOB_NAME_BYTES_MAX || !name.bytes().all(plain) {
+        let told = "the name of a blob has 1 to 255 letters, digits, dots, dashes or underscores";
+        return Err(SessionError::Invalid(told.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_folder() {
+        for path in ["a", "a/b.txt", "a b/..c", "..."] {
+            check_path(path).expect(path);
+        }
+        let long = "x".repeat(PATH_BYTES_MAX + 1);
+        for path in ["", "/", "/etc/passwd", "..", "a/../b", "./a", "a//b", "a/", "a\0b", &long] {
+            assert!(matches!(check_path(path), Err(SessionError::Refused { .. })), "{path:?}");
+        }
+        check_blob_name("part-1.bin").expect("plain");
+        for name in ["", "a/b", "ä", "a b", &"x".repeat(256)] {
+            check_blob_name(name).expect_err(name);
+        }
+    }
+
+    #[test]
+    fn ranges_are_cut_at_the_end_and_never_behind_it() {
+        let range = |start, length| Range { start, length, ..Range::of("f") };
+        assert_eq!(range(0, None).bytes(10).expect("all"), 0..10);
+        assert_eq!(range(3, Some(4)).bytes(10).expect("inside"), 3..7);
+        assert_eq!(range(3, Some(40)).bytes(10).expect("cut"), 3..10);
+        assert_eq!(range(10, None).bytes(10).expect("empty"), 10..10);
+        range(11, None).bytes(10).expect_err("behind the end");
+        range(5, Some(u64::MAX)).bytes(10).expect_err("no number");
+    }
+
+    #[test]
+    fn exactly_one_name_is_given() {
+        let both = Range { blob: Some("b".to_owned()), ..Range::of("a") };
+        both.source().expect_err("two");
+        Range::default().source().expect_err("none");
+        let open = |text: &str| serde_json::from_str::<OpenRequest>(text);
+        open("{}").expect("parses").wanted().expect_err("no name");
+        assert_eq!(
+            open(r#"{"ssdlet":"wordcount"}"#).expect("parses").wanted().expect("a name"),
+            Wanted::Name("wordcount")
+        );
+        open(&format!(r#"{{"sha256":"{}"}}"#, "A".repeat(64)))
+            .expect("parses")
+            .wanted()
+            .expect_err("case");
+        open(r#"{"ssdlet":"a","memroy":1}"#).expect_err("a field that there is not");
+    }
+}

@@ -1,0 +1,127 @@
+//! A run of a session: its work, in a thread of its own.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use merganser_sort::{Budget, Progress};
+use merganser_storage::{Directory, Storage};
+
+use super::admission::{Admission, Demand};
+use super::data::DataFolder;
+use super::request::Source;
+use super::results::{Recorder, Results};
+use super::session::{Begun, Session};
+use super::{Result, SessionError};
+use crate::map::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, map};
+
+/// A run works with as little as this fraction of the memory that it wants, 1 / 4.
+const LEAST_SHARE: u64 = 4;
+/// The least memory of a run, in bytes.
+pub(super) const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// How far a run is, and whether it shall end.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub(super) bytes_total: AtomicU64,
+    done: AtomicU64,
+    pub(super) cancelled: AtomicBool,
+}
+
+impl Meter {
+    /// Bytes of input that are done.
+    pub(super) fn bytes_done(&self) -> u64 {
+        let total = self.bytes_total.load(Ordering::Relaxed);
+        self.done.load(Ordering::Relaxed).min(total)
+    }
+}
+
+impl Progress for Meter {
+    fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Does the run `begun` of `session`, and tells the session how it ended.
+pub(super) fn run(session: &Session, begun: &Begun, admission: &Arc<Admission>, data: &DataFolder) {
+    let work = || {
+        let memory_bytes = session.memory_bytes;
+        let demand = Demand {
+            memory_bytes,
+            memory_least_bytes: (memory_bytes / LEAST_SHARE)
+                .max(MEMORY_BYTES_MIN)
+                .min(memory_bytes),
+            threads: session.threads,
+        };
+        let meter = &*begun.meter;
+        let permit = admission.take(demand, None, &|| meter.cancelled())?;
+        session.admitted(permit.shares.memory_bytes, permit.shares.threads);
+        let result = work(session, begun, data, permit.shares.memory_bytes, permit.shares.threads);
+        // A run that ended well although it was cancelled has its results.
+        match result {
+            Err(_) if meter.cancelled() => Err(SessionError::Cancelled),
+            result => result,
+        }
+    };
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let told = "the run was ended by a mistake in this program; its session can go on";
+        Err(SessionError::Failed(told.to_owned()))
+    });
+    session.ended(result);
+}
+
+fn work(
+    session: &Session,
+    begun: &Begun,
+    data: &DataFolder,
+    memory_bytes: u64,
+    threads: usize,
+) -> Result<(Results, MapReport)> {
+    let description = session.ssdlet.description();
+    let inputs = inputs(session, begun, data)?;
+    let mut recorder = Recorder::new(&description.output, &session.temp, &session.space)?;
+    let options = MapOptions {
+        budget: Budget::new(memory_bytes),
+        threads,
+        partition: PartitionSize::Auto,
+        temp: vec![Arc::clone(&session.temp) as Arc<dyn Directory>],
+    };
+    let output = MapOutput::Rows(&mut recorder);
+    let report = map(&*session.ssdlet, inputs, output, &options, &*begun.meter)?;
+    Ok((recorder.finish()?, report))
+}
+
+/// Opens each file once, and makes an input of each range.
+fn inputs(session: &Session, begun: &Begun, data: &DataFolder) -> Result<Vec<MapInput>> {
+    let mut opened: HashMap<(bool, &str), Arc<dyn Storage>> = HashMap::new();
+    let mut inputs = Vec::with_capacity(begun.ranges.len());
+    let mut total = 0;
+    for range in &begun.ranges {
+        let source = range.source()?;
+        let key = match source {
+            Source::Path(path) => (true, path),
+            Source::Blob(name) => (false, name),
+        };
+        let storage = match opened.get(&key) {
+            Some(storage) => Arc::clone(storage),
+            None => {
+                let storage: Arc<dyn Storage> = match source {
+                    Source::Path(path) => data.file(path)?,
+                    Source::Blob(name) => session.blob(name)?.storage(),
+                };
+                opened.insert(key, Arc::clone(&storage));
+                storage
+            }
+        };
+        let bytes = range.bytes(storage.size())?;
+        total += bytes.end - bytes.start;
+        inputs.push(MapInput::Storage { storage, range: Some(bytes) });
+    }
+    begun.meter.bytes_total.store(total, Ordering::Relaxed);
+    Ok(inputs)
+}

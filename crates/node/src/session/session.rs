@@ -1,0 +1,372 @@
+//! One open session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use merganser_storage::file::FileDirectory;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::request::{RANGES_MAX, Range, SetRequest, check_blob_name};
+use super::results::Results;
+use super::run::Meter;
+use super::scratch::{Kept, Space, Writer};
+use super::state::{Event, State};
+use super::{Result, SessionError};
+use crate::map::MapReport;
+use crate::ssdlet::Ssdlet;
+
+/// The most blobs of a session.
+const BLOBS_MAX: usize = 64;
+
+/// What a client learns about its session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The session's id.
+    pub session: String,
+    /// Where it is.
+    pub state: State,
+    /// Number of the run that it is in, or that it collects ranges for, from 1.
+    pub run: u64,
+    /// Ranges of that run.
+    pub ranges: usize,
+    /// Bytes of input that the run has.
+    pub bytes_total: u64,
+    /// Bytes of them that are done.
+    pub bytes_done: u64,
+    /// Fuel that guests used, or what built-in SSDlets count instead. Known at the end.
+    pub metered: u64,
+    /// Rows of the result. Known at the end.
+    pub rows: u64,
+    /// Bytes of the result on the node. Known at the end.
+    pub output_bytes: u64,
+    /// Bytes of results and blobs that the session keeps on the node.
+    pub kept_bytes: u64,
+    /// Memory and threads that the run got; 0 before it began.
+    pub memory: u64,
+    /// Threads that the run got; 0 before it began.
+    pub threads: usize,
+    /// Why the run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The blobs, in the order of their names.
+    pub blobs: Vec<BlobStatus>,
+}
+
+/// A blob of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobStatus {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// An SSDlet that was opened for a client.
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) ssdlet: Box<dyn Ssdlet>,
+    pub(super) memory_bytes: u64,
+    pub(super) threads: usize,
+    pub(super) temp: Arc<FileDirectory>,
+    pub(super) space: Arc<Space>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    state: State,
+    run: u64,
+    ranges: Vec<Range>,
+    meter: Arc<Meter>,
+    /// Of the run, if it is done.
+    results: Option<Arc<Results>>,
+    report: MapReport,
+    /// Of the run, if it failed.
+    error: Option<String>,
+    granted: (u64, usize),
+    blobs: BTreeMap<String, Arc<Kept>>,
+    /// Clients that are in the middle of something.
+    users: usize,
+    used_at: Instant,
+    closed: bool,
+    /// Called when the run is over.
+    waiting: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// A run that may begin now.
+pub(super) struct Begun {
+    pub(super) ranges: Vec<Range>,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Session {
+    pub(super) fn new(
+        id: String,
+        ssdlet: Box<dyn Ssdlet>,
+        (memory_bytes, threads): (u64, usize),
+        temp: Arc<FileDirectory>,
+        space: Arc<Space>,
+    ) -> Arc<Self> {
+        let inner = Inner {
+            state: State::Open,
+            run: 1,
+            ranges: Vec::new(),
+            meter: Arc::default(),
+            results: None,
+            report: MapReport::default(),
+            error: None,
+            granted: (0, 0),
+            blobs: BTreeMap::new(),
+            users: 0,
+            used_at: Instant::now(),
+            closed: false,
+            waiting: Vec::new(),
+        };
+        Arc::new(Session {
+            id,
+            ssdlet,
+            memory_bytes,
+            threads,
+            temp,
+            space,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    /// Adds ranges to the run that comes next.
+    pub(super) fn set(&self, request: &SetRequest) -> Result<()> {
+        let mut inner = self.inner.lock();
+        inner.used_at = Instant::now();
+        let next = inner.state.after(Event::Set)?;
+        for range in &request.ranges {
+            range.source()?;
+        }
+        let earlier = if inner.state == State::Open { inner.ranges.len() } else { 0 };
+        if earlier + request.ranges.len() > RANGES_MAX {
+            let told =
+                format!("a run has at most {RANGES_MAX} ranges; use longer ones, or a further run");
+            return Err(SessionError::Invalid(told));
+        }
+        if inner.state != State::Open {
+            inner.run += 1;
+            inner.ranges.clear();
+            inner.meter = Arc::default();
+            inner.results = None;
+            inner.report = MapReport::default();
+            inner.error = None;
+            inner.granted = (0, 0);
+        }
+        inner.state = next;
+        inner.ranges.extend_from_slice(&request.ranges);
+        Ok(())
+    }
+
+    /// Has the run begin, if it has not. Returns its ranges if the caller must start it.
+    pub(super) fn begin(&self) -> Result<Option<Begun>> {
+        let mut inner = self.inner.lock();
+        inner.used_at = Instant::now();
+        if inner.state == State::Open && inner.ranges.is_empty() {
+            let told = "the session has no input yet: set ranges first";
+            return Err(SessionError::State(told.to_owned()));
+        }
+        let was = inner.state;
+        inner.state = inner.state.after(Event::Begin)?;
+        let begins = was == State::Open;
+        Ok(begins.then(|| Begun { ranges: inner.ranges.clone(), meter: Arc::clone(&inner.meter) }))
+    }
+
+    /// The run got memory and threads.
+    pub(super) fn admitted(&self, memory_bytes: u64, threads: usize) {
+        let mut inner = self.inner.lock();
+        inner.granted = (memory_bytes, threads);
+        inner.state = inner.state.after(Event::Admitted).expect("a queued run");
+    }
+
+    /// The run is over.
+    pub(super) fn ended(&self, result: Result<(Results, MapReport)>) {
+        let mut inner = self.inner.lock();
+        inner.used_at = Instant::now();
+        let event = match result {
+            Ok((results, report)) => {
+                inner.results = Some(Arc::new(results));
+                inner.report = report;
+                Event::Finished
+            }
+            Err(SessionError::Cancelled) => Event::Stopped,
+            Err(error) => {
+                inner.error = Some(error.to_string());
+                Event::Failed
+            }
+        };
+        inner.state = inner.state.after(event).expect("a run under way");
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        waiting.into_iter().for_each(|call| call());
+    }
+
+    /// Asks the run to end.
+    pub(super) fn cancel(&self) {
+        let mut inner = self.inner.lock();
+        inner.used_at = Instant::now();
+        if inner.state.is_busy() {
+            inner.meter.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Marks it as closed and ends its run.
+    pub(super) fn close(&self) {
+        self.cancel();
+        self.inner.lock().closed = true;
+    }
+
+    /// Whether no client has used it for `idle`, and no run is under way.
+    pub(super) fn is_idle(&self, idle: Duration) -> bool {
+        let inner = self.inner.lock();
+        inner.users == 0 && !inner.state.is_busy() && inner.used_at.elapsed() >= idle
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let mut inner = self.inner.lock();
+        inner.used_at = Instant::now();
+        let results = inner.results.as_ref();
+        Status {
+            session: self.id.clone(),
+            state: inner.state,
+            run: inner.run,
+            ranges: inner.ranges.len(),
+            bytes_total: inner.meter.bytes_total.load(Ordering::Relaxed),
+            bytes_done: inner.meter.bytes_done(),
+            metered: inner.report.metered,
+            rows: results.map_or(0, |results| results.rows()),
+            output_bytes: results.map_or(0, |results| results.bytes()),
+            kept_bytes: self.space.used_bytes(),
+            memory: inner.granted.0,
+            threads: inner.granted.1,
+            error: inner.error.clone(),
+            blobs: inner
+                .blobs
+                .iter()
+                .map(|(name, blob)| BlobStatus { name: name.clone(), bytes: blob.bytes })
+                .collect(),
+        }
+    }
+
+    /// The blob called `name`.
+    pub(super) fn blob(&self, name: &str) -> Result<Arc<Kept>> {
+        let inner = self.inner.lock();
+        let found = inner.blobs.get(name).cloned();
+        found.ok_or_else(|| SessionError::Missing(format!("the session has no blob called {name}")))
+    }
+}
+
+/// Keeps a session from becoming idle.
+struct InUse(Arc<Session>);
+
+impl InUse {
+    fn new(session: &Arc<Session>) -> Self {
+        session.inner.lock().users += 1;
+        InUse(Arc::clone(session))
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner.lock();
+        inner.users -= 1;
+        inner.used_at = Instant::now();
+    }
+}
+
+/// A GET under way.
+pub struct Getting {
+    session: InUse,
+}
+
+impl Getting {
+    pub(super) fn new(session: &Arc<Session>) -> Self {
+        Getting { session: InUse::new(session) }
+    }
+
+    /// Calls `call` when the run is over: now, if it is.
+    pub fn when_over(&self, call: impl FnOnce() + Send + 'static) {
+        let mut inner = self.session.0.inner.lock();
+        if inner.state.is_busy() {
+            inner.waiting.push(Box::new(call));
+        } else {
+            drop(inner);
+            call();
+        }
+    }
+
+    /// The results; `None` while the run is under way.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn results(&self) -> Result<Option<Arc<Results>>> {
+        let inner = self.session.0.inner.lock();
+        match inner.state {
+            State::Queued | State::Running => Ok(None),
+            State::Done => Ok(inner.results.clone()),
+            State::Cancelled => Err(SessionError::Cancelled),
+            State::Failed => Err(SessionError::Failed(inner.error.clone().unwrap_or_default())),
+            State::Open => {
+                Err(SessionError::State("another set began a new run meanwhile".to_owned()))
+            }
+        }
+    }
+
+    /// The SSDlet, whose description says what rows are.
+    #[must_use]
+    pub fn ssdlet(&self) -> &dyn Ssdlet {
+        &*self.session.0.ssdlet
+    }
+}
+
+/// Takes the bytes of a blob.
+pub struct BlobWriter {
+    session: InUse,
+    name: String,
+    writer: Writer,
+}
+
+impl BlobWriter {
+    pub(super) fn new(session: &Arc<Session>, name: &str) -> Result<Self> {
+        check_blob_name(name)?;
+        let blobs = session.inner.lock().blobs.len();
+        if blobs >= BLOBS_MAX {
+            return Err(SessionError::Invalid(format!("a session has at most {BLOBS_MAX} blobs")));
+        }
+        let writer = Writer::new(&session.temp, &session.space)?;
+        Ok(BlobWriter { session: InUse::new(session), name: name.to_owned(), writer })
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// When the session may keep no more, or the disk fails.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.writer.write(bytes)
+    }
+
+    /// Names the blob, which replaces an earlier one of this name. Without it, nothing is kept.
+    ///
+    /// # Errors
+    /// As [`BlobWriter::write`]; when the session was closed or has too many blobs by now.
+    pub fn finish(self) -> Result<BlobStatus> {
+        let BlobWriter { session, name, writer } = self;
+        let kept = writer.finish()?;
+        let bytes = kept.bytes;
+        let mut inner = session.0.inner.lock();
+        if inner.closed {
+            return Err(SessionError::NoSession { id: session.0.id.clone() });
+        }
+        if inner.blobs.len() >= BLOBS_MAX && !inner.blobs.contains_key(&name) {
+            return Err(SessionError::Invalid(format!("a session has at most {BLOBS_MAX} blobs")));
+        }
+        inner.blobs.insert(name.clone(), Arc::new(kept));
+        drop(inner);
+        Ok(BlobStatus { name, bytes })
+    }
+}

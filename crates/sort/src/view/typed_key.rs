@@ -1,0 +1,158 @@
+//! Keys as a user types them: as they stand in a record, with escapes for bytes that are hard to type.
+
+use crate::key::{OrderSpec, column_of};
+use crate::record::Format;
+use crate::view::View;
+
+/// Why no place of a view belongs to a typed key.
+#[derive(Debug, thiserror::Error)]
+pub enum TypedKeyError {
+    /// This view has no such key, or none that can be typed; the text says why.
+    #[error("{0}")]
+    Refused(String),
+    /// The view can't be read.
+    #[error(transparent)]
+    Engine(#[from] crate::Error),
+}
+
+/// The bytes of a typed key: `\xHH`, `\t`, `\n`, `\r`, `\0` and `\\` stand for one each. `None` for any
+/// other use of `\`.
+#[must_use]
+pub fn unescape_key(typed: &[u8]) -> Option<Vec<u8>> {
+    let mut key = Vec::with_capacity(typed.len());
+    let mut rest = typed.iter();
+    while let Some(byte) = rest.next() {
+        if *byte != b'\\' {
+            key.push(*byte);
+            continue;
+        }
+        let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+        key.push(match rest.next()? {
+            b'\\' => b'\\',
+            b't' => b'\t',
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b'0' => 0,
+            b'x' => (digit(rest.next())? * 16 + digit(rest.next())?) as u8,
+            _ => return None,
+        });
+    }
+    Some(key)
+}
+
+impl View {
+    /// Where the first record begins whose first key is not below `key`, the bytes of a key as they
+    /// stand in a record; the view's size without one.
+    ///
+    /// # Errors
+    /// When the view's first key can't be typed; as [`View::offset_of_key`].
+    pub fn offset_of_typed_key(&self, key: &[u8]) -> Result<u64, TypedKeyError> {
+        let spec = &self.manifest().order;
+        // Only the first key takes part, so that whatever follows it in a record is not below.
+        let first = OrderSpec {
+            keys: spec.keys.iter().take(1).cloned().collect(),
+            stable: true,
+            ..spec.clone()
+        };
+        let header = Some(&*self.manifest().preamble).filter(|header| !header.is_empty());
+        let order = first.compile(header).map_err(crate::Error::from)?;
+        let record = record_with_key(&first, header, key).map_err(TypedKeyError::Refused)?;
+        let mut key = Vec::new();
+        order.encode(&record, &mut key);
+        Ok(self.offset_of_key(&key)?)
+    }
+}
+
+/// A record whose first key is `typed`; the rest of the record is arbitrary.
+fn record_with_key(
+    spec: &OrderSpec,
+    header: Option<&[u8]>,
+    typed: &[u8],
+) -> Result<Vec<u8>, String> {
+    let first = spec.keys.first().map(String::as_str);
+    match spec.format {
+        Format::Lines { delimiter } => {
+            let number = first.map_or(Ok(1), field_of_line)?;
+            let separator = spec.separator.unwrap_or(b' ');
+            let mut line = Vec::new();
+            for _ in 1..number {
+                line.extend_from_slice(&[b'x', separator]);
+            }
+            if spec.separator.is_none()
+                && number > 1
+                && typed.first().is_some_and(u8::is_ascii_whitespace)
+            {
+                // The blanks before a field are a part of it, and typed already.
+                line.pop();
+            }
+            line.extend_from_slice(typed);
+            line.push(delimiter);
+            Ok(line)
+        }
+        Format::Csv { separator, .. } => {
+            let Some(first) = first else {
+                return Ok([typed, b"\n"].concat());
+            };
+            let column = column_of(first, header, separator)?;
+            let mut row = vec![separator; column];
+            row.push(b'"');
+            for byte in typed {
+                row.extend_from_slice(if *byte == b'"' {
+                    b"\"\""
+                } else {
+                    std::slice::from_ref(byte)
+                });
+            }
+            row.extend_from_slice(b"\"\n");
+            Ok(row)
+        }
+        Format::Fixed { bytes } => {
+            let offset: usize = match first {
+                None => 0,
+                Some(first) => {
+                    first.split(':').next().and_then(|offset| offset.parse().ok()).unwrap_or(0)
+                }
+            };
+            let mut record = vec![0; bytes];
+            let room = &mut record[offset..];
+            if typed.len() > room.len() {
+                return Err("the key is longer than the record".to_owned());
+            }
+            room[..typed.len()].copy_from_slice(typed);
+            Ok(record)
+        }
+        Format::Keyed => {
+            let len = u32::try_from(typed.len()).map_err(|_| "the key is too long".to_owned())?;
+            Ok([&len.to_le_bytes(), &[0; 4][..], typed].concat())
+        }
+    }
+}
+
+/// The field at which a key of lines begins.
+fn field_of_line(key: &str) -> Result<usize, String> {
+    let start = key.split(',').next().unwrap_or_default();
+    let digits = start.find(|c: char| !c.is_ascii_digit()).unwrap_or(start.len());
+    let (number, rest) = start.split_at(digits);
+    let inside = rest.strip_prefix('.').is_some_and(|rest| {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..digits].parse() != Ok(1)
+    });
+    if inside {
+        return Err(format!("the key {key} of this view begins inside a field"));
+    }
+    number.parse().map_err(|_| format!("the key {key} of this view has no field"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_stand_for_bytes() {
+        let key = unescape_key(br"a\\\x41\t\n\r\0").expect("all are known");
+        assert_eq!(key, b"a\\A\t\n\r\0");
+        for typed in [r"\", r"\q", r"\x", r"\x1", r"\xg0"] {
+            assert_eq!(unescape_key(typed.as_bytes()), None, "{typed}");
+        }
+    }
+}
