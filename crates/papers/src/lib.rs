@@ -15,6 +15,7 @@
 //! | `triton` | TritonSort, and the Sort Benchmark |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `hadoop` | ActiveSort with Hadoop |
+//! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ssd` | the device models against published figures |
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
@@ -35,6 +36,7 @@ mod folder;
 mod hadoop;
 mod lab;
 mod machine;
+mod mcsd;
 mod outcome;
 mod report;
 mod ssd;
