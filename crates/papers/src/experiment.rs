@@ -9,7 +9,7 @@ use crate::lab::{Caller, Lab, Setup};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::{activesort, hadoop, isc, ssd, triton};
+use crate::{activesort, hadoop, isc, mcsd, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -46,7 +46,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 20] = [
+const EXPERIMENTS: [Experiment; 23] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -166,5 +166,23 @@ const EXPERIMENTS: [Experiment; 20] = [
         about: "the same: energy and power, modelled",
         source: "In-Storage Computing for Hadoop, Figures 12b and 16",
         steps: isc::energy::run,
+    },
+    Experiment {
+        name: "mcsd-single",
+        about: "word count and string match in little memory, alone",
+        source: "McSD, Figures 3.8 and 3.9",
+        steps: mcsd::single::run,
+    },
+    Experiment {
+        name: "mcsd-pairs",
+        about: "the same next to a product of matrices on the host",
+        source: "McSD, Figures 3.10 and 3.11",
+        steps: mcsd::pairs::run,
+    },
+    Experiment {
+        name: "mcsd-partition",
+        about: "the same with and without partitions",
+        source: "McSD/HcDD dissertation, Table 4.1",
+        steps: mcsd::partition::run,
     },
 ];

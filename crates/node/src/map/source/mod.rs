@@ -116,6 +116,11 @@ impl Sources {
         self.state.lock().stopped = true;
     }
 
+    /// The header row, once it was read; it is before any record is handed out.
+    pub(super) fn header(&self) -> Option<Vec<u8>> {
+        self.state.lock().header.clone()
+    }
+
     /// The header row that was read.
     pub(super) fn into_header(self) -> Option<Vec<u8>> {
         self.state.into_inner().header
