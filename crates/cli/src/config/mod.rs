@@ -25,7 +25,7 @@ pub use generate::GenerateConfig;
 pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
-pub use serve::ServeConfig;
+pub use serve::{NodeConfig, ServeConfig, ShuffleConfig};
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,
