@@ -229,6 +229,9 @@ pub fn export_sentence(error: &merganser_export::Error) -> String {
         merganser_export::Error::Read { name, offset, len, source } => {
             format!("{name}: reading {len} bytes at offset {offset} failed: {}", plain(source))
         }
+        merganser_export::Error::Request { name, what, offset, len, source } => {
+            format!("{name}: {what} of {len} bytes at offset {offset} failed: {}", plain(source))
+        }
         error => plain_text(error.to_string()),
     }
 }

@@ -4,11 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use merganser_node::map::{MapInput, MapOptions, MapOutput, PartitionSize, RowSink, map};
 use merganser_node::ssdlet::builtin::{ALL, open};
 use merganser_node::ssdlet::{
     Chunk, Collect, Description, Emitter, Output, Ssdlet, SsdletError, f64_of_key, i64_of_key,
 };
 use merganser_sort::record::Format;
+use merganser_sort::{Budget, Silent};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{Directory, StorageExt};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -513,4 +517,75 @@ proptest! {
             prop_assert_eq!(sums(&whole), sums(&cut), "{} {}", name, args);
         }
     }
+}
+
+/// Rows and records of a map, as they come.
+#[derive(Default)]
+struct Rows {
+    keyed: Vec<(Vec<u8>, Vec<u8>)>,
+    records: Vec<u8>,
+}
+
+impl RowSink for Rows {
+    fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
+        self.keyed.push((key.to_vec(), value.to_vec()));
+        Ok(true)
+    }
+
+    fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
+        self.records.extend_from_slice(records);
+        Ok(true)
+    }
+}
+
+fn mapped(name: &str, args: Value, inputs: &[&[u8]], threads: usize) -> Result<Rows, SsdletError> {
+    let folder = MemoryDirectory::new();
+    let inputs = inputs.iter().enumerate().map(|(number, bytes)| {
+        let storage = folder.create(&number.to_string()).expect("creates");
+        storage.write_at(0, bytes).expect("writes");
+        MapInput::Storage { storage, range: None }
+    });
+    let options = MapOptions {
+        budget: Budget::new(64 << 20),
+        threads,
+        partition: PartitionSize::Auto,
+        temp: Vec::new(),
+    };
+    let mut rows = Rows::default();
+    let output = MapOutput::Rows(&mut rows);
+    map(&*opened(name, &args), inputs.collect(), output, &options, &Silent)?;
+    Ok(rows)
+}
+
+#[test]
+fn a_map_tells_workers_the_header_and_writes_it_once() {
+    let rows: String = (0..300_000).map(|n| format!("{n},{}\n", n % 7)).collect();
+    let input = format!("id,rest\n{rows}");
+    let inputs = [input.as_bytes(), b"id,rest\n", b"id,rest\n5,6\n"];
+    for threads in [1, 3] {
+        let args = json!({"columns": ["rest"], "header": true});
+        let found = mapped("project", args, &inputs, threads).expect("maps").records;
+        let mut wanted = "rest\n".to_owned();
+        wanted.extend((0..300_000).map(|n| format!("{}\n", n % 7)));
+        assert!(found == format!("{wanted}6\n").as_bytes());
+        let args = json!({"column": "rest", "format": "csv", "header": true});
+        assert_eq!(mapped("histogram", args, &inputs, threads).expect("maps").keyed.len(), 7);
+    }
+    let alone =
+        mapped("match", json!({"keys": ["x"], "format": "csv", "header": true}), &inputs[1..2], 2);
+    assert_eq!(alone.expect("maps").records, b"id,rest\n");
+    let args = json!({"columns": ["no"], "header": true});
+    let error = mapped("project", args, &inputs, 2).err().expect("no such column").to_string();
+    assert_eq!(error, "project: there is no column \"no\"; there are id, rest");
+}
+
+#[test]
+fn a_map_gives_exactly_the_records_of_a_sample() {
+    let lines: String = (0..200_000).map(|n| format!("{n}\n")).collect();
+    let of = |threads| {
+        let rows = mapped("sample", json!({"count": 50}), &[lines.as_bytes()], threads);
+        rows.expect("maps").keyed
+    };
+    assert_eq!(of(1).len(), 50);
+    assert_eq!(of(1), of(3));
 }

@@ -201,6 +201,21 @@ fn a_session_counts_words_again_and_again() {
 }
 
 #[test]
+fn ranges_that_adjoin_have_every_record_once() {
+    let node = node();
+    let lines: String = (0..5000).map(|i| format!("line {}\n", i * i)).collect();
+    fs::write(node.dir.path().join("data/lines"), &lines).expect("written");
+    for cut in [0, 1, 7, 1000, 1001, lines.len() as u64] {
+        let id = node.open("copy");
+        let first = Range { length: Some(cut), ..Range::of("lines") };
+        let rest = Range { start: cut, ..Range::of("lines") };
+        node.set(&id, &[first, rest]).expect("set");
+        assert_eq!(node.rows(&id, 0).expect("done").concat(), lines.as_bytes(), "cut at {cut}");
+        node.sessions.close(&id).expect("open");
+    }
+}
+
+#[test]
 fn a_blob_is_an_input_of_a_later_run() {
     let node = node_with(|options| options.scratch_bytes = 1 << 20);
     let id = node.open("copy");

@@ -87,6 +87,14 @@ pub enum Error {
         /// Number and checksum of the records of the data.
         expected: String,
     },
+    /// The machine, or the user, lacks what an experiment needs.
+    #[error("{experiment} needs {what}")]
+    Needs {
+        /// The experiment.
+        experiment: &'static str,
+        /// What is missing.
+        what: String,
+    },
     /// The runner of jobs on Hadoop is not where it was looked for.
     #[error("{} is not there", path.display())]
     RunnerMissing {

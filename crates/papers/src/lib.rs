@@ -15,6 +15,8 @@
 //! | `triton` | TritonSort, and the Sort Benchmark |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `hadoop` | ActiveSort with Hadoop |
+//! | `isc` | In-Storage Computing for Hadoop |
+//! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ssd` | the device models against published figures |
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
@@ -33,8 +35,10 @@ mod error;
 mod experiment;
 mod folder;
 mod hadoop;
+mod isc;
 mod lab;
 mod machine;
+mod mcsd;
 mod outcome;
 mod report;
 mod ssd;

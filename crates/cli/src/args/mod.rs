@@ -3,6 +3,7 @@
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
+mod emulate;
 mod export;
 mod generate;
 mod map;
@@ -17,6 +18,7 @@ mod simulate;
 mod size;
 mod sort;
 mod spelling;
+mod ssdlet;
 mod verify;
 mod view;
 
@@ -27,6 +29,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use advise::{AdviseArgs, AdviseCommand};
+pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
@@ -43,6 +46,7 @@ pub use simulate::{
 };
 pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
+pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 pub use verify::VerifyArgs;
 pub use view::{CatArgs, InfoArgs, MaterializeArgs};
 
@@ -114,9 +118,11 @@ pub enum Command {
     Recover(RecoverArgs),
     Map(MapArgs),
     Generate(GenerateArgs),
+    Ssdlet(SsdletArgs),
     Serve(ServeArgs),
     Advise(AdviseArgs),
     Simulate(SimulateArgs),
+    Emulate(EmulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

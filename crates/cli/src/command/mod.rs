@@ -4,6 +4,7 @@ mod advise;
 mod cat;
 mod consume;
 mod debug;
+mod emulate;
 mod export;
 mod generate;
 mod info;
@@ -17,6 +18,7 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 
 use std::path::Path;
@@ -48,8 +50,10 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Map(typed) => map::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.into()),
+        Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
+        Command::Emulate(typed) => emulate::run(typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),
         Command::Completions(typed) => manual::completions(&typed),
         Command::Man(typed) => manual::pages(&typed),

@@ -4,6 +4,7 @@
 //! refusal names the flag. The types here have no options left that contradict one another.
 
 mod advise;
+mod emulate;
 mod export;
 mod generate;
 mod map;
@@ -14,22 +15,25 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 mod view;
 
 pub use advise::AdviseConfig;
+pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use map::{Choice, MapConfig, Program, ProgramName};
 pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
-pub use serve::ServeConfig;
+pub use serve::{NodeConfig, ServeConfig, ShuffleConfig};
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,
 };
 pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use ssdlet::{SsdletCheck, SsdletConfig};
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
 
@@ -81,7 +85,9 @@ mod tests {
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
+            Command::Emulate(typed) => EmulateConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
+            Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)
             | Command::Advise(_)

@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(said("read=5us"), "read is no parameter of a device; read_ns is");
         assert_eq!(said("gc_policy=lazy"), "gc_policy=lazy: one of greedy, cost-benefit, choices");
         let none = SsdProfile::preset("x").expect_err("refused").to_string();
-        assert_eq!(none, "no device is called x: there are jasmine, msr, nvme, isc");
+        assert_eq!(none, "no device is called x: there are jasmine, msr, nvme, isc, 830");
     }
 
     #[test]

@@ -44,6 +44,28 @@ pub fn map(
     options: &MapOptions,
     progress: &dyn Progress,
 ) -> Result<MapReport, SsdletError> {
+    match (output, ssdlet.rows_most()) {
+        (MapOutput::Rows(rows), Some(left)) => {
+            let mut first = FirstRows { rows, left };
+            map_all(ssdlet, inputs, MapOutput::Rows(&mut first), options, progress)
+        }
+        (MapOutput::View { .. }, Some(_)) => {
+            let name = &ssdlet.description().name;
+            let detail =
+                "a view holds all rows, but only the first ones are wanted; write the rows";
+            Err(SsdletError::Failed(format!("{name}: {detail}")))
+        }
+        (output, None) => map_all(ssdlet, inputs, output, options, progress),
+    }
+}
+
+fn map_all(
+    ssdlet: &dyn Ssdlet,
+    inputs: Vec<MapInput>,
+    output: MapOutput<'_>,
+    options: &MapOptions,
+    progress: &dyn Progress,
+) -> Result<MapReport, SsdletError> {
     let started = Instant::now();
     let description = ssdlet.description();
     let shares = Shares::new(description, &inputs, options)?;
@@ -69,6 +91,23 @@ pub fn map(
     report.memory_peak_bytes = options.budget.peak_bytes();
     report.header = sources.into_header();
     Ok(report)
+}
+
+/// Takes the first rows of a keyed result.
+struct FirstRows<'a> {
+    rows: &'a mut dyn RowSink,
+    left: u64,
+}
+
+impl RowSink for FirstRows<'_> {
+    fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
+        self.left -= 1;
+        Ok(self.rows.keyed(key, value)? && self.left > 0)
+    }
+
+    fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
+        self.rows.records(records)
+    }
 }
 
 /// Bytes of all inputs, where they are known.

@@ -90,6 +90,24 @@ impl<'a> Job<'a> {
         if self.progress.cancelled() { Err(Error::Cancelled.into()) } else { Ok(()) }
     }
 
+    /// Tells a worker the header row before its first records.
+    fn tell_header(&self, worker: &mut dyn Worker, due: &mut bool) -> Result<(), SsdletError> {
+        if !std::mem::take(due) {
+            return Ok(());
+        }
+        self.sources.header().map_or(Ok(()), |row| worker.header(&row))
+    }
+
+    /// Puts the header row of the output in front of that of the first chunk.
+    fn begin_output(&self, claim: &Claim, out: &mut Vec<u8>) -> Result<(), SsdletError> {
+        if claim.number == 0
+            && let Some(row) = self.sources.header()
+        {
+            out.extend(self.ssdlet.header(&row)?);
+        }
+        Ok(())
+    }
+
     fn count(&self, worker: &mut dyn Worker, claim: Option<&Claim>) {
         self.metered.fetch_add(worker.meter(), Ordering::Relaxed);
         if let Some(claim) = claim {
@@ -213,7 +231,7 @@ impl Job<'_> {
         };
         let mut worker = self.ssdlet.worker().map_err(nowhere)?;
         let mut buffer = self.sources.buffer().map_err(|error| nowhere(error.into()))?;
-        let (mut partition, mut told) = (0, false);
+        let (mut partition, mut header_due) = (0, true);
         loop {
             self.check_cancelled().map_err(nowhere)?;
             let claim = self
@@ -228,11 +246,8 @@ impl Job<'_> {
                     keyed.spill().map_err(here)?;
                 }
             }
-            if claim.has_header {
-                self.begin(&claim).map_err(here)?;
-            }
-            tell_header(&mut *worker, &claim, &mut told).map_err(here)?;
             if !claim.records.is_empty() {
+                self.tell_header(&mut *worker, &mut header_due).map_err(here)?;
                 keyed.begin(claim.input, claim.offset);
                 let bytes = &buffer.bytes()[claim.records.clone()];
                 let chunk = Chunk { input: claim.input, offset: claim.offset, bytes };
@@ -282,7 +297,7 @@ impl Job<'_> {
         let mut ordered = Ordered { buffer: Vec::with_capacity(waiting_bytes), misused: false };
         let mut worker = self.ssdlet.worker()?;
         let mut buffer = self.sources.buffer()?;
-        let mut told = false;
+        let mut header_due = true;
         loop {
             self.check_cancelled()?;
             let claim = match self.sources.next(&mut buffer) {
@@ -294,11 +309,9 @@ impl Job<'_> {
                 }
             };
             let mut desk = Desk { turns, number: claim.number, state: DeskState::Waiting };
-            let mut done = tell_header(&mut *worker, &claim, &mut told);
-            if done.is_ok() && claim.has_header {
-                done = self.begin(&claim).map(|row| {
-                    Emitter::ordered(&mut ordered, &mut desk).records(&row);
-                });
+            let mut done = self.begin_output(&claim, &mut ordered.buffer);
+            if done.is_ok() && !claim.records.is_empty() {
+                done = self.tell_header(&mut *worker, &mut header_due);
             }
             if done.is_ok() && !claim.records.is_empty() {
                 let bytes = &buffer.bytes()[claim.records.clone()];
@@ -341,11 +354,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The row that begins the output, now that the header of the inputs is known.
-    fn begin(&self, claim: &Claim) -> Result<Vec<u8>, SsdletError> {
-        self.ssdlet.header(claim.header.as_deref().unwrap_or_default())
-    }
-
     /// Fails when all before `number` has left; not if that has failed.
     fn fail_in_turn(
         &self,
@@ -357,17 +365,6 @@ impl Job<'_> {
             self.fail(number, error);
             turn.stop();
         }
-    }
-}
-
-/// Tells a worker the header row of the inputs, once.
-fn tell_header(worker: &mut dyn Worker, claim: &Claim, told: &mut bool) -> Result<(), SsdletError> {
-    match &claim.header {
-        Some(row) if !*told => {
-            *told = true;
-            worker.header(row)
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,20 @@
+//! McSD: MapReduce on a storage node whose data is nearly as large as its memory.
+//!
+//! ```text
+//!   single, partition, pairs      one experiment each: what is measured, and the paper's figures
+//!        │
+//!        ▼
+//!   contest ──► group             programs and jobs, timed in a memory group with a swap file
+//!        │
+//!        ├────► phoenix           the controls, built from a folder of sources
+//!        └────► text              the data
+//! ```
+//! The paper's machine has 2 GB. Here a memory group has less, and the data keeps its share of it.
+
+mod contest;
+mod group;
+pub mod pairs;
+pub mod partition;
+mod phoenix;
+pub mod single;
+mod text;
