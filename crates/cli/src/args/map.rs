@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::{Count, FormatName, ReportArgs, Size};
 
-/// Run a program over records, close to the data: count words, search, sample, multiply
+/// Run a program over records, close to the data
 ///
 /// An SSDlet is a program that sees records and hands out keys with values, or records. Values of
 /// one key are combined (sum, smallest, ...). The data may take more space than the memory: combined
@@ -33,7 +33,7 @@ Examples:
   # a result that is reduced when it is read, and part of it
   merganser map wordcount big.txt --view words.view
   merganser cat words.view --from-key apple --head 10
-  # one row in a hundred of a table, two columns of it
+  # one line in a hundred; two columns of a table
   merganser map sample --fraction 0.01 big.txt > sample.txt
   merganser map project --format csv --header --columns city,amount sales.csv
   # a product of matrices
@@ -98,6 +98,10 @@ pub struct MapArgs {
     #[arg(long, value_name = "SEP", help_heading = "Records")]
     pub csv_separator: Option<OsString>,
 
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+
     #[command(flatten)]
     pub program: ProgramArgs,
 
@@ -131,10 +135,6 @@ pub struct MapArgs {
 
     #[command(flatten)]
     pub report: ReportArgs,
-
-    /// Show no progress bar
-    #[arg(long)]
-    pub quiet: bool,
 }
 
 /// The arguments of SSDlets. Each takes some of these.

@@ -9,7 +9,6 @@ use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
-use super::sink::First;
 use crate::config::MapConfig;
 use crate::failure::Failure;
 
@@ -60,15 +59,6 @@ impl<'a> Work<'a> {
             threads: self.threads,
             partition: self.partition,
             temp: self.temp,
-        };
-        let output = match output {
-            view @ MapOutput::View { .. } => view,
-            MapOutput::Rows(to) => {
-                let mut first = First { left: self.ssdlet.rows_most(), to };
-                let rows = MapOutput::Rows(&mut first);
-                let done = map(self.ssdlet, self.inputs, rows, &options, progress);
-                return done.map_err(|error| of_whole(error, self.memory_bytes));
-            }
         };
         let done = map(self.ssdlet, self.inputs, output, &options, progress);
         done.map_err(|error| of_whole(error, self.memory_bytes))

@@ -19,27 +19,6 @@ pub fn refused(error: io::Error) -> SsdletError {
     merganser_sort::Error::from(error).into()
 }
 
-/// The first keyed rows on their way to another sink.
-pub struct First<'a> {
-    /// How many more there may be; `None` for all.
-    pub left: Option<u64>,
-    /// Where they go.
-    pub to: &'a mut dyn RowSink,
-}
-
-impl RowSink for First<'_> {
-    fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
-        let Some(left) = &mut self.left else { return self.to.keyed(key, value) };
-        let Some(less) = left.checked_sub(1) else { return Ok(false) };
-        *left = less;
-        Ok(self.to.keyed(key, value)? && less > 0)
-    }
-
-    fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
-        self.to.records(records)
-    }
-}
-
 /// All rows.
 pub struct ToRows<'a, W>(pub &'a mut RowWriter<W>);
 
