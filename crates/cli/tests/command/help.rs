@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "sort",
     "cat",
     "mount",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 16] = [
     "info",
     "verify",
     "recover",
+    "map",
     "generate",
     "ssdlet",
     "serve",
