@@ -59,6 +59,20 @@ pub enum Error {
         /// The system's or the helper's own words.
         problem: String,
     },
+    /// A writable storage failed; the client got `EIO`, or `ENOSPC` where it is full.
+    #[error("{name}: {what} {len} bytes at offset {offset} failed: {source}")]
+    Change {
+        /// The storage's own name.
+        name: String,
+        /// What was to be done.
+        what: &'static str,
+        /// First byte.
+        offset: u64,
+        /// How many; 0 for a flush.
+        len: u64,
+        /// The storage's error.
+        source: io::Error,
+    },
     /// A storage failed; whoever asked for these bytes got `EIO`.
     #[error("{name}: reading {len} bytes at offset {offset} failed: {source}")]
     Read {
