@@ -6,6 +6,7 @@ mod advise;
 mod emulate;
 mod export;
 mod generate;
+mod map;
 mod mount;
 mod order;
 mod range;
@@ -31,6 +32,7 @@ pub use advise::{AdviseArgs, AdviseCommand};
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
+pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
@@ -63,6 +65,7 @@ Examples:
   merganser cat big.view | head                    read the view
   merganser mount big.view /mnt                    read it as the file /mnt/big
   merganser verify sorted.txt                      check order, count and checksum
+  merganser map wordcount big.txt --top 20         run a program over records
 
 A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
 
@@ -113,6 +116,7 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Recover(RecoverArgs),
+    Map(MapArgs),
     Generate(GenerateArgs),
     Ssdlet(SsdletArgs),
     Serve(ServeArgs),

@@ -9,6 +9,7 @@ mod export;
 mod generate;
 mod info;
 mod manual;
+mod map;
 mod materialize;
 mod mount;
 mod recover;
@@ -46,6 +47,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Info(typed) => info::run(&typed.try_into()?),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Recover(typed) => recover::run(&typed),
+        Command::Map(typed) => map::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.into()),
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),

@@ -7,6 +7,7 @@ mod advise;
 mod emulate;
 mod export;
 mod generate;
+mod map;
 mod memory;
 mod order;
 mod report;
@@ -22,6 +23,7 @@ pub use advise::AdviseConfig;
 pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
+pub use map::{Choice, MapConfig, Program, ProgramName};
 pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
@@ -79,6 +81,7 @@ mod tests {
             Command::Export(typed) => ExportConfig::try_from(typed).err(),
             Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
+            Command::Map(typed) => MapConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),

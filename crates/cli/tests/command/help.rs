@@ -13,6 +13,7 @@ const COMMANDS: [&str; 16] = [
     "info",
     "verify",
     "recover",
+    "map",
     "generate",
     "ssdlet",
     "serve",

@@ -5,6 +5,7 @@
 //! - `generate`: test data, judged by `sha256sum`
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
+//! - `readme`: the examples of the README and the guides
 //! - `reports`: the reports of every command that writes one
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `simulate`: modelled devices: workloads, traces, sorts
@@ -17,6 +18,7 @@ mod dropin;
 mod generate;
 mod help;
 mod places;
+mod readme;
 mod reports;
 mod reproduce;
 mod serve;

@@ -18,6 +18,7 @@
 //! - `limits`: refused memory and refused threads, by resource limits
 //! - `hostile`: views with right checksums and wrong numbers
 //! - `memory`: the memory limit of a sort, enforced by a memory control group
+//! - `map`: SSDlets over records: results, inputs, forms, memory, kills
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
@@ -40,6 +41,7 @@ mod harness;
 mod hostile;
 mod inputs;
 mod limits;
+mod map;
 mod memory;
 mod mount;
 mod preload;

@@ -213,7 +213,7 @@ impl Job<'_> {
         };
         let mut worker = self.ssdlet.worker().map_err(nowhere)?;
         let mut buffer = self.sources.buffer().map_err(|error| nowhere(error.into()))?;
-        let mut partition = 0;
+        let (mut partition, mut told) = (0, false);
         loop {
             self.check_cancelled().map_err(nowhere)?;
             let claim = self
@@ -228,6 +228,10 @@ impl Job<'_> {
                     keyed.spill().map_err(here)?;
                 }
             }
+            if claim.has_header {
+                self.begin(&claim).map_err(here)?;
+            }
+            tell_header(&mut *worker, &claim, &mut told).map_err(here)?;
             if !claim.records.is_empty() {
                 keyed.begin(claim.input, claim.offset);
                 let bytes = &buffer.bytes()[claim.records.clone()];
@@ -278,6 +282,7 @@ impl Job<'_> {
         let mut ordered = Ordered { buffer: Vec::with_capacity(waiting_bytes), misused: false };
         let mut worker = self.ssdlet.worker()?;
         let mut buffer = self.sources.buffer()?;
+        let mut told = false;
         loop {
             self.check_cancelled()?;
             let claim = match self.sources.next(&mut buffer) {
@@ -289,8 +294,13 @@ impl Job<'_> {
                 }
             };
             let mut desk = Desk { turns, number: claim.number, state: DeskState::Waiting };
-            let mut done = Ok(());
-            if !claim.records.is_empty() {
+            let mut done = tell_header(&mut *worker, &claim, &mut told);
+            if done.is_ok() && claim.has_header {
+                done = self.begin(&claim).map(|row| {
+                    Emitter::ordered(&mut ordered, &mut desk).records(&row);
+                });
+            }
+            if done.is_ok() && !claim.records.is_empty() {
                 let bytes = &buffer.bytes()[claim.records.clone()];
                 let chunk = Chunk { input: claim.input, offset: claim.offset, bytes };
                 done = worker.chunk(chunk, &mut Emitter::ordered(&mut ordered, &mut desk));
@@ -331,6 +341,11 @@ impl Job<'_> {
         Ok(())
     }
 
+    /// The row that begins the output, now that the header of the inputs is known.
+    fn begin(&self, claim: &Claim) -> Result<Vec<u8>, SsdletError> {
+        self.ssdlet.header(claim.header.as_deref().unwrap_or_default())
+    }
+
     /// Fails when all before `number` has left; not if that has failed.
     fn fail_in_turn(
         &self,
@@ -342,6 +357,17 @@ impl Job<'_> {
             self.fail(number, error);
             turn.stop();
         }
+    }
+}
+
+/// Tells a worker the header row of the inputs, once.
+fn tell_header(worker: &mut dyn Worker, claim: &Claim, told: &mut bool) -> Result<(), SsdletError> {
+    match &claim.header {
+        Some(row) if !*told => {
+            *told = true;
+            worker.header(row)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -49,8 +49,8 @@ pub trait Ssdlet: Send + Sync {
     /// When there is not enough memory for it, or a guest can't be started.
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError>;
 
-    /// Called once, before any worker is made, where the input has a header ([`Format::Csv`]): `row` is that
-    /// of the first input, with its terminator, and those of all others are the same. Returns the row that
+    /// Called once, before any chunk, where the input has a header ([`Format::Csv`]): `row` is that of the
+    /// first input, with its terminator, and those of all others are the same. Returns the row that
     /// begins an ordered output; empty for none.
     ///
     /// # Errors

@@ -75,6 +75,10 @@ pub(super) struct Claim {
     pub(super) bytes: u64,
     /// Bytes of all inputs before it, for partitions.
     pub(super) before: u64,
+    /// The header row of the inputs, where their format has one.
+    pub(super) header: Option<Vec<u8>>,
+    /// Whether the header row came with this chunk.
+    pub(super) has_header: bool,
 }
 
 /// What failed, and at which chunk.
@@ -148,9 +152,13 @@ impl Sources {
                     // Not under the lock: this is where the time goes.
                     let read = local.read(range.clone(), buffer, &self.budget);
                     let (offset, records) = read.map_err(|error| Failed { number, error })?;
-                    return Ok(Some(Claim { number, input, offset, records, bytes, before }));
+                    let (header, has_header) = (None, false);
+                    let claim =
+                        Claim { number, input, offset, records, bytes, before, header, has_header };
+                    return Ok(Some(claim));
                 }
                 Some(Current::Sequential(sequential)) => {
+                    let known = header.is_some();
                     let read = sequential.read(buffer, self.chunk_bytes, &self.budget, header);
                     match read {
                         Err(error) => {
@@ -159,10 +167,20 @@ impl Sources {
                         }
                         Ok(None) => *current = None,
                         Ok(Some((offset, records, bytes))) => {
+                            let header = header.clone();
+                            let has_header = !known && header.is_some();
                             state.next_chunk += 1;
                             state.claimed += bytes;
-                            let claim = Claim { number, input, offset, records, bytes, before };
-                            return Ok(Some(claim));
+                            return Ok(Some(Claim {
+                                number,
+                                input,
+                                offset,
+                                records,
+                                bytes,
+                                before,
+                                header,
+                                has_header,
+                            }));
                         }
                     }
                 }
