@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build test test-bench test-java test-cluster test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-bench test-java test-cluster test-python test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -25,8 +25,13 @@ build:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --release --locked -p merganser-cli
 
+# The SSDlets of crates/wasm/guests, into target/guests. Tests compile them by the same script.
+guests:
+	@.ci/setup base rust guests
+	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
+
 # The tests of cargo come last, so that their summary is the end of the output.
-test: test-bench test-campaign test-java test-rust
+test: test-bench test-campaign test-java test-python test-rust
 
 test-bench:
 	@.ci/setup base
@@ -47,8 +52,14 @@ test-cluster: build
 	@.ci/setup base rust java
 	@JAVA_MINUTES=60 .ci/java verify -Pfaults
 
+# Clients of a node that are not ours; those that can't be installed are left out.
+test-python:
+	@.ci/setup base rust flight
+	@$(CARGO) build --locked -p merganser-cli
+	@MERGANSER=target/debug/merganser .ci/python
+
 test-rust:
-	@.ci/setup base rust fuse nbd
+	@.ci/setup base rust fuse nbd guests
 	@$(CARGO) test --workspace --locked
 
 check: fmt clippy doc deny bench-smoke campaign-smoke fuzz test

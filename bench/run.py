@@ -49,7 +49,7 @@ def arguments():
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="shrink data and memory by this [1]")
     parser.add_argument("--dir", type=Path, default=BENCH / ".work", help="where data goes: the disk that is measured")
     parser.add_argument("--results", type=Path, help="where results go [bench/results/<date>-<machine>]")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which to run, of gnu,stxxl,duckdb; or none")
+    parser.add_argument("--peers", default=",".join(PEERS), help="which to run, of gnu,stxxl,duckdb,ripgrep,phoenix; or none")
     parser.add_argument("--overhead", type=size, default=512 * MIB, metavar="SIZE",
                         help="what each job's memory limit allows beyond its --memory, page cache included [512M]")  # fmt: skip
     parser.add_argument("--timeout", type=float, default=1800, metavar="S", help="longest that one command may run [1800]")

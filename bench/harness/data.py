@@ -1,6 +1,8 @@
-"""The inputs of the scenarios, all made by `merganser generate` from fixed seeds."""
+"""The inputs of the scenarios, from fixed seeds; all but the words are made by `merganser generate`."""
 
+import itertools
 import os
+import random
 import subprocess
 
 from . import tools
@@ -95,3 +97,34 @@ def make_csv(merganser, path, size_bytes):
     _make_sized(
         lambda records: [(merganser, "generate", "--format", "csv", "--records", records), PLAIN_ROWS], path, size_bytes
     )
+
+
+VOCABULARY = 50_000
+WORD_BLOCK_BYTES = 32 * 2**20
+
+
+def make_words(merganser, path, size_bytes):
+    """A file of `size_bytes` or a little less of lower-case words, 5 letters each on average, with 12 or so to a line.
+
+    Their frequencies follow Zipf's law with exponent 1 over a vocabulary of 50,000. The text repeats after 32 MiB:
+    no compressor of the scenarios looks back so far. One word occurs once, so that a search finds it.
+    """
+    del merganser
+    rng = random.Random(15)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    vocabulary = set()
+    while len(vocabulary) < VOCABULARY:
+        vocabulary.add("".join(rng.choices(letters, k=max(2, round(rng.gauss(5, 1.7))))))
+    vocabulary = sorted(vocabulary)
+    rng.shuffle(vocabulary)
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
+    block_bytes = min(WORD_BLOCK_BYTES, size_bytes)
+    block = bytearray()
+    while len(block) < block_bytes:
+        words = rng.choices(vocabulary, cum_weights=weights, k=12 * 1024)
+        block += "".join(" ".join(words[at : at + 12]) + "\n" for at in range(0, len(words), 12)).encode()
+    block = bytes(block[: block.rindex(b"\n", 0, block_bytes) + 1])
+    with open(path, "wb") as file:
+        for _ in range(max(1, size_bytes // len(block))):
+            file.write(block)
+        file.write(b"qzxqzx\n")

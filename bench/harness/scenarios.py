@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from . import data, grid, limits, tools
+from . import data, grid, limits, near, tools
 from .measure import Job
 from .plan import Claim, Contender, Plan, Step
 
@@ -85,6 +85,7 @@ class Bench:
                 "ascii-4096": lambda *args: data.make_ascii(*args, record_bytes=tools.WIDE_RECORD_BYTES),
                 "lines": data.make_lines,
                 "csv": data.make_csv,
+                "words": data.make_words,
             }[kind]
             make(self.tools.merganser, unfinished, self.bytes(full_bytes))
             unfinished.rename(path)
@@ -532,6 +533,20 @@ SCENARIOS = {
         (("ascii", GB),),
         6 * GB,
         disks,
+    ),
+    "map-words": Scenario("map wordcount, 1 GB of words, one core", (("words", GB),), 2 * GB, near.words_one_core),
+    "map-cores": Scenario(
+        "map wordcount, 1 GB of words, one thread and two", (("words", GB),), 2 * GB, near.words_two_cores
+    ),
+    "map-match": Scenario("map match, 1 GB of words, one core", (("words", GB),), 2 * GB, near.match_literals),
+    "map-packed": Scenario(
+        "map wordcount, 500 MB of words, compressed by gzip and zstd", (("words", GB // 2),), 2 * GB, near.packed
+    ),
+    "map-spill": Scenario(
+        "map wordcount, words that differ, 200 MB of memory: 400 MB and 4 GB",
+        (("ascii", 2 * GB // 5), ("ascii", 4 * GB)),
+        14 * GB,
+        near.beyond_memory,
     ),
     "one-pass": Scenario("sort -o, 4 GB of 100-byte records, 8 GiB", (("ascii", 4 * GB),), 13 * GB, one_pass),
 }

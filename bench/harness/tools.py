@@ -20,7 +20,7 @@ LINES_ORDER = ("--format", "lines")
 CSV_ORDER = ("--format", "csv", "--key", "2", "--key", "1:n")
 CSV_GNU_ORDER = ("-t,", "-k2,2", "-k1,1n")
 
-PEERS = ("gnu", "stxxl", "duckdb")
+PEERS = ("gnu", "stxxl", "duckdb", "ripgrep", "phoenix")
 
 
 class MissingTool(Exception):
@@ -41,6 +41,8 @@ class Tools:
     gnu: str | None
     stxxl: Path | None
     duckdb: Path | None
+    ripgrep: str | None = None
+    phoenix: Path | None = None
 
     @staticmethod
     def find(merganser, examples, peers, folder):
@@ -54,6 +56,8 @@ class Tools:
             gnu=shutil.which("sort") if "gnu" in peers else None,
             stxxl=_build_stxxl(folder) if "stxxl" in peers else None,
             duckdb=python if "duckdb" in peers and python.exists() else None,
+            ripgrep=shutil.which("rg") if "ripgrep" in peers else None,
+            phoenix=_find_phoenix() if "phoenix" in peers else None,
         )
 
     def versions(self):
@@ -65,6 +69,8 @@ class Tools:
             found["stxxl"] = _said("dpkg-query", "-W", "-f", "${Version}", "libstxxl-dev")
         if self.duckdb:
             found["duckdb"] = _said(self.duckdb, "-c", "import duckdb; print(duckdb.__version__)")
+        if self.ripgrep:
+            found["ripgrep"] = _said(self.ripgrep, "--version")
         return found
 
     def example(self, name):
@@ -133,3 +139,14 @@ def _build_stxxl(folder):
         check=True, timeout=300,
     )  # fmt: skip
     return program
+
+
+def _find_phoenix():
+    """Phoenix++'s word count below the folder that PHOENIX_DIR names, built if it is not; None without it."""
+    folder = os.environ.get("PHOENIX_DIR")
+    if not folder:
+        return None
+    program = Path(folder) / "tests" / "word_count" / "word_count"
+    if not program.exists():
+        subprocess.run(["make", "-C", folder], stdout=subprocess.DEVNULL, check=False, timeout=600)
+    return program if os.access(program, os.X_OK) else None

@@ -6,6 +6,7 @@ It sorts with GNU sort, and a "view" is a folder with the sorted file in it. The
 misbehave: `result` loses the last byte of what it sorts, `exit` makes `sort` fail.
 """
 
+import collections
 import json
 import os
 import random
@@ -44,6 +45,22 @@ def sort(source, args):
         os.truncate(out, out.stat().st_size - 1)
 
 
+def map_words(ssdlet, words):
+    """Counts words, or finds the lines with one of the keys."""
+    args, source = dict(zip(words[1::2], words[2::2])), words[0]
+    file = sys.stdin.buffer if source == "-" else open(source, "rb")
+    if source.endswith(("gz", "zst")):
+        unpack = {"gz": ["zcat"], "zst": ["zstd", "-q", "-d", "-c"]}[source.rsplit(".", 1)[1]]
+        file = subprocess.Popen([*unpack, source], stdout=subprocess.PIPE).stdout
+    if ssdlet == "wordcount":
+        rows = [b"%s\t%d\n" % row for row in sorted(collections.Counter(file.read().split()).items())]
+    else:
+        keys = Path(args["--keys"]).read_bytes().split() if "--keys" in args else [args["--key"].encode()]
+        rows = [line for line in file if any(key in line for key in keys)]
+    with open(args["-o"], "wb") if "-o" in args else sys.stdout.buffer as out:
+        out.writelines(rows)
+
+
 def pour(path):
     with open(path, "rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
@@ -61,6 +78,8 @@ def main():
         generate(dict(zip(words[1::2], words[2::2])))
     elif words[0] == "sort":
         sort(words[1], dict(zip(words[2::2], words[3::2])))
+    elif words[0] == "map":
+        map_words(words[1], [word for word in words[2:] if word != "--quiet"])
     elif words[0] == "cat":
         pour(Path(words[1]) / "sorted")
 

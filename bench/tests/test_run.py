@@ -57,6 +57,16 @@ class Run(unittest.TestCase):
         self.assertTrue(all(f"## {name}:" in page for name in NAMES))
         self.assertEqual(page.count("Versions: merganser "), len(NAMES))
 
+    def test_scenarios_of_map_give_their_figures(self):
+        names = ["map-words", "map-cores", "map-match", "map-packed", "map-spill"]
+        ran = self.run_bench(*names, "--pairs", "1")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        for name in names:
+            for claim in self.result(name)["claims"]:
+                if any(peer in claim["what"] for peer in ("DuckDB", "Phoenix", "ripgrep")):
+                    continue
+                self.assertEqual(len(claim["figures"]), 1, f"{name}: {claim['what']}")
+
     def test_a_row_of_the_grid(self):
         ran = self.run_bench("grid-100B-quarter-s*", "grid-1MiB-double-equal-view", "--pairs", "1")
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)

@@ -9,7 +9,9 @@ use std::sync::OnceLock;
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
 
+use merganser_node::matrix::MatrixError;
 use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
+use merganser_node::ssdlet::SsdletError;
 
 use crate::shown;
 
@@ -203,11 +205,32 @@ impl From<merganser_sort::Error> for Failure {
     }
 }
 
+impl From<SsdletError> for Failure {
+    fn from(error: SsdletError) -> Self {
+        match error {
+            SsdletError::Engine(error) => error.into(),
+            error => Failure::Error(plain_text(error.to_string())),
+        }
+    }
+}
+
+impl From<MatrixError> for Failure {
+    fn from(error: MatrixError) -> Self {
+        match error {
+            MatrixError::Engine(error) => error.into(),
+            error => Failure::Error(plain_text(error.to_string())),
+        }
+    }
+}
+
 /// The sentence for an error of a mount or server.
 pub fn export_sentence(error: &merganser_export::Error) -> String {
     match error {
         merganser_export::Error::Read { name, offset, len, source } => {
             format!("{name}: reading {len} bytes at offset {offset} failed: {}", plain(source))
+        }
+        merganser_export::Error::Request { name, what, offset, len, source } => {
+            format!("{name}: {what} of {len} bytes at offset {offset} failed: {}", plain(source))
         }
         error => plain_text(error.to_string()),
     }
@@ -250,6 +273,10 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
         Error::NotAView { .. } => {
             format!("{error}; name a folder made by 'merganser sort --view'")
         }
+        Error::Unreduced { view } => format!(
+            "{view}: the rows of this map's result are combined when they are read; read them with 'merganser cat', or write them with 'merganser materialize {} -o FILE'",
+            shown::shell_word(view)
+        ),
         Error::UnknownSize => "--explain: needs inputs whose size is known; name files".to_owned(),
         Error::Indivisible => {
             "a key range could not be split into pieces that fit into --memory; give more or use --strategy merge".to_owned()

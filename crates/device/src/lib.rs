@@ -8,6 +8,7 @@
 //! ```text
 //!   a trace, a generator ── Command ──►  Device  ── Done ──► results
 //!   any program ── Storage, Directory ──► simulated::World ──► its devices, one clock
+//!   any program, in real time ── emulated::Emulated ──► a Device, against the wall clock
 //!   ActiveSort and its kind ── merganser_storage::near::Program ──► inside an ssd::Ssd
 //! ```
 //!
@@ -32,6 +33,7 @@
 //! ```
 
 pub mod device;
+pub mod emulated;
 pub mod hdd;
 pub mod profile;
 pub mod request;

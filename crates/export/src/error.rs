@@ -59,6 +59,20 @@ pub enum Error {
         /// The system's or the helper's own words.
         problem: String,
     },
+    /// A request to a disk failed; the program that made it got `EIO`.
+    #[error("{name}: {what} of {len} bytes at offset {offset} failed: {source}")]
+    Request {
+        /// The storage's own name.
+        name: String,
+        /// The kind of request, as a noun.
+        what: &'static str,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u64,
+        /// The storage's error.
+        source: io::Error,
+    },
     /// A storage failed; whoever asked for these bytes got `EIO`.
     #[error("{name}: reading {len} bytes at offset {offset} failed: {source}")]
     Read {

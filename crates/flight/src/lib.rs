@@ -23,6 +23,7 @@
 mod batches;
 pub mod client;
 mod error;
+pub mod farm;
 mod gate;
 mod get;
 mod listener;
@@ -32,7 +33,7 @@ pub mod server;
 mod service;
 mod token;
 mod views;
-pub mod wire;
 
+pub use merganser_node::session::wire;
 pub use server::{Server, ServerOptions, Stopper};
 pub use token::{Token, TokenError};

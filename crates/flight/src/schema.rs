@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use merganser_node::ssdlet::{Combine, Description, Output, Type};
+use merganser_node::ssdlet::{Description, Output, Type};
 
 use crate::wire::{TextAs, to_json};
 
@@ -25,8 +25,7 @@ pub(crate) fn data_type(of: Type, text: TextAs) -> DataType {
 pub(crate) fn of_results(description: &Description, text: TextAs) -> SchemaRef {
     let fields = match &description.output {
         Output::Keyed { key, value, combine } => {
-            // Counts are numbers, whatever is counted.
-            let value = if *combine == Combine::Count { Type::I64 } else { *value };
+            let value = combine.result_type(*value);
             vec![
                 Field::new("key", data_type(*key, text), false),
                 Field::new("value", data_type(value, text), false),

@@ -11,6 +11,7 @@ use arrow_flight::{
 use arrow_schema::Schema;
 use futures::stream::{self, BoxStream, StreamExt};
 use merganser_node::session::{SessionError, Sessions};
+use merganser_storage::Storage;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
@@ -69,6 +70,10 @@ impl Door {
             wire::Action::Close(body) => {
                 sessions.close(&body.session)?;
                 b"{}".to_vec()
+            }
+            wire::Action::Stat(wire::PathBody { path }) => {
+                let bytes = sessions.data().file(&path)?.size();
+                to_json(&wire::FileStatus { path, bytes })
             }
             wire::Action::Upload(_) if !self.allow_upload => {
                 return Err(SessionError::Refused {
@@ -224,7 +229,7 @@ impl FlightService for Door {
         let presence = request.extensions().get::<Presence>().cloned();
         let place = self.stream_place()?;
         let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
-        let sending = get::Sending { presence, place };
+        let sending = get::Sending::new(presence, place);
         let stream = match ticket {
             Ticket::View(ticket) => self.getter.view(ticket, sending).await?,
             Ticket::Session(ticket) => {

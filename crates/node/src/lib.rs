@@ -8,7 +8,7 @@
 //! - [`isc`] runs SSDlets in sessions.
 //! - [`active_sort`] merges sorted chunks while the host reads the result.
 //!
-//! [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
+//! [`smart_fam`] calls SSDlets through files in a shared folder. [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
 mod beneath;
@@ -20,5 +20,6 @@ pub mod place;
 pub mod run;
 pub mod session;
 pub mod shuffle;
+pub mod smart_fam;
 pub mod ssdlet;
 mod table;

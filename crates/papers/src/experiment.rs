@@ -9,7 +9,7 @@ use crate::lab::{Caller, Lab, Setup};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::{activesort, hadoop, mcsd, ssd, triton};
+use crate::{activesort, hadoop, isc, mcsd, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -46,7 +46,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 18] = [
+const EXPERIMENTS: [Experiment; 23] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -136,6 +136,36 @@ const EXPERIMENTS: [Experiment; 18] = [
         about: "TeraSort on Hadoop by the number of nodes",
         source: "ActiveSort, Figure 17",
         steps: hadoop::nodes::run,
+    },
+    Experiment {
+        name: "isc-breakdown",
+        about: "a map task inside a modelled SSD, in Hadoop, and on the host: where time goes",
+        source: "In-Storage Computing for Hadoop, Figure 10",
+        steps: isc::breakdown::run,
+    },
+    Experiment {
+        name: "isc-elapsed",
+        about: "word counts of 1 to 8 GB on one node with one and two devices: time",
+        source: "In-Storage Computing for Hadoop, Figures 9, 11 and 12a",
+        steps: isc::elapsed::run,
+    },
+    Experiment {
+        name: "isc-resources",
+        about: "the same: processor, reads and memory of the host",
+        source: "In-Storage Computing for Hadoop, Figures 13 and 14",
+        steps: isc::resources::run,
+    },
+    Experiment {
+        name: "isc-nodes",
+        about: "word counts of 2 to 16 GB on one to four nodes: time",
+        source: "In-Storage Computing for Hadoop, Figure 15",
+        steps: isc::nodes::run,
+    },
+    Experiment {
+        name: "isc-energy",
+        about: "the same: energy and power, modelled",
+        source: "In-Storage Computing for Hadoop, Figures 12b and 16",
+        steps: isc::energy::run,
     },
     Experiment {
         name: "mcsd-single",

@@ -15,6 +15,7 @@
 //! | `triton` | TritonSort, and the Sort Benchmark |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `hadoop` | ActiveSort with Hadoop |
+//! | `isc` | In-Storage Computing for Hadoop |
 //! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ssd` | the device models against published figures |
 //!
@@ -34,6 +35,7 @@ mod error;
 mod experiment;
 mod folder;
 mod hadoop;
+mod isc;
 mod lab;
 mod machine;
 mod mcsd;

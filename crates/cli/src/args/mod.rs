@@ -3,8 +3,10 @@
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
+mod emulate;
 mod export;
 mod generate;
+mod map;
 mod mount;
 mod order;
 mod range;
@@ -16,6 +18,7 @@ mod simulate;
 mod size;
 mod sort;
 mod spelling;
+mod ssdlet;
 mod verify;
 mod view;
 
@@ -26,8 +29,10 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use advise::{AdviseArgs, AdviseCommand};
+pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
+pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use range::Span;
@@ -41,6 +46,7 @@ pub use simulate::{
 };
 pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
+pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 pub use verify::VerifyArgs;
 pub use view::{CatArgs, InfoArgs, MaterializeArgs};
 
@@ -59,6 +65,7 @@ Examples:
   merganser cat big.view | head                    read the view
   merganser mount big.view /mnt                    read it as the file /mnt/big
   merganser verify sorted.txt                      check order, count and checksum
+  merganser map wordcount big.txt --top 20         run a program over records
 
 A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
 
@@ -109,10 +116,13 @@ pub enum Command {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Recover(RecoverArgs),
+    Map(MapArgs),
     Generate(GenerateArgs),
+    Ssdlet(SsdletArgs),
     Serve(ServeArgs),
     Advise(AdviseArgs),
     Simulate(SimulateArgs),
+    Emulate(EmulateArgs),
     Reproduce(ReproduceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

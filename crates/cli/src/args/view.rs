@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Count, ReportArgs, Size, Span};
+use super::{Count, ReportArgs, RowForm, Size, Span};
 
 /// Write a view, or a part of it, to standard output
 ///
 /// Ranges are counted from 0 and leave out their end. Keys are compared with the first key of the
 /// view's order; they are typed as they stand in a record, and take \xHH, \t, \n, \0 and \\ for
 /// bytes that are hard to type.
+///
+/// The result of a map (merganser map --view) is printed row by row; its keys are typed as they are
+/// shown.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +22,8 @@ Examples:
   merganser cat big.view --records 1000..1010                  ten records
   merganser cat big.view --bytes 5G..5.5G                      half a gibibyte from the middle
   merganser cat big.view --from-key apple --to-key banana      keys from apple on, below banana
-  merganser cat big.view --from-key apple --head 3             the first three from apple on")]
+  merganser cat big.view --from-key apple --head 3             the first three from apple on
+  merganser cat words.view --output-format csv                 rows of a map's result, reduced")]
 pub struct CatArgs {
     /// The view
     pub view: PathBuf,
@@ -46,6 +50,10 @@ pub struct CatArgs {
     #[arg(long, value_name = "N")]
     pub head: Option<Count>,
 
+    /// The form of a map's rows: tsv, csv, jsonl or keyed [default: tsv]
+    #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true)]
+    pub output_format: Option<RowForm>,
+
     /// Use at most this much memory [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<Size>,
@@ -58,7 +66,7 @@ pub struct CatArgs {
 /// Copy a view out into a sorted file
 ///
 /// The file appears complete or not at all. An interrupted --consume continues when it is run
-/// again.
+/// again. The result of a map is written row by row.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -73,6 +81,10 @@ pub struct MaterializeArgs {
     /// Write the sorted file here
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: PathBuf,
+
+    /// The form of a map's rows: tsv, csv, jsonl or keyed [default: tsv]
+    #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true)]
+    pub output_format: Option<RowForm>,
 
     /// Give the view's space back while it is copied: view and file together never take much more
     /// than one of them

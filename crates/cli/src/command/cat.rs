@@ -6,14 +6,24 @@ use std::ops::Range;
 use merganser_sort::view::{TypedKeyError, View};
 use merganser_storage::Storage;
 
-use crate::args::Span;
+use super::map::result;
+use crate::args::{RowForm, Span};
 use crate::config::{CatConfig, Part};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::Silent;
 use crate::signals::Cancel;
 
 /// Prints a part of a view.
 pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
+    if let Some(result) = result::open(&config.view, config.memory_bytes, config.threads)? {
+        let wanted = result::Rows::new(&config.part, config.head, &result)?;
+        let mut output = Output::open(None, cancel)?;
+        let form = config.form.unwrap_or(RowForm::Tsv);
+        result::write(&result, &wanted, form, &mut output, &Silent(cancel.clone()))?;
+        return output.finish();
+    }
+    result::refuse_form(config.form)?;
     let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
     let range = range(&view, config)?;
     let mut output = Output::open(None, cancel)?;

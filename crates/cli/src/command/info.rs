@@ -6,9 +6,11 @@ use std::path::Path;
 use merganser_sort::Budget;
 use merganser_sort::record::Format;
 use merganser_sort::run::Run;
+use merganser_sort::view::View;
 use merganser_storage::file::FileStorage;
 use serde_json::{Value, json};
 
+use super::map::result;
 use crate::config::{InfoConfig, order_flags};
 use crate::failure::Failure;
 use crate::shown;
@@ -24,7 +26,23 @@ pub fn run(config: &InfoConfig) -> Result<(), Failure> {
 type Facts = serde_json::Map<String, Value>;
 
 fn view(config: &InfoConfig) -> Result<Facts, Failure> {
-    let view = super::open_view(&config.path, config.memory_bytes, 1)?;
+    if let Some(result) = result::open(&config.path, config.memory_bytes, 1)? {
+        let mut facts = facts_of(result.view(), config)?;
+        let of = result.description();
+        facts.extend(self::facts([
+            ("ssdlet", json!(of.ssdlet)),
+            ("key", json!(of.key)),
+            ("value", json!(of.value)),
+            ("combine", json!(of.combine)),
+            ("reduced", json!(result.is_reduced())),
+            ("rows", json!(result.rows_count())),
+        ]));
+        return Ok(facts);
+    }
+    facts_of(&super::open_view(&config.path, config.memory_bytes, 1)?, config)
+}
+
+fn facts_of(view: &View, config: &InfoConfig) -> Result<Facts, Failure> {
     let manifest = view.manifest();
     if config.verify {
         view.verify_all(|_| Ok(()))?;

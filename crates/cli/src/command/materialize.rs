@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_node::map::ResultView;
 use merganser_sort::activity::Activity;
 use merganser_sort::budget::OwnerPeak;
 use merganser_sort::journal::{FileNote, Journal, Phase, Text};
@@ -14,7 +15,9 @@ use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
 use serde_json::json;
 
+use super::map::result;
 use super::{open_folder, open_view, report};
+use crate::args::RowForm;
 use crate::config::MaterializeConfig;
 use crate::failure::{self, Failure};
 use crate::output::Output;
@@ -32,10 +35,13 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let (bytes, memory) = if !config.consume && Output::is_special(&config.output)? {
-        write_through(config, cancel, &phases)?
+    let known = |(bytes, memory)| (Some(bytes), memory);
+    let (bytes, memory) = if let Some(result) = map_result(config)? {
+        reduced(config, &result, cancel, &phases)?
+    } else if !config.consume && Output::is_special(&config.output)? {
+        known(write_through(config, cancel, &phases)?)
     } else {
-        to_file(config, &phases)?
+        known(to_file(config, &phases)?)
     };
     drop(phases);
     drop(progress);
@@ -43,12 +49,47 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
         command: "materialize",
         inputs: vec![config.view.display().to_string()],
         output: config.output.display().to_string(),
-        output_bytes: Some(bytes),
+        output_bytes: bytes,
         memory_limit_bytes: config.memory_bytes,
         memory,
         detail: json!({ "output_bytes": bytes }),
         ..report::Done::default()
     })
+}
+
+/// The view as a map's result, if it is one. A view that is gone may have been consumed.
+fn map_result(config: &MaterializeConfig) -> Result<Option<ResultView>, Failure> {
+    let result = match config.view.is_dir() {
+        true => result::open(&config.view, config.memory_bytes, config.threads)?,
+        false => None,
+    };
+    match &result {
+        None => result::refuse_form(config.form)?,
+        Some(_) if config.consume => {
+            let view = shown::name(&config.view);
+            return Err(format!(
+                "--consume: the rows of {view} are combined while they are copied, so its space can't be given back meanwhile; leave it out"
+            )
+            .into());
+        }
+        Some(_) => {}
+    }
+    Ok(result)
+}
+
+/// Writes the rows of a map's result. Their size is not known beforehand.
+fn reduced(
+    config: &MaterializeConfig,
+    result: &ResultView,
+    cancel: &Cancel,
+    progress: &dyn Progress,
+) -> Result<(Option<u64>, Vec<OwnerPeak>), Failure> {
+    let mut output = Output::open(Some(&config.output), cancel)?;
+    progress.phase("reducing", None);
+    let form = config.form.unwrap_or(RowForm::Tsv);
+    result::write(result, &result::Rows::default(), form, &mut output, progress)?;
+    output.finish()?;
+    Ok((None, Vec::new()))
 }
 
 /// Writes the view's bytes into a device or a named pipe.

@@ -4,10 +4,12 @@ mod advise;
 mod cat;
 mod consume;
 mod debug;
+mod emulate;
 mod export;
 mod generate;
 mod info;
 mod manual;
+mod map;
 mod materialize;
 mod mount;
 mod recover;
@@ -16,6 +18,7 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 
 use std::path::Path;
@@ -44,10 +47,13 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Info(typed) => info::run(&typed.try_into()?),
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Recover(typed) => recover::run(&typed),
+        Command::Map(typed) => map::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.into()),
+        Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
+        Command::Emulate(typed) => emulate::run(typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),
         Command::Completions(typed) => manual::completions(&typed),
         Command::Man(typed) => manual::pages(&typed),

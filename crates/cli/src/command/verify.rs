@@ -8,6 +8,7 @@ use merganser_sort::verify::{self, Disorder, Limits, Summary, Verifier};
 use merganser_storage::Storage;
 use serde_json::json;
 
+use super::map::result;
 use crate::config::{Subject, VerifyConfig};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -81,6 +82,10 @@ fn stream(
 
 /// Reads a view, as a reader of the sorted file would, in the view's own order.
 fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, Failure> {
+    if let Some(result) = result::open(path, config.memory_bytes, config.threads)? {
+        let progress = progress::on_stderr(config.quiet, cancel);
+        return result::verify(&result, path, limits(config.memory_bytes, false), &*progress);
+    }
     let view = super::open_view(path, config.memory_bytes, config.threads)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     progress.phase("verifying", Some(view.size()));

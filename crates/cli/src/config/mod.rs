@@ -4,8 +4,10 @@
 //! refusal names the flag. The types here have no options left that contradict one another.
 
 mod advise;
+mod emulate;
 mod export;
 mod generate;
+mod map;
 mod memory;
 mod order;
 mod report;
@@ -13,21 +15,25 @@ mod reproduce;
 mod serve;
 mod simulate;
 mod sort;
+mod ssdlet;
 mod verify;
 mod view;
 
 pub use advise::AdviseConfig;
+pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
+pub use map::{Choice, MapConfig, Program, ProgramName};
 pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
-pub use serve::ServeConfig;
+pub use serve::{NodeConfig, ServeConfig, ShuffleConfig};
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,
 };
 pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use ssdlet::{SsdletCheck, SsdletConfig};
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
 
@@ -75,10 +81,13 @@ mod tests {
             Command::Export(typed) => ExportConfig::try_from(typed).err(),
             Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
+            Command::Map(typed) => MapConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
+            Command::Emulate(typed) => EmulateConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
+            Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)
             | Command::Advise(_)

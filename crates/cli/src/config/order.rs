@@ -46,30 +46,88 @@ pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
 }
 
 fn format(typed: &OrderArgs) -> Result<Format, Failure> {
-    let only =
-        |flag: &str, format: &str| Failure::from(format!("{flag}: only with --format {format}"));
-    let lines = typed.format == FormatName::Lines;
-    let csv = typed.format == FormatName::Csv;
-    if typed.zero_terminated && !lines {
-        return Err(only("-z", "lines"));
-    }
-    if typed.header && !csv {
-        return Err(only("--header", "csv"));
-    }
-    if typed.csv_separator.is_some() && !csv {
-        return Err(only("--csv-separator", "csv"));
-    }
-    if !typed.field_separator.is_empty() && !lines && !csv {
+    let separator = field_separator(typed)?;
+    if separator.is_some() && !matches!(typed.format, FormatName::Lines | FormatName::Csv) {
         return Err(only("-t", "lines or csv"));
     }
-    Ok(match typed.format {
-        FormatName::Lines => {
-            Format::Lines { delimiter: if typed.zero_terminated { 0 } else { b'\n' } }
+    RecordFlags {
+        format: typed.format,
+        zero_terminated: typed.zero_terminated,
+        header: typed.header,
+        csv_separator: typed.csv_separator.as_deref(),
+        field_separator: separator,
+    }
+    .format()
+}
+
+/// The options that say how records are divided.
+pub struct RecordFlags<'a> {
+    /// `--format`.
+    pub format: FormatName,
+    /// `-z`.
+    pub zero_terminated: bool,
+    /// `--header`.
+    pub header: bool,
+    /// `--csv-separator`.
+    pub csv_separator: Option<&'a OsStr>,
+    /// `-t`, which lines and csv take.
+    pub field_separator: Option<&'a OsStr>,
+}
+
+impl RecordFlags<'_> {
+    /// The format that they mean.
+    ///
+    /// # Errors
+    /// When an option has no meaning for these records.
+    pub fn format(&self) -> Result<Format, Failure> {
+        let lines = self.format == FormatName::Lines;
+        let csv = self.format == FormatName::Csv;
+        if self.zero_terminated && !lines {
+            return Err(only("-z", "lines"));
         }
-        FormatName::Csv => Format::Csv { separator: csv_separator(typed)?, header: typed.header },
-        FormatName::Fixed(bytes) => Format::Fixed { bytes },
-        FormatName::Keyed => Format::Keyed,
-    })
+        if self.header && !csv {
+            return Err(only("--header", "csv"));
+        }
+        if self.csv_separator.is_some() && !csv {
+            return Err(only("--csv-separator", "csv"));
+        }
+        Ok(match self.format {
+            FormatName::Lines => {
+                Format::Lines { delimiter: if self.zero_terminated { 0 } else { b'\n' } }
+            }
+            FormatName::Csv => {
+                Format::Csv { separator: self.separator_of_csv()?, header: self.header }
+            }
+            FormatName::Fixed(bytes) => Format::Fixed { bytes },
+            FormatName::Keyed => Format::Keyed,
+        })
+    }
+
+    fn separator_of_csv(&self) -> Result<u8, Failure> {
+        let (flag, separator) = match (self.csv_separator, self.field_separator) {
+            (None, None) => return Ok(b','),
+            (Some(_), Some(_)) => {
+                return Err("--csv-separator: the same as -t for csv; give one of them"
+                    .to_owned()
+                    .into());
+            }
+            (Some(separator), None) => ("--csv-separator", separator),
+            (None, Some(separator)) => ("-t", separator),
+        };
+        match parse_separator(separator.as_encoded_bytes()) {
+            Ok(b'"' | b'\n' | b'\r') => {
+                Err(format!("{flag}: a quote or a line end can't separate fields").into())
+            }
+            Ok(separator) => Ok(separator),
+            Err(_) => {
+                Err(format!("{flag} '{}': a separator is one byte", separator.display()).into())
+            }
+        }
+    }
+}
+
+fn only(flag: &str, format: &str) -> Failure {
+    format!("{flag}: only with --format {format}").into()
 }
 
 /// The value of -t. It may be given more than once, as in GNU sort, but only with the same value.
@@ -79,26 +137,6 @@ fn field_separator(typed: &OrderArgs) -> Result<Option<&OsStr>, Failure> {
             Err("-t: given twice, with different separators".to_owned().into())
         }
         separators => Ok(separators.first().map(|separator| &**separator)),
-    }
-}
-
-fn csv_separator(typed: &OrderArgs) -> Result<u8, Failure> {
-    let (flag, separator) = match (typed.csv_separator.as_deref(), field_separator(typed)?) {
-        (None, None) => return Ok(b','),
-        (Some(_), Some(_)) => {
-            return Err("--csv-separator: the same as -t for csv; give one of them"
-                .to_owned()
-                .into());
-        }
-        (Some(separator), None) => ("--csv-separator", separator),
-        (None, Some(separator)) => ("-t", separator),
-    };
-    match parse_separator(separator.as_encoded_bytes()) {
-        Ok(b'"' | b'\n' | b'\r') => {
-            Err(format!("{flag}: a quote or a line end can't separate fields").into())
-        }
-        Ok(separator) => Ok(separator),
-        Err(_) => Err(format!("{flag} '{}': a separator is one byte", separator.display()).into()),
     }
 }
 

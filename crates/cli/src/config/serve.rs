@@ -1,6 +1,7 @@
 //! The settings of `merganser serve`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::threads;
 use crate::args::ServeArgs;
@@ -9,9 +10,21 @@ use crate::failure::Failure;
 /// The least memory: enough for one merge of 64 spills.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
-/// The folders and limits of `merganser serve`.
+/// The least memory of a node: runs and streams of a few sessions.
+const NODE_BYTES_MIN: u64 = 16 << 20;
+
+/// What `merganser serve` does, in one process.
 #[derive(Debug)]
 pub struct ServeConfig {
+    /// The merges for Hadoop.
+    pub shuffle: Option<ShuffleConfig>,
+    /// The node.
+    pub node: Option<NodeConfig>,
+}
+
+/// The folders and limits of `merganser serve --shuffle`.
+#[derive(Debug)]
+pub struct ShuffleConfig {
     /// Where to listen.
     pub socket: PathBuf,
     /// The mode of the socket's file.
@@ -26,36 +39,114 @@ pub struct ServeConfig {
     pub keep_cache: bool,
 }
 
+/// The data and limits of `merganser serve --data`.
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "flight"),
+    expect(dead_code, reason = "it is refused without the feature")
+)]
+pub struct NodeConfig {
+    /// The folder of the data, as an absolute path.
+    pub data: PathBuf,
+    /// `HOST:PORT`.
+    pub listen: String,
+    /// The file of the token.
+    pub token_file: Option<PathBuf>,
+    /// The files of the certificate and its key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Whether others may come without token and TLS.
+    pub insecure: bool,
+    /// The folder of SSDlets.
+    pub ssdlets: Option<PathBuf>,
+    /// Whether clients may add to it.
+    pub allow_upload: bool,
+    /// Sessions at once.
+    pub sessions_max: usize,
+    /// How long one may be idle.
+    pub idle: Duration,
+    /// Bytes that one may keep on disk.
+    pub scratch_bytes: u64,
+    /// Where.
+    pub temp_dir: PathBuf,
+    /// The memory budget of all sessions together.
+    pub memory_bytes: u64,
+    /// Threads of all runs together.
+    pub threads: usize,
+}
+
 impl TryFrom<ServeArgs> for ServeConfig {
     type Error = Failure;
 
     fn try_from(typed: ServeArgs) -> Result<Self, Failure> {
-        let mode = u32::from_str_radix(&typed.socket_mode, 8).ok().filter(|mode| *mode <= 0o777);
-        let socket_mode = mode.ok_or_else(|| {
-            let typed = &typed.socket_mode;
-            format!("--socket-mode: '{typed}' is no mode of a file; 600 is its user's, 660 its group's too")
-        })?;
-        if typed.memory.0 < MEMORY_BYTES_MIN {
-            return Err("--memory: at least 1M".to_owned().into());
-        }
-        let merges = match typed.merges {
-            Some(0) => return Err("--merges: at least 1".to_owned().into()),
-            Some(merges) => merges,
-            None => 2 * threads(None)? as u32,
-        };
-        let mut local_dirs = Vec::new();
-        for dir in typed.local_dirs {
-            local_dirs.push(std::path::absolute(&dir).map_err(|e| Failure::on(&dir, &e))?);
-        }
-        Ok(ServeConfig {
-            socket: typed.shuffle,
-            socket_mode,
-            local_dirs,
-            memory_bytes: typed.memory.0,
-            merges,
-            keep_cache: typed.keep_cache,
-        })
+        let both = typed.shuffle.is_some() && typed.data.is_some();
+        let memory_bytes = if both { typed.memory.0 / 2 } else { typed.memory.0 };
+        let node = node(&typed, memory_bytes)?;
+        let shuffle = shuffle(typed, memory_bytes)?;
+        Ok(ServeConfig { shuffle, node })
     }
+}
+
+fn shuffle(typed: ServeArgs, memory_bytes: u64) -> Result<Option<ShuffleConfig>, Failure> {
+    let Some(socket) = typed.shuffle else { return Ok(None) };
+    let mode = u32::from_str_radix(&typed.socket_mode, 8).ok().filter(|mode| *mode <= 0o777);
+    let socket_mode = mode.ok_or_else(|| {
+        let typed = &typed.socket_mode;
+        format!(
+            "--socket-mode: '{typed}' is no mode of a file; 600 is its user's, 660 its group's too"
+        )
+    })?;
+    if memory_bytes < MEMORY_BYTES_MIN {
+        return Err("--memory: at least 1M".to_owned().into());
+    }
+    let merges = match typed.merges {
+        Some(0) => return Err("--merges: at least 1".to_owned().into()),
+        Some(merges) => merges,
+        None => 2 * threads(None)? as u32,
+    };
+    let mut local_dirs = Vec::new();
+    for dir in typed.local_dirs {
+        local_dirs.push(std::path::absolute(&dir).map_err(|e| Failure::on(&dir, &e))?);
+    }
+    let keep_cache = typed.keep_cache;
+    Ok(Some(ShuffleConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache }))
+}
+
+fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Failure> {
+    let Some(data) = &typed.data else { return Ok(None) };
+    if memory_bytes < NODE_BYTES_MIN {
+        return Err("--memory: at least 16M for --data, and twice as much with --shuffle"
+            .to_owned()
+            .into());
+    }
+    let sessions_max = match usize::try_from(typed.sessions.0) {
+        Ok(sessions @ 1..=10_000) => sessions,
+        _ => return Err("--sessions: 1 to 10000".to_owned().into()),
+    };
+    if typed.idle.0 == 0 {
+        return Err("--idle: at least 1 second".to_owned().into());
+    }
+    // One thread more than processors: no session gets all, so a single one still uses every processor.
+    let threads =
+        typed.threads.map_or_else(|| Ok(threads(None)? + 1), |n| threads(Some(n)))?;
+    let temp_dir = typed.temp_dir.clone().unwrap_or_else(|| {
+        let set = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+        set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    });
+    Ok(Some(NodeConfig {
+        data: std::path::absolute(data).map_err(|e| Failure::on(data, &e))?,
+        listen: typed.listen.clone(),
+        token_file: typed.token_file.clone(),
+        tls: typed.tls_cert.clone().zip(typed.tls_key.clone()),
+        insecure: typed.insecure,
+        ssdlets: typed.ssdlets.clone(),
+        allow_upload: typed.allow_upload,
+        sessions_max,
+        idle: Duration::from_secs(typed.idle.0),
+        scratch_bytes: typed.scratch.0,
+        temp_dir,
+        memory_bytes,
+        threads,
+    }))
 }
 
 #[cfg(test)]
@@ -64,14 +155,37 @@ mod tests {
     use super::*;
     use crate::args::Command;
 
+    fn meant(words: &[&str]) -> ServeConfig {
+        let Command::Serve(typed) = config(words) else { unreachable!() };
+        ServeConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
+    }
+
+    #[test]
+    fn a_node_has_defaults_and_bounds() {
+        let node = meant(&["serve", "--data", "/d"]).node.expect("asked for");
+        assert_eq!((node.listen.as_str(), node.sessions_max), ("127.0.0.1:7443", 64));
+        assert_eq!((node.idle, node.memory_bytes), (Duration::from_secs(600), 256 << 20));
+        assert!(node.threads >= 2 && node.tls.is_none() && !node.allow_upload);
+        let both = meant(&["serve", "--data", "/d", "--shuffle", "s", "--local-dir", "/e"]);
+        assert_eq!(both.node.expect("asked for").memory_bytes, 128 << 20);
+        assert_eq!(both.shuffle.expect("asked for").memory_bytes, 128 << 20);
+        for (more, told) in [
+            (["--memory", "10M"], "--memory: at least 16M"),
+            (["--sessions", "0"], "--sessions: 1 to 10000"),
+            (["--idle", "0"], "--idle: at least 1 second"),
+            (["--threads", "0"], "--threads: at least 1"),
+        ] {
+            let sentence = refusal(&[&["serve", "--data", "/d"][..], &more].concat());
+            assert!(sentence.starts_with(told), "{sentence}");
+        }
+    }
+
     #[test]
     fn numbers_have_defaults_and_bounds() {
         let with = |more: &[&'static str]| {
             [&["serve", "--shuffle", "s", "--local-dir", "/d"][..], more].concat()
         };
-        let Command::Serve(typed) = config(&with(&["--local-dir", "/e"])) else { unreachable!() };
-        let meant = ServeConfig::try_from(typed)
-            .unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
+        let meant = meant(&with(&["--local-dir", "/e"])).shuffle.expect("asked for");
         assert_eq!((meant.socket_mode, meant.memory_bytes), (0o600, 256 << 20));
         assert_eq!(meant.local_dirs, [PathBuf::from("/d"), PathBuf::from("/e")]);
         assert!(meant.merges >= 2);

@@ -169,7 +169,24 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
     }
 }
 
-fn device(typed: DeviceArgs) -> DeviceChoice {
+/// The file of a report, and its kind.
+pub(super) fn report(typed: Option<PathBuf>) -> Result<Option<(PathBuf, ReportForm)>, Failure> {
+    let Some(path) = typed else { return Ok(None) };
+    let form = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => ReportForm::Html,
+        Some("json") => ReportForm::Json,
+        _ => {
+            let path = path.display();
+            return Err(format!(
+                "--report: '{path}' ends neither in .html, for a page, nor in .json, for data"
+            )
+            .into());
+        }
+    };
+    Ok(Some((path, form)))
+}
+
+pub(super) fn device(typed: DeviceArgs) -> DeviceChoice {
     DeviceChoice { name: typed.device, settings: typed.set, seed: typed.seed }
 }
 
@@ -179,20 +196,7 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
         return Err(format!("--precondition-share: {share}, expected above 0, up to 1").into());
     }
     let precondition = typed.precondition.then(|| Bounds { share, ..Bounds::default() });
-    let report = match typed.report {
-        None => None,
-        Some(path) => {
-            let form = match path.extension().and_then(|extension| extension.to_str()) {
-                Some("html") => ReportForm::Html,
-                Some("json") => ReportForm::Json,
-                _ => {
-                    let path = path.display();
-                    return Err(format!("--report: '{path}' ends neither in .html, for a page, nor in .json, for data").into());
-                }
-            };
-            Some((path, form))
-        }
-    };
+    let report = report(typed.report)?;
     if typed.depth == Some(0) {
         return Err("--depth: at least 1".to_owned().into());
     }
@@ -239,7 +243,7 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
 
 fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
     let gap_ns = (1e9 / rate).round();
-    if !(rate > 0.0 && (1.0..1e18).contains(&gap_ns)) {
+    if !(rate > 0.0 && (1.0..=1e15).contains(&gap_ns)) {
         return Err(
             format!("--rate: {rate}, expected 0.000001 to 1000000000 requests per second").into()
         );

@@ -152,7 +152,7 @@ fn inputs(typed: &SortArgs) -> Result<Vec<Input>, Failure> {
     Ok(inputs)
 }
 
-fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
     let names = match Input::named(list) {
         Input::Stdin => {
             let mut names = Vec::new();
@@ -287,7 +287,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
 }
 
 /// `$TMPDIR`, or else the folder of the output: the same amount of space is needed there anyway.
-fn default_temp_dir(destination: &Destination) -> PathBuf {
+pub(super) fn default_temp_dir(destination: &Destination) -> PathBuf {
     if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         return dir.into();
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use merganser_sort::view::unescape_key;
 
 use super::{ReportConfig, memory_bytes, threads};
-use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, Span};
+use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, RowForm, Span};
 use crate::failure::Failure;
 
 /// The part of a view that `merganser cat` prints.
@@ -18,6 +18,8 @@ pub struct CatConfig {
     pub part: Part,
     /// The most records of that part.
     pub head: Option<u64>,
+    /// The form of a map's rows, if one was asked for.
+    pub form: Option<RowForm>,
     /// The memory budget.
     pub memory_bytes: u64,
     /// How many threads.
@@ -51,6 +53,7 @@ impl TryFrom<CatArgs> for CatConfig {
             view: typed.view,
             part,
             head: typed.head.map(|count| count.0),
+            form: typed.output_format,
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
         })
@@ -64,6 +67,8 @@ pub struct MaterializeConfig {
     pub view: PathBuf,
     /// Where to.
     pub output: PathBuf,
+    /// The form of a map's rows, if one was asked for.
+    pub form: Option<RowForm>,
     /// Whether the view's space is given back.
     pub consume: bool,
     /// The memory budget.
@@ -83,6 +88,7 @@ impl TryFrom<MaterializeArgs> for MaterializeConfig {
         Ok(MaterializeConfig {
             view: typed.view,
             output: typed.output,
+            form: typed.output_format,
             consume: typed.consume,
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,

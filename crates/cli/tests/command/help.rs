@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 18] = [
     "sort",
     "cat",
     "mount",
@@ -13,10 +13,13 @@ const COMMANDS: [&str; 15] = [
     "info",
     "verify",
     "recover",
+    "map",
     "generate",
+    "ssdlet",
     "serve",
     "advise",
     "simulate",
+    "emulate",
     "reproduce",
     "completions",
     "man",
@@ -43,6 +46,10 @@ fn help_is_as_reviewed() {
     for what in ["run", "sort", "record"] {
         let help = prints(dir.path(), &["simulate", what, "--help"]);
         golden(&format!("simulate-{what}.txt"), &help);
+    }
+    for what in ["new", "check", "list"] {
+        let help = prints(dir.path(), &["ssdlet", what, "--help"]);
+        golden(&format!("ssdlet-{what}.txt"), &help);
     }
     golden("advise-hadoop.txt", &prints(dir.path(), &["advise", "hadoop", "--help"]));
 }
@@ -73,6 +80,7 @@ fn the_manual_has_a_page_per_command() {
     expected.push("merganser.1".into());
     expected.push("merganser-advise-hadoop.1".into());
     expected.extend(["record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")));
+    expected.extend(["check", "list", "new"].map(|what| format!("merganser-ssdlet-{what}.1")));
     expected.sort();
     assert_eq!(names(dir.path()), expected);
     let sort = std::fs::read_to_string(dir.path().join("merganser-sort.1")).expect("a page");

@@ -2,9 +2,11 @@
 //!
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `help`: the help texts, the manual and the completions, as golden files
+//! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
+//! - `readme`: the examples of the README and the guides
 //! - `reports`: the reports of every command that writes one
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `simulate`: modelled devices: workloads, traces, sorts
@@ -16,7 +18,10 @@ mod active_sort;
 mod dropin;
 mod generate;
 mod help;
+#[cfg(feature = "flight")]
+mod node;
 mod places;
+mod readme;
 mod reports;
 mod reproduce;
 mod serve;

@@ -7,7 +7,7 @@ use crate::{fails, folder, merganser, names, prints};
 /// A results file of bench/hadoop/run.py; bench/tests/test_hadoop.py checks that the runner writes it.
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/hadoop.json");
 
-const EXPERIMENTS: [(&str, &[&str]); 15] = [
+const EXPERIMENTS: [(&str, &[&str]); 20] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -23,6 +23,11 @@ const EXPERIMENTS: [(&str, &[&str]); 15] = [
     ("hadoop-memory", &["--results", RESULTS]),
     ("hadoop-reducers", &["--results", RESULTS]),
     ("hadoop-nodes", &["--results", RESULTS]),
+    ("isc-breakdown", &[]),
+    ("isc-elapsed", &[]),
+    ("isc-resources", &[]),
+    ("isc-nodes", &[]),
+    ("isc-energy", &[]),
 ];
 
 /// They need root, control groups and swap.

@@ -3,6 +3,7 @@
 //!
 //! - `differential`: random options and inputs, judged by the system's GNU `sort`
 //! - `formats`: fixed, csv and keyed records, judged by a naive sort
+//! - `ssdlet`: projects, checks and lists of WebAssembly SSDlets, good and bad
 //! - `view`: ranges of a view, judged by the sorted file
 //! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
@@ -17,7 +18,9 @@
 //! - `limits`: refused memory and refused threads, by resource limits
 //! - `hostile`: views with right checksums and wrong numbers
 //! - `memory`: the memory limit of a sort, enforced by a memory control group
+//! - `map`: SSDlets over records: results, inputs, forms, memory, kills
 //! - `mount`: a mounted view, read by the programs that people use
+//! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
@@ -30,6 +33,7 @@ mod consume;
 mod crash;
 mod differential;
 mod disks;
+mod emulate;
 mod export;
 mod faults;
 mod formats;
@@ -37,9 +41,11 @@ mod harness;
 mod hostile;
 mod inputs;
 mod limits;
+mod map;
 mod memory;
 mod mount;
 mod preload;
 mod sandbox;
+mod ssdlet;
 mod streams;
 mod view;

@@ -1,16 +1,17 @@
-//! Our own format: `ns kind offset len [hash]`, one request per line, below a line that names the
-//! format.
+//! Our own format: `ns kind offset len [hash] [+ns]`, one request per line, below a line that names
+//! the format.
 //!
 //! ```text
 //!   # merganser trace 1
 //!   0 R 1048576 65536
 //!   250000 W 0 4096 531e779b0f0e1b3e6c1f2a9d8c7b6a5f
 //!   251000 T 8192 4096
-//!   300000 F 0 0
+//!   300000 F 0 0 +41000
 //! ```
 //!
 //! Times and bytes are whole numbers. The kinds are read, write, trim and flush. The hash is the
-//! hash of the written content. Lines that begin with `#` are comments.
+//! hash of the written content. A last field with a `+` is the time that the request took when it was
+//! recorded; a replay does not use it. Lines that begin with `#` are comments.
 
 use std::io::{self, Write};
 
@@ -29,7 +30,16 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     if line.text().starts_with('#') {
         return Ok(Parsed::Other);
     }
-    let fields = line.words();
+    let mut fields = line.words();
+    if let Some(took) = fields.last()
+        && let Some(number) = took.text.strip_prefix('+')
+    {
+        let sound = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        if !sound || number.parse::<u64>().is_err() {
+            return Err(took.fault("a time in nanoseconds after the +"));
+        }
+        fields.pop();
+    }
     let (arrival, kind, offset, len, content) = match fields[..] {
         [arrival, kind, offset, len] => (arrival, kind, offset, len, None),
         [arrival, kind, offset, len, content] => (arrival, kind, offset, len, Some(content)),
@@ -83,6 +93,18 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// The writer's own.
     pub fn write(&mut self, request: &Request) -> io::Result<()> {
+        self.line(request, None)
+    }
+
+    /// Adds a request, with the time that it took.
+    ///
+    /// # Errors
+    /// The writer's own.
+    pub fn write_timed(&mut self, request: &Request, took_ns: u64) -> io::Result<()> {
+        self.line(request, Some(took_ns))
+    }
+
+    fn line(&mut self, request: &Request, took_ns: Option<u64>) -> io::Result<()> {
         let Request { arrival, kind, offset, len, content } = request;
         let letter = match kind {
             RequestKind::Read => 'R',
@@ -91,8 +113,11 @@ impl<W: Write> Writer<W> {
             RequestKind::Flush => 'F',
         };
         write!(self.out, "{} {letter} {offset} {len}", arrival.0)?;
-        match content {
-            Some(hash) => writeln!(self.out, " {hash:032x}"),
+        if let Some(hash) = content {
+            write!(self.out, " {hash:032x}")?;
+        }
+        match took_ns {
+            Some(took_ns) => writeln!(self.out, " +{took_ns}"),
             None => writeln!(self.out),
         }
     }
@@ -103,6 +128,14 @@ impl<W: Write> Writer<W> {
     /// The writer's own.
     pub fn comment(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "# {}", text.replace(['\n', '\r'], " "))
+    }
+
+    /// Passes everything on.
+    ///
+    /// # Errors
+    /// The writer's own.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     /// Hands the writer back, flushed.

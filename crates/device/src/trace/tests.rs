@@ -39,7 +39,7 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
                 "0 R 1048576 65536",
                 "# a comment",
                 &format!("250000 W 0 4096 {MD5}"),
-                "251000 T 8192 100",
+                "251000 T 8192 100 +17",
                 "300000 F 0 0",
             ]),
             vec![
@@ -166,6 +166,7 @@ fn every_field_that_is_wrong_is_named_with_line_and_column() {
         (Format::Merganser, 1, "r", "found 'r', expected R, W, T or F"),
         (Format::Merganser, 2, "-8", "found '-8', expected an offset in bytes"),
         (Format::Merganser, 3, "0", "found '0', expected at least one byte"),
+        (Format::Merganser, 4, "+", "found '+', expected a time in nanoseconds after the +"),
         (
             Format::Merganser,
             4,

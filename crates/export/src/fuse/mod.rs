@@ -11,6 +11,9 @@
 //! - A failed or short read is `EIO` for exactly the requests it concerned, is passed to
 //!   [`MountOptions::on_error`] and comes back from [`Mount::run`].
 //!
+//! A disk ([`Mount::disk`]) is one file that can be written, too. Its requests bypass the page cache and
+//! the queue: each goes to the storage when the kernel sends it.
+//!
 //! Mounting is the system call `mount(2)` where the process may use it (root, or a user
 //! namespace), and `fusermount3` where it may not.
 //!
@@ -39,8 +42,9 @@
 //! }
 //! ```
 
+mod disk;
 mod filesystem;
 mod mount;
 mod mountpoint;
 
-pub use mount::{ExportedFile, Mount, MountOptions, Unmounter};
+pub use mount::{DiskOptions, ExportedFile, Mount, MountOptions, Unmounter};

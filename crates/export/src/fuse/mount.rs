@@ -12,6 +12,7 @@ use merganser_storage::Storage;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
+use super::disk::Disk;
 use super::filesystem::{Entry, Folder};
 use super::mountpoint::{self, Unmounted};
 use crate::reads::{Content, Reads};
@@ -61,12 +62,41 @@ impl MountOptions {
     }
 }
 
+/// A disk to be mounted as a file that can be written.
+pub struct DiskOptions {
+    /// An empty folder.
+    pub mountpoint: PathBuf,
+    /// What to call the file in the mounted folder.
+    pub name: OsString,
+    /// Its bytes; the size is asked once and must not change. It gets each request when the kernel
+    /// sends it, and may answer from any thread, in any order.
+    pub storage: Arc<dyn Storage>,
+    /// Let every user use it, not only the one who mounts.
+    pub allow_other: bool,
+    /// Told about every failed request, from the thread that it failed in, which must not be kept.
+    pub on_error: Option<OnError>,
+}
+
 /// A mounted folder, served by threads of this process until it is unmounted: by
 /// [`Unmounter::unmount`], from outside (`umount`, `fusermount3 -u`), or by dropping this.
 pub struct Mount {
     at: Arc<At>,
-    reads: Arc<Reads<fuser::ReplyData>>,
+    /// The first request that failed, once.
+    first_error: Box<dyn Fn() -> Option<Error> + Send + Sync>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// What a thread of a mount does besides reading requests.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// What is the same for every mount.
+struct Served<F> {
+    filesystem: F,
+    mountpoint: PathBuf,
+    read_only: bool,
+    allow_other: bool,
+    workers: Vec<Work>,
+    first_error: Box<dyn Fn() -> Option<Error> + Send + Sync>,
 }
 
 /// Unmounts from another thread, for example the one that waits for signals. It allocates and
@@ -100,15 +130,52 @@ impl Mount {
     /// # Errors
     /// A bad mount point or file name, or a system that does not let this process mount.
     pub fn new(options: MountOptions) -> Result<Mount, Error> {
-        check_names(&options.files)?;
-        let path = mountpoint::check(&options.mountpoint)?;
-        mountpoint::check_device()?;
-
+        let names = options.files.iter().map(|file| &file.name);
+        check_names(names)?;
         let (entries, contents) = options.files.into_iter().map(split).unzip();
         let reads = Arc::new(Reads::new(contents, options.on_error));
-        let folder = Folder::new(entries, options.direct_io, Arc::clone(&reads));
-        let session = fuser::Session::new(folder, &path, &fuse_config(options.allow_other))
-            .map_err(|e| mountpoint::explain_mount(&e, &options.mountpoint, options.allow_other))?;
+        let worker = |_| {
+            let reads = Arc::clone(&reads);
+            Box::new(move || reads.work()) as Work
+        };
+        Self::serve(Served {
+            filesystem: Folder::new(entries, options.direct_io, Arc::clone(&reads)),
+            mountpoint: options.mountpoint,
+            read_only: true,
+            allow_other: options.allow_other,
+            workers: (0..options.threads.max(1)).map(worker).collect(),
+            first_error: Box::new(move || reads.take_first_error()),
+        })
+    }
+
+    /// Mounts a disk: one file that can be read and written, and keeps its size. The page cache is
+    /// bypassed, so the storage gets the requests of programs as they make them, up to
+    /// [`READ_BYTES_MAX`] each.
+    ///
+    /// # Errors
+    /// As [`Mount::new`].
+    pub fn disk(options: DiskOptions) -> Result<Mount, Error> {
+        check_names([&options.name])?;
+        let disk = Disk::new(options.name, options.storage, options.on_error);
+        let first_error = disk.first_error();
+        Self::serve(Served {
+            filesystem: disk,
+            mountpoint: options.mountpoint,
+            read_only: false,
+            allow_other: options.allow_other,
+            workers: Vec::new(),
+            first_error,
+        })
+    }
+
+    fn serve<F: fuser::Filesystem + Send + 'static>(served: Served<F>) -> Result<Mount, Error> {
+        let Served { filesystem, mountpoint, read_only, allow_other, workers, first_error } =
+            served;
+        let path = mountpoint::check(&mountpoint)?;
+        mountpoint::check_device()?;
+        let config = fuse_config(read_only, allow_other);
+        let session = fuser::Session::new(filesystem, &path, &config)
+            .map_err(|e| mountpoint::explain_mount(&e, &mountpoint, allow_other))?;
 
         let device = mountpoint::device_at(&path);
         if let Some(device) = &device {
@@ -121,8 +188,8 @@ impl Mount {
             changed: Condvar::new(),
             failed: Mutex::new(None),
         });
-        let mut mount = Mount { at, reads, threads: Vec::new() };
-        mount.start(session, options.threads.max(1))?;
+        let mut mount = Mount { at, first_error, threads: Vec::new() };
+        mount.start(session, workers)?;
         Ok(mount)
     }
 
@@ -143,10 +210,14 @@ impl Mount {
         if let Some(source) = self.at.failed.lock().take() {
             return Err(Error::Serve { path: self.at.path.clone(), source });
         }
-        self.reads.take_first_error().map_or(Ok(()), Err)
+        (self.first_error)().map_or(Ok(()), Err)
     }
 
-    fn start(&mut self, session: fuser::Session<Folder>, workers: usize) -> Result<(), Error> {
+    fn start<F: fuser::Filesystem + Send + 'static>(
+        &mut self,
+        session: fuser::Session<F>,
+        workers: Vec<Work>,
+    ) -> Result<(), Error> {
         let at = Arc::clone(&self.at);
         let serve = move || {
             // One thread reads the requests, so that they keep the kernel's order.
@@ -158,9 +229,7 @@ impl Mount {
         let failed = |source| Error::Serve { path: self.at.path.clone(), source };
         // Dropping the session, as a failed spawn does, unmounts.
         self.threads.push(spawn("export", serve).map_err(failed)?);
-        for worker in 0..workers {
-            let reads = Arc::clone(&self.reads);
-            let work = move || reads.work();
+        for (worker, work) in workers.into_iter().enumerate() {
             let worker = spawn(format!("export-{worker}"), work).map_err(failed)?;
             self.threads.push(worker);
         }
@@ -240,9 +309,9 @@ impl fmt::Debug for Unmounter {
     }
 }
 
-fn check_names(files: &[ExportedFile]) -> Result<(), Error> {
+fn check_names<'a>(names: impl IntoIterator<Item = &'a OsString>) -> Result<(), Error> {
     let mut seen = HashSet::new();
-    for ExportedFile { name, .. } in files {
+    for name in names {
         let bytes = name.as_encoded_bytes();
         let problem = if bytes.is_empty() || matches!(bytes, b"." | b"..") {
             "a file needs a name"
@@ -266,12 +335,18 @@ fn split(file: ExportedFile) -> (Entry, Content) {
     (Entry { name, size: content.size, modified }, content)
 }
 
-fn fuse_config(allow_other: bool) -> fuser::Config {
-    use fuser::MountOption::{DefaultPermissions, FSName, NoDev, NoSuid, RO, Subtype};
+fn fuse_config(read_only: bool, allow_other: bool) -> fuser::Config {
+    use fuser::MountOption::{DefaultPermissions, FSName, NoDev, NoSuid, RO, RW, Subtype};
     let mut config = fuser::Config::default();
     let name = "merganser".to_owned();
-    config.mount_options =
-        vec![RO, NoDev, NoSuid, DefaultPermissions, FSName(name.clone()), Subtype(name)];
+    config.mount_options = vec![
+        if read_only { RO } else { RW },
+        NoDev,
+        NoSuid,
+        DefaultPermissions,
+        FSName(name.clone()),
+        Subtype(name),
+    ];
     config.acl = if allow_other { fuser::SessionACL::All } else { fuser::SessionACL::Owner };
     config.n_threads = Some(1);
     config

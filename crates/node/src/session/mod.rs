@@ -29,6 +29,7 @@
 //!   scratch    space on the node's disk           run       its work in the background
 //!   results    rows, from any one on              sessions  all of them, and their end
 //!   admission  memory and threads                 catalog   where SSDlets come from
+//!   wire       requests and tickets as JSON
 //! ```
 
 mod admission;
@@ -43,6 +44,7 @@ mod scratch;
 mod session;
 mod sessions;
 mod state;
+pub mod wire;
 
 pub use catalog::{BuiltinOnly, GuestLimits, Offered, SsdletOpener};
 pub use data::DataFolder;

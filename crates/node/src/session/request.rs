@@ -152,7 +152,8 @@ impl Range {
 /// When it is absolute, goes up, or is too long.
 pub fn check_path(path: &str) -> Result<()> {
     let refuse = |reason: &str| {
-        let mut shown = path.to_owned();
+        let mut shown: String =
+            path.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         shown.truncate(shown.floor_char_boundary(128));
         Err(SessionError::Refused { path: shown, reason: reason.to_owned() })
     };

@@ -15,6 +15,7 @@ use super::results::{Recorder, Results};
 use super::session::{Begun, Session};
 use super::{Result, SessionError};
 use crate::map::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, map};
+use crate::ssdlet::SsdletError;
 
 /// A run works with as little as this fraction of the memory that it wants, 1 / 4.
 const LEAST_SHARE: u64 = 4;
@@ -83,10 +84,11 @@ fn work(
     threads: usize,
 ) -> Result<(Results, MapReport)> {
     let description = session.ssdlet.description();
-    let inputs = inputs(session, begun, data)?;
+    let budget = Budget::new(memory_bytes);
+    let inputs = inputs(session, begun, data, &budget)?;
     let mut recorder = Recorder::new(&description.output, &session.temp, &session.space)?;
     let options = MapOptions {
-        budget: Budget::new(memory_bytes),
+        budget,
         threads,
         partition: PartitionSize::Auto,
         temp: vec![Arc::clone(&session.temp) as Arc<dyn Directory>],
@@ -96,8 +98,13 @@ fn work(
     Ok((recorder.finish()?, report))
 }
 
-/// Opens each file once, and makes an input of each range.
-fn inputs(session: &Session, begun: &Begun, data: &DataFolder) -> Result<Vec<MapInput>> {
+/// Opens each file once, and makes an input of each range. Whole files may be compressed.
+fn inputs(
+    session: &Session,
+    begun: &Begun,
+    data: &DataFolder,
+    budget: &Budget,
+) -> Result<Vec<MapInput>> {
     let mut opened: HashMap<(bool, &str), Arc<dyn Storage>> = HashMap::new();
     let mut inputs = Vec::with_capacity(begun.ranges.len());
     let mut total = 0;
@@ -120,7 +127,11 @@ fn inputs(session: &Session, begun: &Begun, data: &DataFolder) -> Result<Vec<Map
         };
         let bytes = range.bytes(storage.size())?;
         total += bytes.end - bytes.start;
-        inputs.push(MapInput::Storage { storage, range: Some(bytes) });
+        inputs.push(if range.start == 0 && range.length.is_none() {
+            MapInput::detect(storage, budget).map_err(SsdletError::from)?
+        } else {
+            MapInput::Storage { storage, range: Some(bytes) }
+        });
     }
     begun.meter.bytes_total.store(total, Ordering::Relaxed);
     Ok(inputs)

@@ -3,7 +3,7 @@
 
 pub mod channels;
 mod data;
-mod host;
+pub mod host;
 pub mod sort;
 mod swap;
 pub mod throughput;

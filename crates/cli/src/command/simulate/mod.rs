@@ -7,15 +7,15 @@
 //!   record   a trace of something else
 //! ```
 
-mod data;
+pub(super) mod data;
 mod list;
 mod measured;
-mod model;
+pub(super) mod model;
 mod page;
 mod record;
 mod run;
 mod sort;
-mod table;
+pub(super) mod table;
 
 use crate::config::SimulateConfig;
 use crate::failure::Failure;

@@ -60,6 +60,7 @@ fn head(report: &Report) -> String {
     let done = match report.command {
         "sort" => "Sorted",
         "merge" => "Merged",
+        "map" => "Mapped",
         _ => "Copied out",
     };
     let rate = text::rate(report.efficiency.bytes_per_second);

@@ -1,15 +1,18 @@
-//! `merganser serve`.
+//! Merges for Hadoop.
 
 use merganser_node::shuffle::server::{Server, ServerOptions};
-use merganser_storage::thread::spawn;
 
-use crate::config::ServeConfig;
+use super::Listening;
+use crate::config::ShuffleConfig;
 use crate::failure::{Failure, notice, shuffle_sentence};
-use crate::signals::Cancel;
 
-/// Merges for its clients until a signal arrives.
-pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let ServeConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } = config;
+/// Begins to listen.
+///
+/// # Errors
+/// When the socket can't be listened on.
+pub(super) fn listen(config: ShuffleConfig) -> Result<Listening, Failure> {
+    let ShuffleConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } =
+        config;
     for dir in local_dirs.iter().filter(|dir| !dir.is_dir()) {
         notice(&format!(
             "{}: no such folder yet; its spills can be read once it is",
@@ -34,13 +37,9 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     .map_err(|error| error.to_string())?;
     notice(&listening);
     let stopper = server.stopper();
-    let signalled = cancel.clone();
-    spawn("stop", move || {
-        signalled.wait();
-        stopper.stop();
-    })
-    .map_err(|error| Failure::named(&error))?;
-    server.run();
-    notice("ended, as it was asked to");
-    Ok(())
+    let run = move || {
+        server.run();
+        Ok(())
+    };
+    Ok(Listening { run: Box::new(run), stop: Box::new(move || stopper.stop()) })
 }

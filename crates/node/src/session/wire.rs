@@ -1,4 +1,4 @@
-//! The JSON of actions and tickets. Unknown fields are errors: a misspelt limit must not be ignored.
+//! The JSON of actions and tickets, for any transport. `merganser-flight` carries it. Unknown fields are errors: a misspelt limit must not be ignored.
 //!
 //! ```text
 //!   DoAction  type    body                                        answer
@@ -7,16 +7,18 @@
 //!             set     {"session", "ranges", "run"}                Status
 //!             status  {"session"}     cancel  {"session"}         Status
 //!             close   {"session"}                                 {}
+//!             stat    {"path"}                                    FileStatus
 //!             upload  the bytes of an SSDlet                      Uploaded
 //!   DoGet     {"session", "offset", "text"}  or  {"view", "records" | "bytes" | "keys"}
 //!   DoPut     path descriptor [session, name of the blob]         BlobStatus
 //! ```
 
-use merganser_node::session::SessionError;
-use merganser_node::session::request::{OpenRequest, Range, SetRequest, check_path};
-use merganser_node::ssdlet::Description;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use super::SessionError;
+use super::request::{OpenRequest, Range, SetRequest, check_path};
+use crate::ssdlet::Description;
 
 /// The longest JSON that is read, in bytes.
 pub const JSON_BYTES_MAX: usize = 4 << 20;
@@ -36,12 +38,14 @@ pub enum Action<'a> {
     Cancel(SessionBody),
     /// CLOSE.
     Close(SessionBody),
+    /// The size of a file.
+    Stat(PathBody),
     /// Keep an SSDlet.
     Upload(&'a [u8]),
 }
 
 /// The names of the actions, and what each does.
-pub const ACTIONS: [(&str, &str); 7] = [
+pub const ACTIONS: [(&str, &str); 8] = [
     ("list", "SSDlets and limits of this server"),
     (
         "open",
@@ -54,6 +58,7 @@ pub const ACTIONS: [(&str, &str); 7] = [
     ("status", "how far a run is: {\"session\"}"),
     ("cancel", "end a run: {\"session\"}"),
     ("close", "close a session: {\"session\"}"),
+    ("stat", "the size of a file, to cut it into ranges: {\"path\"}"),
     ("upload", "verify and keep an SSDlet, whose bytes are the body"),
 ];
 
@@ -70,6 +75,7 @@ impl<'a> Action<'a> {
             "status" => Action::Status(json(name, body)?),
             "cancel" => Action::Cancel(json(name, body)?),
             "close" => Action::Close(json(name, body)?),
+            "stat" => Action::Stat(json(name, body)?),
             "upload" => Action::Upload(body),
             _ => {
                 let names: Vec<_> = ACTIONS.iter().map(|(name, _)| *name).collect();
@@ -110,6 +116,23 @@ impl SetBody {
 pub struct SessionBody {
     /// The session.
     pub session: String,
+}
+
+/// The body of stat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathBody {
+    /// A file below the data folder.
+    pub path: String,
+}
+
+/// The answer to stat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStatus {
+    /// The file.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// The answer to upload.
@@ -222,7 +245,10 @@ impl Ticket {
 }
 
 /// The JSON of `value`.
-pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
+///
+/// # Panics
+/// When it has keys that are no text; the structs here have none.
+pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain structs are JSON")
 }
 

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Compares fio on an emulated disk with the same workload in virtual time.
+
+    python3 bench/emulate/validate.py --merganser target/release/merganser [--quick] [--priority] > table.md
+
+For each device, pattern, size and depth: fio runs on `merganser emulate`, then `merganser simulate run`
+plays as many requests of the same kind. The table has mean and 99th percentile of both, their ratio, and
+the late requests of the emulation; a row whose run was not valid says so. The last table is the cost of
+the path: a model that takes no time (`--device null`), through FUSE, and through a loop device (root).
+
+`--priority` runs both programs as real-time processes (chrt, needs root), for machines that are not idle.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SPAN = "1G"
+PATTERNS = {
+    # fio's name: workload of simulate, share of reads
+    "randread": ("random", 1.0),
+    "randwrite": ("random", 0.0),
+    "randrw": ("random", 0.7),
+    "read": ("sequential", 1.0),
+    "write": ("sequential", 0.0),
+}
+FULL = [(p, s, d) for p in PATTERNS for s in ("4k", "128k", "1m") for d in (1, 8, 32)]
+QUICK = [("randread", "4k", 1), ("randread", "4k", 8), ("randrw", "64k", 4), ("read", "128k", 1), ("write", "1m", 4)]
+
+
+def with_priority(priority, command):
+    return (["chrt", "-r", str(priority)] if priority else []) + command
+
+
+class Disk:
+    """An emulated disk in a folder of its own."""
+
+    def __init__(self, args, options, filled=True):
+        self.folder = tempfile.TemporaryDirectory()
+        self.mount = os.path.join(self.folder.name, "m")
+        self.report = os.path.join(self.folder.name, "report.json")
+        os.mkdir(self.mount)
+        command = [args.merganser, "emulate", "--mount", self.mount, "--report", self.report]
+        command += ["--memory-backed", "--size", SPAN, *(["--filled"] if filled else []), *options]
+        self.process = subprocess.Popen(
+            with_priority(20 if args.priority else 0, command),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.path = os.path.join(self.mount, "disk")
+        for _ in range(600):
+            if os.path.exists(self.path):
+                return
+            time.sleep(0.05)
+        sys.exit("the disk was not mounted: " + " ".join(command))
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        with open(self.report) as file:
+            report = json.load(file)
+        self.folder.cleanup()
+        return report
+
+
+def fio(args, path, pattern, size, depth):
+    command = ["fio", "--name=x", f"--filename={path}", "--ioengine=libaio", "--direct=1"]
+    command += [f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", f"--size={SPAN}"]
+    command += ["--time_based", f"--runtime={args.seconds}", "--lat_percentiles=1", "--output-format=json"]
+    if pattern == "randrw":
+        command.append("--rwmixread=70")
+    done = subprocess.run(with_priority(10 if args.priority else 0, command), check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)["jobs"][0]
+
+
+def virtual(args, device, pattern, size, depth, requests):
+    workload, share = PATTERNS[pattern]
+    command = [args.merganser, "simulate", "run", "--device", device, "--filled", "--span", SPAN, "--json"]
+    command += ["--workload", workload, "--read", str(share), "--size", size.upper(), "--depth", str(depth)]
+    # fio's offsets are multiples of the size.
+    command += ["--align", size.upper()]
+    command += ["--requests", str(max(requests, 2))]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["results"]
+
+
+def compare(args, device, pattern, size, depth):
+    disk = Disk(args, ["--device", device, "--path-us", str(args.path_us)])
+    seen = fio(args, disk.path, pattern, size, depth)
+    report = disk.end()
+    requests = seen["read"]["total_ios"] + seen["write"]["total_ios"]
+    model = virtual(args, device, pattern, size, depth, requests)
+    late = report["lag"]["late"] / max(1, report["lag"]["requests"]) * 100
+    for theirs, ours in (("read", "reads"), ("write", "writes")):
+        if seen[theirs]["total_ios"] == 0:
+            continue
+        latency = seen[theirs]["lat_ns"]
+        mean, p99 = latency["mean"], latency["percentile"]["99.000000"]
+        expected = model[ours]["latency_ns"]
+        want, want99 = expected["mean"], expected["percentiles"]["p99"]
+        print(
+            f"| {device} | {pattern} {theirs} {size}, {depth} | {mean / 1e3:.0f} | {want / 1e3:.0f} | {mean / want:.3f} "
+            f"| {p99 / 1e3:.0f} | {want99 / 1e3:.0f} | {p99 / want99:.3f} "
+            f"| {late:.2f}{'' if report['valid'] else ', not valid'} |",
+            flush=True,
+        )
+
+
+def overhead(args):
+    print("\n| path, a model that takes no time | requests per second | MB/s | mean latency, us |\n|---|---|---|---|")
+    for door in ("FUSE", "FUSE and loop"):
+        disk = Disk(args, ["--device", "null"], filled=False)
+        path, loop = disk.path, None
+        if door != "FUSE":
+            made = subprocess.run(
+                ["losetup", "--find", "--show", "--direct-io=on", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            if made.returncode:
+                print(f"| {door}: no loop device: {made.stderr.decode().strip()} | | | |")
+                disk.end()
+                continue
+            path = loop = made.stdout.decode().strip()
+        for pattern, size, depth in (("randread", "4k", 1), ("randread", "4k", 32), ("read", "1m", 4), ("write", "1m", 4)):
+            job = fio(args, path, pattern, size, depth)
+            seen = job["read"] if "read" in pattern else job["write"]
+            print(
+                f"| {door}, {pattern} {size}, {depth} | {seen['iops']:.0f} | {seen['bw_bytes'] / 1e6:.0f} "
+                f"| {seen['lat_ns']['mean'] / 1e3:.0f} |",
+                flush=True,
+            )
+        if loop:
+            subprocess.run(["losetup", "--detach", loop], check=True)
+        disk.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--merganser", default="target/release/merganser")
+    parser.add_argument("--devices", default="barracuda,830,jasmine")
+    parser.add_argument("--seconds", type=int, default=20, help="of each run of fio")
+    parser.add_argument("--path-us", type=int, default=0, help="see merganser emulate --help")
+    parser.add_argument("--quick", action="store_true", help="five workloads instead of 45")
+    parser.add_argument("--priority", action="store_true", help="real-time priorities; needs root")
+    parser.add_argument("--no-overhead", action="store_true")
+    args = parser.parse_args()
+    print("| device | workload | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for device in filter(None, args.devices.split(",")):
+        for pattern, size, depth in QUICK if args.quick else FULL:
+            compare(args, device, pattern, size, depth)
+    if not args.no_overhead:
+        overhead(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+//! `merganser emulate`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use super::{DeviceArgs, Size};
+
+/// Emulate a disk in real time
+///
+/// Shows a file whose requests take as long as they would on a modelled SSD or hard disk. Any
+/// program can use it, or a file system in it through a loop device. The data lie in a backing file
+/// or in memory; the model decides when each request ends. The command runs until it is interrupted
+/// or the folder is unmounted. Then it prints what the disk did and how late its answers were.
+///
+/// A request ends at the later of the modelled end and the real transfer. If more than 1 % of the
+/// requests, or 1 % of the busy time, were late, the run is not valid: the command says so and exits
+/// with 2. Put the backing file in memory (tmpfs) or on a fast disk, and leave a core idle.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("backing").required(true).args(["file", "memory_backed"])))]
+#[command(after_help = "\
+Examples:
+  # a hard disk of 40 GB as the file /mnt/slow/disk, with a file system in it
+  merganser emulate --device barracuda --file disk.img --size 40G --mount /mnt/slow &
+  losetup --find --show --direct-io=on /mnt/slow/disk       then: mkfs.ext4 and mount /dev/loop0
+  # an SSD with half its channels, everything recorded
+  merganser emulate --device 830 --set channels=4 --memory-backed --size 4G --mount /mnt/ssd \\
+      --trace run.trace --report run.html
+  # the recorded requests on another device, in virtual time
+  merganser simulate run --device nvme --trace run.trace
+  # what the way to an emulated disk costs: a model that takes no time
+  merganser emulate --device null --memory-backed --size 1G --mount /mnt/null")]
+pub struct EmulateArgs {
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Take the whole device as written before: an empty SSD answers reads without flash
+    #[arg(long, help_heading = "Device")]
+    pub filled: bool,
+
+    /// Keep the data in this file; it is made if there is none
+    #[arg(long, value_name = "PATH", help_heading = "Data")]
+    pub file: Option<PathBuf>,
+
+    /// Keep the data in memory, as much as is written
+    #[arg(long, help_heading = "Data")]
+    pub memory_backed: bool,
+
+    /// Size of the disk [default: of the file]
+    #[arg(long, value_name = "SIZE", help_heading = "Data")]
+    pub size: Option<Size>,
+
+    /// Show the disk as the file DIR/disk; DIR is an existing empty folder
+    #[arg(long, value_name = "DIR", help_heading = "Door")]
+    pub mount: PathBuf,
+
+    /// Let other users use it too
+    #[arg(long, help_heading = "Door")]
+    pub allow_other: bool,
+
+    /// Microseconds that the way from a program to the model and back takes on this machine; each
+    /// request counts as having come that much earlier (the mean latency that --device null shows, one
+    /// request at a time)
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
+    pub path_us: u32,
+
+    /// Write every request, its arrival and the time it took, to FILE (a trace for simulate run)
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub trace: Option<PathBuf>,
+
+    /// Write addresses, throughput and queue depth over time as a page (FILE.html) or as data
+    /// (FILE.json)
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub report: Option<PathBuf>,
+}

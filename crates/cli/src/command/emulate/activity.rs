@@ -1,0 +1,191 @@
+//! What happened to an emulated disk over time: bytes, requests in flight, and where they were.
+
+use merganser_device::emulated::Served;
+use merganser_device::request::RequestKind;
+
+/// The greatest number of bins.
+const BINS: usize = 512;
+/// The width of a bin at first, in nanoseconds.
+const FIRST_NS: u64 = 1_000_000;
+/// Most points that are kept. When there are more, every second one goes.
+const POINTS: usize = 20_000;
+
+/// One kind of request.
+#[derive(Debug, Clone, Default)]
+pub struct Flow {
+    /// Requests.
+    pub requests: u64,
+    /// Requests that began where the last one of their kind had ended.
+    pub in_order: u64,
+    /// Bytes per bin, by the time of the answer.
+    pub bytes: Vec<u64>,
+    /// For each bin, the sum of the times for which requests were in flight in it.
+    pub in_flight_ns: Vec<u64>,
+    /// The end of the last request.
+    next: Option<u64>,
+}
+
+/// A request in the plot of addresses.
+#[derive(Debug, Clone, Copy)]
+pub struct Point {
+    /// Its arrival.
+    pub at_ns: u64,
+    /// Whether it is a read.
+    pub read: bool,
+    /// First byte.
+    pub offset: u64,
+}
+
+/// All of it.
+#[derive(Debug, Clone)]
+pub struct Activity {
+    /// The width of a bin, in nanoseconds.
+    pub bin_ns: u64,
+    /// The last answer.
+    pub end_ns: u64,
+    /// Reads.
+    pub reads: Flow,
+    /// Writes.
+    pub writes: Flow,
+    /// Flushes and discards.
+    pub others: u64,
+    /// The most requests in flight.
+    pub depth_max: u32,
+    /// Some requests, evenly chosen by their number: one of [`Activity::stride`].
+    pub points: Vec<Point>,
+    /// One point stands for this many requests.
+    pub stride: u64,
+    /// Bytes from the first that was asked for to the last.
+    pub range: Option<(u64, u64)>,
+    moved: u64,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Activity {
+            bin_ns: FIRST_NS,
+            end_ns: 0,
+            reads: Flow::default(),
+            writes: Flow::default(),
+            others: 0,
+            depth_max: 0,
+            points: Vec::new(),
+            stride: 1,
+            range: None,
+            moved: 0,
+        }
+    }
+}
+
+impl Activity {
+    /// Adds a request; they come in the order of their arrivals.
+    pub fn add(&mut self, served: &Served) {
+        let Served { request, real_ns, depth, .. } = *served;
+        let (from, to) = (request.arrival.0, request.arrival.0.saturating_add(real_ns));
+        self.end_ns = self.end_ns.max(to);
+        self.depth_max = self.depth_max.max(depth);
+        self.widen(to);
+        let bin_ns = self.bin_ns;
+        let flow = match request.kind {
+            RequestKind::Read => &mut self.reads,
+            RequestKind::Write => &mut self.writes,
+            RequestKind::Trim | RequestKind::Flush => {
+                self.others += 1;
+                return;
+            }
+        };
+        let (offset, end) = (request.offset, request.offset + request.len);
+        flow.requests += 1;
+        flow.in_order += u64::from(flow.next == Some(offset));
+        flow.next = Some(end);
+        let last = (to / bin_ns) as usize;
+        if flow.bytes.len() <= last {
+            flow.bytes.resize(last + 1, 0);
+            flow.in_flight_ns.resize(last + 1, 0);
+        }
+        flow.bytes[last] += request.len;
+        for bin in (from / bin_ns) as usize..=last {
+            let start = bin as u64 * bin_ns;
+            flow.in_flight_ns[bin] += to.min(start + bin_ns) - from.max(start);
+        }
+        let (low, high) = self.range.unwrap_or((offset, end));
+        self.range = Some((low.min(offset), high.max(end)));
+        if self.moved.is_multiple_of(self.stride) {
+            if self.points.len() == POINTS {
+                let mut keep = [true, false].into_iter().cycle();
+                self.points.retain(|_| keep.next() == Some(true));
+                self.stride *= 2;
+            }
+            if self.moved.is_multiple_of(self.stride) {
+                let read = request.kind == RequestKind::Read;
+                self.points.push(Point { at_ns: from, read, offset });
+            }
+        }
+        self.moved += 1;
+    }
+
+    /// Doubles the width of the bins until `at_ns` is in one.
+    fn widen(&mut self, at_ns: u64) {
+        while at_ns / self.bin_ns >= BINS as u64 {
+            self.bin_ns *= 2;
+            for flow in [&mut self.reads, &mut self.writes] {
+                for bins in [&mut flow.bytes, &mut flow.in_flight_ns] {
+                    *bins = bins.chunks(2).map(|pair| pair.iter().sum()).collect();
+                }
+            }
+        }
+    }
+
+    /// The bins of both kinds, equally many.
+    pub fn bins(&self) -> [(Vec<u64>, Vec<u64>); 2] {
+        let bins = (self.end_ns / self.bin_ns + 1) as usize;
+        [&self.reads, &self.writes].map(|flow| {
+            let (mut bytes, mut in_flight) = (flow.bytes.clone(), flow.in_flight_ns.clone());
+            bytes.resize(bins, 0);
+            in_flight.resize(bins, 0);
+            (bytes, in_flight)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use merganser_device::request::{Request, SimTime};
+
+    use super::*;
+
+    fn served(number: u64, kind: RequestKind, at_ns: u64, offset: u64, real_ns: u64) -> Served {
+        let arrival = SimTime(at_ns);
+        let request = Request { arrival, kind, offset, len: 4096, content: None };
+        Served { number, request, modelled_ns: real_ns, real_ns, depth: 2 }
+    }
+
+    #[test]
+    fn bytes_and_times_are_kept_when_bins_double() {
+        let mut activity = Activity::default();
+        for i in 0..3000 {
+            let kind = if i % 3 == 0 { RequestKind::Write } else { RequestKind::Read };
+            activity.add(&served(i, kind, i * 700_000, i * 4096, 900_000));
+        }
+        let sum = |bins: &[u64]| bins.iter().sum::<u64>();
+        let [reads, writes] = activity.bins();
+        assert_eq!((sum(&reads.0), sum(&reads.1)), (2000 * 4096, 2000 * 900_000));
+        assert_eq!((sum(&writes.0), sum(&writes.1)), (1000 * 4096, 1000 * 900_000));
+        // 2.1 s in bins of 8 ms.
+        assert_eq!((activity.bin_ns, reads.0.len()), (8_000_000, writes.0.len()));
+        // Of two reads in a row the second continues the first.
+        assert_eq!((activity.reads.in_order, activity.writes.in_order), (1000, 0));
+        assert_eq!(activity.range, Some((0, 3000 * 4096)));
+    }
+
+    #[test]
+    fn points_are_thinned_evenly() {
+        let mut activity = Activity::default();
+        for i in 0..50_000 {
+            activity.add(&served(i, RequestKind::Read, i, i * 4096, 10));
+        }
+        assert_eq!(activity.stride, 4);
+        assert!(activity.points.iter().zip((0..).step_by(4)).all(|(point, i)| point.at_ns == i));
+        assert_eq!(activity.points.len(), 12_500);
+    }
+}

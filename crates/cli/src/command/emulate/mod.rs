@@ -1,0 +1,129 @@
+//! `merganser emulate`: a modelled device in real time, as a file.
+//!
+//! ```text
+//!   backing   a file or memory ──┐
+//!   model     a preset ──────────┴─► Emulated ──► mount: DIR/disk
+//!                                       │ each answered request
+//!   recording   trace, activity ◄───────┘        report   table, data, page
+//! ```
+
+mod activity;
+mod backing;
+mod page;
+mod recording;
+mod report;
+
+use std::fs;
+use std::sync::Arc;
+
+use merganser_device::device::Device;
+use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
+use merganser_device::results::Power;
+use merganser_export::fuse::{DiskOptions, Mount};
+use merganser_storage::thread::spawn;
+
+use super::simulate::model::Model;
+use crate::config::{DeviceChoice, EmulateConfig, ReportForm};
+use crate::failure::{Failure, export_sentence, notice};
+use crate::signals::Cancel;
+use crate::standard::print;
+use recording::Recording;
+use report::EmulatedRun;
+
+/// The name of the file in the mounted folder.
+const DISK: &str = "disk";
+/// The device that takes no time.
+const NULL: &str = "null";
+
+/// Emulates a device until the folder is unmounted or a signal arrives.
+pub fn run(config: EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let model = chosen(&config.device)?;
+    let backing = backing::open(&config.backing)?;
+    let size = backing.size();
+    let device = made(model.as_ref(), &config, size)?;
+    if size > device.capacity_bytes() {
+        return Err(format!(
+            "{}: {size} bytes are more than {} has, which is {}; give a smaller --size",
+            backing.name(),
+            device.name(),
+            device.capacity_bytes()
+        )
+        .into());
+    }
+    if let Some((path, _)) = &config.report {
+        // Told now, not after the run.
+        fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
+    }
+    let about = model.as_ref().map_or("takes no time", Model::about);
+    let title = format!("{}: {about}, {size} bytes", device.name());
+    let recording = Recording::start(config.trace.as_deref(), &title)?;
+    let power = model.as_ref().map_or(Power::ssd(0.0, "takes no time"), Model::power);
+    let disk = Emulated::start(EmulatedOptions {
+        device,
+        backing,
+        path_ns: config.path_ns,
+        power,
+        observer: Some(recording.observer()),
+    })
+    .map_err(|error| Failure::named(&error))?;
+
+    serve(&config, Arc::clone(&disk), cancel)?;
+
+    let ended = disk.end();
+    let activity = recording.finish()?;
+    let seed = config.device.seed;
+    let run = EmulatedRun { model, size, seed, activity, ended };
+    print(run.table())?;
+    if let Some((path, form)) = &config.report {
+        let text = match form {
+            ReportForm::Html => page::page(&run),
+            ReportForm::Json => format!("{:#}\n", run.data()),
+        };
+        fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
+    }
+    run.verdict()
+}
+
+/// The chosen preset; `None` for the device that takes no time.
+fn chosen(choice: &DeviceChoice) -> Result<Option<Model>, Failure> {
+    if choice.name != NULL {
+        return Model::chosen(choice).map(Some);
+    }
+    match choice.settings.first() {
+        Some(text) => Err(format!("--set {text}: the device null has no parameters").into()),
+        None => Ok(None),
+    }
+}
+
+fn made(
+    model: Option<&Model>,
+    config: &EmulateConfig,
+    size: u64,
+) -> Result<Box<dyn Device>, Failure> {
+    let filled = if config.filled { size } else { 0 };
+    match model {
+        Some(model) => model.device(config.device.seed, filled),
+        None => Ok(Box::new(Null::new(u64::MAX))),
+    }
+}
+
+/// Shows the disk until it is unmounted or a signal arrives.
+fn serve(config: &EmulateConfig, disk: Arc<Emulated>, cancel: &Cancel) -> Result<(), Failure> {
+    let mount = Mount::disk(DiskOptions {
+        mountpoint: config.mountpoint.clone(),
+        name: DISK.into(),
+        storage: disk,
+        allow_other: config.allow_other,
+        on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
+    })?;
+    let unmounter = mount.unmounter();
+    let cancel = cancel.clone();
+    spawn("stop", move || {
+        cancel.wait();
+        if let Err(error) = unmounter.unmount() {
+            notice(&error.to_string());
+        }
+    })
+    .map_err(|error| Failure::named(&error))?;
+    Ok(mount.run()?)
+}

@@ -1,0 +1,145 @@
+//! What an emulated disk did, as a table and as data, and whether to believe it.
+
+use std::fmt::Write;
+
+use merganser_device::emulated::{Ended, LATE_NS};
+use serde_json::{Value, json};
+
+use super::super::report::page::text;
+use super::super::simulate::{data, model::Model, table};
+use super::activity::{Activity, Flow};
+use crate::failure::Failure;
+
+/// A run that has ended.
+pub struct EmulatedRun {
+    /// The model; `None` takes no time.
+    pub model: Option<Model>,
+    /// The size of the disk.
+    pub size: u64,
+    /// The seed of the model.
+    pub seed: u64,
+    /// What programs did.
+    pub activity: Activity,
+    /// What the model did, and how late answers were.
+    pub ended: Ended,
+}
+
+impl EmulatedRun {
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.ended.results.device
+    }
+
+    /// One line about it.
+    pub fn about(&self) -> &'static str {
+        self.model.as_ref().map_or("takes no time", Model::about)
+    }
+
+    /// How late answers were, in one sentence.
+    pub fn lag_words(&self) -> String {
+        let lag = &self.ended.lag;
+        format!(
+            "{} of {} requests late ({:.2} %), {:.2} % of the busy time; answers came {} after the model on average, 99 of 100 within {}",
+            text::count(lag.late),
+            text::count(lag.requests),
+            lag.late_share() * 100.0,
+            lag.time_share() * 100.0,
+            text::seconds(lag.delays.mean() / 1e9),
+            text::seconds(lag.delays.percentile(0.99) as f64 / 1e9)
+        )
+    }
+
+    /// The share of requests that continue the last one of their kind.
+    pub fn in_order(flow: &Flow) -> f64 {
+        if flow.requests == 0 { 0.0 } else { flow.in_order as f64 / flow.requests as f64 }
+    }
+
+    /// The table for people.
+    pub fn table(&self) -> String {
+        let EmulatedRun { activity, ended, .. } = self;
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "device        {}: {} ({})",
+            self.name(),
+            self.about(),
+            text::bytes(self.size)
+        );
+        let _ = writeln!(out, "time          {}", text::seconds(ended.results.seconds()));
+        let _ = writeln!(
+            out,
+            "in order      {} of reads, {} of writes; at most {} in flight",
+            text::percent(Self::in_order(&activity.reads)),
+            text::percent(Self::in_order(&activity.writes)),
+            activity.depth_max
+        );
+        out.push_str(&table::of_results(&ended.results));
+        let _ = writeln!(out, "lag           {}", self.lag_words());
+        out
+    }
+
+    /// The same as data.
+    pub fn data(&self) -> Value {
+        let EmulatedRun { model, size, seed, activity, ended } = self;
+        let lag = &ended.lag;
+        let [reads, writes] = activity.bins();
+        let flow = |flow: &Flow, (bytes, in_flight_ns): (Vec<u64>, Vec<u64>)| {
+            json!({
+                "requests": flow.requests,
+                "in_order": flow.in_order,
+                "bytes": bytes,
+                "in_flight_ns": in_flight_ns,
+            })
+        };
+        let points: Vec<_> = activity
+            .points
+            .iter()
+            .map(|point| json!([point.at_ns, if point.read { "R" } else { "W" }, point.offset]))
+            .collect();
+        json!({
+            "device": model.as_ref().map_or(json!({ "name": self.name() }), data::of_model),
+            "seed": seed,
+            "size_bytes": size,
+            "valid": lag.is_valid(),
+            "lag": {
+                "requests": lag.requests,
+                "overtaken": lag.overtaken,
+                "late": lag.late,
+                "late_ns": lag.late_ns,
+                "late_from_ns": LATE_NS,
+                "busy_ns": lag.busy_ns,
+                "delay_ns_mean": lag.delays.mean(),
+                "delay_ns_p99": lag.delays.percentile(0.99),
+                "delay_ns_max": lag.delays.max(),
+            },
+            "activity": {
+                "end_ns": activity.end_ns,
+                "bin_ns": activity.bin_ns,
+                "in_flight_max": activity.depth_max,
+                "others": activity.others,
+                "reads": flow(&activity.reads, reads),
+                "writes": flow(&activity.writes, writes),
+                "requests_per_point": activity.stride,
+                "points": points,
+            },
+            "results": data::of_results(&ended.results),
+        })
+    }
+
+    /// An error, when the run is not to be believed.
+    pub fn verdict(&self) -> Result<(), Failure> {
+        let lag = &self.ended.lag;
+        if lag.is_valid() {
+            return Ok(());
+        }
+        Err(format!(
+            "THIS RUN IS NOT VALID: {} % of the requests and {} % of the busy time were late, more than 1 %; \
+             {} waited for the data, the others for the processor: put the data in memory, leave a core idle, \
+             or take a slower device",
+            text::significant(lag.late_share() * 100.0),
+            text::significant(lag.time_share() * 100.0),
+            text::count(lag.overtaken)
+        )
+        .into())
+    }
+}

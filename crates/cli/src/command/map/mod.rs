@@ -1,0 +1,249 @@
+//! `merganser map`: an SSDlet over inputs of any size.
+//!
+//! ```text
+//!   program   the SSDlet of a name or a file          explain   what would be done
+//!   sources   the inputs, for the engine              matrix    a product of matrices, which is no SSDlet
+//!   run       the map: here
+//!      │
+//!      ├─► a view, reduced when it is read            result    a view of rows: cat, materialize, info, ...
+//!      ├─► records in the order of the inputs
+//!      └─► rows by key ──► all        rows     as tsv, csv, jsonl or length-prefixed
+//!                      ├─► by value   by_value (a second sort), rank
+//!                      └─► the top    top      (a bounded heap), rank
+//! ```
+
+mod by_value;
+mod explain;
+mod matrix;
+mod program;
+mod rank;
+pub(super) mod result;
+mod rows;
+mod run;
+mod sink;
+mod sources;
+mod top;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use merganser_node::map::{MapOutput, MapReport, ResultDescription};
+use merganser_node::ssdlet::{Output as Kind, Ssdlet};
+use merganser_sort::budget::OwnerPeak;
+use merganser_sort::{Budget, Progress};
+use merganser_storage::file::FileDirectory;
+
+use super::{open_folder, report};
+use crate::args::RowForm;
+use crate::config::{Choice, Destination, MapConfig, Program, view_name};
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::output::Output;
+use crate::progress;
+use crate::signals::Cancel;
+use crate::standard;
+use crate::unfinished::UnfinishedView;
+use by_value::ByValue;
+use rows::{RowTypes, RowWriter};
+use run::Work;
+use sink::{ToRecords, ToRows, ToTop};
+use top::Top;
+
+/// The share of the memory that the rows of `--top` may take: 1 / 8.
+const TOP_SHARE: u64 = 8;
+
+/// Opens everything, maps, makes the result visible, and reports.
+pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let ssdlet = match &config.program {
+        Program::Ssdlet { name, args } => program::open(name, args)?,
+        Program::Matrix { raw } => return matrix::run(config, raw, cancel),
+    };
+    refuse_unfit(config, &*ssdlet)?;
+    let temp = config.temp_dirs.iter().map(|path| open_folder(path));
+    let temp = temp.collect::<Result<Vec<_>, _>>()?;
+    if config.explain {
+        return standard::print(explain::text(config, &*ssdlet, &temp, cancel)?);
+    }
+    let watch = report::Watch::start(config.report.as_ref(), || files(config))?;
+    let activity = watch.activity();
+    let _worker = activity.enroll("map");
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let phases = activity.phases(&*progress);
+    let done = map(config, &*ssdlet, &temp, &phases, cancel)?;
+    drop(phases);
+    drop(progress);
+    watch.finish(|| report::Done {
+        command: "map",
+        inputs: config.inputs.iter().map(ToString::to_string).collect(),
+        output: config.destination.to_string(),
+        input_bytes: Some(done.counted.input_bytes),
+        output_bytes: types_of(&*ssdlet).is_none().then_some(done.counted.output_bytes),
+        records: types_of(&*ssdlet).map(|_| done.counted.rows),
+        memory_limit_bytes: config.memory_bytes,
+        memory: done.memory,
+        io: done.io,
+        detail: serde_json::to_value(&done.counted).expect("plain data"),
+        ..report::Done::default()
+    })
+}
+
+/// A finished map.
+struct Done {
+    counted: MapReport,
+    memory: Vec<OwnerPeak>,
+    io: Vec<(&'static str, String)>,
+}
+
+/// Refuses options that have no meaning for the output of this SSDlet.
+fn refuse_unfit(config: &MapConfig, ssdlet: &dyn Ssdlet) -> Result<(), Failure> {
+    let description = ssdlet.description();
+    let name = &description.name;
+    if let Kind::Keyed { .. } = description.output {
+        return match (&config.destination, ssdlet.rows_most()) {
+            (Destination::View(_), Some(rows)) => Err(format!(
+                "--view: {name} gives {rows} records, which a view can't tell from others; use -o FILE"
+            )
+            .into()),
+            _ => Ok(()),
+        };
+    }
+    let flag = match (&config.destination, config.choice.flag(), config.form) {
+        (Destination::View(_), ..) => "--view",
+        (_, Some(flag), _) => flag,
+        (_, _, Some(_)) => "--output-format",
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "{flag}: is for rows of keys and values, and {name} gives records in the order of the input; leave it out"
+    )
+    .into())
+}
+
+/// The types of the rows of a keyed result.
+fn types_of(ssdlet: &dyn Ssdlet) -> Option<RowTypes> {
+    let of = ResultDescription::of(ssdlet.description())?;
+    Some(RowTypes { key: of.key, value: of.value })
+}
+
+/// Whether the values of a keyed result are shown alone, as the records that they are: those of an
+/// SSDlet that wants the first rows only, whose keys just say which these are.
+fn gives_records(config: &MapConfig, ssdlet: &dyn Ssdlet) -> bool {
+    ssdlet.rows_most().is_some() && config.form.is_none() && config.choice == Choice::ByKey
+}
+
+/// How the memory is divided between the map and the choice of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Split {
+    /// For the map.
+    map_bytes: u64,
+    /// For the rows of `--top`, or the second sort.
+    chosen_bytes: u64,
+}
+
+fn split(config: &MapConfig, output: &Kind) -> Split {
+    let all = config.memory_bytes;
+    let chosen_bytes = match (output, config.choice) {
+        (Kind::Ordered { .. }, _) | (_, Choice::ByKey) => 0,
+        (_, Choice::ByValue) => all / 2,
+        (_, Choice::Top { .. }) => all / TOP_SHARE,
+    };
+    Split { map_bytes: all - chosen_bytes, chosen_bytes }
+}
+
+/// The files and folders whose devices do the work.
+fn files(config: &MapConfig) -> Vec<PathBuf> {
+    let inputs = config.inputs.iter().map(|input| match input {
+        Input::Stdin => PathBuf::from("/dev/stdin"),
+        Input::File(path) => path.clone(),
+    });
+    let output = match &config.destination {
+        Destination::File(path) | Destination::View(path) => path.clone(),
+        Destination::Stdout => PathBuf::from("/dev/stdout"),
+    };
+    inputs.chain(config.temp_dirs.iter().cloned()).chain([output]).collect()
+}
+
+fn map(
+    config: &MapConfig,
+    ssdlet: &dyn Ssdlet,
+    temp: &[Arc<FileDirectory>],
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Done, Failure> {
+    let split = split(config, &ssdlet.description().output);
+    let budget = Budget::new(split.map_bytes);
+    let inputs = sources::open(&config.inputs, &budget, cancel)?;
+    let work = Work::new(config, ssdlet, inputs, budget.clone(), temp);
+    let path = match &config.destination {
+        Destination::View(path) => {
+            let unfinished = UnfinishedView::create(path)?;
+            let folder = open_folder(unfinished.path())?;
+            let output = MapOutput::View { folder: run::recorded(&folder), name: view_name(path) };
+            let counted = work.run(output, progress)?;
+            unfinished.publish()?;
+            let io = vec![("runs", folder.mode().to_string())];
+            return Ok(Done { counted, memory: budget.owner_peaks(), io });
+        }
+        Destination::File(path) => Some(&**path),
+        Destination::Stdout => None,
+    };
+    let of_choice = Budget::new(split.chosen_bytes);
+    let mut output = Output::open(path, cancel)?;
+    let storage = output.storage();
+    let counted = written(config, work, &of_choice, temp, &mut output, progress)?;
+    let io = storage.map(|storage| ("output", storage.mode().to_string()));
+    let spills = temp.iter().map(|folder| ("spills", folder.mode().to_string()));
+    let io = io.into_iter().chain(spills).collect();
+    output.finish()?;
+    Ok(Done { counted, memory: [budget.owner_peaks(), of_choice.owner_peaks()].concat(), io })
+}
+
+/// Maps, and writes what was chosen of the result.
+fn written(
+    config: &MapConfig,
+    work: Work<'_>,
+    of_choice: &Budget,
+    temp: &[Arc<FileDirectory>],
+    output: &mut Output,
+    progress: &dyn Progress,
+) -> Result<MapReport, Failure> {
+    let types = match types_of(work.ssdlet()) {
+        Some(types) if !gives_records(config, work.ssdlet()) => types,
+        _ => {
+            let mut sink = ToRecords::new(output, work.ssdlet().description().input);
+            let counted = work.run(MapOutput::Rows(&mut sink), progress)?;
+            sink.finish()?;
+            return Ok(counted);
+        }
+    };
+    let value = types.value;
+    let mut rows = RowWriter::new(config.form.unwrap_or(RowForm::Tsv), types, output);
+    let on_output = |error: io::Error| Failure::named(&error);
+    match config.choice {
+        Choice::ByKey => {
+            let mut sink = ToRows(&mut rows);
+            let counted = work.run(MapOutput::Rows(&mut sink), progress)?;
+            rows.flush().map_err(on_output)?;
+            Ok(counted)
+        }
+        Choice::Top { rows: most, by_key } => {
+            let mut sink = ToTop(Top::new(value, most, of_choice.clone()));
+            let counted = work.run(MapOutput::Rows(&mut sink), progress)?;
+            let printed = sink.0.finish(by_key, |key, value| rows.row(key, value));
+            let printed = printed.map_err(on_output)?;
+            rows.flush().map_err(on_output)?;
+            Ok(MapReport { rows: printed, ..counted })
+        }
+        Choice::ByValue => {
+            let sorter = ByValue {
+                of: value,
+                budget: of_choice.clone(),
+                memory_bytes: config.memory_bytes,
+                threads: config.threads,
+                temp: temp.iter().map(run::recorded).collect(),
+            };
+            sorter.run(&mut rows, progress, |sink| work.run(MapOutput::Rows(sink), progress))
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The SSDlet of a name or a file.
+
+use std::path::Path;
+
+use merganser_node::ssdlet::{Ssdlet, SsdletError, builtin};
+use serde_json::Value;
+
+use crate::config::ProgramName;
+use crate::failure::Failure;
+use crate::shown;
+
+/// Opens an SSDlet with its arguments.
+///
+/// # Errors
+/// When no SSDlet has this name, or its arguments make no sense.
+pub fn open(name: &ProgramName, args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
+    match name {
+        ProgramName::Builtin(name) => match builtin::open(name, args) {
+            Err(SsdletError::Unknown { name }) => {
+                let known: Vec<_> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
+                Err(format!(
+                    "there is no SSDlet named '{name}': choose {} or a FILE.wasm",
+                    known.join(", ")
+                )
+                .into())
+            }
+            opened => Ok(opened?),
+        },
+        ProgramName::Wasm(path) => wasm(path, args),
+    }
+}
+
+/// Opens an SSDlet in WebAssembly.
+fn wasm(path: &Path, _args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
+    Err(format!("{}: this merganser runs no WebAssembly", shown::name(path)).into())
+}

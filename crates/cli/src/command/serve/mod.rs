@@ -1,0 +1,65 @@
+//! `merganser serve`: merges for Hadoop, a node for sessions, or both in one process.
+
+#[cfg(feature = "flight")]
+mod node;
+#[cfg(feature = "flight")]
+mod opener;
+mod shuffle;
+
+use merganser_storage::thread::spawn;
+
+use crate::config::{NodeConfig, ServeConfig};
+use crate::failure::{Failure, notice};
+use crate::signals::Cancel;
+
+/// A server that listens. It is run in a thread of its own, until its [`Stop`] is called.
+struct Listening {
+    run: Box<dyn FnOnce() -> Result<(), Failure> + Send>,
+    stop: Stop,
+}
+
+/// Ends a server.
+type Stop = Box<dyn Fn() + Send>;
+
+/// Serves until a signal arrives.
+pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let mut servers = Vec::new();
+    if let Some(config) = config.shuffle {
+        servers.push(shuffle::listen(config)?);
+    }
+    if let Some(config) = config.node {
+        servers.push(listen_node(config)?);
+    }
+    let mut threads = Vec::new();
+    let mut stops = Vec::new();
+    for Listening { run, stop } in servers {
+        let ended = cancel.clone();
+        let work = move || {
+            let result = run();
+            // A server that ends by itself ends the other one.
+            if result.is_err() {
+                ended.set(libc::SIGTERM);
+            }
+            result
+        };
+        threads.push(spawn("serve", work).map_err(|error| Failure::named(&error))?);
+        stops.push(stop);
+    }
+    cancel.wait();
+    stops.iter().for_each(|stop| stop());
+    for thread in threads {
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    }
+    notice("ended, as it was asked to");
+    Ok(())
+}
+
+#[cfg(feature = "flight")]
+fn listen_node(config: NodeConfig) -> Result<Listening, Failure> {
+    node::listen(config)
+}
+
+#[cfg(not(feature = "flight"))]
+fn listen_node(_: NodeConfig) -> Result<Listening, Failure> {
+    Err("--data: this merganser was built without the feature flight".to_owned().into())
+}

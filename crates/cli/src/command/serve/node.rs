@@ -1,0 +1,83 @@
+//! A node for sessions.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use merganser_flight::Token;
+use merganser_flight::server::{BATCH_PATIENCE, BindError, Server, ServerOptions, Tls};
+use merganser_node::session::{BuiltinOnly, SessionOptions, SsdletOpener};
+use merganser_storage::file::FileDirectory;
+
+use super::Listening;
+use super::opener::FolderOpener;
+use crate::config::NodeConfig;
+use crate::failure::{Failure, notice};
+
+/// Begins to listen.
+///
+/// # Errors
+/// When the address can't be listened on, a file can't be read, or the address is too open.
+pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
+    let NodeConfig { data, sessions_max, memory_bytes, .. } = config;
+    if !data.is_dir() {
+        return Err(format!("{}: no such folder; --data names one", data.display()).into());
+    }
+    let opener: Arc<dyn SsdletOpener> = match config.ssdlets {
+        Some(dir) => Arc::new(FolderOpener::new(dir)?),
+        None => Arc::new(BuiltinOnly),
+    };
+    let server = Server::bind(ServerOptions {
+        listen: config.listen,
+        token: config.token_file.as_deref().map(token).transpose()?,
+        tls: config.tls.map(|(certificate, key)| tls(&certificate, &key)).transpose()?,
+        insecure: config.insecure,
+        allow_upload: config.allow_upload,
+        batch_patience: BATCH_PATIENCE,
+        sessions: SessionOptions {
+            data,
+            temp: FileDirectory::open(&config.temp_dir).map_err(|e| Failure::named(&e))?,
+            memory_bytes,
+            threads: config.threads,
+            sessions_max,
+            idle: config.idle,
+            scratch_bytes: config.scratch_bytes,
+            opener,
+        },
+    })
+    .map_err(|error| sentence(&error))?;
+    notice(&format!(
+        "sessions for clients of {}: at most {sessions_max} at once, in {memory_bytes} bytes",
+        server.address()
+    ));
+    let stopper = server.stopper();
+    let run = move || server.run().map_err(|error| Failure::named(&error));
+    Ok(Listening { run: Box::new(run), stop: Box::new(move || stopper.stop()) })
+}
+
+/// The token in the file at `path`.
+pub(in crate::command) fn token(path: &Path) -> Result<Token, Failure> {
+    let failed = |e| Failure::on(path, &e);
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        notice(&format!("{}: other users may read this token; chmod 600 it", path.display()));
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    Token::new(&text).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+fn tls(certificate: &Path, key: &Path) -> Result<Tls, Failure> {
+    let read = |path: &Path| fs::read(path).map_err(|e| Failure::on(path, &e));
+    Ok(Tls { certificate: read(certificate)?, key: read(key)? })
+}
+
+fn sentence(error: &BindError) -> String {
+    match error {
+        BindError::Open { .. } => {
+            format!("{error}: give --token-file, --tls-cert and --tls-key, or --insecure")
+        }
+        BindError::Tls(why) => format!("--tls-cert, --tls-key: {why}"),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,120 @@
+//! SSDlets from a folder: `NAME.wasm`, and those of clients as `SHA256.wasm`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use merganser_node::session::request::Wanted;
+use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
+use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
+use merganser_storage::file::{FileOptions, Output};
+use merganser_storage::{Storage, StorageExt};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// The longest module, in bytes.
+const MODULE_BYTES_MAX: u64 = 4 << 20;
+/// The most SSDlets that clients may add.
+const FILES_MAX: usize = 1000;
+
+/// The SSDlets of a folder.
+pub(super) struct FolderOpener {
+    dir: PathBuf,
+}
+
+impl FolderOpener {
+    /// Those in `dir`.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(super) fn new(dir: PathBuf) -> Result<Self, Failure> {
+        fs::read_dir(&dir).map_err(|e| Failure::on(&dir, &e))?;
+        Ok(FolderOpener { dir })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.wasm"))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().filter_map(io::Result::ok);
+        let name = |file: &str| file.strip_suffix(".wasm").map(str::to_owned);
+        let names = entries.filter_map(|entry| name(entry.file_name().to_str()?));
+        let mut names: Vec<_> = names.filter(|name| is_name(name)).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// Whether `name` can be that of a file here.
+fn is_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    !name.is_empty() && name.len() < 200 && !name.starts_with('.') && name.bytes().all(plain)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MODULE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MODULE_BYTES_MAX {
+        let why = format!("longer than {MODULE_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(bytes)
+}
+
+impl SsdletOpener for FolderOpener {
+    fn open(
+        &self,
+        wanted: Wanted<'_>,
+        args: &Value,
+        limits: GuestLimits,
+    ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
+        let (Wanted::Name(name) | Wanted::Sha256(name)) = wanted;
+        if !is_name(name) {
+            return Ok(None);
+        }
+        match read(&self.path(name)) {
+            Ok(module) => open(&module, args, limits).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(SsdletError::Failed(format!("{name}: {error}"))),
+        }
+    }
+
+    fn list(&self) -> Vec<Offered> {
+        let about = |name: &str| match name.len() {
+            64 => "an uploaded guest",
+            _ => "a guest in this server's folder",
+        };
+        let offered = |name: String| Offered { about: about(&name).to_owned(), name };
+        self.names().into_iter().map(offered).collect()
+    }
+
+    fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description, SsdletError> {
+        let no_args = Value::Object(serde_json::Map::new());
+        let ssdlet = open(bytes, &no_args, GuestLimits { fuel_per_byte: None })?;
+        let path = self.path(sha256);
+        let failed = |e: io::Error| SsdletError::Failed(format!("it can't be kept: {e}"));
+        if !path.exists() {
+            if self.names().len() >= FILES_MAX {
+                let told = format!("this server keeps at most {FILES_MAX} SSDlets");
+                return Err(SsdletError::Failed(told));
+            }
+            // It appears whole or not at all.
+            let output = Output::create(path, FileOptions::default()).map_err(failed)?;
+            output.storage().write_at(0, bytes).map_err(failed)?;
+            debug_assert_eq!(output.storage().size(), bytes.len() as u64);
+            output.publish().map_err(failed)?;
+        }
+        Ok(ssdlet.description().clone())
+    }
+}
+
+/// Opens a guest.
+fn open(
+    _module: &[u8],
+    _args: &Value,
+    _limits: GuestLimits,
+) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    Err(SsdletError::Failed("this server runs no WebAssembly".to_owned()))
+}

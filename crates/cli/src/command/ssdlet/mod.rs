@@ -1,0 +1,63 @@
+//! `merganser ssdlet`: projects, checks and lists of programs that run near the data.
+//!
+//! ```text
+//!   new     a project from a template      list    built-in ones, or the files of a folder
+//!   check   everything about a file
+//! ```
+
+#[cfg(feature = "wasm")]
+mod check;
+mod list;
+#[cfg(feature = "wasm")]
+mod new;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use merganser_node::ssdlet::SsdletError;
+
+use crate::config::SsdletConfig;
+use crate::failure::Failure;
+use crate::shown;
+
+/// Does it.
+pub fn run(config: &SsdletConfig) -> Result<(), Failure> {
+    match config {
+        #[cfg(feature = "wasm")]
+        SsdletConfig::New { language, dir, name } => new::run(*language, dir, name),
+        #[cfg(feature = "wasm")]
+        SsdletConfig::Check(check) => check::run(check),
+        #[cfg(not(feature = "wasm"))]
+        SsdletConfig::New { .. } | SsdletConfig::Check(_) => {
+            Err("this merganser was built without WebAssembly (feature wasm)".to_owned().into())
+        }
+        SsdletConfig::List { dir, json } => list::run(dir.as_deref(), *json),
+    }
+}
+
+/// At most the first `most` bytes of a file; one more than that tells that there are more.
+fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
+    let read = || {
+        let file = File::open(path)?;
+        let mut bytes = Vec::new();
+        file.take(most as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| Failure::on(path, &error))
+}
+
+/// The failure of the SSDlet in a file.
+fn failure(path: &Path, error: SsdletError) -> Failure {
+    let sentence = match error {
+        SsdletError::Engine(error) => return error.into(),
+        error => error.to_string(),
+    };
+    format!("{}: {sentence}", shown::name(path)).into()
+}
+
+/// SHA-256 in hexadecimal digits.
+#[cfg(feature = "wasm")]
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,101 @@
+//! The settings of `merganser emulate`.
+
+use std::path::PathBuf;
+
+use super::simulate::{device, report};
+use super::{DeviceChoice, ReportForm};
+use crate::args::{EmulateArgs, Size};
+use crate::failure::Failure;
+
+/// The disk that `merganser emulate` shows.
+#[derive(Debug)]
+pub struct EmulateConfig {
+    /// The device; `null` takes no time.
+    pub device: DeviceChoice,
+    /// All bytes count as written before.
+    pub filled: bool,
+    /// The data.
+    pub backing: BackingConfig,
+    /// The folder that shows the disk.
+    pub mountpoint: PathBuf,
+    /// Whether other users may use it.
+    pub allow_other: bool,
+    /// The time of the way to the model and back, in nanoseconds.
+    pub path_ns: u64,
+    /// The file of the trace.
+    pub trace: Option<PathBuf>,
+    /// The file of the report, and its kind.
+    pub report: Option<(PathBuf, ReportForm)>,
+}
+
+/// Where the data are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackingConfig {
+    /// In a file, which gets this size if it is smaller.
+    File(PathBuf, Option<u64>),
+    /// In memory; this many bytes.
+    Memory(u64),
+}
+
+impl TryFrom<EmulateArgs> for EmulateConfig {
+    type Error = Failure;
+
+    fn try_from(typed: EmulateArgs) -> Result<Self, Failure> {
+        let size = match typed.size {
+            Some(Size(0)) => return Err("--size: at least 1 byte".to_owned().into()),
+            size => size.map(|Size(bytes)| bytes),
+        };
+        let backing = match (typed.file, size) {
+            (Some(path), size) => BackingConfig::File(path, size),
+            (None, Some(bytes)) => BackingConfig::Memory(bytes),
+            (None, None) => {
+                return Err("--memory-backed: say how large it is, such as --size 4G"
+                    .to_owned()
+                    .into());
+            }
+        };
+        let report = report(typed.report)?;
+        if let Some(path) = &typed.trace
+            && report.as_ref().is_some_and(|(report, _)| report == path)
+        {
+            return Err("--trace, --report: both would write the same file".to_owned().into());
+        }
+        Ok(EmulateConfig {
+            device: device(typed.device),
+            filled: typed.filled,
+            backing,
+            mountpoint: typed.mount,
+            allow_other: typed.allow_other,
+            path_ns: u64::from(typed.path_us) * 1000,
+            trace: typed.trace,
+            report,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, refusal};
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn a_disk_has_data_a_size_and_a_door() {
+        let words =
+            ["emulate", "--memory-backed", "--size", "1G", "--mount", "m", "--device", "830"];
+        let Command::Emulate(typed) = config(&words) else { unreachable!() };
+        let meant = EmulateConfig::try_from(typed).expect("meant");
+        assert_eq!((meant.backing, &*meant.device.name), (BackingConfig::Memory(1 << 30), "830"));
+        let said = |words: &[&str]| refusal(&[&["emulate", "--mount", "m"], words].concat());
+        assert_eq!(
+            said(&["--memory-backed"]),
+            "--memory-backed: say how large it is, such as --size 4G"
+        );
+        assert_eq!(said(&["--file", "x", "--size", "0"]), "--size: at least 1 byte");
+        assert_eq!(
+            said(&["--file", "x", "--trace", "a.json", "--report", "a.json"]),
+            "--trace, --report: both would write the same file"
+        );
+        assert!(said(&["--file", "x", "--report", "y"]).starts_with("--report: 'y' ends neither"));
+    }
+}

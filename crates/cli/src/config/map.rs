@@ -1,0 +1,167 @@
+//! The settings of `merganser map`.
+
+use std::path::{Path, PathBuf};
+
+use merganser_node::map::PartitionSize;
+use merganser_sort::record::Format;
+
+use super::order::RecordFlags;
+use super::sort::default_temp_dir;
+use super::{Destination, ReportConfig, memory_bytes, threads};
+use crate::args::{FormatName, MapArgs, PartitionName, RowForm, RowOrder};
+use crate::failure::Failure;
+use crate::input::Input;
+
+mod options;
+mod program;
+
+pub use program::{Program, ProgramName};
+
+/// The SSDlet, its inputs, and the form of its result.
+#[derive(Debug, PartialEq)]
+pub struct MapConfig {
+    /// The SSDlet, and its arguments.
+    pub program: Program,
+    /// The inputs, in this order; at least one.
+    pub inputs: Vec<Input>,
+    /// Where the result goes.
+    pub destination: Destination,
+    /// The form of keyed rows, if one was asked for.
+    pub form: Option<RowForm>,
+    /// Which rows, and their order.
+    pub choice: Choice,
+    /// When rows are spilled.
+    pub partition: PartitionSize,
+    /// The folders for spills; if empty, they go into the view.
+    pub temp_dirs: Vec<PathBuf>,
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// How many threads.
+    pub threads: usize,
+    /// Only print what would be done.
+    pub explain: bool,
+    /// The report to write.
+    pub report: Option<ReportConfig>,
+    /// No bar.
+    pub quiet: bool,
+}
+
+/// Which rows of a result are wanted, and their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// All, by key.
+    ByKey,
+    /// All, by value, the largest first.
+    ByValue,
+    /// Those with the largest values.
+    Top {
+        /// How many.
+        rows: u64,
+        /// Whether they are printed in the order of their keys; otherwise the largest comes first.
+        by_key: bool,
+    },
+}
+
+impl Choice {
+    /// The option that asked for it, if one did.
+    pub fn flag(self) -> Option<&'static str> {
+        match self {
+            Choice::ByKey => None,
+            Choice::ByValue => Some("--order value"),
+            Choice::Top { .. } => Some("--top"),
+        }
+    }
+}
+
+impl TryFrom<MapArgs> for MapConfig {
+    type Error = Failure;
+
+    fn try_from(typed: MapArgs) -> Result<Self, Failure> {
+        let format = format(&typed)?;
+        let inputs: Vec<_> = match &typed.inputs[..] {
+            [] => vec![Input::Stdin],
+            inputs => inputs.iter().map(|path| Input::named(path)).collect(),
+        };
+        if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
+            return Err("-: standard input can be read once; name it once".to_owned().into());
+        }
+        let program = Program::new(&typed.ssdlet, format, &inputs, typed.program)?;
+        let destination = match (typed.output, typed.view) {
+            (Some(_), Some(_)) => {
+                return Err("-o and --view: give one of them; materialize copies a view out"
+                    .to_owned()
+                    .into());
+            }
+            (None, Some(view)) => Destination::View(view),
+            (Some(file), None) if file != Path::new("-") => Destination::File(file),
+            (_, None) => Destination::Stdout,
+        };
+        let choice = match (typed.top, typed.order) {
+            (Some(rows), order) => {
+                Choice::Top { rows: rows.0, by_key: order == Some(RowOrder::Key) }
+            }
+            (None, Some(RowOrder::Value)) => Choice::ByValue,
+            (None, _) => Choice::ByKey,
+        };
+        if let Destination::View(_) = destination {
+            refuse_with_view(choice, typed.output_format)?;
+        }
+        let temp_dirs = match (&destination, typed.temp_dir) {
+            (_, dirs) if !dirs.is_empty() => dirs,
+            (Destination::View(_), _) => Vec::new(),
+            (destination, _) => vec![default_temp_dir(destination)],
+        };
+        Ok(MapConfig {
+            program,
+            inputs,
+            destination,
+            form: typed.output_format,
+            choice,
+            partition: match typed.partition_size {
+                PartitionName::Auto => PartitionSize::Auto,
+                PartitionName::Whole => PartitionSize::Whole,
+                PartitionName::Bytes(bytes) => PartitionSize::Bytes(bytes),
+            },
+            temp_dirs,
+            memory_bytes: memory_bytes(typed.memory)?,
+            threads: threads(typed.threads)?,
+            explain: typed.explain,
+            report: ReportConfig::new(typed.report)?,
+            quiet: typed.quiet,
+        })
+    }
+}
+
+/// A view holds all rows by key, whatever the form in which it is read.
+fn refuse_with_view(choice: Choice, form: Option<RowForm>) -> Result<(), Failure> {
+    if let Some(flag) = choice.flag() {
+        return Err(format!(
+            "{flag} and --view cannot go together: a view holds all rows in the order of their keys; use -o FILE"
+        )
+        .into());
+    }
+    if form.is_some() {
+        return Err("--output-format: a view has no form until it is read; give it to 'merganser cat' or 'merganser materialize'"
+            .to_owned()
+            .into());
+    }
+    Ok(())
+}
+
+/// The format that was asked for, if any.
+fn format(typed: &MapArgs) -> Result<Option<Format>, Failure> {
+    let implied = match () {
+        () if typed.zero_terminated => Some(FormatName::Lines),
+        () if typed.header || typed.csv_separator.is_some() => Some(FormatName::Csv),
+        () => None,
+    };
+    let flags = RecordFlags {
+        format: typed.format.or(implied).unwrap_or_default(),
+        zero_terminated: typed.zero_terminated,
+        header: typed.header,
+        csv_separator: typed.csv_separator.as_deref(),
+        field_separator: None,
+    };
+    let format = flags.format()?;
+    Ok(typed.format.or(implied).map(|_| format))
+}

@@ -1,0 +1,313 @@
+//! What a map runs, and its arguments: the options that people type, as the JSON that SSDlets take.
+//!
+//! ```text
+//!   --keys FILE --key TEXT -i ...   options   ──► name and value of an argument ──┐  refused by name where
+//!   --format csv --header -z        records   ──► format, delimiter, ...       ───┼─► the SSDlet has no
+//!   --args '{"...": ...}'                     ──► as they are                  ───┘  such argument
+//! ```
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use merganser_node::ssdlet::builtin::{self, Builtin};
+use merganser_sort::record::Format;
+use serde_json::{Map, Value};
+
+use super::options::{Typed, options};
+use crate::args::{ProgramArgs, RawMatrix};
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// The name of the product of two matrices, which is no SSDlet: it reads two files by turns.
+const MATRIX: &str = "matrix";
+
+/// What runs.
+#[derive(Debug, PartialEq)]
+pub enum Program {
+    /// An SSDlet.
+    Ssdlet {
+        /// Which.
+        name: ProgramName,
+        /// Its arguments: a JSON object.
+        args: Value,
+    },
+    /// The product of two matrices.
+    Matrix {
+        /// The shapes of factors without a header: none, or two.
+        raw: Vec<RawMatrix>,
+    },
+}
+
+/// Which SSDlet.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ProgramName {
+    /// One that is part of this program.
+    Builtin(String),
+    /// A file in WebAssembly.
+    Wasm(PathBuf),
+}
+
+impl ProgramName {
+    /// The SSDlet that is called so: a file if it ends in `.wasm` or has a `/`.
+    fn new(typed: &OsStr) -> Result<Self, Failure> {
+        let path = Path::new(typed);
+        let is_file = path.extension().is_some_and(|extension| extension == "wasm");
+        if is_file || typed.as_encoded_bytes().contains(&b'/') {
+            return Ok(ProgramName::Wasm(path.to_owned()));
+        }
+        match typed.to_str() {
+            Some(name) => Ok(ProgramName::Builtin(name.to_owned())),
+            None => Err(format!("'{}': no SSDlet has a name like this", typed.display()).into()),
+        }
+    }
+}
+
+impl Program {
+    /// The program that `ssdlet` names, with its arguments.
+    ///
+    /// # Errors
+    /// An option that it does not take; arguments that are no JSON object, or are given twice; keys
+    /// that can't be read.
+    pub fn new(
+        ssdlet: &OsStr,
+        format: Option<Format>,
+        inputs: &[Input],
+        mut typed: ProgramArgs,
+    ) -> Result<Self, Failure> {
+        let name = ProgramName::new(ssdlet)?;
+        let raw = std::mem::take(&mut typed.raw);
+        let mut args = object(typed.args.as_deref())?;
+        let mut options = options(typed)?;
+        match &name {
+            ProgramName::Builtin(matrix) if matrix == MATRIX => {
+                let format = format.map(|_| "--format");
+                let args = (!args.is_empty()).then_some("--args");
+                let option = options.first().map(|option| option.flag);
+                return match option.or(format).or(args) {
+                    Some(flag) => Err(not_taken(flag, MATRIX)),
+                    None => Ok(Program::Matrix { raw }),
+                };
+            }
+            _ if !raw.is_empty() => return Err(format!("--raw: only with {MATRIX}").into()),
+            ProgramName::Builtin(name) => {
+                // A name that nothing has is refused when it is opened.
+                if let Some(builtin) = builtin::ALL.iter().find(|builtin| builtin.name == name) {
+                    refuse_foreign(builtin, &options)?;
+                    options.extend(record_arguments(builtin, format)?);
+                }
+            }
+            ProgramName::Wasm(_) => refuse_with_guest(format, &options)?,
+        }
+        for Typed { flag, argument, value } in options {
+            if args.insert(argument.to_owned(), value).is_some() {
+                let why = "is in --args, too; give one of them";
+                return Err(format!("{flag}: \"{argument}\" {why}").into());
+            }
+        }
+        name_documents(&name, inputs, &mut args);
+        Ok(Program::Ssdlet { name, args: Value::Object(args) })
+    }
+}
+
+/// The object of `--args`.
+fn object(typed: Option<&str>) -> Result<Map<String, Value>, Failure> {
+    let Some(typed) = typed else { return Ok(Map::new()) };
+    let why = match serde_json::from_str(typed) {
+        Ok(Value::Object(object)) => return Ok(object),
+        Ok(_) => "it is no object".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("--args: {why}; give a JSON object, such as '{{\"key\": 1}}'").into())
+}
+
+fn has(builtin: &Builtin, argument: &str) -> bool {
+    builtin.arguments.iter().any(|known| known.name == argument)
+}
+
+fn not_taken(flag: &str, name: &str) -> Failure {
+    format!("{flag}: {name} does not take it; leave it out").into()
+}
+
+/// Refuses an option of another SSDlet.
+fn refuse_foreign(builtin: &Builtin, options: &[Typed]) -> Result<(), Failure> {
+    match options.iter().find(|option| !option.is_of(builtin)) {
+        Some(option) => Err(not_taken(option.flag, builtin.name)),
+        None => Ok(()),
+    }
+}
+
+/// A guest says itself how its records are divided, and its author named its arguments.
+fn refuse_with_guest(format: Option<Format>, options: &[Typed]) -> Result<(), Failure> {
+    if format.is_some() {
+        return Err("--format: a guest says itself how its records are divided; leave it out"
+            .to_owned()
+            .into());
+    }
+    match options.first() {
+        Some(Typed { flag, argument, .. }) => Err(format!(
+            "{flag}: is for built-in SSDlets; give a guest its arguments with --args, such as '{{\"{argument}\": ...}}'"
+        )
+        .into()),
+        None => Ok(()),
+    }
+}
+
+/// The format of the records as arguments.
+fn record_arguments(builtin: &Builtin, format: Option<Format>) -> Result<Vec<Typed>, Failure> {
+    let Some(format) = format else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let mut add = |flag, argument, value: Value| found.push(Typed { flag, argument, value });
+    let refused = |only: &str| {
+        let name = builtin.name;
+        Err(format!("--format: {name} takes {only} alone; leave it out").into())
+    };
+    let (name, needs) = match format {
+        Format::Lines { .. } => ("lines".to_owned(), "delimiter"),
+        Format::Csv { .. } => ("csv".to_owned(), "separator"),
+        Format::Fixed { bytes } => (format!("fixed:{bytes}"), "format"),
+        Format::Keyed => ("keyed".to_owned(), "format"),
+    };
+    if !has(builtin, needs) {
+        return refused(if has(builtin, "separator") { "rows of csv" } else { "lines" });
+    }
+    if has(builtin, "format") {
+        add("--format", "format", Value::from(name));
+    }
+    match format {
+        Format::Lines { delimiter: b'\n' } | Format::Fixed { .. } | Format::Keyed => {}
+        Format::Lines { delimiter } => {
+            add("-z", "delimiter", Value::from(char::from(delimiter).to_string()));
+        }
+        Format::Csv { separator, header } => {
+            if !separator.is_ascii() {
+                return Err("--csv-separator: give an ASCII character".to_owned().into());
+            }
+            if separator != b',' {
+                let separator = char::from(separator).to_string();
+                add("--csv-separator", "separator", Value::from(separator));
+            }
+            if header {
+                add("--header", "header", Value::from(true));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Inputs that are documents bear their names, unless the arguments say otherwise.
+fn name_documents(name: &ProgramName, inputs: &[Input], args: &mut Map<String, Value>) {
+    let ProgramName::Builtin(name) = name else { return };
+    let Some(builtin) = builtin::ALL.iter().find(|builtin| builtin.name == name) else { return };
+    let by_field = args.get("document").is_some_and(|document| document != "input");
+    if has(builtin, "names") && !by_field && !args.contains_key("names") {
+        let names: Vec<_> = inputs.iter().map(ToString::to_string).collect();
+        args.insert("names".to_owned(), Value::from(names));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{config, refusal};
+    use super::super::MapConfig;
+    use super::*;
+    use crate::args::Command;
+    use serde_json::json;
+
+    fn meant(words: &[&str]) -> (ProgramName, Value) {
+        let Command::Map(typed) = config(&[&["map"], words].concat()) else { unreachable!() };
+        let config = MapConfig::try_from(typed);
+        let config = config.unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
+        match config.program {
+            Program::Ssdlet { name, args } => (name, args),
+            Program::Matrix { .. } => panic!("a matrix"),
+        }
+    }
+
+    #[test]
+    fn options_become_the_arguments_of_their_ssdlet() {
+        let table: &[(&[&str], Value)] = &[
+            (&["wordcount"], json!({})),
+            (
+                &["wordcount", "-z", "--rule", "letters"],
+                json!({ "delimiter": "\0", "words": "letters" }),
+            ),
+            (
+                &["match", "--key", "a", "--key", "b,c", "-i"],
+                json!({ "keys": ["a", "b,c"], "ignore_case": true }),
+            ),
+            (
+                &["match", "--regex", "-x$", "-v", "--count"],
+                json!({ "regex": "-x$", "invert": true, "count": true }),
+            ),
+            (
+                &["sample", "--records", "1K", "--format", "fixed:100"],
+                json!({ "count": 1000, "format": "fixed:100" }),
+            ),
+            (&["project", "--columns", "city,2"], json!({ "columns": ["city", 2] })),
+            (
+                &["project", "--columns", "1", "--header", "--csv-separator", ";"],
+                json!({ "columns": [1], "header": true, "separator": ";" }),
+            ),
+            (&["sequence-count", "--length", "2"], json!({ "n": 2 })),
+            (
+                &["terms", "--first", "document", "a.txt", "b.txt"],
+                json!({ "first": "document", "names": ["a.txt", "b.txt"] }),
+            ),
+            (&["terms", "--document", "field", "a.txt"], json!({ "document": "field" })),
+            (
+                &["sample", "--args", "{\"count\": 7}", "--seed", "1"],
+                json!({ "count": 7, "seed": 1 }),
+            ),
+        ];
+        for (words, args) in table {
+            assert_eq!(meant(words).1, *args, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_guests_and_names_are_built_in() {
+        for (typed, name) in [
+            ("wordcount", ProgramName::Builtin("wordcount".to_owned())),
+            ("x.wasm", ProgramName::Wasm("x.wasm".into())),
+            ("./x", ProgramName::Wasm("./x".into())),
+        ] {
+            assert_eq!(meant(&[typed]).0, name);
+        }
+    }
+
+    #[test]
+    fn what_an_ssdlet_does_not_take_is_named() {
+        let table: &[(&[&str], &str)] = &[
+            (&["wordcount", "--width", "3"], "--width: wordcount does not take it; leave it out"),
+            (
+                &["match", "--key", "a", "--seed", "3"],
+                "--seed: match does not take it; leave it out",
+            ),
+            (
+                &["wordcount", "--format", "csv"],
+                "--format: wordcount takes lines alone; leave it out",
+            ),
+            (
+                &["project", "--columns", "1", "-z"],
+                "--format: project takes rows of csv alone; leave it out",
+            ),
+            (
+                &["x.wasm", "--key", "a"],
+                "--key: is for built-in SSDlets; give a guest its arguments with --args, such as '{\"keys\": ...}'",
+            ),
+            (&["matrix", "a", "b", "--key", "a"], "--key: matrix does not take it; leave it out"),
+            (&["wordcount", "--raw", "f32:1x1"], "--raw: only with matrix"),
+            (
+                &["wordcount", "--args", "[]"],
+                "--args: it is no object; give a JSON object, such as '{\"key\": 1}'",
+            ),
+            (
+                &["sample", "--args", "{\"seed\": 7}", "--seed", "1"],
+                "--seed: \"seed\" is in --args, too; give one of them",
+            ),
+        ];
+        for (words, sentence) in table {
+            assert_eq!(refusal(&[&["map"], *words].concat()), *sentence, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! A modelled device against the wall clock: data in a real storage, time from the model.
+//!
+//! ```text
+//!   submit ──┬── arrival, stamped ──► pacer: the model's events, when they are due ──┐ modelled end
+//!            │                                                                       ├─► answer, at the later
+//!            └── the operation ─────► backing storage (a file, or memory) ───────────┘   of both
+//! ```
+//!
+//! A request takes as long as the model says, however fast the backing storage is. The model gets each
+//! request at the moment at which it arrived, with all that are in flight, and never waits for the
+//! machine: where the backing storage, or the thread that keeps the time, is late, the answer is late,
+//! and the model does not know. [`Lag`] counts how late answers were; [`Lag::is_valid`] says whether
+//! the run may be believed.
+//!
+//! A flush ends when the model and the backing storage have both done it. A discard frees the
+//! model's pages and the backing storage's blocks. A write with forced unit access is a write and a
+//! flush for the model, as it has no such write of its own.
+
+mod lag;
+mod null;
+mod observer;
+mod pacer;
+mod storage;
+
+pub use lag::{LATE_NS, Lag};
+pub use null::Null;
+pub use observer::{Observer, Served};
+pub use storage::{Emulated, EmulatedOptions, Ended};

@@ -1,0 +1,298 @@
+//! The storage that programs see.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use merganser_storage::thread::spawn;
+use merganser_storage::{
+    Clock, Collect, Completion, Completions, Geometry, Operation, RealClock, Storage,
+};
+use parking_lot::{Condvar, Mutex};
+
+use super::observer::Observer;
+use super::pacer::{self, Arrival, Finished};
+use super::{Lag, Served};
+use crate::device::Device;
+use crate::request::{Request, RequestKind, SimTime};
+use crate::results::{Power, Results};
+
+/// What is emulated, and what holds its data.
+pub struct EmulatedOptions {
+    /// The model; its own data are not used.
+    pub device: Box<dyn Device>,
+    /// The data. Its size is the size of the emulated device, and does not change.
+    pub backing: Arc<dyn Storage>,
+    /// The time that the path from a program to [`Storage::submit`] and back takes: each request
+    /// counts as having arrived that much earlier, though not before what the model has already done.
+    pub path_ns: u64,
+    /// The power of the model's components.
+    pub power: Power,
+    /// Gets every request that was answered.
+    pub observer: Option<Observer>,
+}
+
+/// The end of an emulation.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// The model's results: latencies are the model's own.
+    pub results: Results,
+    /// How late the answers were.
+    pub lag: Lag,
+}
+
+/// A modelled device in real time. See the module for what it does.
+pub struct Emulated {
+    name: String,
+    size: u64,
+    geometry: Geometry,
+    backing: Arc<dyn Storage>,
+    shared: Arc<Shared>,
+    pacer: Mutex<Option<JoinHandle<Finished>>>,
+    power: Power,
+}
+
+/// What requests, the pacer and the backing storage's threads share.
+pub(super) struct Shared {
+    pub state: Mutex<State>,
+    /// An arrival, or the end.
+    pub changed: Condvar,
+    pub clock: RealClock,
+    path_ns: u64,
+    pub observer: Option<Observer>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// In the order of their times.
+    pub arrivals: Vec<Arrival>,
+    pub flights: slab::Slab<Flight>,
+    pub lag: Lag,
+    pub closed: bool,
+    next_number: u64,
+}
+
+/// A request that has not been answered.
+pub(super) struct Flight {
+    token: u64,
+    completions: Completions,
+    number: u64,
+    request: Request,
+    depth: u32,
+    /// The end of the real operation.
+    real: Option<Completion>,
+    /// The end of the modelled one, in nanoseconds of the clock.
+    modelled_ns: Option<u64>,
+}
+
+/// A request that may be answered.
+pub(super) struct Answer {
+    flight: Flight,
+    completion: Completion,
+}
+
+impl Emulated {
+    /// Starts the emulation: its time begins now.
+    ///
+    /// # Errors
+    /// A backing storage that is larger than the device, or no thread.
+    pub fn start(options: EmulatedOptions) -> io::Result<Arc<Emulated>> {
+        let EmulatedOptions { device, backing, path_ns, power, observer } = options;
+        let (size, capacity) = (backing.size(), device.capacity_bytes());
+        let name = format!("emulated {}", device.name());
+        if size > capacity {
+            let why = format!("{}: {size} bytes, but {name} has {capacity}", backing.name());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let geometry = device.geometry();
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            clock: RealClock::new(),
+            path_ns,
+            observer,
+        });
+        let theirs = Arc::clone(&shared);
+        let pacer = spawn("pacer", move || pacer::run(device, &theirs))?;
+        let pacer = Mutex::new(Some(pacer));
+        Ok(Arc::new(Emulated { name, size, geometry, backing, shared, pacer, power }))
+    }
+
+    /// Ends the emulation and returns its results. Requests in flight are still answered when their
+    /// real operations have ended, whatever the model says; later requests fail.
+    ///
+    /// # Panics
+    /// When called twice.
+    pub fn end(&self) -> Ended {
+        let pacer = self.pacer.lock().take().expect("an emulation ends once");
+        self.shared.state.lock().closed = true;
+        self.shared.changed.notify_all();
+        let Finished { device, collector, played, busy_ns } =
+            pacer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let results = collector.finish(&*device, played, &self.power);
+        let mut lag = self.shared.state.lock().lag.clone();
+        lag.busy_ns = busy_ns;
+        Ended { results, lag }
+    }
+
+    /// The request of an operation, or why it cannot be.
+    fn request(&self, operation: &Operation) -> io::Result<Request> {
+        let (kind, offset, len) = match operation {
+            Operation::Read { offset, buffer } => {
+                // A read ends where the storage ends.
+                let rest = self.size.saturating_sub(*offset);
+                (RequestKind::Read, *offset, rest.min(buffer.len() as u64))
+            }
+            Operation::Write { offset, buffer } => {
+                (RequestKind::Write, *offset, buffer.len() as u64)
+            }
+            Operation::Discard { offset, len } => (RequestKind::Trim, *offset, *len),
+            Operation::Sync => (RequestKind::Flush, 0, 0),
+            Operation::Allocate { .. } | Operation::SetSize { .. } => {
+                let why = format!("{}: a device keeps its size", self.name);
+                return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+            }
+        };
+        if offset.checked_add(len).is_none_or(|end| end > self.size) && len > 0 {
+            let why = format!(
+                "{}: {len} bytes at byte {offset}, but it has {} bytes",
+                self.name, self.size
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Request { arrival: SimTime(0), kind, offset, len, content: None })
+    }
+}
+
+impl Storage for Emulated {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.backing.clock()
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let refuse = |error, operation| {
+            let buffer = match operation {
+                Operation::Read { buffer, .. } | Operation::Write { buffer, .. } => Some(buffer),
+                _ => None,
+            };
+            completions.post(Completion { token, buffer, result: Err(error) });
+        };
+        let request = match self.request(&operation) {
+            Ok(request) => request,
+            Err(error) => return refuse(error, operation),
+        };
+        if request.len == 0 && request.kind != RequestKind::Flush {
+            // A device gets no request for no bytes.
+            return self.backing.submit(token, operation, completions);
+        }
+        match self.shared.arrive(token, request, completions) {
+            Some(slot) => {
+                let real = Arc::new(Real { shared: Arc::clone(&self.shared), slot });
+                self.backing.submit(0, operation, &Completions::collected(real));
+            }
+            None => refuse(io::Error::other(format!("{}: has ended", self.name)), operation),
+        }
+    }
+}
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        if self.pacer.lock().is_some() {
+            let _ = self.end();
+        }
+    }
+}
+
+/// The end of a real operation, to be matched with the modelled end.
+struct Real {
+    shared: Arc<Shared>,
+    slot: usize,
+}
+
+impl Collect for Real {
+    fn arrived(&self, completion: Completion) {
+        let mut state = self.shared.state.lock();
+        state.flights[self.slot].real = Some(completion);
+        let answer = state.answerable(self.slot);
+        drop(state);
+        if let Some(answer) = answer {
+            self.shared.answer(answer, true);
+        }
+    }
+}
+
+impl State {
+    /// Says that the model got a request at `from_ns` and ended it at `at_ns`; the request, if its
+    /// real operation has ended, too.
+    pub fn modelled(&mut self, slot: usize, from_ns: u64, at_ns: u64) -> Option<Answer> {
+        let flight = &mut self.flights[slot];
+        flight.request.arrival = SimTime(from_ns);
+        flight.modelled_ns = Some(at_ns);
+        self.answerable(slot)
+    }
+
+    fn answerable(&mut self, slot: usize) -> Option<Answer> {
+        let flight = &mut self.flights[slot];
+        flight.modelled_ns?;
+        let completion = flight.real.take()?;
+        Some(Answer { flight: self.flights.remove(slot), completion })
+    }
+}
+
+impl Shared {
+    /// Stamps a request and gives it to the pacer; `None` when the emulation has ended.
+    fn arrive(&self, token: u64, request: Request, completions: &Completions) -> Option<usize> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return None;
+        }
+        // Under the lock, so that arrivals are in the order of their times, and none comes later
+        // than an event that the pacer has let happen.
+        let arrival = SimTime(self.clock.now_ns().saturating_sub(self.path_ns));
+        let number = state.next_number;
+        state.next_number += 1;
+        let request = Request { arrival, ..request };
+        let flight = Flight {
+            token,
+            completions: completions.clone(),
+            number,
+            request,
+            depth: u32::try_from(state.flights.len() + 1).unwrap_or(u32::MAX),
+            real: None,
+            modelled_ns: None,
+        };
+        let slot = state.flights.insert(flight);
+        state.arrivals.push(Arrival { slot, request });
+        drop(state);
+        self.changed.notify_one();
+        Some(slot)
+    }
+
+    /// Answers a request. `overtaken` says that the modelled operation ended first.
+    pub fn answer(&self, answer: Answer, overtaken: bool) {
+        let Answer { flight, completion } = answer;
+        let Flight { token, completions, number, request, depth, modelled_ns, .. } = flight;
+        // Counted before the caller knows, who may end the emulation then.
+        let now_ns = self.clock.now_ns();
+        let modelled_ns = modelled_ns.unwrap_or(now_ns);
+        self.state.lock().lag.answered(now_ns.saturating_sub(modelled_ns), overtaken);
+        if let Some(observer) = &self.observer {
+            let since = |at_ns: u64| at_ns.saturating_sub(request.arrival.0);
+            let (modelled_ns, real_ns) = (since(modelled_ns), since(now_ns));
+            observer(Served { number, request, modelled_ns, real_ns, depth });
+        }
+        completions.post(Completion { token, ..completion });
+    }
+}

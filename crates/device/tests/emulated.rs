@@ -1,0 +1,257 @@
+//! A device in real time: data from its storage, time from its model.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use merganser_device::device::Device;
+use merganser_device::emulated::{Emulated, EmulatedOptions, Null, Served};
+use merganser_device::hdd::{Hdd, HddProfile};
+use merganser_device::profile::SsdProfile;
+use merganser_device::request::{Request, RequestKind};
+use merganser_device::results::{Collector, Power};
+use merganser_device::ssd::Ssd;
+use merganser_device::workload::{Pace, play};
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{
+    Buffer, Completion, Completions, Operation, RealClock, Storage, StorageExt,
+};
+use parking_lot::Mutex;
+
+const POWER: fn() -> Power = || Power::ssd(0.6, "of no matter");
+
+fn jasmine() -> Box<dyn Device> {
+    let mut profile = SsdProfile::preset("jasmine").expect("a preset");
+    profile.set("blocks_per_plane=16").expect("a parameter");
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    ssd.precondition(64 << 20);
+    Box::new(ssd)
+}
+
+fn start(
+    device: Box<dyn Device>,
+    backing: Arc<dyn Storage>,
+) -> (Arc<Emulated>, Arc<Mutex<Vec<Served>>>) {
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let theirs = Arc::clone(&served);
+    let observer: merganser_device::emulated::Observer =
+        Box::new(move |one| theirs.lock().push(one));
+    let (power, path_ns) = (POWER(), 0);
+    let options = EmulatedOptions { device, backing, path_ns, power, observer: Some(observer) };
+    (Emulated::start(options).expect("started"), served)
+}
+
+fn memory(bytes: u64) -> Arc<MemoryStorage> {
+    let storage = MemoryStorage::new("memory");
+    storage.run(Operation::SetSize { size: bytes }).expect("sized");
+    storage
+}
+
+#[test]
+fn data_come_from_the_storage_and_time_from_the_model() {
+    let (disk, _) = start(jasmine(), memory(64 << 20));
+    let started = Instant::now();
+    disk.write_at(100, b"merganser").expect("written");
+    let write = started.elapsed();
+    assert!(write >= Duration::from_micros(1300), "a program alone takes 1.3 ms: {write:?}");
+    assert_eq!(disk.read_vec(99, 11).expect("read"), b"\0merganser\0");
+    assert!(started.elapsed() >= write + Duration::from_micros(250), "sensing alone");
+    disk.run(Operation::Discard { offset: 0, len: 4096 }).expect("discarded");
+    assert_eq!(disk.read_vec(100, 9).expect("read"), [0; 9]);
+    disk.sync().expect("synced");
+    let ended = disk.end();
+    let results = &ended.results;
+    let counts = [&results.reads, &results.writes, &results.others].map(|class| class.requests);
+    assert_eq!((counts, ended.lag.requests), ([2, 1, 2], 5));
+    let late = disk.read_vec(0, 1).expect_err("it has ended");
+    assert_eq!(late.to_string(), "emulated jasmine: has ended");
+}
+
+/// The model gets requests as they come: its results are those of the recorded trace in virtual time,
+/// to the nanosecond.
+#[test]
+fn the_model_does_not_know_of_the_host() {
+    let hdd = || {
+        let profile = HddProfile::preset("barracuda").expect("a preset");
+        Box::new(Hdd::new(&profile).expect("a disk")) as Box<dyn Device>
+    };
+    for device in [jasmine as fn() -> Box<dyn Device>, hdd] {
+        let (disk, served) = start(device(), memory(64 << 20));
+        let completions = Completions::new();
+        let mut random = merganser_random::Random::new(5);
+        let mut submit = |token| {
+            let (offset, buffer) = (random.below(16_000) * 4096, Buffer::new(4096));
+            let operation = match token % 4 {
+                0 => Operation::Write { offset, buffer },
+                _ => Operation::Read { offset, buffer },
+            };
+            disk.submit(token, operation, &completions);
+        };
+        (0..8).for_each(&mut submit);
+        for token in 8..208 {
+            completions.wait(&*disk.clock()).result.expect("served");
+            if token < 200 {
+                submit(token);
+            }
+        }
+        let ended = disk.end();
+        let mut served = served.lock().clone();
+        served.sort_by_key(|one| one.number);
+        assert!(served.iter().map(|one| one.number).eq(0..200));
+        assert!(served.iter().all(|one| (1..=8).contains(&one.depth)));
+        let requests: Vec<Request> = served.iter().map(|one| one.request).collect();
+
+        let mut device = device();
+        let mut collector = Collector::new(&*device);
+        let played = play(&mut *device, requests.into_iter().map(Ok), Pace::Open, &mut collector)
+            .expect("played");
+        // The emulation's end lets the model write its buffer out.
+        while device.advance() {}
+        let replayed = collector.finish(&*device, played, &POWER());
+        assert_eq!(replayed.digest, ended.results.digest);
+        assert_eq!(replayed.reads, ended.results.reads);
+        assert_eq!(replayed.writes, ended.results.writes);
+        assert!(served.iter().all(|one| one.real_ns >= one.modelled_ns));
+    }
+}
+
+/// Answers after a while, from a thread.
+struct Slow {
+    inner: Arc<MemoryStorage>,
+    delay: Duration,
+}
+
+impl Storage for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn clock(&self) -> Arc<dyn merganser_storage::Clock> {
+        Arc::new(RealClock::new())
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let (inner, delay) = (Arc::clone(&self.inner), self.delay);
+        let completions = completions.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            inner.submit(token, operation, &completions);
+        });
+    }
+}
+
+#[test]
+fn a_storage_slower_than_the_model_makes_a_run_invalid() {
+    let slow = Slow { inner: memory(1 << 20), delay: Duration::from_millis(20) };
+    let (disk, served) = start(jasmine(), Arc::new(slow));
+    for _ in 0..3 {
+        disk.read_vec(0, 4096).expect("read");
+    }
+    let ended = disk.end();
+    assert_eq!((ended.lag.overtaken, ended.lag.late), (3, 3));
+    assert!(ended.lag.late_ns > 3 * 15_000_000 && !ended.lag.is_valid(), "{:?}", ended.lag);
+    let served = served.lock();
+    assert!(served.iter().all(|one| one.modelled_ns < 2_000_000 && one.real_ns > 19_000_000));
+}
+
+/// Fails every operation, at once.
+struct Broken;
+
+impl Storage for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    fn size(&self) -> u64 {
+        1 << 20
+    }
+
+    fn clock(&self) -> Arc<dyn merganser_storage::Clock> {
+        Arc::new(RealClock::new())
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let Operation::Read { buffer, .. } = operation else { panic!("only reads") };
+        let result = Err(io::Error::other("broken: on purpose"));
+        completions.post(Completion { token, buffer: Some(buffer), result });
+    }
+}
+
+#[test]
+fn a_failure_of_the_storage_is_the_requests_own() {
+    let (disk, _) = start(Box::new(Null::new(1 << 20)), Arc::new(Broken));
+    let error = disk.read_vec(0, 4096).expect_err("broken");
+    assert_eq!(error.to_string(), "broken: on purpose");
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused() {
+    let (disk, _) = start(Box::new(Null::new(2 << 20)), memory(1 << 20));
+    let refused = |operation| disk.run(operation).expect_err("refused").to_string();
+    let buffer = Buffer::new(4096);
+    assert_eq!(
+        refused(Operation::Write { offset: (1 << 20) - 1, buffer }),
+        "emulated null: 4096 bytes at byte 1048575, but it has 1048576 bytes"
+    );
+    assert_eq!(refused(Operation::SetSize { size: 1 }), "emulated null: a device keeps its size");
+    assert_eq!(disk.read_at((1 << 20) - 10, &mut [0; 100]).expect("short"), 10);
+    assert_eq!(disk.read_at(2 << 20, &mut [0; 100]).expect("nothing"), 0);
+    let options = EmulatedOptions {
+        device: Box::new(Null::new(1 << 20)),
+        backing: memory(2 << 20),
+        path_ns: 0,
+        power: POWER(),
+        observer: None,
+    };
+    let error = Emulated::start(options).err().expect("too large").to_string();
+    assert_eq!(error, "memory: 2097152 bytes, but emulated null has 1048576");
+}
+
+/// Requests that are in flight at the end are answered, at once.
+#[test]
+fn an_end_does_not_wait_for_the_model() {
+    let mut profile = SsdProfile::preset("jasmine").expect("a preset");
+    profile.set("read_ns=900ms").expect("a parameter");
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    ssd.precondition(1 << 20);
+    let (disk, served) = start(Box::new(ssd), memory(1 << 20));
+    let completions = Completions::new();
+    let started = Instant::now();
+    for token in 0..8 {
+        let buffer = Buffer::new(4096);
+        disk.submit(token, Operation::Read { offset: token * 4096, buffer }, &completions);
+    }
+    disk.end();
+    for _ in 0..8 {
+        assert_eq!(completions.poll().expect("answered").result.expect("read"), 4096);
+    }
+    assert!(started.elapsed() < Duration::from_millis(800), "{:?}", started.elapsed());
+    assert!(served.lock().iter().all(|one| one.request.kind == RequestKind::Read));
+}
+
+/// What the path takes is taken from what the program waits.
+#[test]
+fn the_path_to_a_device_is_part_of_its_time() {
+    let mut profile = SsdProfile::preset("jasmine").expect("a preset");
+    profile.set("read_ns=40ms").expect("a parameter");
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    ssd.precondition(1 << 20);
+    let disk = Emulated::start(EmulatedOptions {
+        device: Box::new(ssd),
+        backing: memory(1 << 20),
+        path_ns: 30_000_000,
+        power: POWER(),
+        observer: None,
+    })
+    .expect("started");
+    std::thread::sleep(Duration::from_millis(60));
+    let started = Instant::now();
+    disk.read_vec(0, 4096).expect("read");
+    assert!(started.elapsed() < Duration::from_millis(35), "{:?}", started.elapsed());
+    let ended = disk.end();
+    assert!(ended.results.reads.latency.min() >= 40_000_000);
+}

@@ -1,0 +1,400 @@
+//! The face of a disk towards the kernel: one folder with one file that can be read and written.
+//!
+//! ```text
+//!   kernel ── read, write, fsync, punch hole ──► Storage::submit, in the kernel's order
+//!     ▲                                              │
+//!     └──────────── Waiting, in the thread that the storage answers from ◄──┘
+//! ```
+//!
+//! - The page cache is bypassed, as for a disk behind its own cache: every read and write of a program
+//!   is a request to the storage. A program that opens the file with `O_DIRECT` and submits several
+//!   requests at once (`libaio`, `io_uring`, a loop device with direct I/O) has them in flight together.
+//! - `fsync` is a flush, a punched hole is a discard. The file keeps its size: it can't be truncated or
+//!   extended.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use merganser_storage::{Buffer, Collect, Completion, Completions, Operation, Storage};
+use parking_lot::Mutex;
+use rustix::fs::FallocateFlags;
+
+use crate::{Error, OnError, READ_BYTES_MAX};
+
+/// How long the kernel may believe names and attributes: they never change while mounted.
+const FOREVER: Duration = Duration::from_secs(1 << 31);
+/// Requests that the kernel may have in flight without a program that waits for each.
+const BACKGROUND_MAX: u16 = 1024;
+/// The inode number of the file; the folder is 1.
+const FILE: INodeNo = INodeNo(2);
+/// A folder with one file, which is `storage`.
+pub(super) struct Disk {
+    name: OsString,
+    size: u64,
+    mounted: SystemTime,
+    shared: Arc<Shared>,
+}
+
+/// What requests under way share.
+struct Shared {
+    storage: Arc<dyn Storage>,
+    spare: Spare,
+    failures: Failures,
+}
+
+/// Buffers of requests that are over: a new buffer costs the system a mapping and its pages.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Buffer>>);
+
+impl Spare {
+    /// Bytes that are kept at most.
+    const BYTES_MAX: usize = 8 << 20;
+
+    /// A buffer of exactly `len` bytes with any content.
+    fn take(&self, len: usize) -> io::Result<Buffer> {
+        let mut spare = self.0.lock();
+        match spare.iter().position(|buffer| buffer.len() == len) {
+            Some(at) => Ok(spare.swap_remove(at)),
+            None => Buffer::try_new(len),
+        }
+    }
+
+    fn give_back(&self, buffer: Buffer) {
+        let mut spare = self.0.lock();
+        let kept: usize = spare.iter().map(|buffer| buffer.len()).sum();
+        if kept + buffer.len() <= Self::BYTES_MAX && spare.len() < 64 {
+            spare.push(buffer);
+        }
+    }
+}
+
+struct Failures {
+    on_error: Option<OnError>,
+    first: Mutex<Option<Error>>,
+}
+
+impl Disk {
+    pub(super) fn new(
+        name: OsString,
+        storage: Arc<dyn Storage>,
+        on_error: Option<OnError>,
+    ) -> Self {
+        let failures = Failures { on_error, first: Mutex::new(None) };
+        let (size, mounted) = (storage.size(), SystemTime::now());
+        let shared = Arc::new(Shared { storage, spare: Spare::default(), failures });
+        Disk { name, size, mounted, shared }
+    }
+
+    /// Takes the first failure, if there was one.
+    pub(super) fn first_error(&self) -> Box<dyn Fn() -> Option<Error> + Send + Sync> {
+        let shared = Arc::clone(&self.shared);
+        Box::new(move || shared.failures.first.lock().take())
+    }
+
+    fn attributes(&self, ino: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size) = match ino {
+            INodeNo::ROOT => (FileType::Directory, 0o555, 0),
+            FILE => (FileType::RegularFile, 0o600, self.size),
+            _ => return None,
+        };
+        let time = self.mounted;
+        Some(FileAttr {
+            ino,
+            size,
+            blocks: size.div_ceil(512),
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind,
+            perm,
+            nlink: if kind == FileType::Directory { 2 } else { 1 },
+            uid: rustix::process::getuid().as_raw(),
+            gid: rustix::process::getgid().as_raw(),
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+
+    fn submit(&self, operation: Operation, reply: Reply) {
+        let (offset, len) = match &operation {
+            Operation::Read { offset, buffer } | Operation::Write { offset, buffer } => {
+                (*offset, buffer.len() as u64)
+            }
+            Operation::Discard { offset, len } => (*offset, *len),
+            _ => (0, 0),
+        };
+        let waiting = Waiting {
+            reply: Mutex::new(Some(reply)),
+            shared: Arc::clone(&self.shared),
+            offset,
+            len,
+        };
+        self.shared.storage.submit(0, operation, &Completions::collected(Arc::new(waiting)));
+    }
+}
+
+/// How to answer the kernel.
+enum Reply {
+    Read(ReplyData),
+    Write(ReplyWrite),
+    Flush(ReplyEmpty),
+    Discard(ReplyEmpty),
+}
+
+/// A request that the kernel waits for.
+struct Waiting {
+    reply: Mutex<Option<Reply>>,
+    shared: Arc<Shared>,
+    offset: u64,
+    len: u64,
+}
+
+impl Collect for Waiting {
+    fn arrived(&self, completion: Completion) {
+        let Some(reply) = self.reply.lock().take() else { return };
+        let Completion { buffer, result, .. } = completion;
+        if let Some(failure) = answer(reply, buffer.as_deref().unwrap_or_default(), result) {
+            let (what, source) = failure;
+            let name = self.shared.storage.name().to_owned();
+            let (offset, len) = (self.offset, self.len);
+            self.shared.failures.tell(Error::Request { name, what, offset, len, source });
+        }
+        if let Some(buffer) = buffer {
+            self.shared.spare.give_back(buffer);
+        }
+    }
+}
+
+/// Answers the kernel; the kind of request and the error, if it failed.
+fn answer(
+    reply: Reply,
+    bytes: &[u8],
+    result: io::Result<usize>,
+) -> Option<(&'static str, io::Error)> {
+    let error = match (reply, result) {
+        (Reply::Read(reply), Ok(count)) => {
+            reply.data(&bytes[..count.min(bytes.len())]);
+            return None;
+        }
+        (Reply::Write(reply), Ok(count)) => {
+            reply.written(u32::try_from(count).unwrap_or(u32::MAX));
+            return None;
+        }
+        (Reply::Flush(reply) | Reply::Discard(reply), Ok(_)) => {
+            reply.ok();
+            return None;
+        }
+        (Reply::Read(reply), Err(error)) => {
+            reply.error(Errno::EIO);
+            ("a read", error)
+        }
+        (Reply::Write(reply), Err(error)) => {
+            reply.error(Errno::EIO);
+            ("a write", error)
+        }
+        // Of storages that cannot free space; programs go on without.
+        (Reply::Discard(reply), Err(error)) if error.kind() == io::ErrorKind::Unsupported => {
+            reply.error(Errno::EOPNOTSUPP);
+            return None;
+        }
+        (Reply::Discard(reply), Err(error)) => {
+            reply.error(Errno::EIO);
+            ("a discard", error)
+        }
+        (Reply::Flush(reply), Err(error)) => {
+            reply.error(Errno::EIO);
+            ("a flush", error)
+        }
+    };
+    Some(error)
+}
+
+impl Failures {
+    fn tell(&self, error: Error) {
+        if let Some(on_error) = &self.on_error {
+            on_error(&error);
+        }
+        self.first.lock().get_or_insert(error);
+    }
+}
+
+impl Filesystem for Disk {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let bytes = READ_BYTES_MAX as u32;
+        config.set_max_write(bytes).map_err(|_| io::Error::other("kernel refuses max_write"))?;
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        // Requests of one program that submits several; without it they would go one by one.
+        config
+            .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
+            .map_err(|_| io::Error::other("kernel has no asynchronous direct I/O for FUSE"))?;
+        // Where the kernel is too old for it, only `mmap` of the file fails.
+        let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(FILE) {
+            Some(attr) if parent == INodeNo::ROOT && name == self.name => {
+                reply.entry(&FOREVER, &attr, Generation(0));
+            }
+            _ => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(ino) {
+            Some(attr) => reply.attr(&FOREVER, &attr),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match self.attributes(ino) {
+            None => reply.error(Errno::ENOENT),
+            // As for a block device.
+            Some(attr) if size.is_some_and(|size| size != attr.size) => {
+                reply.error(Errno::EINVAL);
+            }
+            Some(attr) => reply.attr(&FOREVER, &attr),
+        }
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if ino == FILE {
+            let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+            reply.opened(FileHandle(0), flags);
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.shared.spare.take(size as usize) {
+            Ok(buffer) => self.submit(Operation::Read { offset, buffer }, Reply::Read(reply)),
+            Err(_) => reply.error(Errno::ENOMEM),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let end = offset.checked_add(data.len() as u64);
+        if end.is_none_or(|end| end > self.size) {
+            return reply.error(Errno::ENOSPC);
+        }
+        match self.shared.spare.take(data.len()) {
+            Ok(mut buffer) => {
+                buffer.copy_from_slice(data);
+                self.submit(Operation::Write { offset, buffer }, Reply::Write(reply));
+            }
+            Err(_) => reply.error(Errno::ENOMEM),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // Of `close(2)`: nothing is held back, and a disk knows of no files.
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.submit(Operation::Sync, Reply::Flush(reply));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if mode.cast_unsigned() != hole.bits() {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let len = length.min(self.size.saturating_sub(offset));
+        if len == 0 {
+            return reply.ok();
+        }
+        self.submit(Operation::Discard { offset, len }, Reply::Discard(reply));
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if ino != INodeNo::ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let (folder, file) = (FileType::Directory, FileType::RegularFile);
+        let all = [
+            (INodeNo::ROOT, folder, OsStr::new(".")),
+            (INodeNo::ROOT, folder, OsStr::new("..")),
+            (FILE, file, &self.name),
+        ];
+        for ((ino, kind, name), next) in
+            all.into_iter().zip(1..).skip(usize::try_from(offset).unwrap_or(usize::MAX))
+        {
+            if reply.add(ino, next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        const UNIT: u32 = 4096;
+        reply.statfs(self.size.div_ceil(u64::from(UNIT)), 0, 0, 1, 0, UNIT, 255, UNIT);
+    }
+}

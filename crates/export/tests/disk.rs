@@ -1,0 +1,184 @@
+//! A real mount of a disk that can be written. Where `/dev/fuse` cannot be opened, each test says that
+//! it was skipped.
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use merganser_export::Error;
+use merganser_export::fuse::{DiskOptions, Mount};
+use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{
+    Clock, Completion, Completions, Operation, RealClock, Storage, StorageExt,
+};
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, fallocate};
+
+const SIZE: u64 = 8 << 20;
+
+/// Memory that notes its requests, and fails beyond a byte.
+struct Noted {
+    inner: Arc<MemoryStorage>,
+    bad_from: u64,
+    seen: Mutex<Vec<(&'static str, u64, u64)>>,
+}
+
+impl Noted {
+    fn new(bad_from: u64) -> Arc<Self> {
+        let inner = MemoryStorage::new("memory");
+        inner.run(Operation::SetSize { size: SIZE }).expect("sized");
+        Arc::new(Noted { inner, bad_from, seen: Mutex::default() })
+    }
+
+    fn take(&self) -> Vec<(&'static str, u64, u64)> {
+        std::mem::take(&mut self.seen.lock())
+    }
+}
+
+impl Storage for Noted {
+    fn name(&self) -> &str {
+        "noted"
+    }
+
+    fn size(&self) -> u64 {
+        SIZE
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(RealClock::new())
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let noted = match &operation {
+            Operation::Read { offset, buffer } => ("read", *offset, buffer.len() as u64),
+            Operation::Write { offset, buffer } => ("write", *offset, buffer.len() as u64),
+            Operation::Discard { offset, len } => ("discard", *offset, *len),
+            Operation::Sync => ("sync", 0, 0),
+            Operation::Allocate { .. } | Operation::SetSize { .. } => panic!("{operation:?}"),
+        };
+        self.seen.lock().push(noted);
+        if noted.1 + noted.2 > self.bad_from {
+            let result = Err(io::Error::other("noted: damaged here"));
+            return completions.post(Completion { token, buffer: None, result });
+        }
+        self.inner.submit(token, operation, completions);
+    }
+}
+
+fn skipped() -> bool {
+    let opened = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    if let Err(e) = &opened {
+        eprintln!("skipped: /dev/fuse: {e}");
+    }
+    opened.is_err()
+}
+
+fn mounted(storage: Arc<Noted>, dir: &Path) -> (Mount, PathBuf) {
+    let mountpoint = dir.join("m");
+    fs::create_dir(&mountpoint).expect("made");
+    let name = "disk".into();
+    let options = DiskOptions {
+        mountpoint: mountpoint.clone(),
+        name,
+        storage,
+        allow_other: false,
+        on_error: None,
+    };
+    (Mount::disk(options).expect("mounted"), mountpoint.join("disk"))
+}
+
+fn open(path: &Path) -> File {
+    OpenOptions::new().read(true).write(true).open(path).expect("opened")
+}
+
+#[test]
+fn requests_reach_the_storage_as_they_are_made() {
+    if skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let storage = Noted::new(u64::MAX);
+    let (mount, path) = mounted(Arc::clone(&storage), dir.path());
+    assert_eq!(fs::metadata(&path).expect("there").len(), SIZE);
+    let names: Vec<_> = fs::read_dir(path.parent().expect("a folder")).expect("listed").collect();
+    assert_eq!(names.len(), 1);
+
+    let file = open(&path);
+    file.write_all_at(b"merganser", 100).expect("written");
+    let mut seen = [1; 12];
+    file.read_exact_at(&mut seen, 99).expect("read");
+    assert_eq!(&seen, b"\0merganser\0\0");
+    // Nothing is cached, read ahead or written late.
+    file.read_exact_at(&mut seen, 99).expect("read");
+    file.sync_all().expect("synced");
+    assert_eq!(
+        storage.take(),
+        [("write", 100, 9), ("read", 99, 12), ("read", 99, 12), ("sync", 0, 0)]
+    );
+
+    // Large ones are cut at 1 MiB.
+    let large: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
+    file.write_all_at(&large, 4096).expect("written");
+    let mut back = vec![0; large.len()];
+    file.read_exact_at(&mut back, 4096).expect("read");
+    assert!(back == large);
+    assert!(storage.take().iter().all(|(_, _, len)| *len <= 1 << 20));
+
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, hole, 4096, 8192).expect("punched");
+    assert_eq!(storage.take(), [("discard", 4096, 8192)]);
+    let mut zeros = [1; 8192];
+    file.read_exact_at(&mut zeros, 4096).expect("read");
+    assert_eq!(zeros, [0; 8192]);
+    drop(file);
+    mount.unmounter().unmount().expect("unmounted");
+    mount.run().expect("no failure");
+}
+
+#[test]
+fn a_disk_keeps_its_size() {
+    if skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mount, path) = mounted(Noted::new(u64::MAX), dir.path());
+    let file = open(&path);
+    let code = |result: io::Result<()>| result.expect_err("refused").raw_os_error();
+    let number = |errno: rustix::io::Errno| Some(errno.raw_os_error());
+    assert_eq!(code(file.set_len(SIZE - 1)), number(rustix::io::Errno::INVAL));
+    file.set_len(SIZE).expect("it has this size");
+    let beyond = file.write_at(b"xx", SIZE - 1).map(|_| ());
+    assert_eq!(code(beyond), number(rustix::io::Errno::NOSPC));
+    assert_eq!(file.read_at(&mut [0; 100], SIZE - 10).expect("short"), 10);
+    assert_eq!(file.read_at(&mut [0; 100], SIZE + 10).expect("nothing"), 0);
+    let zeros = fallocate(&file, FallocateFlags::ZERO_RANGE, 0, 4096);
+    assert_eq!(zeros, Err(rustix::io::Errno::OPNOTSUPP));
+    let other = File::create(path.with_file_name("other")).map(|_| ());
+    assert!(other.is_err(), "there is one file");
+    drop(file);
+    drop(mount);
+}
+
+#[test]
+fn a_failure_is_the_requests_own_and_comes_back_from_run() {
+    if skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mount, path) = mounted(Noted::new(1 << 20), dir.path());
+    let file = open(&path);
+    file.write_all_at(b"fine", 0).expect("written");
+    let error = file.write_all_at(b"bad", 2 << 20).expect_err("damaged");
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+    assert!(file.read_at(&mut [0; 4], 2 << 20).is_err());
+    let mut fine = [0; 4];
+    file.read_exact_at(&mut fine, 0).expect("read");
+    assert_eq!(&fine, b"fine");
+    drop(file);
+    mount.unmounter().unmount().expect("unmounted");
+    let Err(Error::Request { what, offset, len, .. }) = mount.run() else { panic!("no failure") };
+    assert_eq!((what, offset, len), ("a write", 2 << 20, 3));
+}

@@ -1,0 +1,79 @@
+//! smartFAM: calls of SSDlets through files in a shared folder, without a network (McSD, section 3.4.2).
+//!
+//! ```text
+//!   client                     folder (an export of the node, or local)                node
+//!   append request ──────────► MODULE/<client>.req ──────────────────► read, map, answer
+//!   wait, read  ◄───────────── MODULE/<client>.res ◄─────────────────── append answer
+//!   read        ◄───────────── MODULE/<client>.<id>.rows ◄──────────── results longer than 64 KiB
+//! ```
+//!
+//! The node makes a folder for each module that it has loaded. Each file has one writer, so that no two
+//! machines append to one file. A file is a sequence of [frames](crate::frame), which only grows:
+//!
+//! - a frame that is not whole yet is awaited; its writer cuts it off when it starts again after a crash;
+//! - a request's number is answered once and remembered in the file of answers. If a client sends
+//!   it again, or the node was killed at any point, the answer is the same;
+//! - a long result is written under another name, synced and renamed before its answer is appended.
+//!
+//! The paper's daemons use inotify on both sides. Over NFS it reports nothing of what another machine
+//! did, so here both sides poll, less often while nothing happens. inotify only ends a wait early
+//! where the folder is local ([`Waiting`]).
+//!
+//! A client is trusted with nothing: names are checked, no link is followed, only regular files are
+//! opened, inputs are opened below the node's data folder, and a file that is no log is left alone.
+//! Whoever may write in the folder may call the modules and read all data: its permissions decide.
+
+mod beneath;
+mod client;
+mod log;
+mod node;
+mod record;
+mod result;
+mod wait;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use client::{CallError, Client, MapResult};
+pub use node::{Serve, serve};
+pub use record::{Answer, BODY_MAX, MAGIC, Outcome, Request};
+pub use wait::Waiting;
+
+/// Results up to this many bytes are in the answer itself.
+pub const INLINE_MAX: usize = 64 << 10;
+
+/// A file or folder of the protocol could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct FolderError {
+    /// Which one.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+impl FolderError {
+    fn on(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+        move |source| FolderError { path: path.to_owned(), source }
+    }
+}
+
+/// Whether `name` may be that of a module or a client: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'_';
+    (1..=64).contains(&name.len()) && name.bytes().all(fits)
+}
+
+fn request_file(client: &str) -> String {
+    format!("{client}.req")
+}
+
+fn answer_file(client: &str) -> String {
+    format!("{client}.res")
+}
+
+fn rows_file(client: &str, id: u64) -> String {
+    format!("{client}.{id}.rows")
+}

@@ -1,0 +1,296 @@
+//! The node's side: finds requests, maps, appends answers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use merganser_sort::{Budget, Silent};
+use merganser_storage::Directory;
+use merganser_storage::file::{FileOptions, FileStorage};
+
+use super::log::{LogReader, LogWriter, Next};
+use super::record::{self, Answer, Outcome, Request};
+use super::result::ResultSink;
+use super::wait::{Waiter, Waiting};
+use super::{FolderError, answer_file, beneath, is_name, request_file, rows_file};
+use crate::isc::Installed;
+use crate::map::{MapInput, MapOptions, MapOutput, PartitionSize, map};
+use crate::ssdlet::SsdletError;
+
+/// The most clients of a module.
+const CLIENTS_MAX: usize = 1024;
+/// For so long bytes that are no record may become one: an NFS server shows the pages of an append in
+/// any order.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a node serves.
+pub struct Serve {
+    /// The folder of the protocol.
+    pub folder: PathBuf,
+    /// Inputs are files below it.
+    pub data: PathBuf,
+    /// The SSDlets that may be called; a folder is made for each.
+    pub modules: Vec<String>,
+    /// Opens them.
+    pub installed: Installed,
+    /// Memory of a map, in bytes.
+    pub memory_bytes: u64,
+    /// Workers of a map.
+    pub threads: usize,
+    /// Where a map puts what does not fit into memory. Without any, that is an error.
+    pub temp: Vec<Arc<dyn Directory>>,
+    /// How it waits for requests.
+    pub waiting: Waiting,
+}
+
+/// Serves until `stop` is set. Requests are served one after another, those of all clients in turn.
+///
+/// It may be killed at any time; the next one goes on where it was. Only one node serves a folder.
+///
+/// # Errors
+/// When the folder or its modules can't be made or listed. What is wrong with one client ends that
+/// client alone.
+pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
+    let mut waiter = Waiter::new(serve.waiting);
+    let mut modules = Vec::new();
+    for name in &serve.modules {
+        let folder = serve.folder.join(name);
+        if !is_name(name) {
+            let why = "a module's name has 1 to 64 of a-z, 0-9, - and _";
+            let source = io::Error::new(io::ErrorKind::InvalidInput, why);
+            return Err(FolderError { path: folder, source });
+        }
+        fs::create_dir_all(&folder).map_err(FolderError::on(&folder))?;
+        waiter.watch(&folder);
+        modules.push(Module { name, folder, clients: BTreeMap::new() });
+    }
+    while !stop.load(Ordering::Relaxed) {
+        let mut served = false;
+        for module in &mut modules {
+            served |= module.serve(serve, stop)?;
+        }
+        if served {
+            waiter.reset();
+        } else {
+            waiter.wait();
+        }
+    }
+    Ok(())
+}
+
+struct Module<'a> {
+    name: &'a str,
+    folder: PathBuf,
+    clients: BTreeMap<String, Seen>,
+}
+
+/// A client whose request file was found.
+struct Seen {
+    /// The request file that was found.
+    inode: u64,
+    requests: LogReader,
+    /// `None` if the file of answers can't be used: the client is left alone.
+    answers: Option<Answers>,
+    /// Since when the next bytes are no record.
+    bad_since: Option<Instant>,
+}
+
+/// The answers that were given: they are in the log, and their numbers here.
+struct Answers {
+    path: PathBuf,
+    log: LogWriter,
+    times: BTreeMap<u64, Times>,
+}
+
+/// How often a number was asked for and answered. A node that starts reads all requests again; those
+/// that were answered as often as they were asked are done.
+#[derive(Default)]
+struct Times {
+    asked: u64,
+    given: u64,
+}
+
+impl Module<'_> {
+    /// Serves one request of each client; whether there was one.
+    fn serve(&mut self, serve: &Serve, stop: &AtomicBool) -> Result<bool, FolderError> {
+        self.look().map_err(FolderError::on(&self.folder))?;
+        let mut served = false;
+        for (client, seen) in &mut self.clients {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            served |= seen.next(serve, self.name, &self.folder, client);
+        }
+        Ok(served)
+    }
+
+    /// Finds new clients, and forgets those whose request file is gone: they have ended.
+    fn look(&mut self) -> io::Result<()> {
+        let mut present = BTreeMap::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let client = name.to_str().and_then(|name| name.strip_suffix(".req"));
+            if let Some(client) = client.filter(|client| is_name(client)) {
+                present.insert(client.to_owned(), entry.ino());
+            }
+        }
+        let folder = &self.folder;
+        self.clients.retain(|client, seen| {
+            let now = present.get(client);
+            if now.is_none() {
+                seen.remove(folder, client);
+            }
+            // One that was left alone has another chance with another file.
+            now.is_some_and(|inode| seen.answers.is_some() || seen.inode == *inode)
+        });
+        for (client, inode) in present {
+            if self.clients.len() < CLIENTS_MAX && !self.clients.contains_key(&client) {
+                let seen = Seen::new(folder, &client, inode);
+                self.clients.insert(client, seen);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn new(folder: &Path, client: &str, inode: u64) -> Seen {
+        let mut times: BTreeMap<u64, Times> = BTreeMap::new();
+        let path = folder.join(answer_file(client));
+        let log = LogWriter::open(&path, |id, _| {
+            times.entry(id).or_default().given += 1;
+        });
+        let requests = LogReader::new(folder.join(request_file(client)));
+        let answers = log.ok().map(|log| Answers { path, log, times });
+        Seen { inode, requests, answers, bad_since: None }
+    }
+
+    /// Removes what was made for a client that has ended.
+    fn remove(&self, folder: &Path, client: &str) {
+        let Some(answers) = &self.answers else { return };
+        let _ = fs::remove_file(folder.join(answer_file(client)));
+        for id in answers.times.keys() {
+            let _ = fs::remove_file(folder.join(rows_file(client, *id)));
+        }
+    }
+
+    /// Answers the next request, if there is one.
+    fn next(&mut self, serve: &Serve, module: &str, folder: &Path, client: &str) -> bool {
+        let Some(answers) = &mut self.answers else { return false };
+        let outcome = match self.requests.next() {
+            Ok(Next::Nothing) => {
+                self.bad_since = None;
+                return false;
+            }
+            Ok(Next::Record(id, body)) => {
+                self.bad_since = None;
+                let times = answers.times.entry(id).or_default();
+                times.asked += 1;
+                match times.given {
+                    0 => answers.give(id, answer(serve, module, folder, client, id, &body)),
+                    given if given < times.asked => answers.repeat(id),
+                    _ => Ok(()),
+                }
+            }
+            Ok(Next::Bad(error)) => {
+                let since = *self.bad_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < PATIENCE {
+                    return false;
+                }
+                answers
+                    .give(0, unreadable(&error.to_string()))
+                    .and_then(|()| Err(io::Error::other("the rest of the file is of no use")))
+            }
+            Err(error) => Err(error),
+        };
+        if outcome.is_err() {
+            // It is left alone until its files are made anew.
+            self.answers = None;
+        }
+        true
+    }
+}
+
+fn unreadable(error: &str) -> Outcome {
+    Outcome::Failed {
+        error: format!("the file of requests can't be read further: {error}; use a new client"),
+    }
+}
+
+impl Answers {
+    /// Appends an answer to `id`.
+    fn give(&mut self, id: u64, outcome: Outcome) -> io::Result<()> {
+        let record = record::encode(id, &Answer { outcome });
+        self.log.append(&record.map_err(|e| io::Error::other(e.to_string()))?)?;
+        self.times.entry(id).or_default().given += 1;
+        Ok(())
+    }
+
+    /// Appends the answer to `id` once more.
+    fn repeat(&mut self, id: u64) -> io::Result<()> {
+        let mut given = LogReader::new(self.path.clone());
+        while let Next::Record(found, body) = given.next()? {
+            if found == id {
+                let answer: Answer = serde_json::from_slice(&body)?;
+                return self.give(id, answer.outcome);
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that was given is gone"))
+    }
+}
+
+/// Does what a request asks for.
+fn answer(
+    serve: &Serve,
+    module: &str,
+    folder: &Path,
+    client: &str,
+    id: u64,
+    body: &[u8],
+) -> Outcome {
+    let mut sink = ResultSink::new(folder, client, id);
+    let mapped = run(serve, module, body, &mut sink);
+    let outcome = match mapped {
+        Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
+        Err(error) => {
+            sink.discard();
+            Err(error)
+        }
+    };
+    outcome.unwrap_or_else(|error| Outcome::Failed { error: shortened(error) })
+}
+
+/// An error that fits into a record.
+fn shortened(mut error: String) -> String {
+    let end = (0..=4096.min(error.len())).rev().find(|at| error.is_char_boundary(*at));
+    error.truncate(end.unwrap_or(0));
+    error
+}
+
+fn run(serve: &Serve, module: &str, body: &[u8], sink: &mut ResultSink) -> Result<(), String> {
+    let request: Request =
+        serde_json::from_slice(body).map_err(|e| format!("the request makes no sense: {e}"))?;
+    let text = |e: SsdletError| e.to_string();
+    let ssdlet = (serve.installed)(module, &request.args).map_err(text)?;
+    let mut inputs = Vec::new();
+    for path in &request.inputs {
+        let file = beneath::open_beneath(&serve.data, path).map_err(|e| format!("{path}: {e}"))?;
+        let storage = FileStorage::from_file(file, path.clone(), false, FileOptions::default())
+            .map_err(|e| format!("{path}: {e}"))?;
+        inputs.push(MapInput::Storage { storage, range: None });
+    }
+    let options = MapOptions {
+        budget: Budget::new(serve.memory_bytes),
+        threads: serve.threads,
+        partition: PartitionSize::Auto,
+        temp: serve.temp.clone(),
+    };
+    map(&*ssdlet, inputs, MapOutput::Rows(sink), &options, &Silent).map_err(text)?;
+    Ok(())
+}

@@ -1,0 +1,425 @@
+//! smartFAM: two sides on one folder, with and without inotify; torn records at every byte; a node that
+//! is killed at every step; files that are no logs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use merganser_node::smart_fam::{
+    CallError, Client, INLINE_MAX, MapResult, Request, Serve, Waiting, serve,
+};
+use merganser_node::{frame, smart_fam, ssdlet::builtin};
+use merganser_testkit::within;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use serde_json::json;
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+const POLLING: Waiting =
+    Waiting { least: Duration::from_millis(1), most: Duration::from_millis(20), inotify: false };
+
+/// A folder of logs, and one of data with some inputs.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("made");
+        let place = Place { dir };
+        fs::create_dir_all(place.data().join("sub")).expect("made");
+        fs::write(place.data().join("small"), "b a\na\n").expect("written");
+        let many: String = (0..9000).map(|n| format!("word{n} same\n")).collect();
+        fs::write(place.data().join("sub/large"), many).expect("written");
+        place
+    }
+
+    fn logs(&self) -> PathBuf {
+        self.dir.path().join("logs")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn module(&self) -> PathBuf {
+        self.logs().join("wordcount")
+    }
+
+    fn settings(&self, waiting: Waiting) -> Serve {
+        settings(&self.logs(), &self.data(), waiting)
+    }
+
+    fn node(&self, waiting: Waiting) -> Node {
+        let (serving, stop) = (self.settings(waiting), Arc::new(AtomicBool::new(false)));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || serve(&serving, &stopped).expect("served"));
+        for _ in 0..2000 {
+            if self.module().is_dir() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Node { stop, thread: Some(thread) }
+    }
+
+    fn client(&self, name: &str) -> Client {
+        Client::new(&self.logs(), name, POLLING).expect("a name")
+    }
+
+    fn answers(&self, client: &str) -> Vec<u8> {
+        fs::read(self.module().join(format!("{client}.res"))).unwrap_or_default()
+    }
+}
+
+fn settings(logs: &Path, data: &Path, waiting: Waiting) -> Serve {
+    Serve {
+        folder: logs.to_owned(),
+        data: data.to_owned(),
+        modules: vec!["wordcount".to_owned()],
+        installed: Arc::new(builtin::open),
+        memory_bytes: 64 << 20,
+        threads: 1,
+        temp: Vec::new(),
+        waiting,
+    }
+}
+
+/// A node in a thread, stopped when it is dropped.
+struct Node {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("no panic");
+        }
+    }
+}
+
+fn counts(result: MapResult) -> BTreeMap<String, i64> {
+    let MapResult::Rows(rows) = result else { panic!("{result:?}") };
+    let text = |(key, value): (Vec<u8>, Vec<u8>)| {
+        let count = i64::from_le_bytes(value.try_into().expect("a number"));
+        (String::from_utf8(key).expect("text"), count)
+    };
+    rows.into_iter().map(text).collect()
+}
+
+fn small() -> BTreeMap<String, i64> {
+    BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)])
+}
+
+fn call(client: &mut Client, inputs: &[&str]) -> Result<BTreeMap<String, i64>, CallError> {
+    client.call("wordcount", &json!({}), inputs, LIMIT).map(counts)
+}
+
+#[test]
+fn several_clients_call_with_inotify_and_without() {
+    for waiting in [POLLING, Waiting::default()] {
+        let place = Place::new();
+        let node = place.node(waiting);
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let place = &place;
+                scope.spawn(move || {
+                    let name = format!("client-{number}");
+                    let mut client = Client::new(&place.logs(), &name, waiting).expect("a name");
+                    for _ in 0..5 {
+                        assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
+                    }
+                    let large = call(&mut client, &["sub/large", "small"]).expect("answered");
+                    assert_eq!((large.len(), large["same"], large["word77"]), (9003, 9000, 1));
+                    assert!(place.module().join(format!("{name}.6.rows")).is_file());
+                    client.close();
+                });
+            }
+        });
+        // The node removes what was made for clients that have ended.
+        within(&"removal", LIMIT, {
+            let module = place.module();
+            move || {
+                while fs::read_dir(&module).expect("there").count() > 0 {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+        });
+        drop(node);
+    }
+}
+
+#[test]
+fn errors_come_back_as_sentences() {
+    let place = Place::new();
+    let _node = place.node(POLLING);
+    let mut client = place.client("c");
+    let mut said = |inputs: &[&str]| call(&mut client, inputs).expect_err("refused").to_string();
+    assert_eq!(said(&["../secret"]), "../secret: it is not a path below the data folder");
+    assert_eq!(said(&["sub"]), "sub: it is not a regular file");
+    assert!(said(&["none"]).starts_with("none: No such file"), "{}", said(&["none"]));
+    let none = client.call("sort", &json!({}), &[], LIMIT).expect_err("no module").to_string();
+    assert!(none.starts_with("no node serves sort in "), "{none}");
+    assert!(Client::new(&place.logs(), "../x", POLLING).is_err());
+    assert!(matches!(client.call("../x", &json!({}), &[], LIMIT), Err(CallError::Name(_))));
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small(), "it goes on");
+}
+
+#[test]
+fn a_number_has_one_answer() {
+    let place = Place::new();
+    let node = place.node(POLLING);
+    let mut client = place.client("c");
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
+    // The input changes; the answer to number 1 does not.
+    fs::write(place.data().join("small"), "other\n").expect("written");
+    let again = client.ask("wordcount", 1, &json!({}), &["small"], LIMIT).expect("answered");
+    assert_eq!(counts(again), small());
+    assert_ne!(call(&mut client, &["small"]).expect("answered"), small());
+    // A client of the same name after a crash, and another node.
+    drop((client, node));
+    let before = place.answers("c");
+    let _node = place.node(POLLING);
+    let mut client = place.client("c");
+    let again = client.ask("wordcount", 1, &json!({}), &["small"], LIMIT).expect("answered");
+    assert_eq!(counts(again), small());
+    assert_eq!(call(&mut client, &["small"]).expect("answered").len(), 1);
+    assert!(place.answers("c").starts_with(&before), "what was answered stays");
+    // A request that a client sent twice is answered twice, with the same bytes.
+    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
+    let record = frame::encode(smart_fam::MAGIC, 1, &request, 1000).expect("short");
+    let mut file =
+        OpenOptions::new().append(true).open(place.module().join("c.req")).expect("open");
+    let len = place.answers("c").len();
+    file.write_all(&record).expect("written");
+    within(&"an answer", LIMIT, {
+        let path = place.module().join("c.res");
+        move || {
+            while fs::metadata(&path).expect("there").len() as usize == len {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    });
+    let answers = place.answers("c");
+    assert!(answers.starts_with(&before[..]) && answers[len..] == before[..answers.len() - len]);
+}
+
+/// A request that arrives in two parts, cut at every byte, is awaited and then answered.
+#[test]
+fn torn_requests_are_awaited() {
+    let place = Place::new();
+    let _node = place.node(POLLING);
+    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
+    let record = frame::encode(smart_fam::MAGIC, 1, &request, 1000).expect("short");
+    let names: Vec<String> = (0..record.len()).map(|cut| format!("c{cut}")).collect();
+    for (cut, name) in names.iter().enumerate() {
+        fs::write(place.module().join(format!("{name}.req")), &record[..cut]).expect("written");
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(names.iter().all(|name| place.answers(name).is_empty()));
+    for (cut, name) in names.iter().enumerate() {
+        let path = place.module().join(format!("{name}.req"));
+        let mut file = OpenOptions::new().append(true).open(path).expect("there");
+        file.write_all(&record[cut..]).expect("written");
+    }
+    for name in &names {
+        let answer = place.client(name).ask("wordcount", 1, &json!({}), &["small"], LIMIT);
+        assert_eq!(counts(answer.expect("answered")), small(), "{name}");
+    }
+}
+
+/// A node was killed when so many bytes of its answer were written: the next one cuts them off and
+/// answers again. A client was killed in its request: the same.
+#[test]
+fn torn_ends_are_cut_off_by_their_writers() {
+    let place = Place::new();
+    let node = place.node(POLLING);
+    let mut client = place.client("c");
+    call(&mut client, &["small"]).expect("answered");
+    let first = place.answers("c").len();
+    call(&mut client, &["small"]).expect("answered");
+    drop((client, node));
+    let (answers, requests) =
+        (place.answers("c"), fs::read(place.module().join("c.req")).expect("there"));
+    for cut in first..=answers.len() {
+        fs::write(place.module().join("c.res"), &answers[..cut]).expect("written");
+        let _node = place.node(POLLING);
+        let answer = place.client("c").ask("wordcount", 2, &json!({}), &["small"], LIMIT);
+        assert_eq!(counts(answer.expect("answered")), small(), "{cut}");
+    }
+    for cut in requests.len() / 2..requests.len() {
+        fs::write(place.module().join("c.req"), &requests[..cut]).expect("written");
+        let _node = place.node(POLLING);
+        assert_eq!(call(&mut place.client("c"), &["small"]).expect("answered"), small(), "{cut}");
+    }
+}
+
+/// The node's process of the test below.
+#[test]
+fn a_node_in_a_process_of_its_own() {
+    let Ok(folder) = std::env::var("MERGANSER_TEST_NODE") else { return };
+    let folder = PathBuf::from(folder);
+    let serving = settings(&folder.join("logs"), &folder.join("data"), POLLING);
+    serve(&serving, &AtomicBool::new(false)).expect("served");
+}
+
+fn process(place: &Place) -> Child {
+    let program = std::env::current_exe().expect("this test");
+    Command::new(program)
+        .args(["--exact", "a_node_in_a_process_of_its_own", "--nocapture"])
+        .env("MERGANSER_TEST_NODE", place.dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("started")
+}
+
+/// A node that is killed again and again, at any point, while a client calls: every call has its answer,
+/// and no number has two different ones.
+#[test]
+fn a_node_may_be_killed_at_any_time() {
+    let place = Place::new();
+    fs::create_dir_all(place.module()).expect("made");
+    let mut client = place.client("c");
+    let mut random = merganser_testkit::Random::new(4);
+    let mut node = process(&place);
+    let mut killed = 0;
+    for id in 1..=12 {
+        let inputs: &[&str] = if id % 2 == 0 { &["small"] } else { &["sub/large"; 3] };
+        let answer = loop {
+            let wait = Duration::from_millis(1 + random.below(15));
+            match client.ask("wordcount", id, &json!({}), inputs, wait) {
+                Err(CallError::Timeout { .. }) if killed < 60 => {
+                    node.kill().expect("killed");
+                    node.wait().expect("ended");
+                    killed += 1;
+                    node = process(&place);
+                }
+                Err(CallError::Timeout { .. }) => {}
+                answer => break answer.expect("answered"),
+            }
+        };
+        let expected = if id % 2 == 0 { 2 } else { 9001 };
+        assert_eq!(counts(answer).len(), expected, "{id}");
+    }
+    node.kill().expect("killed");
+    node.wait().expect("ended");
+    assert!(killed > 5, "{killed}");
+    let mut answers = BTreeMap::new();
+    let (bytes, mut at) = (place.answers("c"), 0);
+    while let Ok(Some((found, len))) =
+        frame::Frame::decode(smart_fam::MAGIC, smart_fam::BODY_MAX, &bytes[at..])
+    {
+        let first = answers.entry(found.id).or_insert_with(|| found.body.to_vec());
+        assert_eq!(*first, found.body, "number {}", found.id);
+        at += len;
+    }
+    assert_eq!(answers.len(), 12);
+}
+
+/// Files that are no logs end their own client, and nobody else's.
+#[test]
+fn hostile_files_are_left_alone() {
+    let place = Place::new();
+    let secret = place.dir.path().join("secret");
+    fs::write(&secret, vec![b's'; 5000]).expect("written");
+    fs::create_dir_all(place.module()).expect("made");
+    let at = |name: &str| place.module().join(name);
+    mkfifoat(CWD, at("fifo.req"), Mode::RWXU).expect("made");
+    mkfifoat(CWD, at("out.res"), Mode::RWXU).expect("made");
+    fs::write(at("out.req"), b"MGsf").expect("written");
+    symlink(&secret, at("link.req")).expect("linked");
+    fs::write(at("linked.req"), b"MGsf").expect("written");
+    symlink(&secret, at("linked.res")).expect("linked");
+    fs::write(at("hard.req"), b"MGsf").expect("written");
+    fs::hard_link(&secret, at("hard.res")).expect("linked");
+    fs::create_dir(at("folder.req")).expect("made");
+    fs::write(at("garbage.req"), b"no record of this protocol").expect("written");
+    let mut long = frame::encode(smart_fam::MAGIC, 1, &json!({}), 100).expect("short");
+    long[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+    fs::write(at("long.req"), long).expect("written");
+    let other = frame::encode(smart_fam::MAGIC, 1, &json!({"x": [1]}), 100).expect("short");
+    fs::write(at("other.req"), other).expect("written");
+    fs::write(at("Not A Name.req"), b"MGsf").expect("written");
+    let _node = place.node(POLLING);
+    assert_eq!(call(&mut place.client("good"), &["small"]).expect("answered"), small());
+    let said = place.client("other").ask("wordcount", 1, &json!({}), &[], LIMIT);
+    let said = said.expect_err("refused").to_string();
+    assert!(said.starts_with("the request makes no sense: "), "{said}");
+    // Bytes that are no record are given some seconds, and then up.
+    within(&"the last answer", LIMIT, {
+        let path = at("garbage.res");
+        move || {
+            while fs::metadata(&path).map_or(0, |found| found.len()) == 0 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    });
+    let last = String::from_utf8_lossy(&place.answers("garbage")[20..]).into_owned();
+    assert!(last.contains("can't be read further: there is no record"), "{last}");
+    assert_eq!(call(&mut place.client("good-2"), &["small"]).expect("answered"), small());
+    assert_eq!(fs::read(&secret).expect("there"), vec![b's'; 5000], "untouched");
+}
+
+/// A file of rows that is not the one of the answer is an error, and is not followed.
+#[test]
+fn damaged_results_are_noticed() {
+    let place = Place::new();
+    let _node = place.node(POLLING);
+    let mut client = place.client("c");
+    assert!(call(&mut client, &["sub/large"]).expect("answered").len() * 20 > INLINE_MAX);
+    let rows = place.module().join("c.1.rows");
+    let mut ask = || client.ask("wordcount", 1, &json!({}), &[], LIMIT);
+    let mut bytes = fs::read(&rows).expect("there");
+    bytes[5000] ^= 1;
+    fs::write(&rows, &bytes).expect("written");
+    assert!(matches!(ask(), Err(CallError::Damaged { id: 1, .. })));
+    fs::write(&rows, &bytes[..100]).expect("written");
+    assert!(matches!(ask(), Err(CallError::Damaged { id: 1, .. })));
+    fs::remove_file(&rows).expect("there");
+    symlink(place.data().join("small"), &rows).expect("linked");
+    assert!(matches!(ask(), Err(CallError::Folder(_))));
+}
+
+/// docs/formats.md, byte by byte.
+#[test]
+fn records_and_commands_have_the_documented_bytes() {
+    use merganser_node::isc::command::{Command, Extent, Split};
+    use merganser_node::smart_fam::{Answer, Outcome};
+    let dump = |name: &str, bytes: &[u8]| {
+        let mut text = format!("{name}\n");
+        for (number, row) in bytes.chunks(16).enumerate() {
+            let hex: Vec<String> = row.iter().map(|byte| format!("{byte:02x}")).collect();
+            let shown = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' };
+            let ascii: String = row.iter().map(shown).collect();
+            text += &format!("{:04x}  {:<47}  {ascii}\n", number * 16, hex.join(" "));
+        }
+        text
+    };
+    let request = Request { args: json!({"top": 5}), inputs: vec!["logs/one".to_owned()] };
+    let request = frame::encode(smart_fam::MAGIC, 1, &request, 1000).expect("short");
+    let outcome = Outcome::File { keyed: true, bytes: 70_000, crc32c: 0x0102_0304 };
+    let answer = frame::encode(smart_fam::MAGIC, 1, &Answer { outcome }, 1000).expect("short");
+    let extents = vec![Extent { offset: 4096, bytes: 8192 }];
+    let split = Split { input: 0, place: 3, bytes: 8000, start_offset: 3, end_offset: 7, extents };
+    let set = Command::Set { split, more: false }.encode(2).expect("good");
+    let set_end = set.iter().rposition(|byte| *byte != 0).expect("not empty") + 1;
+    let found = [
+        dump("request 1 of a client", &request),
+        dump("its answer", &answer),
+        dump("SET of session 2, before its zeros", &set[..set_end]),
+    ]
+    .concat();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/frames.hex");
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == golden, "{} differs; it would be:\n{found}", path.display());
+}

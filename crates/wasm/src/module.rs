@@ -1,0 +1,199 @@
+//! A module, compiled once, with its imports and exports checked.
+//!
+//! ```text
+//!   bytes ── SHA-256 ──► kept? ── yes ─────────────────────────► Arc<Compiled>
+//!                          └ no ── compile ── check ── keep ──►
+//! ```
+//!
+//! Kept are all that are in use, and the last few that were, since sessions of a server open the same
+//! ones again and again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use merganser_node::ssdlet::SsdletError;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
+
+use crate::engine::engine;
+use crate::guest::State;
+use crate::imports;
+use crate::section::Declared;
+
+/// Modules that are kept although no SSDlet uses them.
+const KEPT: usize = 8;
+
+/// A module that can be started.
+pub struct Compiled {
+    /// What it says about itself.
+    pub declared: Declared,
+    /// SHA-256 of its bytes.
+    pub digest: [u8; 32],
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// Ready to be started in a store.
+    pub instance: InstancePre<State>,
+    /// How long compiling took.
+    pub compile_time: Duration,
+}
+
+/// A module's identity: content, and whether a clock watches it.
+type Key = ([u8; 32], bool);
+
+#[derive(Default)]
+struct Cache {
+    all: HashMap<Key, Weak<Compiled>>,
+    /// The last ones, the oldest first.
+    recent: Vec<(Key, Arc<Compiled>)>,
+}
+
+impl Cache {
+    fn find(&mut self, key: Key) -> Option<Arc<Compiled>> {
+        let found = self.all.get(&key)?.upgrade()?;
+        self.keep(key, found.clone());
+        Some(found)
+    }
+
+    fn keep(&mut self, key: Key, compiled: Arc<Compiled>) {
+        self.recent.retain(|(other, _)| *other != key);
+        if self.recent.len() == KEPT {
+            self.recent.remove(0);
+        }
+        self.all.retain(|_, module| module.strong_count() > 0);
+        self.all.insert(key, Arc::downgrade(&compiled));
+        self.recent.push((key, compiled));
+    }
+}
+
+/// The module of these bytes, from the ones that are kept or compiled now.
+///
+/// # Errors
+/// Bytes that are no module, or a module that is no SSDlet.
+pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError> {
+    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    let key = (digest, timed);
+    if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
+        return Ok(found);
+    }
+    // Not under the lock: another module must not wait. Two that compile the same one waste time only.
+    let compiled = Arc::new(compile(bytes, digest, timed)?);
+    CACHE.lock().get_or_insert_default().keep(key, compiled.clone());
+    Ok(compiled)
+}
+
+fn compile(bytes: &[u8], digest: [u8; 32], timed: bool) -> Result<Compiled, SsdletError> {
+    let declared = Declared::of(bytes)?;
+    let begun = Instant::now();
+    let engine = engine(timed)?;
+    let refused = |detail: &dyn std::fmt::Display| crate::failed(&declared.name, detail);
+    // Only binary: the text format is not compiled in.
+    let module = Module::from_binary(&engine, bytes).map_err(|error| {
+        refused(&crate::plain(format!("it can't be compiled: {error:#}").as_bytes()))
+    })?;
+    let compile_time = begun.elapsed();
+    check_imports(&module)
+        .and_then(|()| check_exports(&module))
+        .map_err(|detail| refused(&detail))?;
+    let instance = imports::linker(&engine)
+        .and_then(|linker| linker.instantiate_pre(&module))
+        .map_err(|error| refused(&crate::plain(error.to_string().as_bytes())))?;
+    Ok(Compiled { declared, digest, bytes: bytes.len(), instance, compile_time })
+}
+
+/// Parameters and results: `i` is an `i32`, `l` an `i64`.
+type Signature = (&'static str, &'static str);
+
+/// A function that a guest exports.
+struct Export {
+    name: &'static str,
+    signature: Signature,
+    required: bool,
+}
+
+const EXPORTS: &[Export] = &[
+    Export { name: "mgs_abi", signature: ("", "i"), required: true },
+    Export { name: "mgs_buffer", signature: ("i", "i"), required: true },
+    Export { name: "mgs_chunk", signature: ("ii", "i"), required: true },
+    Export { name: "mgs_args", signature: ("i", "i"), required: false },
+    Export { name: "mgs_open", signature: ("", "i"), required: false },
+    Export { name: "mgs_close", signature: ("", "i"), required: false },
+    Export { name: "_initialize", signature: ("", ""), required: false },
+];
+
+fn is_of(found: &FuncType, (params, results): Signature) -> bool {
+    let same = |found: &mut dyn Iterator<Item = ValType>, wanted: &str| {
+        let letters: String = found
+            .map(|of| match of {
+                ValType::I32 => 'i',
+                ValType::I64 => 'l',
+                _ => '?',
+            })
+            .collect();
+        letters == wanted
+    };
+    same(&mut found.params(), params) && same(&mut found.results(), results)
+}
+
+/// `(i32, i64) -> i32`, for a sentence.
+fn spelled((params, results): Signature) -> String {
+    let words = |letters: &str| {
+        let words: Vec<_> =
+            letters.chars().map(|letter| if letter == 'i' { "i32" } else { "i64" }).collect();
+        words.join(", ")
+    };
+    match results {
+        "" => format!("({})", words(params)),
+        _ => format!("({}) -> {}", words(params), words(results)),
+    }
+}
+
+fn check_imports(module: &Module) -> Result<(), String> {
+    for import in module.imports() {
+        let name = crate::plain(format!("{}.{}", import.module(), import.name()).as_bytes());
+        let known = imports::ALL
+            .iter()
+            .find(|known| import.module() == imports::MODULE && import.name() == known.0);
+        let Some((_, signature)) = known else {
+            let names: Vec<_> = imports::ALL.iter().map(|known| known.0).collect();
+            return Err(format!(
+                "it imports {name}, which is not there; a guest may import of \"{}\": {}",
+                imports::MODULE,
+                names.join(", ")
+            ));
+        };
+        if !import.ty().func().is_some_and(|found| is_of(found, *signature)) {
+            return Err(format!(
+                "it imports {name} with another type than {}",
+                spelled(*signature)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_exports(module: &Module) -> Result<(), String> {
+    match module.get_export("memory") {
+        Some(ExternType::Memory(memory)) if !memory.is_64() && !memory.is_shared() => {}
+        Some(_) => return Err("its export memory is no memory of 32 bits".to_owned()),
+        None => return Err("it does not export its memory under the name memory".to_owned()),
+    }
+    for Export { name, signature, required } in EXPORTS {
+        match module.get_export(name) {
+            Some(ExternType::Func(found)) if is_of(&found, *signature) => {}
+            Some(_) => {
+                return Err(format!("its export {name} is no function {}", spelled(*signature)));
+            }
+            None if *required => {
+                return Err(format!(
+                    "it does not export {name}, a function {}",
+                    spelled(*signature)
+                ));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! A guest as an [`Ssdlet`]: what the engine, a server and a modelled device see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use merganser_node::ssdlet::{Chunk, Description, Emitter, Ssdlet, SsdletError, Worker};
+use parking_lot::Mutex;
+
+use crate::engine::Ticker;
+use crate::guest::Guest;
+use crate::limits::Limits;
+use crate::module::{Compiled, compiled};
+use crate::section::Declared;
+
+/// An SSDlet in WebAssembly, opened with its arguments.
+pub struct WasmSsdlet {
+    compiled: Arc<Compiled>,
+    description: Description,
+    args: Vec<u8>,
+    limits: Limits,
+    /// The guest that was started to see whether it takes its arguments.
+    first: Mutex<Option<Guest>>,
+    /// The clock, if calls have a limit of time.
+    ticker: Option<Arc<Ticker>>,
+}
+
+/// Opens the SSDlet that a module is, with `args` (any bytes; most guests take text or JSON).
+///
+/// The module is compiled unless it is among the last ones, and a guest is started with the arguments, so
+/// that both are judged here.
+///
+/// # Errors
+/// A module that is no SSDlet, wants more than `limits` allow, or refuses its arguments
+/// ([`SsdletError::Args`]).
+pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, SsdletError> {
+    if bytes.len() > limits.module_bytes {
+        let (len, most) = (bytes.len(), limits.module_bytes);
+        return Err(SsdletError::Failed(format!(
+            "the module has {len} bytes, and {most} is the most; leave debug information out of it"
+        )));
+    }
+    let ticker = limits.call_time.map(|_| Ticker::shared()).transpose()?;
+    let compiled = compiled(bytes, ticker.is_some())?;
+    let declared = &compiled.declared;
+    let description = Description {
+        name: declared.name.clone(),
+        input: declared.input,
+        output: declared.output.clone(),
+        worker_bytes: declared.memory_within(&limits)? + Limits::WORKER_BYTES,
+    };
+    let first = Guest::start(compiled.clone(), args, &limits)?;
+    let first = Mutex::new(Some(first));
+    Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, first, ticker })
+}
+
+impl WasmSsdlet {
+    /// SHA-256 of the module.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        self.compiled.digest
+    }
+
+    /// What the module says about itself.
+    #[must_use]
+    pub fn declared(&self) -> &Declared {
+        &self.compiled.declared
+    }
+
+    /// Length of the module in bytes.
+    #[must_use]
+    pub fn module_bytes(&self) -> usize {
+        self.compiled.bytes
+    }
+
+    /// How long its compilation took, which may have been for an earlier [`open`].
+    #[must_use]
+    pub fn compile_time(&self) -> Duration {
+        self.compiled.compile_time
+    }
+}
+
+impl Ssdlet for WasmSsdlet {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
+        let first = self.first.lock().take();
+        let guest = match first {
+            Some(guest) => guest,
+            None => Guest::start(self.compiled.clone(), &self.args, &self.limits)?,
+        };
+        Ok(Box::new(WasmWorker { guest, _ticker: self.ticker.clone() }))
+    }
+}
+
+struct WasmWorker {
+    guest: Guest,
+    /// Keeps the clock running.
+    _ticker: Option<Arc<Ticker>>,
+}
+
+impl Worker for WasmWorker {
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        self.guest.chunk(chunk, out)
+    }
+
+    fn close(&mut self, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+        self.guest.close(out)
+    }
+
+    fn meter(&mut self) -> u64 {
+        self.guest.meter()
+    }
+}
