@@ -82,6 +82,8 @@ def virtual(args, device, pattern, size, depth, requests):
     workload, share = PATTERNS[pattern]
     command = [args.merganser, "simulate", "run", "--device", device, "--filled", "--span", SPAN, "--json"]
     command += ["--workload", workload, "--read", str(share), "--size", size.upper(), "--depth", str(depth)]
+    # fio's offsets are multiples of the size.
+    command += ["--align", size.upper()]
     command += ["--requests", str(max(requests, 2))]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["results"]
 

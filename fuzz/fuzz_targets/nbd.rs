@@ -50,7 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
         input.extend(b"IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0");
     }
     input.extend(rest);
-    let exports = ["a", "b"].map(|name| Export { name: name.into(), storage: EXPORTED.clone() });
+    let exports = ["a", "b"].map(|name| Export::read_only(name, EXPORTED.clone()));
     let mut sent = Counter(0);
     serve_streams(exports.into(), &input[..], &mut sent).expect("nothing fails but the client");
     assert!(sent.0 <= 1000 + input.len() * BYTES_OUT_PER_BYTE_IN);

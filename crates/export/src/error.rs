@@ -59,16 +59,16 @@ pub enum Error {
         /// The system's or the helper's own words.
         problem: String,
     },
-    /// A request to a disk failed; the program that made it got `EIO`.
-    #[error("{name}: {what} of {len} bytes at offset {offset} failed: {source}")]
+    /// A request to a writable storage failed; the client got `EIO`, or `ENOSPC` where it is full.
+    #[error("{name}: {what} {len} bytes at offset {offset} failed: {source}")]
     Request {
         /// The storage's own name.
         name: String,
-        /// The kind of request, as a noun.
+        /// What was to be done: "writing".
         what: &'static str,
         /// First byte.
         offset: u64,
-        /// Number of bytes.
+        /// How many; 0 for a flush.
         len: u64,
         /// The storage's error.
         source: io::Error,

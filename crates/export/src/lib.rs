@@ -1,4 +1,4 @@
-//! Any read-only storage for programs that know nothing of Merganser: as a regular file, or as a
+//! Any storage for programs that know nothing of Merganser: as a regular file, or as a
 //! network block device.
 //!
 //! A sorted view *is* a read-only [`merganser_storage::Storage`], so showing one needs nothing more than
@@ -16,6 +16,7 @@
 //!   of one sequential reader therefore form a *lane*: they reach the storage one after another
 //!   in offset order, neighbours joined to reads of up to [`READ_BYTES_MAX`]. Different lanes run
 //!   in parallel, one a worker.
+//! - An export of NBD may be writable. Writes don't pass the lanes; each is answered when it is done.
 //! - A failed or short read is an error for exactly the requests it concerned. Nothing is ever
 //!   filled with zeros.
 

@@ -241,28 +241,25 @@ impl Client {
         let mut calls = self.calls.clone();
         self.runtime.block_on(async {
             let call = calls.do_put(data);
-            let feed = async {
+            let schema = &schema;
+            // It owns the sender: the stream ends with it.
+            let feed = async move {
                 loop {
                     let mut piece = vec![0; BLOB_PIECE_BYTES];
                     let n = read_full(reader, &mut piece)
                         .map_err(|e| ClientError::Address(format!("the blob {name}: {e}")))?;
                     if n == 0 {
-                        return Ok(());
+                        return Ok::<(), ClientError>(());
                     }
                     piece.truncate(n);
-                    let batch = batches::records(&schema, vec![0, n as i32], piece);
+                    let batch = batches::records(schema, vec![0, n as i32], piece);
                     if sender.send(Ok(batch)).await.is_err() {
                         // The call has ended, and says why.
                         return Ok(());
                     }
                 }
             };
-            let feed = async {
-                let fed: Result<()> = feed.await;
-                drop(sender);
-                fed
-            };
-            let (answer, fed) = futures::join!(call, feed);
+            let (answer, fed) = tokio::join!(call, feed);
             fed?;
             let mut answers = answer.map_err(|e| ClientError::of(&e))?.into_inner();
             let answer = answers.message().await.map_err(|e| ClientError::of(&e))?;

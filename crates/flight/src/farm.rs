@@ -85,12 +85,17 @@ pub fn map(
     sink: &mut dyn RowSink,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<FarmReport, FarmError> {
-    let mut members = Vec::with_capacity(nodes.len());
+    let mut members: Vec<Member<'_>> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let failed = |source| FarmError::Node { node: node.to_string(), source };
-        let mut client = Client::connect(node).map_err(failed)?;
-        let opened = client.open(open).map_err(failed)?;
-        members.push(Member { node, client, opened });
+        let opened = Client::connect(node)
+            .and_then(|mut client| client.open(open).map(|opened| (client, opened)));
+        match opened {
+            Ok((client, opened)) => members.push(Member { node, client, opened }),
+            Err(source) => {
+                members.iter_mut().for_each(Member::close);
+                return Err(FarmError::Node { node: node.to_string(), source });
+            }
+        }
     }
     let first = members.first().expect("at least one node");
     let output = first.opened.description.output.clone();

@@ -54,8 +54,14 @@ pub(crate) struct Getter {
 
 /// What a stream holds while it lasts.
 pub(crate) struct Sending {
-    pub(crate) presence: Option<Presence>,
-    pub(crate) place: OwnedSemaphorePermit,
+    presence: Option<Presence>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Sending {
+    pub(crate) fn new(presence: Option<Presence>, place: OwnedSemaphorePermit) -> Self {
+        Sending { presence, _place: place }
+    }
 }
 
 /// Where a thread hands its batches to.
@@ -124,7 +130,10 @@ impl Getter {
         let offset = ticket.offset;
         let (sessions, of_rows) = (Arc::clone(&self.sessions), Arc::clone(&schema));
         let (sender, over) = oneshot::channel::<()>();
-        getting.when_over(move || drop(sender.send(())));
+        getting.when_over(move || {
+            // A client that is gone waits no more.
+            let _ = sender.send(());
+        });
         self.stream(schema, sending, Some(over), move |outlet| {
             send_rows(&sessions, &getting, offset, of_rows, outlet)
         })

@@ -229,7 +229,7 @@ impl FlightService for Door {
         let presence = request.extensions().get::<Presence>().cloned();
         let place = self.stream_place()?;
         let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
-        let sending = get::Sending { presence, place };
+        let sending = get::Sending::new(presence, place);
         let stream = match ticket {
             Ticket::View(ticket) => self.getter.view(ticket, sending).await?,
             Ticket::Session(ticket) => {

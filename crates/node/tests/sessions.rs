@@ -40,7 +40,9 @@ impl SsdletOpener for Zoo {
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let Wanted::Name(name) = wanted else { return Ok(None) };
         let output = match name {
-            "copy" | "panic" | "fail" | "hold" | "endless" => Output::Ordered { format: LINES },
+            "copy" | "panic" | "fail" | "hold" | "enter" | "endless" => {
+                Output::Ordered { format: LINES }
+            }
             "mixed" => Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
             _ => return Ok(None),
         };
@@ -85,7 +87,8 @@ impl Worker for Working {
             "fail" => {
                 return Err(SsdletError::Record { offset: 7, detail: "it is odd".to_owned() });
             }
-            "hold" => {
+            "hold" | "enter" => {
+                ENTERED.fetch_or(self.name == "enter", Ordering::Relaxed);
                 while self.held.load(Ordering::Relaxed) {
                     sleep(Duration::from_millis(1));
                 }
@@ -97,6 +100,9 @@ impl Worker for Working {
         Ok(())
     }
 }
+
+/// A worker of `enter` is at work.
+static ENTERED: AtomicBool = AtomicBool::new(false);
 
 struct Node {
     dir: tempfile::TempDir,
@@ -338,10 +344,12 @@ fn what_there_is_not_is_named() {
 #[test]
 fn the_end_of_the_server_ends_runs() {
     let node = node();
-    let id = node.open("hold");
+    let id = node.open("enter");
     let go = SetRequest { ranges: vec![Range::of("c")], run: true };
     node.sessions.set(&id, &go).expect("set");
-    node.wait_for(&id, State::Running);
+    while !ENTERED.load(Ordering::Relaxed) {
+        sleep(Duration::from_millis(1));
+    }
     let held = Arc::clone(&node.held);
     let release = std::thread::spawn(move || {
         sleep(Duration::from_millis(50));

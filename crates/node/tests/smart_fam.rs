@@ -88,6 +88,7 @@ fn settings(logs: &Path, data: &Path, waiting: Waiting) -> Serve {
         installed: Arc::new(builtin::open),
         memory_bytes: 64 << 20,
         threads: 1,
+        temp: Vec::new(),
         waiting,
     }
 }

@@ -10,7 +10,7 @@ use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::builder::RunBuilder;
 use merganser_sort::run::{Compression, Input, Run, RunWriter};
-use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
+use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, MapResult, Segment, View};
 use merganser_sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
@@ -456,6 +456,49 @@ fn a_manifest_is_these_bytes() {
     assert_eq!(Manifest::decode("manifest", &bytes).expect("decodes"), manifest);
 }
 
+/// The result of a map whose records are combined when they are read.
+#[test]
+fn a_manifest_of_a_result_is_these_bytes_and_no_ordinary_reader_takes_it() {
+    let segment =
+        Segment { run: "000000.run".to_owned(), bytes: 40, records: 3, index_crc: 9, bucket: None };
+    let result = |unreduced| MapResult {
+        ssdlet: "wordcount".to_owned(),
+        key: "text".to_owned(),
+        value: "i64".to_owned(),
+        combine: "sum".to_owned(),
+        unreduced,
+    };
+    let manifest = |segments| {
+        let order = OrderSpec::new(Format::Keyed);
+        Manifest::new("counts".to_owned(), order, Vec::new(), 7, segments)
+    };
+    let unreduced = manifest(vec![segment]).of_map(result(true));
+    let bytes = unreduced.encode();
+    check_golden("unreduced.manifest.txt", std::str::from_utf8(&bytes).expect("text"));
+    assert_eq!(Manifest::decode("manifest", &bytes).expect("decodes"), unreduced);
+    let reduced = manifest(Vec::new()).of_map(result(false));
+    assert_eq!(Manifest::decode("manifest", &reduced.encode()).expect("decodes"), reduced);
+
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    manifest(Vec::new()).of_map(result(true)).write(&folder).expect("writes");
+    let budget = Budget::new(4 << 20);
+    let refused = View::open(&folder, &budget, 1).map(|_| ());
+    assert!(matches!(refused, Err(Error::Unreduced { .. })));
+    View::open_to_reduce(&folder, &budget, 1).expect("opens");
+    reduced.write(&folder).expect("writes");
+    View::open(&folder, &budget, 1).expect("reads like any view");
+
+    // The version says the same as the field: an older program looks at the version only.
+    let text = String::from_utf8(unreduced.encode()).expect("text");
+    for (from, to) in [("\"version\": 4", "\"version\": 1"), ("true", "false")] {
+        let body = text.replace(from, to);
+        let body = &body[..body.rfind("crc32c").expect("there")];
+        let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+        let decoded = Manifest::decode("manifest", sealed.as_bytes());
+        assert!(matches!(decoded, Err(Error::Corrupt { .. })), "{to}");
+    }
+}
+
 /// Damage is found, or makes no difference.
 fn check_damaged(what: &str, folder: &Arc<dyn Directory>, expected: &[u8]) {
     match read_all(folder) {
@@ -611,13 +654,13 @@ fn later_versions_are_refused_by_name() {
     let manifest = folder.open(MANIFEST_NAME, true).expect("opens");
     let text = String::from_utf8(bytes_of(&manifest)).expect("text");
     let body = text.rsplit_once("crc32c").expect("a checksum").0;
-    let body = body.replacen("\"version\": 1", "\"version\": 4", 1);
+    let body = body.replacen("\"version\": 1", "\"version\": 5", 1);
     let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
     manifest.write_at(0, sealed.as_bytes()).expect("writes");
     let Err(Error::UnknownVersion { version, .. }) = read_all(&folder) else {
-        panic!("version 4 was read")
+        panic!("version 5 was read")
     };
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
 
     let run = folder.open("000000.run", true).expect("opens");
     let mut header = run.read_vec(0, PAGE).expect("reads");

@@ -97,6 +97,15 @@ pub trait Storage: Send + Sync {
     /// `completions`, now or later, whatever happens. Operations in flight may complete in any
     /// order; overlapping ones have no defined order.
     fn submit(&self, token: u64, operation: Operation, completions: &Completions);
+
+    /// Reads into `out` from `offset` on in the caller's thread, where that is the fastest way to read
+    /// bytes that are wanted at once: from a file that goes through the page cache. The count is short only
+    /// at the end of the storage. `None` for all others, and for layers that act on operations: submit a
+    /// read then.
+    fn read_now(&self, offset: u64, out: &mut [u8]) -> Option<io::Result<usize>> {
+        let _ = (offset, out);
+        None
+    }
 }
 
 /// Memory that is asked for without a thought that it may be refused, in bytes.

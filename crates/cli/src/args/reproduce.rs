@@ -18,7 +18,8 @@ use super::Size;
 /// --dir that is removed.
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
-/// their figures are the same on every machine.
+/// their figures are the same on every machine. So do isc-...; their one figure of an SSDlet on the host is
+/// measured here.
 ///
 /// hadoop-... start Hadoop's daemons with `bench/hadoop/run.py` of a checkout (bench/README.md says what
 /// that needs: root, Java 17, the plugin's jar), or read results that it has kept.
@@ -56,7 +57,7 @@ pub struct ReproduceArgs {
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
     /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
     /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB; activesort-sort 2 GiB,
-    /// the other two 128 MiB a point; hadoop-... 1 GiB of input]
+    /// the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of input]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 

@@ -30,8 +30,7 @@ Examples:
   # a node for this machine
   merganser serve --data /data
   # a node for others
-  openssl rand -hex 32 > token
-  merganser serve --data /data --listen 0.0.0.0:7443 --token-file token --tls-cert c.pem --tls-key k.pem
+  merganser serve --data /data --listen 0.0.0.0:7443 --token-file T --tls-cert C --tls-key K
   # next to a NodeManager
   merganser serve --shuffle /run/merganser/shuffle.sock --local-dir /data/1/yarn
   merganser serve --shuffle s.sock --local-dir /tmp/yarn --memory 1G --merges 16")]

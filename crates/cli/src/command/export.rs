@@ -15,7 +15,7 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mut exports = Vec::new();
     for (view, name) in config.views {
         let view = super::open_view(&view, config.view_memory_bytes, config.threads)?;
-        exports.push(Export { name, storage: Arc::new(view) });
+        exports.push(Export::read_only(name, Arc::new(view)));
     }
     let port_is_chosen = matches!(&config.address, Address::Tcp(at) if at.ends_with(":0"));
     let server = Server::new(ServerOptions {

@@ -243,7 +243,7 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
 
 fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
     let gap_ns = (1e9 / rate).round();
-    if !(rate > 0.0 && (1.0..1e18).contains(&gap_ns)) {
+    if !(rate > 0.0 && (1.0..=1e15).contains(&gap_ns)) {
         return Err(
             format!("--rate: {rate}, expected 0.000001 to 1000000000 requests per second").into()
         );

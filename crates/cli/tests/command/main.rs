@@ -2,6 +2,7 @@
 //!
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `help`: the help texts, the manual and the completions, as golden files
+//! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
@@ -17,6 +18,8 @@ mod active_sort;
 mod dropin;
 mod generate;
 mod help;
+#[cfg(feature = "flight")]
+mod node;
 mod places;
 mod readme;
 mod reports;

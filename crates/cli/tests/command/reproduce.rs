@@ -7,7 +7,7 @@ use crate::{fails, folder, merganser, names, prints};
 /// A results file of bench/hadoop/run.py; bench/tests/test_hadoop.py checks that the runner writes it.
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/hadoop.json");
 
-const EXPERIMENTS: [(&str, &[&str]); 15] = [
+const EXPERIMENTS: [(&str, &[&str]); 20] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -23,7 +23,15 @@ const EXPERIMENTS: [(&str, &[&str]); 15] = [
     ("hadoop-memory", &["--results", RESULTS]),
     ("hadoop-reducers", &["--results", RESULTS]),
     ("hadoop-nodes", &["--results", RESULTS]),
+    ("isc-breakdown", &[]),
+    ("isc-elapsed", &[]),
+    ("isc-resources", &[]),
+    ("isc-nodes", &[]),
+    ("isc-energy", &[]),
 ];
+
+/// They need root, control groups and swap.
+const MCSD: [&str; 3] = ["mcsd-single", "mcsd-pairs", "mcsd-partition"];
 
 #[test]
 fn the_list_names_every_experiment() {
@@ -31,7 +39,8 @@ fn the_list_names_every_experiment() {
     let list = String::from_utf8(prints(dir.path(), &["reproduce", "--list"])).expect("UTF-8");
     let listed: Vec<&str> =
         list.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(listed, EXPERIMENTS.map(|(name, _)| name));
+    let names = EXPERIMENTS.into_iter().map(|(name, _)| name).chain(MCSD);
+    assert_eq!(listed, names.collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Profiles of disks: parameters with unit, range, source and meaning, as for SSDs.
 
-use crate::profile::{ProfileError, Unit};
+use crate::profile::{ProfileError, Unit, nearest_of};
 
 /// The choice of the next request for the arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,11 +332,7 @@ fn find(name: &str) -> Option<&'static HddParameter> {
     TABLE.iter().find(|parameter| parameter.name == name)
 }
 
-/// The parameter whose name shares the most words with `name`.
+/// The parameter that a user probably meant.
 fn nearest(name: &str) -> Option<&'static str> {
-    let shared = |other: &str| {
-        name.split('_').filter(|word| !word.is_empty() && other.contains(word)).count()
-    };
-    let best = TABLE.iter().max_by_key(|parameter| shared(parameter.name))?;
-    (shared(best.name) > 0).then_some(best.name)
+    nearest_of(name, TABLE.iter().map(|parameter| parameter.name))
 }

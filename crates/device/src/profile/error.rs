@@ -49,6 +49,6 @@ pub enum ProfileError {
 fn expected(unit: Unit, least: u64, most: u64) -> String {
     match unit {
         Unit::Switch | Unit::Choice(_) => format!("one of {unit}"),
-        _ => format!("a value in {unit} from {least} to {most}"),
+        _ => format!("a value in {unit}{} from {least} to {most}", unit.suffixes()),
     }
 }

@@ -81,13 +81,41 @@ fn find(name: &str) -> Option<&'static Parameter> {
     ssd_parameters().iter().find(|parameter| parameter.name == name)
 }
 
-/// The parameter whose name shares the most words with `name`.
+/// The parameter that a user probably meant.
 fn nearest(name: &str) -> Option<&'static str> {
+    nearest_of(name, ssd_parameters().iter().map(|parameter| parameter.name))
+}
+
+/// The name that shares the most words with `name`; if none shares one, the name that differs in the
+/// fewest letters, at most a third of them.
+pub(crate) fn nearest_of(
+    name: &str,
+    names: impl Iterator<Item = &'static str> + Clone,
+) -> Option<&'static str> {
     let shared = |other: &str| {
         name.split('_').filter(|word| !word.is_empty() && other.contains(word)).count()
     };
-    let best = ssd_parameters().iter().max_by_key(|parameter| shared(parameter.name))?;
-    (shared(best.name) > 0).then_some(best.name)
+    let best = names.clone().max_by_key(|other| shared(other))?;
+    if shared(best) > 0 {
+        return Some(best);
+    }
+    let closest = names.min_by_key(|other| letters_apart(name, other))?;
+    (letters_apart(name, closest) <= closest.len() / 3).then_some(closest)
+}
+
+/// Letters to insert, remove or replace until `a` is `b` (Levenshtein's distance).
+fn letters_apart(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = corner + usize::from(letter != *other);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
 }
 
 #[cfg(test)]
@@ -119,11 +147,40 @@ mod tests {
         let mut said = |text: &str| jasmine.set(text).expect_err("refused").to_string();
         assert_eq!(said("channels"), "channels: a setting is written name=value");
         assert_eq!(said("channels=0"), "channels=0: a value in count from 1 to 64");
-        assert_eq!(said("read_ns=fast"), "read_ns=fast: a value in ns from 0 to 1000000000");
+        assert_eq!(
+            said("read_ns=1.5us"),
+            "read_ns=1.5us: a value in ns (or whole us, ms, s) from 0 to 1000000000"
+        );
         assert_eq!(said("read=5us"), "read is no parameter of a device; read_ns is");
+        assert_eq!(said("chanels=4"), "chanels is no parameter of a device; channels is");
+        assert_eq!(said("colour=4"), "colour is no parameter of a device");
         assert_eq!(said("gc_policy=lazy"), "gc_policy=lazy: one of greedy, cost-benefit, choices");
         let none = SsdProfile::preset("x").expect_err("refused").to_string();
         assert_eq!(none, "no device is called x: there are jasmine, msr, nvme, isc, 830");
+    }
+
+    #[test]
+    fn rates_are_decimal_and_sizes_binary() {
+        let mut jasmine = SsdProfile::preset("jasmine").expect("a preset");
+        jasmine.set("link_bytes_per_second=100M").expect("100 MB/s");
+        jasmine.set("dram_bytes=128M").expect("128 MiB");
+        let s = &jasmine.settings;
+        assert_eq!((s.link_bytes_per_second, s.dram_bytes), (100_000_000, 128 << 20));
+    }
+
+    /// Tables of 30 GB once ended the process (section 5 of the audit).
+    #[test]
+    fn tables_that_do_not_fit_are_refused() {
+        let mut nvme = SsdProfile::preset("nvme").expect("a preset");
+        for text in ["channels=64", "ways=64", "blocks_per_plane=131072", "pages_per_block=2"] {
+            nvme.set(text).expect(text);
+        }
+        for text in ["page_bytes=512", "map_unit_bytes=512", "transfer_unit_bytes=512"] {
+            nvme.set(text).expect(text);
+        }
+        nvme.set("over_provisioning_permille=600").expect("a value");
+        let said = nvme.settings.check().expect_err("refused").to_string();
+        assert!(said.starts_with("536870912 blocks are more than the 16777216 whose"), "{said}");
     }
 
     #[test]

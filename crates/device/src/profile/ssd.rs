@@ -110,6 +110,10 @@ macro_rules! parameters {
 
 use Unit::{Bytes, BytesPerSecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch};
 
+/// The most blocks of a device: with blocks of 1 MiB, 16 TiB of flash. Each takes some 60 bytes of
+/// tables.
+const BLOCKS_MAX: u64 = 1 << 24;
+
 const SECOND: u64 = 1_000_000_000;
 const TIB: u64 = 1 << 40;
 
@@ -295,11 +299,14 @@ impl SsdSettings {
                 self.stripe_pages
             ));
         }
-        let units = self.dies()
-            * self.planes
-            * self.blocks_per_plane
-            * self.pages_per_block
-            * self.units_per_page();
+        let blocks = self.dies() * self.planes * self.blocks_per_plane;
+        if blocks > BLOCKS_MAX {
+            return refuse(format!(
+                "{blocks} blocks are more than the {BLOCKS_MAX} whose tables fit in memory; give \
+                 fewer channels, ways, planes or blocks_per_plane"
+            ));
+        }
+        let units = blocks * self.pages_per_block * self.units_per_page();
         if units >= u64::from(u32::MAX) {
             return refuse(format!(
                 "{units} units of map_unit_bytes={map_unit_bytes} are more than the 2^32 that \

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Unit {
     /// Bytes; written with K, M, G, T for powers of 1,024.
     Bytes,
-    /// Bytes per second.
+    /// Bytes per second; written with K, M, G, T for powers of 1,000, as rates are.
     BytesPerSecond,
     /// A time; written with ns, us, ms or s.
     Nanoseconds,
@@ -54,6 +54,16 @@ impl Unit {
         }
     }
 
+    /// The suffixes of a value, in words.
+    pub(crate) fn suffixes(self) -> &'static str {
+        match self {
+            Unit::Bytes => " (or whole K, M, G, T of 1024)",
+            Unit::BytesPerSecond => " (or whole K, M, G, T of 1000)",
+            Unit::Nanoseconds => " (or whole us, ms, s)",
+            _ => "",
+        }
+    }
+
     pub(crate) fn parse(self, text: &str) -> Option<u64> {
         let scaled = |suffixes: &[(&str, u64)]| {
             let (digits, factor) = suffixes
@@ -63,9 +73,15 @@ impl Unit {
             digits.trim_end().parse::<u64>().ok()?.checked_mul(factor)
         };
         match self {
-            Unit::Bytes | Unit::BytesPerSecond => {
+            Unit::Bytes => {
                 scaled(&[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)])
             }
+            Unit::BytesPerSecond => scaled(&[
+                ("K", 1_000),
+                ("M", 1_000_000),
+                ("G", 1_000_000_000),
+                ("T", 1_000_000_000_000),
+            ]),
             Unit::Nanoseconds => {
                 scaled(&[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
             }

@@ -22,5 +22,5 @@ mod zipf;
 
 pub use generator::{Arrivals, Requests, Sizes, Workload, WorkloadError};
 pub use pattern::Pattern;
-pub use play::{Pace, PlayError, play};
+pub use play::{ARRIVAL_NS_MAX, Pace, PlayError, play};
 pub use precondition::{Bounds, PreconditionError, Preconditioned, precondition};

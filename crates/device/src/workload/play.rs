@@ -16,6 +16,9 @@ pub enum Pace {
     Closed(u32),
 }
 
+/// The latest arrival, in nanoseconds: 146 years. The rest of the numbers is for the time after it.
+pub const ARRIVAL_NS_MAX: u64 = 1 << 62;
+
 /// Why requests were not served.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
@@ -33,6 +36,14 @@ pub enum PlayError {
         len: u64,
         /// The device's error.
         error: io::Error,
+    },
+    /// A request arrives so late that the model could not count the time after it.
+    #[error("request {number} arrives {} ns after the start, expected at most {ARRIVAL_NS_MAX}", arrival.0)]
+    Late {
+        /// Counted from 1.
+        number: u64,
+        /// Its arrival.
+        arrival: SimTime,
     },
     /// The device has no more events, but has not ended all requests: its model is wrong.
     #[error("{given} requests were given and {served} served")]
@@ -82,6 +93,10 @@ impl<'a> Player<'a> {
 
     fn submit(&mut self, request: &Request, pace: Pace) -> Result<(), PlayError> {
         let at = match pace {
+            Pace::Open if request.arrival.0 > ARRIVAL_NS_MAX => {
+                let arrival = request.arrival;
+                return Err(PlayError::Late { number: self.given + 1, arrival });
+            }
             Pace::Open => {
                 let at = SimTime(self.start.0.saturating_add(request.arrival.0));
                 // Events at exactly this time come first.

@@ -3,8 +3,10 @@
 use super::*;
 use crate::device::Device;
 use crate::hdd::{Hdd, HddProfile};
+use crate::profile::SsdProfile;
 use crate::request::{Request, RequestKind, SimTime};
 use crate::results::{Collector, Power};
+use crate::ssd::Ssd;
 use crate::trace;
 
 fn workload() -> Workload {
@@ -206,6 +208,29 @@ fn a_refused_request_and_a_bad_line_end_the_play() {
     let error =
         play(&mut disk(), requests, Pace::Open, &mut Collector::ignoring()).expect_err("beyond");
     assert!(error.to_string().starts_with("line 2, column 1: found '4096 bytes at"), "{error}");
+}
+
+/// Audit finding F12: a time near 2^64 ns once ended the process.
+#[test]
+fn f12_a_time_that_cannot_be_counted_on_is_refused() {
+    let at = |ns: u64, pace| {
+        let line = format!("# merganser trace 1\n{ns} R 0 4096\n");
+        let requests = trace::read(line.as_bytes(), &trace::Options::default()).expect("ours");
+        let mut ssd = Ssd::new(&SsdProfile::preset("msr").expect("a preset"), 1).expect("an SSD");
+        let ssd = play(&mut ssd, requests, pace, &mut Collector::ignoring());
+        let requests = trace::read(line.as_bytes(), &trace::Options::default()).expect("ours");
+        let disk = play(&mut disk(), requests, pace, &mut Collector::ignoring());
+        [ssd, disk].map(|played| played.map(|played| played.requests).map_err(|e| e.to_string()))
+    };
+    for ns in [u64::MAX, 18_446_744_073_709_551_000, (1 << 62) + 1] {
+        let said = format!(
+            "request 1 arrives {ns} ns after the start, expected at most 4611686018427387904"
+        );
+        assert_eq!(at(ns, Pace::Open), [Err(said.clone()), Err(said)]);
+        // Without the times of the trace, they do not matter.
+        assert_eq!(at(ns, Pace::Closed(1)), [Ok(1), Ok(1)]);
+    }
+    assert_eq!(at(1 << 62, Pace::Open), [Ok(1), Ok(1)]);
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl Collect for Waiting {
     }
 }
 
-/// Answers the kernel; the kind of request and the error, if it failed.
+/// Answers the kernel; what was to be done and the error, if it failed.
 fn answer(
     reply: Reply,
     bytes: &[u8],
@@ -195,11 +195,11 @@ fn answer(
         }
         (Reply::Read(reply), Err(error)) => {
             reply.error(Errno::EIO);
-            ("a read", error)
+            ("reading", error)
         }
         (Reply::Write(reply), Err(error)) => {
             reply.error(Errno::EIO);
-            ("a write", error)
+            ("writing", error)
         }
         // Of storages that cannot free space; programs go on without.
         (Reply::Discard(reply), Err(error)) if error.kind() == io::ErrorKind::Unsupported => {
@@ -208,11 +208,11 @@ fn answer(
         }
         (Reply::Discard(reply), Err(error)) => {
             reply.error(Errno::EIO);
-            ("a discard", error)
+            ("trimming", error)
         }
         (Reply::Flush(reply), Err(error)) => {
             reply.error(Errno::EIO);
-            ("a flush", error)
+            ("flushing", error)
         }
     };
     Some(error)

@@ -26,6 +26,12 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, Error> {
     }
     let real = path.canonicalize().map_err(explain)?;
     if device_at(&real).is_some() {
+        // The kernel may know a folder's attributes longer than its server lives.
+        if let Err(e) = fs::read_dir(&real)
+            && is_stale(&e)
+        {
+            return Err(explain(e));
+        }
         return Err(bad(format!(
             "something is already mounted there; unmount it (`umount {}`) or name another folder",
             path.display()
@@ -48,13 +54,18 @@ pub(crate) fn check_device() -> Result<(), Error> {
     opened.map(drop).map_err(|e| Error::Unavailable(explain_device(&e)))
 }
 
+/// Whether this is the error of a mount whose server is gone.
+fn is_stale(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOTCONN | Errno::CONNABORTED))
+}
+
 fn explain_lookup(error: &io::Error, path: &Path) -> String {
     let path = path.display();
     match Errno::from_io_error(error) {
         Some(Errno::NOENT) => "there is no such folder; make it first, or name another".into(),
         Some(Errno::NOTDIR) => "part of this path is not a folder".into(),
         Some(Errno::ACCESS | Errno::PERM) => "no permission to look into this folder".into(),
-        Some(Errno::NOTCONN | Errno::CONNABORTED) => format!(
+        _ if is_stale(error) => format!(
             "is a stale mount whose server is gone; clear it with `fusermount3 -u {path}`, or as \
              root with `umount {path}`"
         ),

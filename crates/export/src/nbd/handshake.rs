@@ -26,6 +26,7 @@ const OPTION_BYTES_MAX: u32 = 64 << 10;
 pub(super) struct Listed {
     pub(super) name: String,
     pub(super) size: u64,
+    pub(super) writable: bool,
 }
 
 /// What client and server agreed on.
@@ -35,6 +36,8 @@ pub(super) struct Agreed {
     pub(super) export: usize,
     /// Its size in bytes.
     pub(super) size: u64,
+    /// Whether the client may change it.
+    pub(super) writable: bool,
     /// Whether replies are structured.
     pub(super) structured: bool,
     /// Whether the client may ask for the status of blocks.
@@ -169,6 +172,7 @@ impl Haggling<'_> {
         Agreed {
             export,
             size: self.exports[export].size,
+            writable: self.exports[export].writable,
             structured: self.structured,
             block_status: self.contexts_of == Some(export),
         }
@@ -176,10 +180,15 @@ impl Haggling<'_> {
 
     /// Size and transmission flags.
     fn describe(&self, export: usize) -> [u8; 10] {
-        let mut flags = transmission::HAS_FLAGS
-            | transmission::READ_ONLY
-            | transmission::SEND_FLUSH
-            | transmission::CAN_MULTI_CONN;
+        // Nothing is kept for one connection alone, so that a flush on any covers all.
+        let mut flags =
+            transmission::HAS_FLAGS | transmission::SEND_FLUSH | transmission::CAN_MULTI_CONN;
+        flags |= match self.exports[export].writable {
+            false => transmission::READ_ONLY,
+            true => {
+                transmission::SEND_FUA | transmission::SEND_TRIM | transmission::SEND_WRITE_ZEROES
+            }
+        };
         if self.structured {
             flags |= transmission::SEND_DF;
         }

@@ -1,4 +1,4 @@
-//! Storages as read-only exports of a network block device (NBD) server.
+//! Storages as exports of a network block device (NBD) server, read-only or writable.
 //!
 //! Clients are `nbdcopy`, `qemu-img`, virtual machines, and the kernels of Linux and others; they
 //! reach a Unix socket or a TCP port. The protocol is public: "The NBD protocol", `doc/proto.md` of
@@ -17,13 +17,16 @@
 //! loses its place. A failed read is an error of that request, with the storage's own words where
 //! replies are structured.
 //!
+//! A writable export takes writes, trims, zeros and flushes, and FUA with each of the first three. What
+//! was answered before a flush is durable after it, whichever connections the two came from.
+//!
 //! ```no_run
 //! use std::sync::Arc;
 //!
 //! use merganser_export::nbd::{Address, Export, Server, ServerOptions};
 //!
 //! fn serve(view: Arc<dyn merganser_storage::Storage>) -> Result<(), merganser_export::Error> {
-//!     let exports = vec![Export { name: "sorted".into(), storage: view }];
+//!     let exports = vec![Export::read_only("sorted", view)];
 //!     let address = Address::Unix("/run/sorted.sock".into());
 //!     let server = Server::new(ServerOptions::new(address, exports))?;
 //!     let stopper = server.stopper();
@@ -40,6 +43,7 @@ mod outbox;
 mod server;
 mod transmission;
 mod wire;
+mod writes;
 
 use crate::READ_BYTES_MAX;
 

@@ -14,7 +14,8 @@ use merganser_storage::thread::spawn_scoped;
 
 use super::handshake::{self, Listed};
 use super::outbox::{Outbox, ReplyRoom};
-use super::transmission::{self, Answer};
+use super::transmission::{self, Answer, Storages};
+use super::writes::Writes;
 use super::{CONNECTIONS_MAX, REPLY_BYTES_USEFUL, wire};
 use crate::reads::{Content, Reads};
 use crate::{Error, OnError};
@@ -28,8 +29,23 @@ const INPUT_BYTES: usize = 4096;
 pub struct Export {
     /// Its name for clients. The first of a server's exports has the empty name, too.
     pub name: String,
-    /// Its bytes. The size is asked once, when the server is made; size and bytes must not change.
+    /// Its bytes. The size is asked once, when the server is made, and must not change. The bytes of a
+    /// read-only export must not change either.
     pub storage: Arc<dyn Storage>,
+    /// Whether clients may write to it.
+    pub writable: bool,
+}
+
+impl Export {
+    /// An export that can only be read.
+    pub fn read_only(name: impl Into<String>, storage: Arc<dyn Storage>) -> Self {
+        Export { name: name.into(), storage, writable: false }
+    }
+
+    /// An export that can be written to, too.
+    pub fn writable(name: impl Into<String>, storage: Arc<dyn Storage>) -> Self {
+        Export { name: name.into(), storage, writable: true }
+    }
 }
 
 /// What to serve where; [`ServerOptions::new`] gives the usual choices.
@@ -75,6 +91,7 @@ pub struct Server {
     connections: Connections,
     exports: Vec<Listed>,
     reads: Reads<Answer>,
+    writes: Writes,
     threads: usize,
     room: Arc<ReplyRoom>,
     handshake_timeout: Duration,
@@ -95,11 +112,13 @@ impl Server {
         let address = options.address;
         let connections = Connections::listen(&address, 0o600, limits)
             .map_err(|source| Error::Listen { address, source })?;
+        let writes = Writes::new(options.exports.iter().map(writable).collect());
         let (exports, contents) = options.exports.into_iter().map(split).unzip();
         Ok(Server {
             connections,
             exports,
             reads: Reads::new(contents, options.on_error),
+            writes,
             threads: options.threads.max(1),
             room: ReplyRoom::new(options.reply_bytes),
             handshake_timeout: options.handshake_timeout,
@@ -130,6 +149,7 @@ impl Server {
                 self.connections.run(&self);
             }
             self.reads.close();
+            self.writes.close();
             started
         });
         let client = || self.address().to_string();
@@ -141,6 +161,10 @@ impl Server {
         for worker in 0..self.threads {
             let name = format!("nbd-{worker}");
             spawn_scoped(scope, name, || self.reads.work())?;
+        }
+        for worker in 0..self.writes.workers() {
+            let name = format!("nbd-write-{worker}");
+            spawn_scoped(scope, name, || self.writes.work(|error| self.reads.remember(error)))?;
         }
         Ok(())
     }
@@ -159,7 +183,8 @@ impl Server {
         output.until = None;
         let hang_up = || stream.shut_down(Shutdown::Both);
         let outbox = Outbox::new(Arc::clone(&self.room), Arc::clone(presence));
-        transmission::serve(&mut input, &mut output, agreed, &self.reads, &outbox, hang_up)
+        let storages = Storages { reads: &self.reads, writes: &self.writes };
+        transmission::serve(&mut input, &mut output, agreed, storages, &outbox, hang_up)
     }
 }
 
@@ -184,6 +209,7 @@ pub fn serve_streams(
     mut output: impl Write + Send,
 ) -> Result<(), Error> {
     check_names(&exports)?;
+    let writes = Writes::new(exports.iter().map(writable).collect());
     let (listed, contents): (Vec<_>, _) = exports.into_iter().map(split).unzip();
     let reads = Reads::new(contents, None);
     let mut input = BufReader::with_capacity(INPUT_BYTES, input);
@@ -193,10 +219,22 @@ pub fn serve_streams(
     };
     let served = thread::scope(|scope| {
         let worker = spawn_scoped(scope, "nbd-0", || reads.work())?;
+        let writer = match writes.workers() {
+            0 => None,
+            _ => {
+                let work = || writes.work(|error| reads.remember(error));
+                Some(spawn_scoped(scope, "nbd-write-0", work).inspect_err(|_| reads.close())?)
+            }
+        };
         let room = ReplyRoom::new(REPLY_BYTES_USEFUL);
         let outbox = Outbox::new(room, Arc::new(Presence::new()));
-        let served = transmission::serve(&mut input, &mut output, agreed, &reads, &outbox, || {});
+        let storages = Storages { reads: &reads, writes: &writes };
+        let served = transmission::serve(&mut input, &mut output, agreed, storages, &outbox, || {});
         reads.close();
+        writes.close();
+        if let Some(writer) = writer {
+            writer.join().map_err(|_| io::Error::other("the worker panicked"))?;
+        }
         worker.join().map_err(|_| io::Error::other("the worker panicked"))?;
         served
     });
@@ -276,6 +314,11 @@ fn check_names(exports: &[Export]) -> Result<(), Error> {
 }
 
 fn split(export: Export) -> (Listed, Content) {
-    let content = Content::new(export.storage);
-    (Listed { name: export.name, size: content.size }, content)
+    let content = Content::new(Arc::clone(&export.storage));
+    let Export { name, writable, .. } = export;
+    (Listed { name, size: content.size, writable }, content)
+}
+
+fn writable(export: &Export) -> Option<Arc<dyn Storage>> {
+    export.writable.then(|| Arc::clone(&export.storage))
 }

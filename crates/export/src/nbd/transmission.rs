@@ -9,8 +9,9 @@
 //! | READ, structured, don't fragment | one chunk; EOVERFLOW beyond [`READ_BYTES_MAX`] |
 //! | READ, simple | one reply; beyond [`READ_BYTES_MAX`] part by part, with nothing else under way, and a failure after the first part ends the connection, as the protocol asks |
 //! | BLOCK_STATUS | one extent: all of it is data |
-//! | FLUSH | done: nothing is ever written |
-//! | WRITE, TRIM, WRITE_ZEROES | EPERM |
+//! | FLUSH | done; on a writable export, when all that was answered before is durable |
+//! | WRITE, TRIM, WRITE_ZEROES | EPERM; on a writable export, when it is done, with FUA when it is durable |
+//! | WRITE beyond [`READ_BYTES_MAX`] | in pieces, by the thread that reads requests; one reply |
 //! | DISC, or the end of the stream | what is under way is answered, then the end |
 
 use std::io::{self, Read, Write};
@@ -18,12 +19,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use merganser_storage::Buffer;
 use merganser_storage::thread::spawn_scoped;
 
 use super::REQUEST_BYTES_MAX;
 use super::handshake::Agreed;
 use super::outbox::{Outbox, Ticket};
 use super::wire::{self, Request, command, command_flag, errno};
+use super::writes::{Change, Job, Writes};
 use crate::READ_BYTES_MAX;
 use crate::reads::{Reads, Reply};
 
@@ -36,7 +39,7 @@ pub(super) fn serve(
     input: &mut impl Read,
     output: &mut (impl Write + Send),
     agreed: Agreed,
-    reads: &Reads<Answer>,
+    storages: Storages<'_>,
     outbox: &Arc<Outbox>,
     hang_up: impl Fn() + Sync,
 ) -> io::Result<()> {
@@ -46,7 +49,7 @@ pub(super) fn serve(
             hang_up();
         };
         let writer = spawn_scoped(scope, "nbd-writer", writer)?;
-        let requests = Requests { agreed, reads, outbox: Arc::clone(outbox) };
+        let requests = Requests { agreed, storages, outbox: Arc::clone(outbox) };
         match requests.serve(input) {
             End::Left => outbox.end(),
             End::Broken => {
@@ -68,9 +71,16 @@ enum End {
     Broken,
 }
 
+/// What serves requests.
+#[derive(Clone, Copy)]
+pub(super) struct Storages<'a> {
+    pub(super) reads: &'a Reads<Answer>,
+    pub(super) writes: &'a Writes,
+}
+
 struct Requests<'a> {
     agreed: Agreed,
-    reads: &'a Reads<Answer>,
+    storages: Storages<'a>,
     outbox: Arc<Outbox>,
 }
 
@@ -93,6 +103,9 @@ impl Requests<'_> {
         match command {
             command::READ => self.read(request),
             command::DISC => Err(End::Left),
+            command::FLUSH if flags == 0 && self.agreed.writable => {
+                self.change(request, Change::Flush)
+            }
             command::FLUSH if flags == 0 => self.done(cookie),
             command::BLOCK_STATUS => self.block_status(request),
             command::WRITE => {
@@ -100,9 +113,13 @@ impl Requests<'_> {
                 if len > REQUEST_BYTES_MAX {
                     return Err(End::Broken);
                 }
+                if self.agreed.writable {
+                    return self.write(request, input);
+                }
                 skip(input, len)?;
                 self.refuse(cookie, errno::PERM, "this export is read-only")
             }
+            command::TRIM | command::WRITE_ZEROES if self.agreed.writable => self.zero(request),
             command::TRIM | command::WRITE_ZEROES => {
                 self.refuse(cookie, errno::PERM, "this export is read-only")
             }
@@ -172,9 +189,95 @@ impl Requests<'_> {
         Ok(())
     }
 
+    /// Takes the bytes of a write and hands them on; long ones piece by piece in this thread, so that
+    /// no client has more than a piece in memory.
+    fn write(&self, request: Request, input: &mut impl Read) -> Result<(), End> {
+        let Request { flags, cookie, offset, len, .. } = request;
+        let problem = if flags & !command_flag::FUA != 0 {
+            Some((errno::INVAL, "unknown flags"))
+        } else if !self.is_inside(offset, len) {
+            Some((errno::NOSPC, "the write passes the end of the export"))
+        } else {
+            None
+        };
+        if let Some((error, why)) = problem {
+            skip(input, len)?;
+            return self.refuse(cookie, error, why);
+        }
+        let durable = flags & command_flag::FUA != 0;
+        if len as usize <= READ_BYTES_MAX {
+            // Taken before it is admitted: until all of it is here the client owes, not the server.
+            return match take(input, len as usize)? {
+                Some(bytes) => self.change(request, Change::Write(bytes)),
+                None => self.refuse(cookie, errno::NOMEM, NO_MEMORY),
+            };
+        }
+        let (mut done, mut result) = (0, Ok(()));
+        while done < len {
+            let part = (len - done).min(READ_BYTES_MAX as u32);
+            if result.is_err() {
+                skip(input, part)?;
+            } else if let Some(bytes) = take(input, part as usize)? {
+                let (export, at) = (self.agreed.export, offset + u64::from(done));
+                let last = durable && done + part == len;
+                let failed = |error| self.storages.reads.remember(error);
+                let change = Change::Write(bytes);
+                result = self.storages.writes.change(export, at, change, last, &failed);
+            } else {
+                result = Err((errno::NOMEM, NO_MEMORY.to_owned()));
+            }
+            done += part;
+        }
+        match result {
+            Ok(()) => self.done(cookie),
+            Err((error, why)) => self.refuse(cookie, error, &why),
+        }
+    }
+
+    fn zero(&self, request: Request) -> Result<(), End> {
+        let Request { flags, command, cookie, offset, len } = request;
+        let zeroes = command == command::WRITE_ZEROES;
+        let allowed = command_flag::FUA | if zeroes { command_flag::NO_HOLE } else { 0 };
+        if flags & !allowed != 0 {
+            return self.refuse(cookie, errno::INVAL, "unknown flags");
+        }
+        if !self.is_inside(offset, len) {
+            let error = if zeroes { errno::NOSPC } else { errno::INVAL };
+            return self.refuse(cookie, error, "the range passes the end of the export");
+        }
+        let len = u64::from(len);
+        let holes = flags & command_flag::NO_HOLE == 0;
+        self.change(request, if holes { Change::Discard(len) } else { Change::Zeros(len) })
+    }
+
+    /// Queues a change; its reply comes when it is done.
+    fn change(&self, request: Request, change: Change) -> Result<(), End> {
+        let Request { flags, cookie, offset, .. } = request;
+        let bytes = if let Change::Write(bytes) = &change { bytes.len() } else { 0 };
+        let ticket = self.admit(bytes)?;
+        let structured = self.agreed.structured;
+        let answer = move |result: Result<(), (u32, String)>| {
+            let head = || match (result, structured) {
+                (Ok(()), true) => wire::done_chunk(cookie),
+                (Ok(()), false) => wire::simple_reply(cookie, 0),
+                (Err((error, why)), true) => wire::error_chunk(cookie, error, &why),
+                (Err((error, _)), false) => wire::simple_reply(cookie, error),
+            };
+            ticket.post(head, Vec::new());
+        };
+        self.storages.writes.submit(Job {
+            export: self.agreed.export,
+            offset,
+            change,
+            durable: flags & command_flag::FUA != 0,
+            answer: Box::new(answer),
+        });
+        Ok(())
+    }
+
     fn submit(&self, offset: u64, len: usize, ticket: Ticket, cookie: u64, how: How) {
         let answer = Answer { ticket, cookie, offset, how };
-        self.reads.read(self.agreed.export, offset, len, answer);
+        self.storages.reads.read(self.agreed.export, offset, len, answer);
     }
 
     fn block_status(&self, request: Request) -> Result<(), End> {
@@ -216,6 +319,20 @@ impl Requests<'_> {
 
     fn admit(&self, bytes: usize) -> Result<Ticket, End> {
         self.outbox.admit(bytes).ok_or(End::Broken)
+    }
+}
+
+const NO_MEMORY: &str = "the server has no memory for the write";
+
+/// Takes `len` bytes of a write; `None`, and the bytes are skipped, when there is no memory for them.
+fn take(input: &mut impl Read, len: usize) -> Result<Option<Buffer>, End> {
+    let Ok(mut buffer) = Buffer::try_new(len) else {
+        skip(input, len as u32)?;
+        return Ok(None);
+    };
+    match input.read_exact(&mut buffer) {
+        Ok(()) => Ok(Some(buffer)),
+        Err(_) => Err(End::Left),
     }
 }
 

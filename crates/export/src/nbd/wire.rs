@@ -25,6 +25,9 @@ pub(super) mod transmission {
     pub(crate) const HAS_FLAGS: u16 = 1 << 0;
     pub(crate) const READ_ONLY: u16 = 1 << 1;
     pub(crate) const SEND_FLUSH: u16 = 1 << 2;
+    pub(crate) const SEND_FUA: u16 = 1 << 3;
+    pub(crate) const SEND_TRIM: u16 = 1 << 5;
+    pub(crate) const SEND_WRITE_ZEROES: u16 = 1 << 6;
     pub(crate) const SEND_DF: u16 = 1 << 7;
     pub(crate) const CAN_MULTI_CONN: u16 = 1 << 8;
 }
@@ -78,6 +81,10 @@ pub(super) mod command {
 }
 
 pub(super) mod command_flag {
+    /// Durable before it is answered.
+    pub(crate) const FUA: u16 = 1 << 0;
+    /// Zeros must not be holes.
+    pub(crate) const NO_HOLE: u16 = 1 << 1;
     /// Don't fragment: at most one chunk of content.
     pub(crate) const DF: u16 = 1 << 2;
     /// Only one extent.
@@ -88,7 +95,9 @@ pub(super) mod command_flag {
 pub(super) mod errno {
     pub(crate) const PERM: u32 = 1;
     pub(crate) const IO: u32 = 5;
+    pub(crate) const NOMEM: u32 = 12;
     pub(crate) const INVAL: u32 = 22;
+    pub(crate) const NOSPC: u32 = 28;
     pub(crate) const OVERFLOW: u32 = 75;
 }
 

@@ -151,7 +151,8 @@ impl<R: Reply> Reads<R> {
         }
     }
 
-    fn remember(&self, error: Error) {
+    /// Keeps the first failure, and tells of each.
+    pub(crate) fn remember(&self, error: Error) {
         if let Some(on_error) = &self.on_error {
             on_error(&error);
         }

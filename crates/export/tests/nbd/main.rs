@@ -3,6 +3,7 @@
 //! - `client`: one written by hand from the protocol
 //! - `protocol`: the duties of a server towards clients that keep to the protocol
 //! - `misbehaviour`: garbage, floods, stalls, lies and early leave
+//! - `writing`: writable exports
 //! - `clients`: those that people use (`nbdinfo`, `nbdcopy`, `nbdfuse`, `qemu-img`, `fio`). A program
 //!   that is not installed is named as skipped.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
@@ -11,6 +12,7 @@ mod client;
 mod clients;
 mod misbehaviour;
 mod protocol;
+mod writing;
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -112,11 +114,11 @@ impl Served {
         let bytes = Arc::new(bytes);
         let other = b"other bytes\n".to_vec();
         let exports = vec![
-            Export { name: "view".into(), storage: bytes.clone() },
-            Export {
-                name: "other".into(),
-                storage: Arc::new(Bytes { content: other.clone(), ..Bytes::default() }),
-            },
+            Export::read_only("view", bytes.clone()),
+            Export::read_only(
+                "other",
+                Arc::new(Bytes { content: other.clone(), ..Bytes::default() }),
+            ),
         ];
         let address = Address::Unix(folder.path().join("s"));
         let server = Server::new(change(ServerOptions::new(address, exports))).expect("listens");

@@ -313,7 +313,7 @@ fn bad_names_are_refused() {
     let bytes: Arc<Bytes> = Arc::default();
     let long = "x".repeat(4097);
     for names in [&[""][..], &["a\0"], &["same", "same"], &[&long]] {
-        let export = |name: &&str| Export { name: (*name).into(), storage: bytes.clone() };
+        let export = |name: &&str| Export::read_only(*name, bytes.clone());
         let exports = names.iter().map(export).collect();
         let options = ServerOptions::new(Address::Unix("/unused".into()), exports);
         let error = Server::new(options).expect_err("refused");

@@ -168,7 +168,7 @@ impl Node {
             threads: 2,
             temp: vec![Arc::clone(&temp)],
             temp_limit_bytes: None,
-            compression: CompressionChoice::Off,
+            compression: CompressionChoice::Auto,
             top: None,
             strategy: Strategy::Merge,
         };

@@ -1,5 +1,6 @@
 //! The network door, with our own client: one file per part.
 
+mod farm;
 mod harness;
 mod hostile;
 mod security;

@@ -44,7 +44,7 @@ use merganser_storage::{Directory, Storage};
 
 pub use rows::{Merge, RowStream, merge};
 pub use run::map;
-pub use view::{ResultDescription, ResultRows, ResultView};
+pub use view::{ResultDescription, ResultRows, ResultView, Row};
 
 use crate::ssdlet::SsdletError;
 

@@ -250,7 +250,7 @@ impl Run<'_, '_> {
                     if !sink.keyed(rows.key(), rows.value())? {
                         break;
                     }
-                    if self.report.rows % 4096 == 0 {
+                    if self.report.rows.is_multiple_of(4096) {
                         check()?;
                     }
                 }

@@ -16,8 +16,9 @@ use super::spill::{BATCH_BYTES, BATCHES};
 use super::{MapInput, MapOptions, PartitionSize};
 use crate::ssdlet::{Description, Output};
 
-/// Chunks are about this long: a worker finds the one that it has just read in its second-level cache.
-const CHUNK_BYTES: u64 = 1 << 20;
+/// Chunks are about this long: a worker finds the one that it has just read in its second-level cache, which
+/// has 1 MiB or more, next to the part of its table that is used most.
+const CHUNK_BYTES: u64 = 512 << 10;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// Chunks take at most this part of the memory.
 const CHUNKS_SHARE: u64 = 8;

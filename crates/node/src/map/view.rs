@@ -209,6 +209,9 @@ impl ResultView {
     }
 }
 
+/// A key and its value.
+pub type Row<'a> = (&'a [u8], &'a [u8]);
+
 /// The rows of a result in order, each key once ([`Combine::None`]: each value).
 pub struct ResultRows<'a> {
     stream: ViewStream<'a>,
@@ -226,7 +229,7 @@ impl ResultRows<'_> {
     /// # Errors
     /// Too little memory, damage found, the storage's own, a sum that leaves 64 bits.
     #[expect(clippy::should_implement_trait, reason = "a row is lent")]
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, SsdletError> {
+    pub fn next(&mut self) -> Result<Option<Row<'_>>, SsdletError> {
         Ok(if self.advance()? { Some(self.reducer.row()) } else { None })
     }
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_sort::{Budget, Silent};
-use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
+use merganser_storage::Directory;
+use merganser_storage::file::{FileOptions, FileStorage};
 
 use super::log::{LogReader, LogWriter, Next};
 use super::record::{self, Answer, Outcome, Request};
@@ -41,6 +42,8 @@ pub struct Serve {
     pub memory_bytes: u64,
     /// Workers of a map.
     pub threads: usize,
+    /// Where a map puts what does not fit into memory. Without any, that is an error.
+    pub temp: Vec<Arc<dyn Directory>>,
     /// How it waits for requests.
     pub waiting: Waiting,
 }
@@ -282,12 +285,11 @@ fn run(serve: &Serve, module: &str, body: &[u8], sink: &mut ResultSink) -> Resul
             .map_err(|e| format!("{path}: {e}"))?;
         inputs.push(MapInput::Storage { storage, range: None });
     }
-    let temp = FileDirectory::open(&serve.data).map_err(|e| e.to_string())?;
     let options = MapOptions {
         budget: Budget::new(serve.memory_bytes),
         threads: serve.threads,
         partition: PartitionSize::Auto,
-        temp: vec![temp as Arc<_>],
+        temp: serve.temp.clone(),
     };
     map(&*ssdlet, inputs, MapOutput::Rows(sink), &options, &Silent).map_err(text)?;
     Ok(())

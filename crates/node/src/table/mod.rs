@@ -407,19 +407,31 @@ impl Table {
         Ok(())
     }
 
-    /// Removes all rows; the memory stays.
+    /// Removes all rows; the memory stays. It was full, so it grows if it can do that alone, without the old
+    /// slots next to the new ones.
     pub(crate) fn clear(&mut self) {
-        if self.kind == Kind::All {
-            self.slots.clear();
-        } else {
-            self.slots.fill(EMPTY);
-        }
         self.aside.clear();
         self.arena.clear();
-        self.len = 0;
         if std::mem::take(&mut self.crowded) {
             self.seeds = self.seeds.next();
         }
+        if self.kind == Kind::All {
+            self.slots.clear();
+            self.len = 0;
+            return;
+        }
+        let bytes = self.memory.bytes() * 2;
+        let fits = self.len >= self.len_max
+            && bytes + self.arena.reserved_bytes() <= self.bytes_max
+            && self.memory.grow_to(bytes).is_ok();
+        self.len = 0;
+        if !fits {
+            return self.slots.fill(EMPTY);
+        }
+        let count = self.slots.len() * 2;
+        self.slots = Vec::new();
+        self.slots = vec![EMPTY; count];
+        self.len_max = self.load();
     }
 }
 

@@ -211,7 +211,7 @@ fn a_failed_read_and_a_file_that_shrinks_name_the_file() {
             (Fault::ShortRead { nth: 3 }, "the file ends here"),
         ] {
             for threads in [1, 3] {
-                let plan = Plan { seed: 1, faults: vec![fault.clone()] };
+                let plan = Plan { seed: 1, faults: vec![fault] };
                 let faulty = Faulty::new(MemoryDirectory::new(), plan);
                 let input =
                     MapInput::Storage { storage: faulty.wrap(storage(&bytes)), range: None };

@@ -106,10 +106,12 @@ fn a_sum_that_leaves_64_bits_is_an_error_that_names_the_key() {
     for temp in [true, false] {
         for (chunk, threads) in [(1, 1), (1, 3), (30, 2), (1 << 20, 1)] {
             let how = How { temp, ..How::chunks(chunk, threads) };
-            let (rows, _) = how.map(&ssdlet, how.inputs(&[back.clone()])).expect("maps");
+            let (rows, _) =
+                how.map(&ssdlet, how.inputs(std::slice::from_ref(&back))).expect("maps");
             let sum = i64::MAX - 5;
             assert_eq!(rows.keyed, [(b"k".to_vec(), sum.to_le_bytes().to_vec())]);
-            let error = how.map(&ssdlet, how.inputs(&[over.clone()])).expect_err("too large");
+            let error =
+                how.map(&ssdlet, how.inputs(std::slice::from_ref(&over))).expect_err("too large");
             assert!(error.to_string().contains("key \"k\""), "{error}");
         }
     }

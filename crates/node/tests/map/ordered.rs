@@ -15,7 +15,7 @@ fn keep(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError>
     if record.contains(&b'e') {
         out.records(record);
     }
-    if record.len() % 5 == 0 {
+    if record.len().is_multiple_of(5) {
         out.records(record);
     }
     Ok(())

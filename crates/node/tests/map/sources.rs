@@ -70,7 +70,7 @@ fn every_line_once_in_all_tiny_inputs() {
                 let (rows, _) = how.map(&ssdlet, vec![input(&bytes, None)]).expect("maps");
                 assert_eq!(rows.ordered, shown(all.iter()), "{bytes:?} {chunk}");
                 let (rows, _) = How { streams: true, ..how }
-                    .map(&ssdlet, how.inputs(&[bytes.clone()]))
+                    .map(&ssdlet, how.inputs(std::slice::from_ref(&bytes)))
                     .expect("maps");
                 assert_eq!(rows.ordered, shown(all.iter()), "{bytes:?} {chunk}");
             }
@@ -180,7 +180,8 @@ fn keyed_records_are_cut_where_their_lengths_say() {
     for chunk in [1, 5, 28, 100, 1000] {
         for streams in [false, true] {
             let how = How { streams, ..How::chunks(chunk, 2) };
-            let (rows, _) = how.map(&ssdlet, how.inputs(&[bytes.clone()])).expect("maps");
+            let (rows, _) =
+                how.map(&ssdlet, how.inputs(std::slice::from_ref(&bytes))).expect("maps");
             assert_eq!(rows.ordered, shown(cut(Format::Keyed, &bytes).iter()));
         }
     }
@@ -207,13 +208,15 @@ fn a_record_may_be_longer_than_a_chunk_but_not_than_memory() {
         for chunk in [100_000, 1 << 20] {
             let how =
                 How { temp: false, ..How { memory: how.memory, streams, ..How::chunks(chunk, 2) } };
-            let (rows, _) = how.map(&keyed(format), how.inputs(&[bytes.clone()])).expect("maps");
+            let (rows, _) =
+                how.map(&keyed(format), how.inputs(std::slice::from_ref(&bytes))).expect("maps");
             let row = |key: &[u8], n: i64| (key.to_vec(), n.to_le_bytes().to_vec());
             assert_eq!(rows.keyed, [row(b"a\n", 2), row(b"bb", 3_000_001), row(b"c\n", 2)]);
         }
         let small = How { memory: 2 << 20, threads: 1, ..how };
-        let error =
-            small.map(&keyed(format), small.inputs(&[bytes.clone()])).expect_err("too long");
+        let error = small
+            .map(&keyed(format), small.inputs(std::slice::from_ref(&bytes)))
+            .expect_err("too long");
         assert!(
             matches!(&error, SsdletError::Engine(Error::RecordTooLong { offset: 2, .. })),
             "{format:?} {streams} {error}"
@@ -326,7 +329,7 @@ proptest! {
         let format = Format::Csv { separator: b',', header: false };
         let ssdlet = Plain::ordered(format, records);
         let how = How { streams, ..How::chunks(chunk, 2) };
-        let mapped = how.map(&ssdlet, how.inputs(&[bytes.clone()]));
+        let mapped = how.map(&ssdlet, how.inputs(std::slice::from_ref(&bytes)));
         let mut cuts = Vec::new();
         format.cut(&bytes, 1, &mut cuts);
         let tail = &bytes[cuts.last().copied().unwrap_or(0)..];

@@ -131,7 +131,8 @@ fn results_of_several_nodes_become_one() {
         let of_each = || {
             let results = inputs.iter().map(|input| {
                 let how = How::default();
-                let (rows, _) = how.map(&ssdlet, how.inputs(&[input.clone()])).expect("maps");
+                let (rows, _) =
+                    how.map(&ssdlet, how.inputs(std::slice::from_ref(input))).expect("maps");
                 InMemory(rows.keyed, 0)
             });
             results.collect::<Vec<_>>()

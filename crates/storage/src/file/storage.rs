@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -167,5 +167,49 @@ impl Storage for FileStorage {
         if let Some(flight) = Flight::new(&self.file, token, operation, completions) {
             self.engine.submit(flight);
         }
+    }
+
+    fn read_now(&self, offset: u64, out: &mut [u8]) -> Option<io::Result<usize>> {
+        if self.file.direct_fd().is_some() {
+            return None;
+        }
+        let mut done = 0;
+        while done < out.len() {
+            match self.file.buffered.read_at(&mut out[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    let place = offset + done as u64;
+                    let what = format!("read of {} bytes at {place}", out.len() - done);
+                    return Some(Err(FileError::wrap(&self.file.name, what, e)));
+                }
+            }
+        }
+        Some(Ok(done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StorageExt;
+    use crate::file::Direct;
+
+    #[test]
+    fn a_file_that_goes_through_the_page_cache_is_read_at_once() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("file");
+        std::fs::write(&path, b"0123456789").expect("writes");
+        let options = FileOptions { direct: Direct::Never, ..FileOptions::default() };
+        let file = FileStorage::open_path_with(&path, false, options).expect("opens");
+        let mut out = [b'x'; 4];
+        for (offset, expected) in [(0, &b"0123"[..]), (8, b"89"), (10, b""), (99, b"")] {
+            let read = file.read_now(offset, &mut out).expect("at once").expect("reads");
+            assert_eq!(&out[..read], expected);
+            assert_eq!(file.read_vec(offset, read).expect("reads"), expected);
+        }
+        std::fs::write(&path, b"").expect("cuts");
+        assert_eq!(file.read_now(0, &mut out).expect("at once").expect("reads"), 0);
     }
 }

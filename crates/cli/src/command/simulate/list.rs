@@ -14,7 +14,7 @@ pub fn devices() -> String {
     }
     text.push_str(
         "\nsimulate --list=DEVICE tells every parameter; --set NAME=VALUE changes one.\n\
-         Bytes take K, M, G, T (1024), times ns, us, ms, s.\n",
+         Bytes take K, M, G, T (1024), bytes/s the same (1000), times ns, us, ms, s.\n",
     );
     text
 }

@@ -32,6 +32,10 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
         Load::Trace { .. } => u64::MAX,
     };
     let mut device = model.device(config.device.seed, filled_bytes)?;
+    if let Some((path, _)) = &config.report {
+        // Told now, not after the run.
+        fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
+    }
     let started = Instant::now();
     let preconditioned = match config.precondition {
         None => None,

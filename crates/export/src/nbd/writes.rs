@@ -1,0 +1,158 @@
+//! Changes of writable storages, done by workers that all clients share.
+//!
+//! The protocol orders nothing that is under way at the same time: a flush covers what was answered
+//! before it came. So changes go to any worker in any order. Several workers make a storage's own
+//! gathering possible: writes that wait together can become one.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use merganser_storage::{Buffer, Completions, Operation, Storage};
+use parking_lot::{Condvar, Mutex};
+
+use super::wire::errno;
+use crate::{Error, READ_BYTES_MAX};
+
+/// Workers for changes, where an export is writable.
+pub(super) const WRITERS: usize = 4;
+
+/// What is to be done.
+pub(super) enum Change {
+    /// These bytes.
+    Write(Buffer),
+    /// Zeros, by giving the space back.
+    Discard(u64),
+    /// Zeros, as bytes.
+    Zeros(u64),
+    /// Nothing but making everything before durable.
+    Flush,
+}
+
+/// A change on its way.
+pub(super) struct Job {
+    pub(super) export: usize,
+    pub(super) offset: u64,
+    pub(super) change: Change,
+    /// Whether it must be durable before it is answered.
+    pub(super) durable: bool,
+    /// Called once: with nothing, or with the error's number and its sentence.
+    pub(super) answer: Box<dyn FnOnce(Result<(), (u32, String)>) + Send>,
+}
+
+/// The storages and what waits for them.
+pub(super) struct Writes {
+    /// By export; none for one that is read-only.
+    storages: Vec<Option<Arc<dyn Storage>>>,
+    waiting: Mutex<Waiting>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Writes {
+    pub(super) fn new(storages: Vec<Option<Arc<dyn Storage>>>) -> Writes {
+        Writes { storages, waiting: Mutex::default(), work: Condvar::new() }
+    }
+
+    /// How many workers it needs.
+    pub(super) fn workers(&self) -> usize {
+        if self.storages.iter().any(Option::is_some) { WRITERS } else { 0 }
+    }
+
+    /// Queues a change of a writable export.
+    pub(super) fn submit(&self, job: Job) {
+        self.waiting.lock().jobs.push_back(job);
+        self.work.notify_one();
+    }
+
+    /// Lets the workers end when nothing waits any more.
+    pub(super) fn close(&self) {
+        self.waiting.lock().closed = true;
+        self.work.notify_all();
+    }
+
+    /// The work of one worker, until [`Writes::close`]. `failed` hears of each failure.
+    pub(super) fn work(&self, failed: impl Fn(Error)) {
+        loop {
+            let job = {
+                let mut waiting = self.waiting.lock();
+                loop {
+                    if let Some(job) = waiting.jobs.pop_front() {
+                        break job;
+                    }
+                    if waiting.closed {
+                        return;
+                    }
+                    self.work.wait(&mut waiting);
+                }
+            };
+            let Job { export, offset, change, durable, answer } = job;
+            answer(self.change(export, offset, change, durable, &failed));
+        }
+    }
+
+    /// Does a change in the calling thread. An error is what the client hears.
+    pub(super) fn change(
+        &self,
+        export: usize,
+        offset: u64,
+        change: Change,
+        durable: bool,
+        failed: &impl Fn(Error),
+    ) -> Result<(), (u32, String)> {
+        let storage = self.storages[export].as_ref().expect("callers know which are writable");
+        let (what, len) = match &change {
+            Change::Write(bytes) => ("writing", bytes.len() as u64),
+            Change::Discard(len) => ("trimming", *len),
+            Change::Zeros(len) => ("zeroing", *len),
+            Change::Flush => ("flushing", 0),
+        };
+        // A storage that panics must not take the worker with it.
+        let done = catch_unwind(AssertUnwindSafe(|| perform(&**storage, offset, change, durable)));
+        let done = done.unwrap_or_else(|_| Err(io::Error::other("the storage panicked")));
+        done.map_err(|source| {
+            let number = match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => errno::NOSPC,
+                _ => errno::IO,
+            };
+            let error =
+                Error::Request { name: storage.name().to_owned(), what, offset, len, source };
+            let why = error.to_string();
+            failed(error);
+            (number, why)
+        })
+    }
+}
+
+fn run(storage: &dyn Storage, operation: Operation) -> io::Result<()> {
+    let completions = Completions::new();
+    storage.submit(0, operation, &completions);
+    completions.wait(&*storage.clock()).result.map(|_| ())
+}
+
+fn perform(storage: &dyn Storage, offset: u64, change: Change, durable: bool) -> io::Result<()> {
+    let flushes = durable || matches!(change, Change::Flush);
+    match change {
+        Change::Flush => {}
+        Change::Write(buffer) if buffer.is_empty() => {}
+        Change::Discard(0) => {}
+        Change::Write(buffer) => run(storage, Operation::Write { offset, buffer })?,
+        Change::Discard(len) => run(storage, Operation::Discard { offset, len })?,
+        Change::Zeros(len) => {
+            let mut done = 0;
+            while done < len {
+                let part = (len - done).min(READ_BYTES_MAX as u64);
+                let buffer = Buffer::try_new(part as usize)?;
+                run(storage, Operation::Write { offset: offset + done, buffer })?;
+                done += part;
+            }
+        }
+    }
+    if flushes { run(storage, Operation::Sync) } else { Ok(()) }
+}
