@@ -101,7 +101,7 @@ impl ByValue {
         let mut unpack = Unpack { of: self.of, pending: Vec::new(), rows };
         let sorted = sort(vec![input], SortOutput::Writer(&mut unpack), &options, &Quiet(progress));
         sorted.map_err(|error| of_whole(error, self.memory_bytes))?;
-        Ok(unpack.rows.flush().map_err(|error| Failure::named(&error))?)
+        unpack.rows.flush().map_err(|error| Failure::named(&error))
     }
 }
 

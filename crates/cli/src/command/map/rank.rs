@@ -18,7 +18,7 @@ pub fn rank(of: Type, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The key of a row whose rank is `rank`.
-pub fn key_of_rank<'a>(of: Type, rank: &'a [u8]) -> &'a [u8] {
+pub fn key_of_rank(of: Type, rank: &[u8]) -> &[u8] {
     match of {
         Type::I64 | Type::F64 => rank.get(8..).unwrap_or_default(),
         Type::Text | Type::Bytes => {

@@ -218,13 +218,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("keys");
         std::fs::write(&file, "one\r\ntwo words\n").expect("written");
-        let keys = all_keys(&[file.clone()], &["three".into()]).expect("readable");
+        let keys = all_keys(std::slice::from_ref(&file), &["three".into()]).expect("readable");
         assert_eq!(keys.expect("some"), ["one", "two words", "three"]);
         for (bytes, line) in
             [(&b"a\n\nb\n"[..], "line 2 is empty"), (b"a\n\xff", "line 2 is not UTF-8")]
         {
             std::fs::write(&file, bytes).expect("written");
-            let refused = all_keys(&[file.clone()], &[]).expect_err("refused");
+            let refused = all_keys(std::slice::from_ref(&file), &[]).expect_err("refused");
             assert!(refused.sentence().is_some_and(|said| said.contains(line)), "{refused:?}");
         }
     }
