@@ -11,6 +11,8 @@
 //! All numbers are little-endian. A fault ends the guest, so records before it may already have been
 //! handed on: its session has no result.
 
+use std::ops::Range;
+
 use merganser_node::ssdlet::{Combine, Emitter, Output, Type};
 use merganser_sort::record::Format;
 
@@ -96,14 +98,14 @@ impl Answers {
             Answers::Keyed { key_bytes, counts, .. } => {
                 counting(*counts, "emit_spans")?;
                 for pair in spans {
-                    let key = span(chunk, pair)?;
+                    let key = place(chunk, pair)?;
                     check_bytes("key", *key_bytes, key.len())?;
-                    out.add(key, 1);
+                    out.add_span(chunk, key, 1);
                 }
             }
             Answers::Ordered(format) => {
                 for pair in spans {
-                    let records = span(chunk, pair)?;
+                    let records = &chunk[place(chunk, pair)?];
                     whole(format, records)?;
                     out.records(records);
                 }
@@ -123,9 +125,9 @@ impl Answers {
         counting(*counts, "emit_values")?;
         for entry in given.chunks_exact(VALUE_BYTES) {
             let (pair, value) = entry.split_at(SPAN_BYTES);
-            let key = span(chunk, pair)?;
+            let key = place(chunk, pair)?;
             check_bytes("key", *key_bytes, key.len())?;
-            out.add(key, i64::from_le_bytes(value.try_into().expect("8 bytes")));
+            out.add_span(chunk, key, i64::from_le_bytes(value.try_into().expect("8 bytes")));
         }
         Ok(())
     }
@@ -144,14 +146,17 @@ fn frame(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((key, value, rest))
 }
 
+/// The place of a span, inside of `chunk`.
 #[inline]
-fn span<'a>(chunk: &'a [u8], pair: &[u8]) -> Result<&'a [u8], String> {
+fn place(chunk: &[u8], pair: &[u8]) -> Result<Range<usize>, String> {
     let (offset, bytes) = (number(&pair[..4]), number(&pair[4..]));
-    let found = chunk.get(offset..).and_then(|rest| rest.get(..bytes));
-    found.ok_or_else(|| {
-        let len = chunk.len();
-        format!("it handed over {bytes} bytes at {offset} of a chunk of {len} bytes")
-    })
+    match offset.checked_add(bytes) {
+        Some(end) if end <= chunk.len() => Ok(offset..end),
+        _ => {
+            let len = chunk.len();
+            Err(format!("it handed over {bytes} bytes at {offset} of a chunk of {len} bytes"))
+        }
+    }
 }
 
 #[inline]

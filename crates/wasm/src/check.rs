@@ -143,10 +143,17 @@ fn run(
         worker.meter();
     }
     let mut found = Collect::default();
-    let mut from = 0;
+    // As in a map, no chunk has the row that names the columns.
+    let mut from = header_bytes(ssdlet.description().input, sample);
+    if let Some(first) = cuts.first_mut() {
+        *first = from.max(*first);
+    }
     let begun = Instant::now();
     let turns = workers.len();
     for (turn, to) in cuts.into_iter().enumerate() {
+        if to == from {
+            continue;
+        }
         let chunk = Chunk { input: 0, offset: from as u64, bytes: &sample[from..to] };
         workers[turn % turns].chunk(chunk, &mut Emitter::collecting(&mut found))?;
         from = to;
@@ -157,6 +164,14 @@ fn run(
         fuel += worker.meter();
     }
     Ok((found, fuel, begun.elapsed()))
+}
+
+/// The length of the row that names the columns.
+fn header_bytes(format: Format, sample: &[u8]) -> usize {
+    match format {
+        Format::Csv { header: true, .. } => format.record_len(sample).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Values of each key as a map's result has them.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use merganser_node::ssdlet::{Chunk, Description, Emitter, Ssdlet, SsdletError, Worker};
+use merganser_node::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
+use merganser_sort::record::Format;
 use parking_lot::Mutex;
 
 use crate::engine::Ticker;
@@ -82,6 +83,14 @@ impl WasmSsdlet {
 impl Ssdlet for WasmSsdlet {
     fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// A filter of csv says that its output has a header: that of its input.
+    fn header(&self, row: &[u8]) -> Result<Vec<u8>, SsdletError> {
+        match self.description.output {
+            Output::Ordered { format: Format::Csv { header: true, .. } } => Ok(row.to_vec()),
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {

@@ -141,7 +141,8 @@ pub struct MapArgs {
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "SSDlets")]
 pub struct ProgramArgs {
-    /// The SSDlet's arguments as a JSON object; the options below are added to it
+    /// The SSDlet's arguments as a JSON object; the options below are added to it. For a FILE.wasm, a
+    /// text in the form that it takes
     #[arg(long, value_name = "JSON")]
     pub args: Option<String>,
 

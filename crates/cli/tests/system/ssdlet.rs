@@ -191,3 +191,26 @@ fn lists_are_of_the_built_in_ones_or_of_a_folder() {
         fails(&mut merganser(["ssdlet", "list", "--dir", "/missing"])).starts_with("/missing: ")
     );
 }
+
+#[test]
+fn a_map_runs_it() {
+    let folder = Folder::new();
+    let file = module(&folder, "lines", LINES);
+    let input = folder.write("input", b"b\na\nb\n\nlast");
+    let map = |options: &[&str]| {
+        let mut command = merganser(["map"]);
+        command.arg(&file).arg(&input).args(options);
+        command
+    };
+    let rows = prints(&mut map(&["--threads", "2"]));
+    assert_eq!(String::from_utf8_lossy(&rows), "\t1\na\t1\nb\t2\nlast\t1\n");
+    let path = file.display().to_string();
+    let told = fails(&mut map(&["--args", "not JSON"]));
+    assert_eq!(told, format!("{path}: lines: it takes no arguments (it exports no mgs_args)"));
+    let trap =
+        module(&folder, "trap", &LINES.replace("(local $at i32)", "(local $at i32) unreachable"));
+    let told = fails(merganser(["map"]).arg(&trap).arg(&input));
+    assert!(told.starts_with("trap: mgs_chunk gave up"), "{told}");
+    let told = fails(merganser(["map", "./missing.wasm"]).arg(&input));
+    assert_eq!(told, "./missing.wasm: No such file or directory");
+}

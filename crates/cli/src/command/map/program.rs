@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::config::ProgramName;
 use crate::failure::Failure;
+#[cfg(not(feature = "wasm"))]
 use crate::shown;
 
 /// Opens an SSDlet with its arguments.
@@ -30,7 +31,21 @@ pub fn open(name: &ProgramName, args: &Value) -> Result<Box<dyn Ssdlet>, Failure
     }
 }
 
-/// Opens an SSDlet in WebAssembly.
+/// Opens an SSDlet in WebAssembly. Its arguments are a text.
+#[cfg(feature = "wasm")]
+fn wasm(path: &Path, args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
+    use merganser_wasm::{Limits, open};
+
+    let limits = Limits::default();
+    let module = crate::command::ssdlet::read(path, limits.module_bytes)?;
+    let args = args.as_str().unwrap_or_default().as_bytes();
+    match open(&module, args, limits) {
+        Ok(ssdlet) => Ok(Box::new(ssdlet)),
+        Err(error) => Err(crate::command::ssdlet::failure(path, error)),
+    }
+}
+
+#[cfg(not(feature = "wasm"))]
 fn wasm(path: &Path, _args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
-    Err(format!("{}: this merganser runs no WebAssembly", shown::name(path)).into())
+    Err(format!("{}: this merganser was built without WebAssembly", shown::name(path)).into())
 }

@@ -36,7 +36,15 @@ pub fn run(dir: Option<&Path>, json: bool) -> Result<(), Failure> {
 }
 
 fn built_in() -> Vec<Value> {
-    let one = |builtin: &builtin::Builtin| json!({ "name": builtin.name, "about": builtin.about });
+    let one = |builtin: &builtin::Builtin| {
+        let meaning = |argument: &builtin::Argument| match argument.default {
+            "" => json!(argument.meaning),
+            default => json!(format!("{} [default: {default}]", argument.meaning)),
+        };
+        let arguments = builtin.arguments.iter().map(|one| (one.name.to_owned(), meaning(one)));
+        let arguments: serde_json::Map<_, _> = arguments.collect();
+        json!({ "name": builtin.name, "about": builtin.about, "arguments": arguments })
+    };
     builtin::ALL.iter().map(one).collect()
 }
 

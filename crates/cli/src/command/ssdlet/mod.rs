@@ -37,7 +37,7 @@ pub fn run(config: &SsdletConfig) -> Result<(), Failure> {
 }
 
 /// At most the first `most` bytes of a file; one more than that tells that there are more.
-fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
+pub(super) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
     let read = || {
         let file = File::open(path)?;
         let mut bytes = Vec::new();
@@ -48,7 +48,7 @@ fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
 }
 
 /// The failure of the SSDlet in a file.
-fn failure(path: &Path, error: SsdletError) -> Failure {
+pub(super) fn failure(path: &Path, error: SsdletError) -> Failure {
     let sentence = match error {
         SsdletError::Engine(error) => return error.into(),
         error => error.to_string(),

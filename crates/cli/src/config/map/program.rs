@@ -28,7 +28,7 @@ pub enum Program {
     Ssdlet {
         /// Which.
         name: ProgramName,
-        /// Its arguments: a JSON object.
+        /// Its arguments: a JSON object; for a guest, a text of any form.
         args: Value,
     },
     /// The product of two matrices.
@@ -76,6 +76,10 @@ impl Program {
     ) -> Result<Self, Failure> {
         let name = ProgramName::new(ssdlet)?;
         let raw = std::mem::take(&mut typed.raw);
+        let guest_args = match &name {
+            ProgramName::Wasm(_) => typed.args.take(),
+            ProgramName::Builtin(_) => None,
+        };
         let mut args = object(typed.args.as_deref())?;
         let mut options = options(typed)?;
         match &name {
@@ -96,7 +100,11 @@ impl Program {
                     options.extend(record_arguments(builtin, format)?);
                 }
             }
-            ProgramName::Wasm(_) => refuse_with_guest(format, &options)?,
+            ProgramName::Wasm(_) => {
+                refuse_with_guest(format, &options)?;
+                let args = Value::String(guest_args.unwrap_or_default());
+                return Ok(Program::Ssdlet { name, args });
+            }
         }
         for Typed { flag, argument, value } in options {
             if args.insert(argument.to_owned(), value).is_some() {
