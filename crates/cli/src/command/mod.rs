@@ -53,7 +53,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
-        Command::Emulate(typed) => emulate::run(typed.try_into()?, cancel),
+        Command::Emulate(typed) => emulate::run(&typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),
         Command::Completions(typed) => manual::completions(&typed),
         Command::Man(typed) => manual::pages(&typed),

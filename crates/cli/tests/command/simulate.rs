@@ -40,7 +40,7 @@ fn devices_and_their_parameters_are_listed() {
     let words = ["simulate", "--list=floppy"];
     let said = fails(dir.path(), &words);
     assert!(said.starts_with("--list: no device is called floppy: there are jasmine, "), "{said}");
-    assert!(said.ends_with("cheetah, barracuda"), "{said}");
+    assert!(said.ends_with("cheetah, barracuda, wd5000aakx"), "{said}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ mod tests {
         );
         assert_eq!(open(Some(10_000)).map(|disk| disk.size()).ok(), Some(10_000));
         assert_eq!(said(Some(9_999)), "--size: 9999 bytes would cut d, which has 10000");
-        let disk = open(Some(20_000)).ok().expect("extended");
+        let disk = open(Some(20_000)).expect("extended");
         disk.write_at(19_999, b"x").expect("written");
         assert_eq!(said(None), "d: is used by another emulation; end that one first");
         drop(disk);

@@ -36,11 +36,11 @@ const DISK: &str = "disk";
 const NULL: &str = "null";
 
 /// Emulates a device until the folder is unmounted or a signal arrives.
-pub fn run(config: EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let model = chosen(&config.device)?;
     let backing = backing::open(&config.backing)?;
     let size = backing.size();
-    let device = made(model.as_ref(), &config, size)?;
+    let device = made(model.as_ref(), config, size)?;
     if size > device.capacity_bytes() {
         return Err(format!(
             "{}: {size} bytes are more than {} has, which is {}; give a smaller --size",
@@ -67,7 +67,7 @@ pub fn run(config: EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     })
     .map_err(|error| Failure::named(&error))?;
 
-    serve(&config, Arc::clone(&disk), cancel)?;
+    serve(config, Arc::clone(&disk), cancel)?;
 
     let ended = disk.end();
     let activity = recording.finish()?;
