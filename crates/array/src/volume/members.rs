@@ -11,6 +11,7 @@ use super::buffered::Overlay;
 use crate::bytes::PAGE;
 use crate::error::{Error, Result};
 use crate::label::{self, LABEL_BYTES, Label, Role};
+use crate::layout::Layout;
 use crate::log::Log;
 use crate::log::record::Entry;
 use crate::raid::Raid0;
@@ -103,6 +104,28 @@ pub(super) fn create(
         }
     }
     Ok(())
+}
+
+pub(super) fn data_member_bytes(settings: &Settings, members: usize) -> Result<u64> {
+    settings.check()?;
+    let settings = Settings { thin: false, ..settings.clone() };
+    let chunk = u64::from(settings.chunk_bytes);
+    let (count, mut chunks) = (members.max(1) as u64, 1);
+    let fits = |chunks: u64| Layout::plan(&settings, chunks * chunk * count, chunk * count).is_ok();
+    while !fits(chunks) {
+        chunks *= 2;
+        if chunks * chunk * count > 1 << 52 {
+            return Err(Error::Settings(
+                "no data members are large enough for this journal".to_owned(),
+            ));
+        }
+    }
+    let (mut low, mut high) = (chunks / 2, chunks);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if fits(middle) { high = middle } else { low = middle }
+    }
+    Ok(LABEL_BYTES + high * chunk)
 }
 
 /// The arrays of a volume whose labels are right.

@@ -109,6 +109,15 @@ impl Volume {
         members::create(name, members, settings, replace)
     }
 
+    /// Bytes that each of `members` data members needs at least for a volume with `settings` that isn't
+    /// thin.
+    ///
+    /// # Errors
+    /// [`Error::Settings`].
+    pub fn data_member_bytes(settings: &Settings, members: usize) -> Result<u64> {
+        members::data_member_bytes(settings, members)
+    }
+
     /// What the volume of `members` is. Nothing is written.
     ///
     /// # Errors
