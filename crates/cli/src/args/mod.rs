@@ -3,6 +3,7 @@
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
+mod array;
 mod export;
 mod generate;
 mod mount;
@@ -26,6 +27,10 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use advise::{AdviseArgs, AdviseCommand};
+pub use array::{
+    ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayServeArgs,
+    HashName, MigrationName,
+};
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
 pub use mount::MountArgs;
@@ -111,6 +116,7 @@ pub enum Command {
     Recover(RecoverArgs),
     Generate(GenerateArgs),
     Serve(ServeArgs),
+    Array(ArrayArgs),
     Advise(AdviseArgs),
     Simulate(SimulateArgs),
     Reproduce(ReproduceArgs),

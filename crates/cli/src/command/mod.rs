@@ -1,6 +1,7 @@
 //! One file per subcommand. Each takes its settings from [`crate::config`] and returns its result.
 
 mod advise;
+mod array;
 mod cat;
 mod consume;
 mod debug;
@@ -46,6 +47,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Recover(typed) => recover::run(&typed),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.into()),
+        Command::Array(typed) => array::run(typed.try_into()?, cancel),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),

@@ -4,6 +4,7 @@
 //! refusal names the flag. The types here have no options left that contradict one another.
 
 mod advise;
+mod array;
 mod export;
 mod generate;
 mod memory;
@@ -17,6 +18,7 @@ mod verify;
 mod view;
 
 pub use advise::AdviseConfig;
+pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use order::flags as order_flags;
@@ -79,6 +81,7 @@ mod tests {
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
+            Command::Array(typed) => ArrayConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)
             | Command::Advise(_)

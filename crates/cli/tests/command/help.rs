@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "sort",
     "cat",
     "mount",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 15] = [
     "recover",
     "generate",
     "serve",
+    "array",
     "advise",
     "simulate",
     "reproduce",
@@ -43,6 +44,10 @@ fn help_is_as_reviewed() {
     for what in ["run", "sort", "record"] {
         let help = prints(dir.path(), &["simulate", what, "--help"]);
         golden(&format!("simulate-{what}.txt"), &help);
+    }
+    for what in ["create", "serve", "check", "info", "report"] {
+        let help = prints(dir.path(), &["array", what, "--help"]);
+        golden(&format!("array-{what}.txt"), &help);
     }
     golden("advise-hadoop.txt", &prints(dir.path(), &["advise", "hadoop", "--help"]));
 }

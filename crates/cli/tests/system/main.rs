@@ -19,12 +19,14 @@
 //! - `memory`: the memory limit of a sort, enforced by a memory control group
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `export`: views served to NBD clients
+//! - `array`: a volume served to NBD clients and killed, again and again
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
 //! `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
 
+mod array;
 mod buckets;
 mod consume;
 mod crash;
