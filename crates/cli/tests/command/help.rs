@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "sort",
     "cat",
     "mount",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 18] = [
     "generate",
     "ssdlet",
     "serve",
+    "array",
     "advise",
     "simulate",
     "emulate",
@@ -50,6 +51,10 @@ fn help_is_as_reviewed() {
     for what in ["new", "check", "list"] {
         let help = prints(dir.path(), &["ssdlet", what, "--help"]);
         golden(&format!("ssdlet-{what}.txt"), &help);
+    }
+    for what in ["create", "serve", "check", "info", "report"] {
+        let help = prints(dir.path(), &["array", what, "--help"]);
+        golden(&format!("array-{what}.txt"), &help);
     }
     golden("advise-hadoop.txt", &prints(dir.path(), &["advise", "hadoop", "--help"]));
 }

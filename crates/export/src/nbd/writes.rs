@@ -38,8 +38,11 @@ pub(super) struct Job {
     /// Whether it must be durable before it is answered.
     pub(super) durable: bool,
     /// Called once: with nothing, or with the error's number and its sentence.
-    pub(super) answer: Box<dyn FnOnce(Result<(), (u32, String)>) + Send>,
+    pub(super) answer: Answer,
 }
+
+/// How a change is answered.
+type Answer = Box<dyn FnOnce(Result<(), (u32, String)>) + Send>;
 
 /// The storages and what waits for them.
 pub(super) struct Writes {
