@@ -126,8 +126,7 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
         return Err("--idle: at least 1 second".to_owned().into());
     }
     // One thread more than processors: no session gets all, so a single one still uses every processor.
-    let threads =
-        typed.threads.map_or_else(|| Ok(threads(None)? + 1), |n| threads(Some(n)))?;
+    let threads = typed.threads.map_or_else(|| Ok(threads(None)? + 1), |n| threads(Some(n)))?;
     let temp_dir = typed.temp_dir.clone().unwrap_or_else(|| {
         let set = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
         set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
