@@ -86,6 +86,8 @@ fn the_manual_has_a_page_per_command() {
     expected.push("merganser-advise-hadoop.1".into());
     expected.extend(["record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")));
     expected.extend(["check", "list", "new"].map(|what| format!("merganser-ssdlet-{what}.1")));
+    let of_array = ["check", "create", "info", "report", "serve"];
+    expected.extend(of_array.map(|what| format!("merganser-array-{what}.1")));
     expected.sort();
     assert_eq!(names(dir.path()), expected);
     let sort = std::fs::read_to_string(dir.path().join("merganser-sort.1")).expect("a page");
