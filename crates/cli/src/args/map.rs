@@ -133,6 +133,19 @@ pub struct MapArgs {
     #[arg(long, help_heading = "Resources")]
     pub explain: bool,
 
+    /// Run on these nodes (merganser serve --data), each over its own INPUTs, and merge their rows.
+    /// INPUTs are paths below the folder of each node's --data
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "Nodes")]
+    pub on: Vec<String>,
+
+    /// With --on: the token of the nodes is in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Nodes")]
+    pub token_file: Option<PathBuf>,
+
+    /// With --on: encrypt, and trust nodes whose certificate this authority signed (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "Nodes")]
+    pub ca: Option<PathBuf>,
+
     #[command(flatten)]
     pub report: ReportArgs,
 }

@@ -12,9 +12,11 @@ use crate::args::{FormatName, MapArgs, PartitionName, RowForm, RowOrder};
 use crate::failure::Failure;
 use crate::input::Input;
 
+mod nodes;
 mod options;
 mod program;
 
+pub use nodes::Nodes;
 pub use program::{Program, ProgramName};
 
 /// The SSDlet, its inputs, and the form of its result.
@@ -40,6 +42,8 @@ pub struct MapConfig {
     pub threads: usize,
     /// Only print what would be done.
     pub explain: bool,
+    /// The nodes that run it, instead of this process.
+    pub nodes: Option<Nodes>,
     /// The report to write.
     pub report: Option<ReportConfig>,
     /// No bar.
@@ -103,6 +107,10 @@ impl TryFrom<MapArgs> for MapConfig {
             (None, Some(RowOrder::Value)) => Choice::ByValue,
             (None, _) => Choice::ByKey,
         };
+        let nodes = Nodes::new(typed.on, typed.token_file, typed.ca)?;
+        if nodes.is_some() {
+            nodes::refuse_unfit(&program, &inputs, &destination, typed.explain)?;
+        }
         if let Destination::View(_) = destination {
             refuse_with_view(choice, typed.output_format)?;
         }
@@ -126,6 +134,7 @@ impl TryFrom<MapArgs> for MapConfig {
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
             explain: typed.explain,
+            nodes,
             report: ReportConfig::new(typed.report)?,
             quiet: typed.quiet,
         })

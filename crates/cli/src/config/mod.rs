@@ -25,7 +25,7 @@ pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
 pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
-pub use map::{Choice, MapConfig, Program, ProgramName};
+pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};
 pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;

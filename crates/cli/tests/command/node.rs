@@ -13,7 +13,7 @@ use merganser_flight::client::{Client, NodeAddress};
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::request::{OpenRequest, Range};
 
-use crate::{fails, folder, merganser, names, signal};
+use crate::{fails, folder, merganser, names, prints, signal};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -98,6 +98,43 @@ fn sixty_four_sessions_stay_within_the_memory_and_one_is_hostile() {
     signal(&node.child, libc::SIGTERM);
     assert_eq!(node.child.wait().expect("it ends").code(), Some(0));
     assert_eq!(names(dir.path()), ["data", "token"]);
+}
+
+#[test]
+fn a_map_on_two_nodes_merges_their_rows() {
+    let dir = folder();
+    let places = [dir.path().join("one"), dir.path().join("two")];
+    let mut nodes: Vec<_> = places
+        .iter()
+        .map(|place| {
+            fs::create_dir(place).expect("made");
+            node(place, &[])
+        })
+        .collect();
+    fs::write(places[0].join("data/text"), "a b a\n").expect("written");
+    fs::write(places[1].join("data/text"), "b c\nneedle b\n").expect("written");
+    let on = nodes.iter().map(|node| node.known.address.clone()).collect::<Vec<_>>().join(",");
+    let token = places[0].join("token").display().to_string();
+    let to_nodes = ["--on", &on, "--token-file", &token];
+    let counts = prints(dir.path(), &[&["map", "wordcount", "text"], &to_nodes[..]].concat());
+    assert_eq!(String::from_utf8_lossy(&counts), "a\t2\nb\t3\nc\t1\nneedle\t1\n");
+    let top = [&["map", "wordcount", "text", "--top", "1"], &to_nodes[..]].concat();
+    assert_eq!(prints(dir.path(), &top), b"b\t3\n");
+    let found = [&["map", "match", "text", "--key", "b"], &to_nodes[..]].concat();
+    assert_eq!(prints(dir.path(), &found), b"a b a\nb c\nneedle b\n", "node after node");
+    // A file that one node does not have, and a node that is gone: it is named, and nothing is guessed.
+    fs::write(places[0].join("data/only"), "a\n").expect("written");
+    let gone = &nodes[1].known.address.clone();
+    let told = fails(dir.path(), &[&["map", "wordcount", "only"], &to_nodes[..]].concat());
+    assert!(told.contains(&**gone), "{told}");
+    signal(&nodes[1].child, libc::SIGTERM);
+    assert_eq!(nodes[1].child.wait().expect("it ends").code(), Some(0));
+    let out = [&["map", "wordcount", "text", "-o", "out"], &to_nodes[..]].concat();
+    let told = fails(dir.path(), &out);
+    assert!(told.contains(&**gone), "{told}");
+    assert_eq!(names(dir.path()), ["one", "two"], "no result of one node");
+    signal(&nodes[0].child, libc::SIGTERM);
+    assert_eq!(nodes[0].child.wait().expect("it ends").code(), Some(0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! ```text
 //!   program   the SSDlet of a name or a file          explain   what would be done
 //!   sources   the inputs, for the engine              matrix    a product of matrices, which is no SSDlet
-//!   run       the map: here
+//!   run       the map: here, or on nodes (farm)
 //!      │
 //!      ├─► a view, reduced when it is read            result    a view of rows: cat, materialize, info, ...
 //!      ├─► records in the order of the inputs
@@ -14,6 +14,7 @@
 
 mod by_value;
 mod explain;
+mod farm;
 mod matrix;
 mod program;
 mod rank;
@@ -99,6 +100,12 @@ struct Done {
 fn refuse_unfit(config: &MapConfig, ssdlet: &dyn Ssdlet) -> Result<(), Failure> {
     let description = ssdlet.description();
     let name = &description.name;
+    if let (Some(_), Some(rows)) = (&config.nodes, ssdlet.rows_most()) {
+        return Err(format!(
+            "--on: each node would give {rows} records of its own; run {name} here"
+        )
+        .into());
+    }
     if let Kind::Keyed { .. } = description.output {
         return match (&config.destination, ssdlet.rows_most()) {
             (Destination::View(_), Some(rows)) => Err(format!(
@@ -173,7 +180,11 @@ fn map(
 ) -> Result<Done, Failure> {
     let split = split(config, &ssdlet.description().output);
     let budget = Budget::new(split.map_bytes);
-    let inputs = sources::open(&config.inputs, &budget, cancel)?;
+    let inputs = match config.nodes {
+        // The nodes have them.
+        Some(_) => Vec::new(),
+        None => sources::open(&config.inputs, &budget, cancel)?,
+    };
     let work = Work::new(config, ssdlet, inputs, budget.clone(), temp);
     let path = match &config.destination {
         Destination::View(path) => {

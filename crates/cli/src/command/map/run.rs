@@ -1,4 +1,4 @@
-//! The map itself: here, on this machine's inputs.
+//! The map itself: here, on this machine's inputs, or on nodes.
 
 use std::sync::Arc;
 
@@ -9,11 +9,13 @@ use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
+use super::farm;
 use crate::config::MapConfig;
 use crate::failure::Failure;
 
 /// An SSDlet, its open inputs, and what it may take.
 pub struct Work<'a> {
+    config: &'a MapConfig,
     ssdlet: &'a dyn Ssdlet,
     inputs: Vec<MapInput>,
     budget: Budget,
@@ -27,13 +29,14 @@ pub struct Work<'a> {
 impl<'a> Work<'a> {
     /// The work of `config` in the memory of `budget`, which may be less than all.
     pub fn new(
-        config: &MapConfig,
+        config: &'a MapConfig,
         ssdlet: &'a dyn Ssdlet,
         inputs: Vec<MapInput>,
         budget: Budget,
         temp: &[Arc<FileDirectory>],
     ) -> Self {
         Work {
+            config,
             ssdlet,
             inputs,
             budget,
@@ -54,6 +57,9 @@ impl<'a> Work<'a> {
     /// # Errors
     /// The SSDlet's, the inputs', the engine's and the sink's own.
     pub fn run(self, output: MapOutput<'_>, progress: &dyn Progress) -> Result<MapReport, Failure> {
+        if let Some(nodes) = &self.config.nodes {
+            return farm::run(nodes, self.config, output, progress);
+        }
         let options = MapOptions {
             budget: self.budget,
             threads: self.threads,

@@ -7,6 +7,8 @@ mod opener;
 mod shuffle;
 
 use merganser_storage::thread::spawn;
+#[cfg(feature = "flight")]
+pub(super) use node::token;
 
 use crate::config::{NodeConfig, ServeConfig};
 use crate::failure::{Failure, notice};

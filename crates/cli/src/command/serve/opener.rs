@@ -110,7 +110,25 @@ impl SsdletOpener for FolderOpener {
     }
 }
 
-/// Opens a guest.
+/// Opens a guest. Its arguments are the text of `args`: a guest parses JSON if it wants to.
+#[cfg(feature = "wasm")]
+fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    let mut of_guest = merganser_wasm::Limits::default();
+    if let Some(fuel_per_byte) = limits.fuel_per_byte {
+        of_guest.fuel_per_byte = fuel_per_byte.min(of_guest.fuel_per_byte);
+    }
+    // {"text": "..."} is for guests that take a text of their own form; no arguments are an empty one.
+    let text = match args.as_object() {
+        Some(fields) if fields.is_empty() => String::new(),
+        Some(fields) if fields.len() == 1 && fields.get("text").is_some_and(Value::is_string) => {
+            fields["text"].as_str().unwrap_or_default().to_owned()
+        }
+        _ => args.to_string(),
+    };
+    Ok(Box::new(merganser_wasm::open(module, text.as_bytes(), of_guest)?))
+}
+
+#[cfg(not(feature = "wasm"))]
 fn open(
     _module: &[u8],
     _args: &Value,
