@@ -23,7 +23,7 @@ demo: build
 
 build:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --release --locked -p merganser-cli
+	@$(CARGO) build --release --locked -p merganser-cli $(FEATURES)
 
 # The SSDlets of crates/wasm/guests, into target/guests. Tests compile them by the same script.
 guests:
@@ -62,6 +62,9 @@ test-rust:
 	@.ci/setup base rust fuse nbd guests
 	@$(CARGO) test --workspace --locked
 
+# The release build leaves out WebAssembly and Arrow Flight, which take minutes to optimise and which its users, the
+# small bench and the short campaign, don't need. The tests have them.
+check: FEATURES = --no-default-features
 check: fmt clippy doc deny bench-smoke campaign-smoke fuzz test
 
 fmt:
@@ -88,7 +91,7 @@ sanitize:
 	@.ci/sanitize
 
 bench-smoke: build
-	@$(CARGO) build --release --locked --workspace --examples
+	@$(CARGO) build --release --locked --workspace --exclude merganser-wasm --exclude merganser-flight --examples
 	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke
 
 # The fault campaign over the real command. MINUTES says how long; CAMPAIGN takes other options, such as --seed 7.

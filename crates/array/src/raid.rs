@@ -143,10 +143,10 @@ impl Raid0 {
     }
 
     /// Every operation that moves no bytes.
-    fn alter(&self, operation: Operation) -> io::Result<usize> {
+    fn alter(&self, operation: &Operation) -> io::Result<usize> {
         let inside =
             |offset: u64, len: u64| offset.checked_add(len).is_some_and(|end| end <= self.size);
-        let operations = match operation {
+        let operations = match *operation {
             Operation::Sync => (0..self.members.len()).map(|i| (i, Operation::Sync)).collect(),
             Operation::Discard { offset, len } if inside(offset, len) => self
                 .parts(offset, len)
@@ -219,7 +219,7 @@ impl Storage for Raid0 {
                     (Some(buffer), result)
                 }
             }
-            other => (None, self.alter(other)),
+            other => (None, self.alter(&other)),
         };
         completions.post(Completion { token, buffer, result });
     }

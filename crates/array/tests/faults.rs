@@ -184,9 +184,9 @@ fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
         let bad = faulty.open(member, true).expect("opens");
         let place = usize::from(member.ends_with('1'));
         if member.starts_with('h') {
-            members.buffer[place] = bad
+            members.buffer[place] = bad;
         } else {
-            members.data[place] = bad
+            members.data[place] = bad;
         }
         let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
         let mut random = Random::new(5);
@@ -310,7 +310,7 @@ fn damage_is_an_error_and_never_data() {
             for page in 0..512 {
                 match volume.read_vec(page * PAGE as u64, PAGE) {
                     Ok(read) => {
-                        assert!(read == *model.now[page as usize], "{name} at {at}: page {page}")
+                        assert!(read == *model.now[page as usize], "{name} at {at}: page {page}");
                     }
                     Err(error) => {
                         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{error}");

@@ -195,6 +195,15 @@ impl From<KeyError> for Failure {
     }
 }
 
+impl From<merganser_array::Error> for Failure {
+    fn from(error: merganser_array::Error) -> Self {
+        match error {
+            merganser_array::Error::Io(error) => Failure::named(&error),
+            error => Failure::Error(plain_text(error.to_string())),
+        }
+    }
+}
+
 impl From<merganser_sort::Error> for Failure {
     fn from(error: merganser_sort::Error) -> Self {
         match error {

@@ -3,6 +3,8 @@
 //! Makes a view of records of 100 bytes, serves it in this process, and reads it with our client, in
 //! turns plain and with TLS. Server and client share the processors, as they do in a test.
 
+#![allow(clippy::print_stdout, reason = "it prints what it measured")]
+
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -169,7 +169,7 @@ impl Index {
                 Ok(None) => break,
                 // The rest of this run is left out; what it held is stored once more if it comes again.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    self.damaged_blocks += 1
+                    self.damaged_blocks += 1;
                 }
                 Err(error) => return Err(error.into()),
             }

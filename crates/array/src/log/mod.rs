@@ -55,7 +55,6 @@ pub(crate) struct Log {
     used: u64,
     /// The last record that is durable.
     synced: u64,
-    pub(crate) bytes_written: u64,
 }
 
 impl Log {
@@ -64,7 +63,7 @@ impl Log {
         let blocks = array.size() / PAGE as u64;
         let synced = head.seq - 1;
         let residents = VecDeque::new();
-        Log { array, blocks, volume, session, head, residents, used: 0, synced, bytes_written: 0 }
+        Log { array, blocks, volume, session, head, residents, used: 0, synced }
     }
 
     /// Blocks in all, and those in use.
@@ -127,7 +126,6 @@ impl Log {
             to.copy_from_slice(*page);
         }
         self.array.run(Operation::Write { offset: at * PAGE as u64, buffer })?;
-        self.bytes_written += need * PAGE as u64;
         self.residents.push_back(Resident { place, blocks: need, skipped });
         self.used += need + skipped;
         let next = Place {

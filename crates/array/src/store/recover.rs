@@ -208,7 +208,8 @@ impl Store {
                     Err(error) => return Err(error),
                 };
                 if !free
-                    || self.tables.used[(place / SEGMENT_PAGES) as usize] as u64 >= SEGMENT_PAGES
+                    || u64::from(self.tables.used[(place / SEGMENT_PAGES) as usize])
+                        >= SEGMENT_PAGES
                 {
                     let detail = "the journal stores into it, and it is not free";
                     return Err(self.damaged("stored page", place, detail));

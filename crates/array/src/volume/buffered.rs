@@ -116,6 +116,7 @@ impl State {
             self.make_room(pages)?;
             let log = self.log.as_mut().expect("callers have one");
             let (seq, mut block) = log.append(entries, own)?;
+            self.store.counters.log_bytes += ((1 + pages) * PAGE) as u64;
             for entry in entries {
                 self.overlay.add(seq, entry, &mut block);
             }

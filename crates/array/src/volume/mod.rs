@@ -186,10 +186,7 @@ impl Volume {
     /// What was counted since the volume was made.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let state = self.lock();
-        let mut counters = state.store.counted();
-        counters.log_bytes += state.log.as_ref().map_or(0, |log| log.bytes_written);
-        counters
+        self.lock().store.counted()
     }
 
     /// How full it is.

@@ -3,6 +3,7 @@
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod advise;
+mod array;
 mod emulate;
 mod export;
 mod generate;
@@ -29,6 +30,10 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use advise::{AdviseArgs, AdviseCommand};
+pub use array::{
+    ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayServeArgs,
+    HashName, MigrationName,
+};
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
@@ -120,6 +125,7 @@ pub enum Command {
     Generate(GenerateArgs),
     Ssdlet(SsdletArgs),
     Serve(ServeArgs),
+    Array(ArrayArgs),
     Advise(AdviseArgs),
     Simulate(SimulateArgs),
     Emulate(EmulateArgs),

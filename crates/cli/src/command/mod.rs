@@ -1,6 +1,7 @@
 //! One file per subcommand. Each takes its settings from [`crate::config`] and returns its result.
 
 mod advise;
+mod array;
 mod cat;
 mod consume;
 mod debug;
@@ -51,6 +52,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.into()),
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
+        Command::Array(typed) => array::run(typed.try_into()?, cancel),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
         Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         Command::Emulate(typed) => emulate::run(&typed.try_into()?, cancel),

@@ -4,6 +4,7 @@
 //! refusal names the flag. The types here have no options left that contradict one another.
 
 mod advise;
+mod array;
 mod emulate;
 mod export;
 mod generate;
@@ -20,6 +21,7 @@ mod verify;
 mod view;
 
 pub use advise::AdviseConfig;
+pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
 pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
@@ -88,6 +90,7 @@ mod tests {
             Command::Emulate(typed) => EmulateConfig::try_from(typed).err(),
             Command::Serve(typed) => ServeConfig::try_from(typed).err(),
             Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
+            Command::Array(typed) => ArrayConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
             Command::Recover(_)
             | Command::Advise(_)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "sort",
     "cat",
     "mount",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 18] = [
     "generate",
     "ssdlet",
     "serve",
+    "array",
     "advise",
     "simulate",
     "emulate",
@@ -51,6 +52,10 @@ fn help_is_as_reviewed() {
         let help = prints(dir.path(), &["ssdlet", what, "--help"]);
         golden(&format!("ssdlet-{what}.txt"), &help);
     }
+    for what in ["create", "serve", "check", "info", "report"] {
+        let help = prints(dir.path(), &["array", what, "--help"]);
+        golden(&format!("array-{what}.txt"), &help);
+    }
     golden("advise-hadoop.txt", &prints(dir.path(), &["advise", "hadoop", "--help"]));
 }
 
@@ -81,6 +86,8 @@ fn the_manual_has_a_page_per_command() {
     expected.push("merganser-advise-hadoop.1".into());
     expected.extend(["record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")));
     expected.extend(["check", "list", "new"].map(|what| format!("merganser-ssdlet-{what}.1")));
+    let of_array = ["check", "create", "info", "report", "serve"];
+    expected.extend(of_array.map(|what| format!("merganser-array-{what}.1")));
     expected.sort();
     assert_eq!(names(dir.path()), expected);
     let sort = std::fs::read_to_string(dir.path().join("merganser-sort.1")).expect("a page");

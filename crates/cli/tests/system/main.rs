@@ -22,12 +22,14 @@
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
+//! - `array`: a volume served to NBD clients and killed, again and again
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
 //! `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
 
+mod array;
 mod buckets;
 mod consume;
 mod crash;

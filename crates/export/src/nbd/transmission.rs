@@ -26,7 +26,7 @@ use super::REQUEST_BYTES_MAX;
 use super::handshake::Agreed;
 use super::outbox::{Outbox, Ticket};
 use super::wire::{self, Request, command, command_flag, errno};
-use super::writes::{Change, Job, Writes};
+use super::writes::{Change, Done, Job, Writes};
 use crate::READ_BYTES_MAX;
 use crate::reads::{Reads, Reply};
 
@@ -256,7 +256,7 @@ impl Requests<'_> {
         let bytes = if let Change::Write(bytes) = &change { bytes.len() } else { 0 };
         let ticket = self.admit(bytes)?;
         let structured = self.agreed.structured;
-        let answer = move |result: Result<(), (u32, String)>| {
+        let answer = move |result: Done| {
             let head = || match (result, structured) {
                 (Ok(()), true) => wire::done_chunk(cookie),
                 (Ok(()), false) => wire::simple_reply(cookie, 0),

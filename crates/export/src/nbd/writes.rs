@@ -30,6 +30,9 @@ pub(super) enum Change {
     Flush,
 }
 
+/// How a change ended: an error is its number and its sentence.
+pub(super) type Done = Result<(), (u32, String)>;
+
 /// A change on its way.
 pub(super) struct Job {
     pub(super) export: usize,
@@ -38,7 +41,7 @@ pub(super) struct Job {
     /// Whether it must be durable before it is answered.
     pub(super) durable: bool,
     /// Called once: with nothing, or with the error's number and its sentence.
-    pub(super) answer: Box<dyn FnOnce(Result<(), (u32, String)>) + Send>,
+    pub(super) answer: Box<dyn FnOnce(Done) + Send>,
 }
 
 /// The storages and what waits for them.
@@ -105,7 +108,7 @@ impl Writes {
         change: Change,
         durable: bool,
         failed: &impl Fn(Error),
-    ) -> Result<(), (u32, String)> {
+    ) -> Done {
         let storage = self.storages[export].as_ref().expect("callers know which are writable");
         let (what, len) = match &change {
             Change::Write(bytes) => ("writing", bytes.len() as u64),

@@ -252,7 +252,7 @@ impl Proxy {
                         let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                         match from.read(&mut buffer[..most]) {
                             Ok(n) if n > 0 && into.write_all(&buffer[..n]).is_ok() => {
-                                left -= n as u64
+                                left -= n as u64;
                             }
                             _ => break,
                         }

@@ -1,0 +1,203 @@
+//! `merganser array`, as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Size;
+
+/// Make and serve a volume of hard disks and SSDs that stores equal pages once
+///
+/// Writes go to a log on the hard disks (the buffer) and move to the SSDs (the data members) later, in
+/// whole stripes, without the pages that are stored there already. What was flushed survives kill -9
+/// and power cuts. Members are files or block devices; a file that describes the volume names them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser array create vol.json --buffer hdd0,hdd1 --data ssd0,ssd1 --size 32G
+  merganser array serve vol.json --nbd vol.sock &
+  nbdcopy disk.img 'nbd+unix:///?socket=vol.sock'
+  merganser array check vol.json")]
+pub struct ArrayArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: ArrayCommand,
+}
+
+/// The subcommands of `array`.
+#[derive(Debug, Subcommand)]
+pub enum ArrayCommand {
+    Create(ArrayCreateArgs),
+    Serve(ArrayServeArgs),
+    Check(ArrayCheckArgs),
+    /// Print what a volume is
+    ///
+    /// Size, members, deduplication, and whether it was closed in order.
+    Info(ArrayInfoArgs),
+    /// Print what a volume has counted
+    ///
+    /// Pages read and written, duplicates, write amplification and space, since the volume was made. While
+    /// it is served, as of the last checkpoint.
+    Report(ArrayInfoArgs),
+}
+
+/// Make a volume
+///
+/// A member that isn't there is made as a sparse file of the size that the volume needs. Members that
+/// hold something are refused unless --replace is given; then it is lost.
+#[derive(Debug, Args)]
+pub struct ArrayCreateArgs {
+    /// The file that will describe the volume; paths in it are relative to it
+    #[arg(value_name = "FILE")]
+    pub volume: PathBuf,
+
+    /// The data members (SSDs), in order
+    #[arg(long, value_name = "FILE,...", value_delimiter = ',', required = true)]
+    pub data: Vec<PathBuf>,
+
+    /// The buffer members (hard disks), in order
+    #[arg(
+        long,
+        value_name = "FILE,...",
+        value_delimiter = ',',
+        required_unless_present = "no_buffer"
+    )]
+    pub buffer: Vec<PathBuf>,
+
+    /// Without a buffer: writes go to the data members at once
+    #[arg(long, conflicts_with = "buffer")]
+    pub no_buffer: bool,
+
+    /// Bytes of the volume, a multiple of 4096
+    #[arg(long, value_name = "SIZE")]
+    pub size: Size,
+
+    /// Bytes of all data members together that are made as files [default: what the volume needs]
+    #[arg(long, value_name = "SIZE")]
+    pub data_size: Option<Size>,
+
+    /// Bytes of all buffer members together that are made as files [default: a sixteenth of the volume,
+    /// at least 64M]
+    #[arg(long, value_name = "SIZE")]
+    pub buffer_size: Option<Size>,
+
+    /// Allow the volume to be larger than its data members: they can then become full
+    #[arg(long)]
+    pub thin: bool,
+
+    /// Store equal pages as often as they are written
+    #[arg(long, conflicts_with_all = ["hash", "compare"])]
+    pub no_dedup: bool,
+
+    /// The hash by which equal pages are found
+    #[arg(long, value_enum, default_value_t = HashName::Blake3)]
+    pub hash: HashName,
+
+    /// Compare the bytes of pages whose hashes are equal
+    #[arg(long)]
+    pub compare: bool,
+
+    /// Consecutive bytes on one data member
+    #[arg(long, value_name = "SIZE", default_value = "512K")]
+    pub chunk: Size,
+
+    /// Consecutive bytes on one buffer member
+    #[arg(long, value_name = "SIZE", default_value = "1M")]
+    pub buffer_chunk: Size,
+
+    /// Use members that hold something; it is lost
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// A hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HashName {
+    /// BLAKE3, cut to 160 bits
+    Blake3,
+    /// SHA-1, for which pages with equal hashes can be made on purpose
+    Sha1,
+}
+
+/// When pages move from the buffer to the data members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MigrationName {
+    /// When no request has come for 200 ms, and above the high-water mark
+    Idle,
+    /// As soon as possible
+    Immediate,
+    /// Above the high-water mark
+    HighWater,
+}
+
+/// Serve a volume to NBD clients, to read and to write
+///
+/// Clients may flush, trim, write zeros and use FUA, over several connections. The command runs until it
+/// is interrupted, and then closes the volume. One process at a time can serve a volume.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser array serve vol.json --nbd vol.sock
+  nbd-client -unix vol.sock /dev/nbd0 && mkfs.ext4 /dev/nbd0      a file system on it, as root
+  nbdfuse disk nbd+unix:///?socket=vol.sock                       the volume as a file, without root")]
+pub struct ArrayServeArgs {
+    /// The file that describes the volume
+    #[arg(value_name = "FILE")]
+    pub volume: PathBuf,
+
+    /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port,
+    /// open to any program that can reach it. Port 0 is a free one; the address is printed
+    #[arg(long, value_name = "SOCKET|HOST:PORT")]
+    pub nbd: String,
+
+    /// Memory for maps, fingerprints and the directory of the buffer; each connection takes up to 2 MiB
+    /// beyond it
+    #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M")]
+    pub memory: Size,
+
+    /// When pages move from the buffer to the data members
+    #[arg(long, value_enum, default_value_t = MigrationName::Idle)]
+    pub migration: MigrationName,
+
+    /// Share of the buffer, in percent, above which writes wait until pages have moved
+    #[arg(long, value_name = "PERCENT", default_value_t = 75)]
+    pub high_water: u32,
+
+    /// Answer a write when it is durable, not only a flush
+    #[arg(long)]
+    pub durable_writes: bool,
+}
+
+/// Verify a volume that is not served
+///
+/// Reads every page, and compares every map and reference count. Exits 1 when data or maps are damaged.
+#[derive(Debug, Args)]
+pub struct ArrayCheckArgs {
+    /// The file that describes the volume
+    #[arg(value_name = "FILE")]
+    pub volume: PathBuf,
+
+    /// Memory for maps and fingerprints
+    #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M")]
+    pub memory: Size,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A volume, and the form of what is printed.
+#[derive(Debug, Args)]
+pub struct ArrayInfoArgs {
+    /// The file that describes the volume
+    #[arg(value_name = "FILE")]
+    pub volume: PathBuf,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

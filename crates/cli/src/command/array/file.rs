@@ -1,0 +1,115 @@
+//! The file that describes a volume: which members it has, in order. Docs: docs/array.md, "Description".
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use merganser_array::Members;
+use merganser_storage::Storage;
+use merganser_storage::file::FileStorage;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::shown;
+
+const FORMAT: &str = "merganser-array";
+const VERSION: u32 = 1;
+/// A description is a few names.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// A volume's members.
+#[derive(Debug)]
+pub struct Description {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    format: String,
+    version: u32,
+    data: Vec<PathBuf>,
+    buffer: Vec<PathBuf>,
+}
+
+impl Description {
+    /// The description of a volume that is to be at `path`.
+    pub fn new(path: &Path, data: &[PathBuf], buffer: &[PathBuf]) -> Result<Self, Failure> {
+        let folder = folder_of(path)?;
+        let relative = |member: &PathBuf| {
+            let whole = std::path::absolute(member).map_err(|error| Failure::on(member, &error))?;
+            Ok(whole.strip_prefix(&folder).map(Path::to_owned).unwrap_or(whole))
+        };
+        let data = data.iter().map(relative).collect::<Result<_, Failure>>()?;
+        let buffer = buffer.iter().map(relative).collect::<Result<_, Failure>>()?;
+        let content = Content { format: FORMAT.to_owned(), version: VERSION, data, buffer };
+        Ok(Description { path: path.to_owned(), content })
+    }
+
+    /// Reads a description.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let on = |error: &std::io::Error| Failure::on(path, error);
+        let bytes = fs::metadata(path).map_err(|error| on(&error))?.len();
+        if bytes > BYTES_MAX {
+            return Err(format!("{}: is no description of a volume", shown::name(path)).into());
+        }
+        let text = fs::read_to_string(path).map_err(|error| on(&error))?;
+        let refuse = |why: String| Failure::from(format!("{}: {why}", shown::name(path)));
+        let content: Content = serde_json::from_str(&text)
+            .map_err(|error| refuse(format!("is no description of a volume: {error}")))?;
+        if content.format != FORMAT {
+            return Err(refuse(format!("is a '{}', not a '{FORMAT}'", content.format)));
+        }
+        if content.version != VERSION {
+            let version = content.version;
+            return Err(refuse(format!("has version {version}; this program reads {VERSION}")));
+        }
+        if content.data.is_empty() {
+            return Err(refuse("names no data member".to_owned()));
+        }
+        Ok(Description { path: path.to_owned(), content })
+    }
+
+    /// Writes it, durable, where nothing is yet.
+    pub fn write(&self) -> Result<(), Failure> {
+        let on = |error: std::io::Error| Failure::on(&self.path, &error);
+        let text =
+            serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
+        let mut file = File::create_new(&self.path).map_err(on)?;
+        file.write_all(format!("{text}\n").as_bytes()).map_err(on)?;
+        file.sync_all().map_err(on)?;
+        File::open(folder_of(&self.path)?).and_then(|folder| folder.sync_all()).map_err(on)
+    }
+
+    /// The volume's name in messages.
+    pub fn name(&self) -> String {
+        shown::name(&self.path)
+    }
+
+    /// Opens the members. To change them, this process must be the only one that has them open so.
+    pub fn open(&self, writable: bool) -> Result<Members, Failure> {
+        let folder = folder_of(&self.path)?;
+        let open = |member: &PathBuf| open_member(&folder.join(member), writable);
+        let data = self.content.data.iter().map(open).collect::<Result<_, Failure>>()?;
+        let buffer = self.content.buffer.iter().map(open).collect::<Result<_, Failure>>()?;
+        Ok(Members { data, buffer })
+    }
+}
+
+/// The folder in which a file is, from the root.
+fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
+    let whole = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
+    Ok(whole.parent().map_or_else(|| whole.clone(), Path::to_owned))
+}
+
+/// Opens a member; one that is to be changed is locked until it is closed.
+pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Failure> {
+    let storage = FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?;
+    if writable && flock(storage.file(), FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Err(format!("{}: is in use by another process", shown::name(path)).into());
+    }
+    Ok(storage)
+}

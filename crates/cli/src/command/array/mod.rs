@@ -1,0 +1,82 @@
+//! `merganser array`.
+
+mod create;
+mod facts;
+mod file;
+mod serve;
+
+use merganser_array::Volume;
+use serde_json::json;
+
+use crate::args::ArrayCheckArgs;
+use crate::config::ArrayConfig;
+use crate::failure::Failure;
+use crate::signals::Cancel;
+use crate::{progress, standard};
+use file::Description;
+
+/// Does what was asked.
+pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
+    match config {
+        ArrayConfig::Create(config) => create::run(&config),
+        ArrayConfig::Serve(config) => serve::run(config, cancel),
+        ArrayConfig::Check(typed, options) => check(&typed, options, cancel),
+        ArrayConfig::Info(typed) => facts::info(&typed),
+        ArrayConfig::Report(typed) => facts::report(&typed),
+    }
+}
+
+fn check(
+    typed: &ArrayCheckArgs,
+    options: merganser_array::OpenOptions,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let description = Description::read(&typed.volume)?;
+    let members = description.open(true)?;
+    let volume = Volume::open(&description.name(), &members, options)?;
+    let progress = progress::on_stderr(typed.quiet, cancel);
+    let mut done = 0;
+    let checked = volume.check(&mut |page, pages| {
+        if done == 0 {
+            progress.phase("checking", Some(4096 * pages));
+        }
+        progress.advance(4096 * page.saturating_sub(done));
+        done = page.max(1);
+    })?;
+    drop(progress);
+    volume.close()?;
+    let text = if typed.json {
+        let findings: Vec<&str> = checked.findings.iter().map(|finding| &*finding.text).collect();
+        let found = json!({
+            "problems": checked.problems,
+            "findings": findings,
+            "pages_mapped": checked.pages_mapped,
+            "pages_buffered": checked.pages_buffered,
+            "pages_stored": checked.pages_stored,
+            "pages_leaked": checked.pages_leaked,
+            "index_blocks_damaged": checked.index_blocks_damaged,
+        });
+        format!("{found:#}\n")
+    } else {
+        let mut text: String =
+            checked.findings.iter().map(|finding| format!("{}\n", finding.text)).collect();
+        text += &format!(
+            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\n",
+            checked.problems,
+            checked.pages_mapped,
+            checked.pages_buffered,
+            checked.pages_stored,
+            checked.pages_leaked,
+            checked.index_blocks_damaged
+        );
+        text
+    };
+    standard::print(text)?;
+    match checked.problems {
+        0 => Ok(()),
+        problems => {
+            let name = description.name();
+            Err(Failure::Disorder(Some(format!("{name}: {problems} problems were found"))))
+        }
+    }
+}
