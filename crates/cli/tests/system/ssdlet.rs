@@ -77,8 +77,11 @@ fn a_check_tells_everything_about_a_good_one() {
 #[test]
 fn a_bad_one_is_one_sentence_that_names_the_file() {
     let folder = Folder::new();
-    let trap =
-        module(&folder, "trap", &LINES.replace("(local $at i32)", "(local $at i32) unreachable"));
+    let trap = module(
+        &folder,
+        "trap",
+        &LINES.replace("(local $from i32)", "(local $from i32) unreachable"),
+    );
     let loops = module(
         &folder,
         "loops",
@@ -207,8 +210,11 @@ fn a_map_runs_it() {
     let path = file.display().to_string();
     let told = fails(&mut map(&["--args", "not JSON"]));
     assert_eq!(told, format!("{path}: lines: it takes no arguments (it exports no mgs_args)"));
-    let trap =
-        module(&folder, "trap", &LINES.replace("(local $at i32)", "(local $at i32) unreachable"));
+    let trap = module(
+        &folder,
+        "trap",
+        &LINES.replace("(local $from i32)", "(local $from i32) unreachable"),
+    );
     let told = fails(merganser(["map"]).arg(&trap).arg(&input));
     assert!(told.starts_with("trap: mgs_chunk gave up"), "{told}");
     let told = fails(merganser(["map", "./missing.wasm"]).arg(&input));
