@@ -180,5 +180,5 @@ fn a_failure_is_the_requests_own_and_comes_back_from_run() {
     drop(file);
     mount.unmounter().unmount().expect("unmounted");
     let Err(Error::Request { what, offset, len, .. }) = mount.run() else { panic!("no failure") };
-    assert_eq!((what, offset, len), ("a write", 2 << 20, 3));
+    assert_eq!((what, offset, len), ("writing", 2 << 20, 3));
 }

@@ -155,7 +155,8 @@ fn map(
     name: &str,
     splits: Vec<Split>,
 ) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let session = Session::open(door, control, 77, name, &json!({}), SESSION)?;
+    // A worker of the built-in SSDlets may take a megabyte for itself.
+    let session = Session::open(door, control, 77, name, &json!({}), 2 * SESSION)?;
     let count = splits.len();
     for (number, split) in splits.into_iter().enumerate() {
         session.set(door, split, number + 1 < count)?;

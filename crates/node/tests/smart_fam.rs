@@ -296,7 +296,7 @@ fn a_node_may_be_killed_at_any_time() {
     for id in 1..=12 {
         let inputs: &[&str] = if id % 2 == 0 { &["small"] } else { &["sub/large"; 3] };
         let answer = loop {
-            let wait = Duration::from_millis(1 + random.below(15));
+            let wait = Duration::from_micros(200 + random.below(6000));
             match client.ask("wordcount", id, &json!({}), inputs, wait) {
                 Err(CallError::Timeout { .. }) if killed < 60 => {
                     node.kill().expect("killed");

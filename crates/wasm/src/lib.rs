@@ -38,8 +38,7 @@
 //!         (i32.store (i32.const 4) (local.get 1))
 //!         (call $emit (i32.const 0) (i32.const 1))
 //!         i32.const 0)
-//!     (@custom "merganser.ssdlet" "{\"abi\": 1, \"name\": \"chunks\", \"input\": \"lines\",
-//!         \"output\": {\"keyed\": {\"key\": \"text\", \"value\": \"i64\", \"combine\": \"sum\"}}}"))"#)?;
+//!     (@custom "merganser.ssdlet" "{\"abi\": 1, \"name\": \"chunks\", \"input\": \"lines\", \"output\": {\"keyed\": {\"key\": \"text\", \"value\": \"i64\", \"combine\": \"sum\"}}}"))"#)?;
 //! let ssdlet = open(&module, b"", Limits::default())?;
 //! let (mut worker, mut found) = (ssdlet.worker()?, Collect::default());
 //! let chunk = Chunk { input: 0, offset: 0, bytes: b"a line\n" };

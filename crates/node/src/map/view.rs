@@ -136,6 +136,9 @@ pub(super) fn mark_unreduced(
     Manifest::read(folder)?.of_map(what.stored(true)).write(folder)
 }
 
+/// Memory that is left for records that readers carry over.
+const READERS_BYTES: u64 = 512 << 10;
+
 /// The result of a map, open for reading.
 pub struct ResultView {
     view: View,
@@ -153,7 +156,10 @@ impl ResultView {
         budget: &Budget,
         threads: usize,
     ) -> Result<Self, SsdletError> {
+        // Streams are planned for the memory that is free now. Readers need a little more than those.
+        let readers = budget.reserve(READERS_BYTES, "reading rows")?;
         let view = View::open_to_reduce(folder, budget, threads)?;
+        drop(readers);
         let manifest = view.manifest();
         let description = manifest.result.as_ref().and_then(ResultDescription::of_stored);
         let Some(description) = description.filter(|_| manifest.order == order()) else {

@@ -197,11 +197,11 @@ mod tests {
     #[test]
     fn the_first_to_come_is_the_first_served() {
         let admission = Admission::new(Shares { memory_bytes: 100, threads: 8 }, 2);
-        let held = admission.take(demand(75, 75, 1), None, NOT).expect("free");
+        let held = admission.take(demand(40, 40, 1), None, NOT).expect("free");
         let (sender, served) = mpsc::channel();
         let mut threads = Vec::new();
-        // The second would find room at once, but it does not pass the first.
-        for (name, bytes) in [("large", 60), ("small", 10)] {
+        // The second would find room at once, but it does not pass the first. Next to that it has no room.
+        for (name, bytes) in [("large", 75), ("small", 30)] {
             let (admission, sender) = (Arc::clone(&admission), sender.clone());
             let waiting = admission.state.lock().queue.len();
             let other = Arc::clone(&admission);
