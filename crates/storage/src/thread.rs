@@ -12,6 +12,12 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::Buffer;
+
+/// Address space that a thread needs at its start: its stack, and a little for what is allocated before
+/// it can say that there is none.
+const START_BYTES: usize = 3 << 20;
+
 /// Starts a thread called `name`.
 ///
 /// # Errors
@@ -24,7 +30,13 @@ pub fn spawn<T: Send + 'static>(
         prepare();
         work()
     };
+    check_room()?;
     Builder::new().name(name.into()).spawn(work).map_err(|error| refused(&error))
+}
+
+/// Refuses a thread that would find no memory at its start: glibc aborts the process then.
+fn check_room() -> io::Result<()> {
+    Buffer::try_new(START_BYTES).map(drop).map_err(|error| refused(&error))
 }
 
 /// Starts a thread of `scope` called `name`.
@@ -40,6 +52,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
         prepare();
         work()
     };
+    check_room()?;
     Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|error| refused(&error))
 }
 

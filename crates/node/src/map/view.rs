@@ -136,8 +136,9 @@ pub(super) fn mark_unreduced(
     Manifest::read(folder)?.of_map(what.stored(true)).write(folder)
 }
 
-/// Memory that is left for records that readers carry over.
-const READERS_BYTES: u64 = 512 << 10;
+/// A reader holds one portion of the view in addition to the view's own memory: the portions of a merge
+/// are about a tenth of its memory, and their room is a power of two. So 1 / 4 of the memory is left.
+const READERS_SHARE: u64 = 4;
 
 /// The result of a map, open for reading.
 pub struct ResultView {
@@ -156,10 +157,14 @@ impl ResultView {
         budget: &Budget,
         threads: usize,
     ) -> Result<Self, SsdletError> {
-        // Streams are planned for the memory that is free now. Readers need a little more than those.
-        let readers = budget.reserve(READERS_BYTES, "reading rows")?;
-        let view = View::open_to_reduce(folder, budget, threads)?;
+        // Streams are planned for the memory that is free now.
+        let readers = budget.reserve(budget.free_bytes() / READERS_SHARE, "reading rows")?;
+        let view = View::open_to_reduce(folder, budget, threads);
         drop(readers);
+        let view = match view {
+            Err(Error::Memory { .. }) => View::open_to_reduce(folder, budget, threads),
+            opened => opened,
+        }?;
         let manifest = view.manifest();
         let description = manifest.result.as_ref().and_then(ResultDescription::of_stored);
         let Some(description) = description.filter(|_| manifest.order == order()) else {
@@ -204,9 +209,11 @@ impl ResultView {
             Some(key) => self.view.offset_of_key(&encoding.first_key(key))?,
             None => 0,
         };
+        // Before the stream, which takes all memory that is free.
+        let pending = Carry::new(&self.budget)?;
         Ok(ResultRows {
             stream: self.view.stream(start..self.view.size())?,
-            pending: Carry::new(&self.budget)?,
+            pending,
             at: 0,
             reducer: Reducer::new(combine, self.description.value, encoding),
             name: self.view.name().to_owned(),
