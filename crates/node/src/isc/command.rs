@@ -1,4 +1,4 @@
-//! What a host writes to the control address: a [frame](crate::frame) with a command.
+//! What a host writes to the control address: a [`crate::frame`] with a command.
 //!
 //! ```text
 //!   OPEN   id: the host's nonce   an SSDlet, its arguments, its memory    ──► a session (in the list)

@@ -8,7 +8,7 @@
 //!   control + 2 windows session in slot 1 …
 //! ```
 //!
-//! A page is a [frame](crate::frame) with zeros after it. Any number of reads give the same bytes, so
+//! A page is a [`crate::frame`] with zeros after it. Any number of reads give the same bytes, so
 //! a read that failed is repeated.
 
 use serde::{Deserialize, Serialize};

@@ -108,7 +108,7 @@ pub enum MapOutput<'a> {
 
 /// Takes the rows of a result in order.
 pub trait RowSink: Send {
-    /// A key and its combined value (with [`Combine::None`], each value of the key in turn). Returns
+    /// A key and its combined value (with [`Combine::None`](crate::ssdlet::Combine::None), each value of the key in turn). Returns
     /// whether more is wanted.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //!
 //! One block of the product is in memory at a time. A thread reads the panels of both factors, one step
 //! ahead of the threads that multiply. With a block of *s* × *s* elements, each factor is read
-//! (side / *s*) times; *s* grows with the square root of the memory ([`plan`]).
+//! (side / *s*) times; *s* grows with the square root of the memory (`plan`).
 //!
 //! ```text
 //!   format   NumPy files and raw ones     plan    block sizes within the budget
