@@ -26,7 +26,9 @@ fuzz_target!(|input: (u64, &[u8])| {
     let whole = framed(MAGIC, id, body);
     for cut in [0, 1, 19, 20, whole.len().saturating_sub(1)] {
         let part = &whole[..cut.min(whole.len())];
-        assert!(part.len() == whole.len() || matches!(Frame::decode(MAGIC, BODY_MAX, part), Ok(None)));
+        assert!(
+            part.len() == whole.len() || matches!(Frame::decode(MAGIC, BODY_MAX, part), Ok(None))
+        );
     }
     let (found, len) = Frame::decode(MAGIC, BODY_MAX, &whole).unwrap().unwrap();
     assert_eq!((found.id, found.body, len), (id, body, whole.len()));

@@ -119,12 +119,18 @@ fuzz_target!(|case: Case<'_>| match case {
             _ => answers.values(given, chunk, out),
         };
         if call % 3 == 0 && taken.is_ok() {
-            let keyed: usize = found.keyed.iter().map(|(key, values)| {
-                values.iter().map(|value| 8 + key.len() + value.len()).sum::<usize>()
-            }).sum();
+            let keyed: usize = found
+                .keyed
+                .iter()
+                .map(|(key, values)| {
+                    values.iter().map(|value| 8 + key.len() + value.len()).sum::<usize>()
+                })
+                .sum();
             assert_eq!(keyed + found.ordered.len(), given.len(), "all of it, and nothing else");
         } else if call % 3 != 0 {
-            let inside = |key: &&Vec<u8>| key.is_empty() || chunk.windows(key.len()).any(|at| at == &key[..]);
+            let inside = |key: &&Vec<u8>| {
+                key.is_empty() || chunk.windows(key.len()).any(|at| at == &key[..])
+            };
             assert!(found.keyed.keys().all(|key| inside(&key)));
         }
     }

@@ -8,7 +8,7 @@ use merganser_sort::output::Resume;
 
 fn decode(bytes: &[u8]) {
     if let Ok(journal) = Journal::decode("sort-journal", bytes) {
-        let taken = |input: &merganser_sort::journal::Taken| {
+        let taken = |input: &merganser_sort::journal::InputProgress| {
             input.given_back <= input.taken && input.taken <= input.file.size
         };
         assert!(journal.inputs.iter().all(taken));
