@@ -35,7 +35,9 @@ pub use simulate::{
     SimulateSort,
 };
 pub use sort::{Destination, SortConfig, Sorting, Task};
-pub use ssdlet::{SsdletCheck, SsdletConfig};
+#[cfg(feature = "wasm")]
+pub use ssdlet::SsdletCheck;
+pub use ssdlet::SsdletConfig;
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
 

@@ -37,6 +37,7 @@ pub fn run(config: &SsdletConfig) -> Result<(), Failure> {
 }
 
 /// At most the first `most` bytes of a file; one more than that tells that there are more.
+#[cfg_attr(not(feature = "wasm"), allow(dead_code, reason = "only guests are read"))]
 pub(super) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
     let read = || {
         let file = File::open(path)?;
@@ -48,6 +49,7 @@ pub(super) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
 }
 
 /// The failure of the SSDlet in a file.
+#[cfg_attr(not(feature = "wasm"), allow(dead_code, reason = "only guests are read"))]
 pub(super) fn failure(path: &Path, error: SsdletError) -> Failure {
     let sentence = match error {
         SsdletError::Engine(error) => return error.into(),
