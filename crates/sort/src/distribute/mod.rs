@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   inputs ──► chunks ──► batches ──► store ──► extents on disk   ──►   one bucket after the other:
-//!     read      (spans)    part         pool      one writer a disk       read, sort, hand out
+//!     read      (spans)    split        pool      one writer per disk      read, sort, hand out
 //! ```
 //!
 //! A merge sort sorts first and compares later. Here the first pass only looks for a bucket (a
 //! search over a few thousand bytes), and the second one sorts buckets that fit into memory. So the
 //! work per byte does not grow with the number of runs, and only a little when records get small.
 //! The idea is TritonSort's; `store` (one pool for all disks) and `partition` (splitters are
-//! sampled) say what is different.
+//! sampled) say what is different. `pass` has the threads of one pass.
 //!
 //! Equal keys keep input order: batches are split in parallel and appended in turn. A bucket that
 //! does not fit into memory, whatever the sample promised, is split again by a sample of itself. A
@@ -21,6 +21,7 @@ mod fixed;
 pub(crate) mod format;
 pub(crate) mod one_pass;
 mod partition;
+mod pass;
 mod plan;
 mod sampling;
 mod store;
@@ -30,28 +31,21 @@ pub mod trial;
 
 use std::io::Read;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use merganser_storage::{Buffer, Completions, Storage};
-use parking_lot::Mutex;
 
-use batch::Batch;
 use bucket::{BucketPiece, BucketSet, StoredBucket, slice_bytes};
 use partition::{Partition, SampleKey};
+use pass::{Pass, PassOptions};
 pub(crate) use plan::DistributePlan;
-use store::{Received, Store, StorePlan, WritePolicy};
 use stream::{PieceStream, StreamOptions, least_memory_bytes};
 
-use crate::access::with_access;
-use crate::activity::{self, WorkerState, wait};
 use crate::budget::Reservation;
 use crate::key::Order;
-use crate::pipeline::{Crew, Stops};
 use crate::plan::Sample;
 use crate::record::Format;
 use crate::run::Input;
-use crate::run::chunk::Chunk;
 use crate::run::chunk_reader::ChunkReader;
 use crate::{Budget, Error, Progress, Result, shares};
 
@@ -95,32 +89,6 @@ pub(crate) struct Sealed<'a> {
     pub(crate) index_crc: u32,
 }
 
-/// The result of one pass over some records.
-struct Pass {
-    received: Vec<Received>,
-    lists: Reservation,
-    partition: Partition,
-    plan: DistributePlan,
-    header: Vec<u8>,
-    input_bytes: u64,
-}
-
-/// The reader's ends of the channels between it and the workers.
-struct Chunks<'a> {
-    empty: Receiver<Chunk>,
-    jobs: Sender<Job>,
-    /// Set with the first chunk at the latest.
-    known: &'a OnceLock<Partition>,
-    plan: &'a DistributePlan,
-}
-
-/// A span of a chunk, to be split and appended in turn.
-struct Job {
-    chunk: Arc<Chunk>,
-    span: usize,
-    turn: u64,
-}
-
 impl Distributor<'_> {
     /// Splits all records of `inputs` into buckets, and splits buckets again that do not fit into
     /// memory, until all of them fit.
@@ -139,7 +107,14 @@ impl Distributor<'_> {
         };
         let files = (self.create)(0)?;
         let reader = ChunkReader::new(inputs, self.order.format(), plan.chunk_bytes as usize);
-        let pass = self.pass(reader, plan, partition, total, &files, self.limit_bytes)?;
+        let options = PassOptions {
+            plan,
+            partition,
+            total_bytes: total,
+            files: &files,
+            limit_bytes: self.limit_bytes,
+        };
+        let pass = self.pass(reader, options)?;
         let mut done = Distributed {
             set: Arc::new(BucketSet {
                 files,
@@ -187,7 +162,7 @@ impl Distributor<'_> {
                 done._lists.push(list);
                 Arc::get_mut(&mut done.set).expect("not shared yet").buckets.push(bucket);
             } else {
-                self.part_again(done, bucket, received.sample, stuck)?;
+                self.split_again(done, bucket, received.sample, stuck)?;
             }
         }
         Ok(())
@@ -206,7 +181,7 @@ impl Distributor<'_> {
         least_memory_bytes(&alone, &alone.pieces()) <= stream_room(&self.budget)
     }
 
-    fn part_again(
+    fn split_again(
         &self,
         done: &mut Distributed,
         bucket: StoredBucket,
@@ -240,8 +215,14 @@ impl Distributor<'_> {
         let reader = Box::new(BucketReader::new(Arc::clone(&alone)));
         let input = Input::Stream { name: "a bucket".to_owned(), reader };
         let reader = ChunkReader::new(vec![input], format, plan.chunk_bytes as usize);
-        let left = self.limit_bytes.map(|limit| limit.saturating_sub(done.written_bytes));
-        let pass = self.pass(reader, plan, partition, Some(bytes), &files, left)?;
+        let options = PassOptions {
+            plan,
+            partition,
+            total_bytes: Some(bytes),
+            files: &files,
+            limit_bytes: self.limit_bytes.map(|limit| limit.saturating_sub(done.written_bytes)),
+        };
+        let pass = self.pass(reader, options)?;
         let completions = Completions::new();
         for _ in 0..alone.discard(0, &completions) {
             // If a file system can't give space back, the sort takes more space but is correct.
@@ -259,152 +240,6 @@ impl Distributor<'_> {
             bucket.lower = lower;
         }
         Ok(())
-    }
-
-    /// Reads all records of `reader` and writes them to `files` by bucket.
-    fn pass(
-        &self,
-        mut reader: ChunkReader,
-        plan: DistributePlan,
-        partition: Option<Partition>,
-        total_bytes: Option<u64>,
-        files: &[Arc<dyn Storage>],
-        limit_bytes: Option<u64>,
-    ) -> Result<Pass> {
-        let _memory = self.budget.reserve(plan.memory_bytes(self.threads), "distributing")?;
-        let known = OnceLock::new();
-        if let Some(partition) = partition {
-            let _ = known.set(partition);
-        }
-        let buckets = known.get().map_or(plan.buckets as usize, Partition::buckets);
-        let splitters = known.get().map_or(0, Partition::memory_bytes);
-        let _splitters = self.budget.reserve(splitters, "the bounds of buckets")?;
-        let store_plan = StorePlan {
-            buckets,
-            block_bytes: plan.block_bytes as usize,
-            blocks: plan.blocks as usize,
-            policy: WritePolicy::Demand,
-            total_bytes: total_bytes.map(|total| total / files.len() as u64),
-            limit_bytes,
-        };
-        let lists = self.budget.reserve(0, "the list of extents")?;
-        let store = Store::new(store_plan, files.to_vec(), lists)?;
-        let (empty_to, empty_from) = channel::<Chunk>();
-        let (job_to, job_from) = channel::<Job>();
-        for _ in 0..plan::CHUNKS {
-            empty_to.send(Chunk::new(plan.chunk_bytes as usize)?).expect("not closed");
-        }
-        let jobs = Arc::new(Mutex::new(job_from));
-        let chunks = Chunks { empty: empty_from, jobs: job_to, known: &known, plan: &plan };
-        let input_bytes = std::thread::scope(|scope| {
-            let (store, known) = (&store, &known);
-            let crew = Crew::new(scope, store);
-            let started = || -> Result<_> {
-                let mut workers = Vec::new();
-                for disk in 0..files.len() {
-                    crew.spawn("write", move || store::writer::write(store, disk))?;
-                }
-                for _ in 0..self.threads {
-                    let (jobs, empty_to) = (Arc::clone(&jobs), empty_to.clone());
-                    let work = move || self.part(&jobs, &empty_to, known, &plan, buckets, store);
-                    workers.push(crew.spawn("part", work)?);
-                }
-                Ok(workers)
-            };
-            let workers = started().inspect_err(|_| store.fail(Error::Cancelled))?;
-            // The workers' own are the last.
-            drop((empty_to, jobs));
-            let read = {
-                let _worker = activity::enter("read");
-                self.read(&mut reader, chunks).map_err(|error| store.fail(error))
-            };
-            for worker in workers {
-                // A worker that panicked has stopped the others, and the scope passes the panic on.
-                let _ = worker.join();
-            }
-            store.close();
-            Ok::<u64, Error>(read.unwrap_or(0))
-        })?;
-        let header = reader.header().unwrap_or_default().to_vec();
-        let (received, lists) = store.finish()?;
-        let partition = known.into_inner().expect("set with the first chunk");
-        Ok(Pass { received, lists, partition, plan, header, input_bytes })
-    }
-
-    /// Reads chunk after chunk, and hands out their spans as jobs. Returns the bytes read.
-    fn read(&self, reader: &mut ChunkReader, chunks: Chunks<'_>) -> Result<u64> {
-        let Chunks { empty, jobs, known, plan } = chunks;
-        let (mut turn, mut input_bytes) = (0, 0);
-        let mut spare = None;
-        // Workers hang up when they fail, and say why themselves.
-        let next = || {
-            let _waiting = wait(WorkerState::Memory);
-            empty.recv().ok()
-        };
-        while let Some(mut chunk) = spare.take().or_else(next) {
-            reader.fill(&mut chunk, self.progress)?;
-            input_bytes += chunk.data_bytes() as u64;
-            known.get_or_init(|| {
-                let mut sample = sampling::of_chunk(&chunk, &self.order, plan.buckets);
-                Partition::choose(&mut sample, plan.buckets as usize)
-            });
-            let chunk = Arc::new(chunk);
-            for span in 0..chunk.spans.len() {
-                let job = Job { chunk: Arc::clone(&chunk), span, turn };
-                turn += 1;
-                if jobs.send(job).is_err() {
-                    return Ok(input_bytes);
-                }
-            }
-            // The last one that lets go of it has it.
-            spare = Arc::into_inner(chunk);
-            if reader.finished() {
-                break;
-            }
-        }
-        Ok(input_bytes)
-    }
-
-    /// Parts jobs until there are no more.
-    fn part(
-        &self,
-        jobs: &Mutex<Receiver<Job>>,
-        empty_to: &Sender<Chunk>,
-        known: &OnceLock<Partition>,
-        plan: &DistributePlan,
-        buckets: usize,
-        store: &Store,
-    ) -> Result<()> {
-        let mut batch = Batch::new(plan.batch_bytes as usize, buckets);
-        loop {
-            let next = {
-                let _waiting = wait(WorkerState::Input);
-                jobs.lock().recv()
-            };
-            let Ok(Job { chunk, span, turn: number }) = next else { return Ok(()) };
-            if self.progress.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let partition = known.get().expect("set before the first job");
-            let mut rest = &chunk.bytes()[chunk.spans[span].clone()];
-            let mut turn = None;
-            with_access!(&*self.order, framing, access => {
-                while !rest.is_empty() {
-                    let n = batch.fill(framing, access, &self.order, partition, rest);
-                    let turn = match &mut turn {
-                        Some(turn) => turn,
-                        none => none.insert(store.turn(number)?),
-                    };
-                    batch.append(turn, rest)?;
-                    rest = &rest[n..];
-                }
-            });
-            drop(turn);
-            if let Some(chunk) = Arc::into_inner(chunk) {
-                // The reader may have read its last chunk already.
-                let _ = empty_to.send(chunk);
-            }
-        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(in crate::command) const STYLE: &str = include_str!("style.css");
 /// Input names shown; there may be thousands.
 const NAMES: usize = 3;
 /// Workers' roles in the order in which a record meets them.
-const ROLES: [&str; 7] = ["read", "part", "sort", "merge", "bucket", "ahead", "write"];
+const ROLES: [&str; 7] = ["read", "split", "sort", "merge", "bucket", "ahead", "write"];
 /// From this share of its capacity on, something counts as the limit.
 const LIMIT_SHARE: f64 = 0.8;
 
