@@ -1,6 +1,7 @@
 //! The tags of a chunk's records, made on all cores.
 
 use std::ops::Range;
+use std::slice::ChunksMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use merganser_storage::Buffer;
@@ -69,7 +70,28 @@ pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
 }
 
 /// One span's tags, in the slabs they were put in.
-type SpanTags<'s> = Vec<(&'s mut [Tag], usize)>;
+type SpanTags<'m> = Vec<(&'m mut [Tag], usize)>;
+
+/// The free part of the memory for encoded keys, and its place.
+type Arena<'m> = Mutex<(usize, &'m mut [u8])>;
+
+/// The state that all threads of an extraction share.
+struct Shared<'m> {
+    slabs: Mutex<ChunksMut<'m, Tag>>,
+    arena: Arena<'m>,
+    /// The next span.
+    next: AtomicUsize,
+    /// The first span that could not be finished; spans after it are done again later.
+    stopped: AtomicUsize,
+    done: Mutex<Vec<SpanDone<'m>>>,
+}
+
+/// A span's tags. If memory was too short, it continues at `rest_at`.
+struct SpanDone<'m> {
+    span: usize,
+    tags: SpanTags<'m>,
+    rest_at: Option<usize>,
+}
 
 /// The source of tags, and how they are made.
 pub(super) struct Extraction<'c> {
@@ -91,83 +113,21 @@ impl Extraction<'_> {
         keys: &mut Buffer,
         mut take: impl FnMut(&[Tag]),
     ) -> Option<ChunkResume> {
-        let Extraction { chunk, from, order, alphabet, threads } = *self;
-        let first = from.map_or(0, |r| r.span);
-        let span = |i: usize| -> Range<usize> {
-            match from {
-                Some(r) if r.span == i => r.at..chunk.spans[i].end,
-                _ => chunk.spans[i].clone(),
-            }
+        let first = self.from.map_or(0, |r| r.span);
+        let shared = Shared {
+            slabs: Mutex::new(slabs.chunks_mut(SLAB_TAGS)),
+            arena: Mutex::new((0, &mut keys[..])),
+            next: AtomicUsize::new(first),
+            stopped: AtomicUsize::new(usize::MAX),
+            done: Mutex::default(),
         };
-        let bytes = chunk.bytes();
-        let direct = order.direct();
-        let flip = if direct.is_some_and(|key| key.descending) { u64::MAX } else { 0 };
-        let slabs = Mutex::new(slabs.chunks_mut(SLAB_TAGS));
-        let arena = Mutex::new((0usize, &mut keys[..]));
-        let next = AtomicUsize::new(first);
-        // The first span that could not be finished; spans after it are done again later.
-        let stopped = AtomicUsize::new(usize::MAX);
-        let done: Mutex<Vec<(usize, SpanTags<'_>, Option<usize>)>> = Mutex::new(Vec::new());
-
-        let work = || {
-            let mut key = Vec::new();
-            let mut room: (usize, &mut [u8]) = (0, &mut []);
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= chunk.spans.len() || i > stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                let Range { start: mut at, end } = span(i);
-                let mut filled: SpanTags<'_> = Vec::new();
-                let mut rest_at = None;
-                while at < end {
-                    let full = filled.last().is_none_or(|(slab, n)| *n == slab.len());
-                    if full {
-                        match slabs.lock().next() {
-                            Some(slab) => filled.push((slab, 0)),
-                            None => {
-                                rest_at = Some(at);
-                                break;
-                            }
-                        }
-                    }
-                    let (slab, n) = filled.last_mut().expect("one was pushed");
-                    let mut out_of_keys = false;
-                    while at < end && *n < slab.len() {
-                        let len = framing.next(&bytes[at..end]).expect("spans hold whole records");
-                        let record = &bytes[at..at + len];
-                        slab[*n] = if let Some(direct) = direct {
-                            let word = word_at(alphabet, direct.place.of(record), 0);
-                            Tag::new(word ^ flip, at as u64, len)
-                        } else {
-                            key.clear();
-                            order.encode(record, &mut key);
-                            let Some(place) = put_key(&key, at, &mut room, &arena) else {
-                                out_of_keys = true;
-                                break;
-                            };
-                            Tag::new(word_at(alphabet, &key, 0), place, len)
-                        };
-                        *n += 1;
-                        at += len;
-                    }
-                    if out_of_keys {
-                        rest_at = Some(at);
-                        break;
-                    }
-                }
-                if rest_at.is_some() {
-                    stopped.fetch_min(i, Ordering::Relaxed);
-                }
-                done.lock().push((i, filled, rest_at));
-            }
-        };
-        if threads <= 1 || chunk.spans.len() - first < 2 {
+        let work = || self.work(&framing, &shared);
+        if self.threads <= 1 || self.chunk.spans.len() - first < 2 {
             work();
         } else {
             let (team, _left) = (Team::here(), leave());
             std::thread::scope(|scope| {
-                for _ in 0..threads {
+                for _ in 0..self.threads {
                     spawn_or_run(scope, "sort", || {
                         let _member = team.join();
                         work();
@@ -175,18 +135,81 @@ impl Extraction<'_> {
                 }
             });
         }
-
-        let mut done = done.into_inner();
-        done.sort_unstable_by_key(|(i, ..)| *i);
-        for (i, filled, rest_at) in done {
-            for (slab, n) in filled {
+        let mut done = shared.done.into_inner();
+        done.sort_unstable_by_key(|done| done.span);
+        for SpanDone { span, tags, rest_at } in done {
+            for (slab, n) in tags {
                 take(&slab[..n]);
             }
             if let Some(at) = rest_at {
-                return Some(ChunkResume { span: i, at });
+                return Some(ChunkResume { span, at });
             }
         }
         None
+    }
+
+    /// Takes span after span, as one of the threads.
+    fn work<F: Framing>(&self, framing: &F, shared: &Shared<'_>) {
+        let mut key = Vec::new();
+        let mut room: (usize, &mut [u8]) = (0, &mut []);
+        loop {
+            let i = shared.next.fetch_add(1, Ordering::Relaxed);
+            if i >= self.chunk.spans.len() || i > shared.stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let done = self.extract_span(i, framing, shared, &mut key, &mut room);
+            if done.rest_at.is_some() {
+                shared.stopped.fetch_min(i, Ordering::Relaxed);
+            }
+            shared.done.lock().push(done);
+        }
+    }
+
+    /// Makes the tags of one span. `key` is memory for one encoded key, and `room` a part of the arena.
+    fn extract_span<'m, F: Framing>(
+        &self,
+        span: usize,
+        framing: &F,
+        shared: &Shared<'m>,
+        key: &mut Vec<u8>,
+        room: &mut (usize, &'m mut [u8]),
+    ) -> SpanDone<'m> {
+        let Extraction { chunk, order, alphabet, .. } = *self;
+        let bytes = chunk.bytes();
+        let direct = order.direct();
+        let flip = if direct.is_some_and(|key| key.descending) { u64::MAX } else { 0 };
+        let Range { mut start, end } = chunk.spans[span].clone();
+        if let Some(from) = self.from.filter(|from| from.span == span) {
+            start = from.at;
+        }
+        let (mut at, mut tags) = (start, SpanTags::new());
+        while at < end {
+            if tags.last().is_none_or(|(slab, n)| *n == slab.len()) {
+                let Some(slab) = shared.slabs.lock().next() else {
+                    return SpanDone { span, tags, rest_at: Some(at) };
+                };
+                tags.push((slab, 0));
+            }
+            let (slab, n) = tags.last_mut().expect("one was pushed");
+            while at < end && *n < slab.len() {
+                let len = framing.next(&bytes[at..end]).expect("spans hold whole records");
+                let record = &bytes[at..at + len];
+                slab[*n] = if let Some(direct) = direct {
+                    let word = word_at(alphabet, direct.place.of(record), 0);
+                    Tag::new(word ^ flip, at as u64, len)
+                } else {
+                    key.clear();
+                    order.encode(record, key);
+                    let Some(place) = put_key(key, at, room, &shared.arena) else {
+                        return SpanDone { span, tags, rest_at: Some(at) };
+                    };
+                    Tag::new(word_at(alphabet, key, 0), place, len)
+                };
+                *n += 1;
+                at += len;
+            }
+        }
+        SpanDone { span, tags, rest_at: None }
     }
 }
 
@@ -195,7 +218,7 @@ pub(crate) fn put_key<'k>(
     key: &[u8],
     record_at: usize,
     room: &mut (usize, &'k mut [u8]),
-    arena: &Mutex<(usize, &'k mut [u8])>,
+    arena: &Arena<'k>,
 ) -> Option<u64> {
     let need = ENTRY_HEAD_BYTES + key.len();
     if room.1.len() < need {
