@@ -51,6 +51,7 @@ pub enum Input {
 pub struct OpenInputs {
     set: Arc<OpenSet>,
     most: usize,
+    direct: Direct,
 }
 
 impl OpenInputs {
@@ -64,9 +65,15 @@ impl OpenInputs {
         Self::at_most(descriptors::left().saturating_sub(OTHER_DESCRIPTORS) / 2)
     }
 
+    /// For a map, which reads like a sort, but through the page cache: a file is often searched and
+    /// counted several times, and then the second time is fast.
+    pub fn of_map() -> Self {
+        OpenInputs { direct: Direct::Never, ..Self::of_sort() }
+    }
+
     fn at_most(most: u64) -> Self {
         let most = usize::try_from(most).unwrap_or(usize::MAX).max(2);
-        OpenInputs { set: OpenSet::new(most), most }
+        OpenInputs { set: OpenSet::new(most), most, direct: Direct::Auto }
     }
 
     /// How many can be open at once.
@@ -106,20 +113,24 @@ impl Input {
         cancel: &Cancel,
     ) -> Result<merganser_sort::run::Input, Failure> {
         let made = match self {
-            Input::Stdin => self.standard_for_sort(cancel),
+            Input::Stdin => self.standard_for_sort(open.direct, cancel),
             Input::File(path) => self.file_for_sort(path, open, cancel),
         };
         made.map_err(|error| Failure::on_input(self, &error))
     }
 
-    fn standard_for_sort(&self, cancel: &Cancel) -> io::Result<merganser_sort::run::Input> {
+    fn standard_for_sort(
+        &self,
+        direct: Direct,
+        cancel: &Cancel,
+    ) -> io::Result<merganser_sort::run::Input> {
         let reader = Reader::new(standard::input()?, cancel.clone())?;
         // A file that something else has read a part of is a stream of the rest.
         if !reader.whole {
             return Ok(self.stream(Box::new(reader)));
         }
-        let storage =
-            FileStorage::from_file(reader.file, self.to_string(), false, FileOptions::default());
+        let options = FileOptions { direct, ..FileOptions::default() };
+        let storage = FileStorage::from_file(reader.file, self.to_string(), false, options);
         Ok(merganser_sort::run::Input::Storage(Arc::new(Closable::pinned(storage?).of_this_size())))
     }
 
@@ -147,7 +158,8 @@ impl Input {
         if !has_size(&file, &metadata)? {
             return Ok(late());
         }
-        let storage = regular(file, &metadata, self.to_string())?;
+        let direct = open.direct;
+        let storage = regular(file, &metadata, self.to_string(), direct)?;
         let known = (metadata.dev(), metadata.ino());
         let (path, name) = (path.to_owned(), self.to_string());
         let again = move || -> io::Result<Arc<dyn Storage>> {
@@ -162,7 +174,7 @@ impl Input {
                 let why = "another file has taken its name since the sort began; leave it alone while it is sorted";
                 return Err(failed(io::Error::other(why)));
             }
-            Ok(regular(file, &metadata, name.clone())?)
+            Ok(regular(file, &metadata, name.clone(), direct)?)
         };
         let closable = Closable::new(storage, &open.set, again);
         Ok(merganser_sort::run::Input::Storage(Arc::new(closable.of_this_size())))
@@ -182,8 +194,13 @@ impl fmt::Display for Input {
     }
 }
 
-fn regular(file: File, metadata: &fs::Metadata, name: String) -> io::Result<Arc<FileStorage>> {
-    let direct = if metadata.len() < DIRECT_BYTES_MIN { Direct::Never } else { Direct::Auto };
+fn regular(
+    file: File,
+    metadata: &fs::Metadata,
+    name: String,
+    direct: Direct,
+) -> io::Result<Arc<FileStorage>> {
+    let direct = if metadata.len() < DIRECT_BYTES_MIN { Direct::Never } else { direct };
     FileStorage::from_file(file, name, false, FileOptions { direct, ..FileOptions::default() })
 }
 

@@ -205,6 +205,20 @@ impl Storage for Closable {
             }
         }
     }
+
+    fn read_now(&self, offset: u64, out: &mut [u8]) -> Option<io::Result<usize>> {
+        match self.opened() {
+            Ok(open) => open.read_now(offset, out),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn read_ahead(&self, offset: u64, len: u64) {
+        // If it can't be opened, the read says so.
+        if let Ok(open) = self.opened() {
+            open.read_ahead(offset, len);
+        }
+    }
 }
 
 /// A directory whose named storages are [`Closable`].
@@ -244,7 +258,7 @@ impl Wrapper for Closing {
 mod tests {
     use super::*;
     use crate::StorageExt;
-    use crate::file::FileDirectory;
+    use crate::file::{Direct, FileDirectory, FileOptions, FileStorage};
     use crate::memory::MemoryDirectory;
 
     #[test]
@@ -272,6 +286,29 @@ mod tests {
                 assert_eq!(file.read_vec(0, n * 500).expect("read"), vec![n as u8; n * 500]);
             }
         }
+    }
+
+    #[test]
+    fn a_closed_storage_is_opened_again_to_be_read_at_once() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("file");
+        std::fs::write(&path, b"0123456789").expect("written");
+        let options = FileOptions { direct: Direct::Never, ..FileOptions::default() };
+        let open = move || -> io::Result<Arc<dyn Storage>> {
+            Ok(FileStorage::open_path_with(&path, false, options)?)
+        };
+        let set = OpenSet::new(1);
+        let closable = Closable::new(open().expect("opens"), &set, open);
+        set.close_all();
+        closable.read_ahead(0, 10);
+        let mut out = [0; 4];
+        set.close_all();
+        let read = closable.read_now(3, &mut out).expect("at once").expect("reads");
+        assert_eq!((read, &out), (4, b"3456"));
+        set.close_all();
+        std::fs::remove_file(place.path().join("file")).expect("removed");
+        let failed = closable.read_now(3, &mut out).expect("at once");
+        assert_eq!(failed.expect_err("gone").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

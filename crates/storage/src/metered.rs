@@ -73,6 +73,10 @@ impl Storage for Metered {
         let watched = completions.watched(Arc::clone(&self.meter), transfer);
         self.inner.submit(token, operation, &watched);
     }
+
+    fn read_ahead(&self, offset: u64, len: u64) {
+        self.inner.read_ahead(offset, len);
+    }
 }
 
 /// A directory whose storages are [`Metered`].

@@ -106,6 +106,13 @@ pub trait Storage: Send + Sync {
         let _ = (offset, out);
         None
     }
+
+    /// Says that `len` bytes from `offset` on are read soon, so that a storage which reads through a cache
+    /// can start now. It does not wait, and nothing depends on it. Layers pass it on; most storages have
+    /// no use for it.
+    fn read_ahead(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
 }
 
 /// Memory that is asked for without a thought that it may be refused, in bytes.

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::Buffer;
 
 /// Address space that a thread needs at its start: its stack, and a little for what is allocated before
-/// it can say that there is none.
+/// it can report that no memory is left.
 const START_BYTES: usize = 3 << 20;
 
 /// Starts a thread called `name`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{Clock, Directory, Storage};
 
-/// What a [`Wrapped`] directory does with the storages of the directory in it.
+/// The change that a [`Wrapped`] directory makes to the storages of the directory in it.
 pub trait Wrapper: Send + Sync {
     /// Wraps `storage`, which came from `inner` as `origin` says.
     fn wrap(

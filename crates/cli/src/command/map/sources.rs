@@ -15,7 +15,7 @@ use crate::signals::Cancel;
 /// # Errors
 /// When one can't be read, or there is too little memory for its decompressor.
 pub fn open(inputs: &[Input], budget: &Budget, cancel: &Cancel) -> Result<Vec<MapInput>, Failure> {
-    let open = OpenInputs::of_sort();
+    let open = OpenInputs::of_map();
     let activity = Activity::here();
     let ready = |input: &Input| {
         Ok(match input.open_for_sort(&open, cancel)? {

@@ -22,6 +22,10 @@ use merganser_storage::Storage;
 use super::super::chunk_buffer::ChunkBuffer;
 use super::{SLACK_BYTES, shrunk, too_long};
 
+/// The distance from a range that is read to the bytes that the storage is asked to read ahead. A worker
+/// maps at most a few GB per second, and a disk answers within some milliseconds.
+const AHEAD_BYTES: u64 = 8 << 20;
+
 /// A storage of lines or records of fixed length.
 pub(super) struct Local {
     storage: Arc<dyn Storage>,
@@ -62,6 +66,17 @@ impl Local {
         let end = start.saturating_add(len).min(self.range.end);
         *next = end;
         Some(start..end)
+    }
+
+    /// Has the storage read the bytes that are [`AHEAD_BYTES`] behind `range`; before the first range, all
+    /// bytes up to there.
+    pub(super) fn read_ahead(&self, range: &Range<u64>) {
+        let first = range.start == self.start();
+        let from = if first { range.end } else { range.start.saturating_add(AHEAD_BYTES) };
+        let to = range.end.saturating_add(AHEAD_BYTES).min(self.range.end);
+        if from < to {
+            self.storage.read_ahead(from, to - from);
+        }
     }
 
     /// Reads the records of `range`: the place of the first one, and where they are in the buffer.
@@ -168,4 +183,68 @@ impl Local {
 
 fn next_multiple(n: u64, of: u64) -> u64 {
     n.div_ceil(of).saturating_mul(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use merganser_storage::memory::MemoryStorage;
+    use merganser_storage::{Clock, Completions, Operation};
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// A storage that keeps the advice that it gets.
+    struct Advised(Arc<MemoryStorage>, Mutex<Vec<Range<u64>>>);
+
+    impl Storage for Advised {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+
+        fn size(&self) -> u64 {
+            self.0.size()
+        }
+
+        fn clock(&self) -> Arc<dyn Clock> {
+            self.0.clock()
+        }
+
+        fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+            self.0.submit(token, operation, completions);
+        }
+
+        fn read_ahead(&self, offset: u64, len: u64) {
+            self.1.lock().push(offset..offset + len);
+        }
+    }
+
+    #[test]
+    fn each_byte_behind_the_first_range_is_asked_for_once_and_in_time() {
+        const CHUNK: u64 = 1 << 20;
+        for size in [0, 1, CHUNK, CHUNK + 1, AHEAD_BYTES, AHEAD_BYTES + 1, 3 * AHEAD_BYTES + 77] {
+            for start in [0, 13, CHUNK + 5] {
+                let memory = MemoryStorage::from_bytes("lines", &vec![b'x'; size as usize]);
+                let advised = Arc::new(Advised(memory, Mutex::default()));
+                let format = Format::Lines { delimiter: b'\n' };
+                let storage = Arc::clone(&advised) as Arc<dyn Storage>;
+                let local = Local::new(storage, Some(start..size), format);
+                let mut next = local.start();
+                let mut asked_to = None;
+                while let Some(range) = local.next(&mut next, CHUNK as usize) {
+                    assert!(
+                        asked_to.is_none_or(|to| range.end <= to),
+                        "{range:?} was not asked for"
+                    );
+                    local.read_ahead(&range);
+                    let mut first_end = asked_to.unwrap_or(range.end);
+                    for advice in advised.1.lock().drain(..) {
+                        assert_eq!(advice.start, first_end);
+                        first_end = advice.end;
+                    }
+                    asked_to = Some(first_end);
+                }
+                assert_eq!(asked_to.unwrap_or(size.max(start)), size.max(start));
+            }
+        }
+    }
 }

@@ -151,6 +151,7 @@ impl Sources {
                     state.claimed += bytes;
                     drop(state);
                     // Not under the lock: this is where the time goes.
+                    local.read_ahead(&range);
                     let read = local.read(range.clone(), buffer, &self.budget);
                     let (offset, records) = read.map_err(|error| Failed { number, error })?;
                     return Ok(Some(Claim { number, input, offset, records, bytes, before }));
