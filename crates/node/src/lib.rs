@@ -8,7 +8,12 @@
 //! - [`isc`] runs SSDlets in sessions.
 //! - [`active_sort`] merges sorted chunks while the host reads the result.
 //!
-//! [`smart_fam`] calls SSDlets through files in a shared folder. [`shuffle`] is a service of a storage node: it merges Hadoop's spills while reducers fetch them.
+//! Other modules are parts of a process on the node:
+//!
+//! - [`ssdlet`] is the trait of programs over records, with the built-in ones. [`map`] runs one over
+//!   inputs of any size, [`session`] for clients, [`smart_fam`] through files in a shared folder.
+//! - [`matrix`] multiplies matrices larger than memory.
+//! - [`shuffle`] merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
 mod beneath;
