@@ -1,4 +1,4 @@
-//! Guests that nobody wrote: modules with bytes changed, sections of any text, and answers of any bytes.
+//! Random guests: modules with bytes changed, sections of any text, and answers of any bytes.
 //! Each ends with a result or with one sentence, and an answer is handed on only from inside its chunk.
 #![no_main]
 

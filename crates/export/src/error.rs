@@ -64,7 +64,7 @@ pub enum Error {
     Request {
         /// The storage's own name.
         name: String,
-        /// What was to be done: "writing".
+        /// The action that failed: "writing".
         what: &'static str,
         /// First byte.
         offset: u64,

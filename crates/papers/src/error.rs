@@ -92,7 +92,7 @@ pub enum Error {
     Needs {
         /// The experiment.
         experiment: &'static str,
-        /// What is missing.
+        /// The missing thing.
         what: String,
     },
     /// The runner of jobs on Hadoop is not where it was looked for.

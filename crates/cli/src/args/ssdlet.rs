@@ -22,7 +22,7 @@ pub struct SsdletArgs {
     pub what: SsdletCommand,
 }
 
-/// What can be done about SSDlets.
+/// The actions on SSDlets.
 #[derive(Debug, Subcommand)]
 pub enum SsdletCommand {
     New(SsdletNewArgs),

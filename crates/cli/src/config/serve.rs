@@ -13,7 +13,7 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// The least memory of a node: runs and streams of a few sessions.
 const NODE_BYTES_MIN: u64 = 16 << 20;
 
-/// What `merganser serve` does, in one process.
+/// The services of `merganser serve`, in one process.
 #[derive(Debug)]
 pub struct ServeConfig {
     /// The merges for Hadoop.

@@ -51,7 +51,7 @@ fn examples_of_map_are_understood() {
     for name in ["README.md", "docs/node.md"] {
         let text = page(name);
         for line in text.lines().filter_map(|line| line.strip_prefix("merganser map ")) {
-            // What follows three spaces is a remark.
+            // Text after three spaces is a remark.
             let command = line.split("   ").next().expect("a command");
             if command.contains(".wasm") || command.starts_with("matrix") {
                 continue;

@@ -46,7 +46,7 @@ const CHECKPOINT_SHARE: u64 = 64;
 /// is gone from the folder of unfinished work and the output is durable under its own.
 pub type Publish<'a> = &'a dyn Fn(&Arc<dyn Storage>) -> io::Result<()>;
 
-/// What [`materialize`] is asked for.
+/// The request that [`materialize`] gets.
 pub struct Materialize<'a> {
     /// The folder of the view. It may be `work` itself.
     pub folder: &'a Arc<dyn Directory>,
@@ -195,7 +195,7 @@ fn usable(
 }
 
 /// Whether `folder` is what is left of the view whose copy is `done`: it has the marker and, as long
-/// as it has a manifest, that view's; or nothing at all. A view that was made anew under the same
+/// as it has a manifest, that view's; or nothing at all. A view that was made again under the same
 /// name has no marker.
 fn is_left_of(done: &Resume, folder: &Arc<dyn Directory>, marked: bool) -> Result<bool> {
     let whole = folder.list()?.iter().any(|name| name == MANIFEST_NAME);
@@ -207,7 +207,7 @@ fn is_left_of(done: &Resume, folder: &Arc<dyn Directory>, marked: bool) -> Resul
 }
 
 /// Publishes the output in a folder of unfinished work, if it is complete and was not published yet.
-/// Says whether a complete copy was there. What is left of the view and the resume point stay.
+/// Says whether a complete copy was there. The rest of the view and the resume point stay.
 ///
 /// # Errors
 /// Those of [`Resume::read`] and of `publish`; [`Error::Corrupt`] when the output is not what was

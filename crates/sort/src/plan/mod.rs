@@ -74,7 +74,7 @@ const ENTRY_HEAD: f64 = ENTRY_HEAD_BYTES as f64;
 /// Write buffers take at most this part of the memory, and a thread has at most 32 of them.
 const PIECES_SHARE: u64 = 8;
 const PIECES_MAX: u64 = 32;
-/// What is held in addition to chunks, tags and keys: rounding of each of them, and small tables.
+/// Memory in addition to chunks, tags and keys: rounding of each of them, and small tables.
 const REST_BYTES: u64 = 1 << 20;
 /// The first input page and the added terminator of the last record, for each input.
 const INPUT_ENDS_BYTES: u64 = 2 * 4096;

@@ -34,7 +34,7 @@ const CHUNK_SHARE: u64 = 16;
 /// Chunks are not made shorter than this for the sake of space.
 const CHUNK_BYTES_MIN: u64 = 1 << 20;
 
-/// What a file looks like now: its size, and when it was modified, in nanoseconds since 1970.
+/// A file as it is now: its size, and when it was modified, in nanoseconds since 1970.
 pub type Stamp = (u64, i64);
 
 /// Inputs whose bytes are given back. The sort itself knows storages only, so the caller says
@@ -264,7 +264,7 @@ impl Keeper<'_> {
             Err(e) if e.kind() == io::ErrorKind::Unsupported => return Ok(()),
             Err(e) => return Err(Error::Io(e)),
         }
-        // Holes that a power cut fills again would look as if somebody had written there.
+        // Holes that a power cut fills again would look like writes of another program.
         storage.sync()?;
         input.given_back = input.taken;
         // Giving bytes back is a modification, too.

@@ -87,7 +87,7 @@ pub struct InputProgress {
     pub given_back: u64,
 }
 
-/// The command that owns the folder, for whoever finds it.
+/// The command that owns the folder, for a user who finds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandNote {
     /// The command line, word by word.

@@ -51,14 +51,14 @@ pub struct Manifest {
     pub records: u64,
     /// When it was made, in nanoseconds since 1970; readers see it as the file's time.
     pub made_unix_ns: u64,
-    /// What the records are, when a map made them.
+    /// The meaning of the records, if a map made them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<MapResult>,
     /// In order: every key of a bucket is smaller than every key of the next.
     pub buckets: Vec<Bucket>,
 }
 
-/// What the records of a map's result are. The words are those of the program that made it; the engine
+/// The meaning of the records of a map's result. The words are those of the program that made it; the engine
 /// reads [`MapResult::unreduced`] only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapResult {

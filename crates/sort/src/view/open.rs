@@ -117,7 +117,7 @@ fn reserve(
     Ok((fences, budget.reserve(list_bytes, "the buckets of the view")?))
 }
 
-/// What is needed to read the indexes of groups.
+/// The state in which indexes of groups are read.
 struct Opening<'o> {
     files: BucketFiles,
     lists: Reservation,

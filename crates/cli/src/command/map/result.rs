@@ -25,7 +25,7 @@ use crate::shown;
 /// When there is no folder; when it is damaged, or there is too little memory.
 pub fn open(path: &Path, memory_bytes: u64, threads: usize) -> Result<Option<ResultView>, Failure> {
     let folder: Arc<dyn Directory> = open_folder(path)?;
-    // A manifest that can't be read is an error of whoever opens the view then, in better words.
+    // If a manifest can't be read, opening the view fails later, with a better sentence.
     if Manifest::read(&folder).is_ok_and(|manifest| manifest.result.is_some()) {
         let budget = Budget::new(memory_bytes);
         return Ok(Some(ResultView::open(&folder, &budget, threads)?));

@@ -1,4 +1,4 @@
-//! What others do to files while they are consumed: new files, other commands, appends, moves.
+//! Changes by other programs to files while they are consumed: new files, other commands, appends, moves.
 
 use std::fs;
 use std::io::Write;

@@ -116,7 +116,7 @@ fn a_killed_map_leaves_the_output_old_or_new() {
         if status.signal().is_none() {
             assert_eq!(folder.names(), ["input", "out"], "{status}: debris");
         }
-        // What a kill left is found, and the next command removes it.
+        // The next command finds the leftovers of a kill and removes them.
         prints(merganser(["recover"]).arg(folder.path()));
         let mut again = merganser(["map", "wordcount", "--view"]);
         prints(again.arg(&view).arg(&input));

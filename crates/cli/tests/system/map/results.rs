@@ -50,7 +50,7 @@ fn forms_are_read_by_their_readers() {
         jsonl.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(rows[3], serde_json::json!({ "key": "café", "value": 1 }));
     assert_eq!(rows[4], serde_json::json!({ "key": { "hex": "ff" }, "value": 1 }));
-    // What is length-prefixed is a keyed input.
+    // Length-prefixed records are a keyed input.
     let keyed = folder.write("keyed", &form("keyed"));
     prints(merganser(["verify", "--format", "keyed"]).arg(keyed));
 }
