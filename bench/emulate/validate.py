@@ -6,7 +6,8 @@
 For each device, pattern, size and depth: fio runs on `merganser emulate`, then `merganser simulate run`
 plays as many requests of the same kind. The table has mean and 99th percentile of both, their ratio, and
 the late requests of the emulation; a row whose run was not valid says so. The last table is the cost of
-the path: a model that takes no time (`--device null`), through FUSE, and through a loop device (root).
+the path: a model that takes no time (`--device null`), through FUSE, through a loop device (root), and
+through NBD (fio needs its engine `nbd`). `--nbd` compares through NBD instead of FUSE.
 
 `--priority` runs both programs as real-time processes (chrt, needs root), for machines that are not idle.
 """
@@ -38,26 +39,33 @@ def with_priority(priority, command):
 
 
 class Disk:
-    """An emulated disk in a folder of its own."""
+    """An emulated disk in a folder of its own: a file, or a socket of NBD."""
 
-    def __init__(self, args, options, filled=True):
+    def __init__(self, args, options, filled=True, nbd=False):
         self.folder = tempfile.TemporaryDirectory()
-        self.mount = os.path.join(self.folder.name, "m")
         self.report = os.path.join(self.folder.name, "report.json")
-        os.mkdir(self.mount)
-        command = [args.merganser, "emulate", "--mount", self.mount, "--report", self.report]
+        mount = os.path.join(self.folder.name, "m")
+        os.mkdir(mount)
+        socket = os.path.join(self.folder.name, "s")
+        self.path = socket if nbd else os.path.join(mount, "disk")
+        self.target = (
+            ["--ioengine=nbd", f"--uri=nbd+unix:///disk?socket={socket}"]
+            if nbd
+            else ["--ioengine=libaio", f"--filename={self.path}"]
+        )
+        door = ["--nbd", socket] if nbd else ["--mount", mount]
+        command = [args.merganser, "emulate", *door, "--report", self.report]
         command += ["--memory-backed", "--size", SPAN, *(["--filled"] if filled else []), *options]
         self.process = subprocess.Popen(
             with_priority(20 if args.priority else 0, command),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        self.path = os.path.join(self.mount, "disk")
         for _ in range(600):
             if os.path.exists(self.path):
                 return
             time.sleep(0.05)
-        sys.exit("the disk was not mounted: " + " ".join(command))
+        sys.exit("the disk is not there: " + " ".join(command))
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
@@ -68,8 +76,8 @@ class Disk:
         return report
 
 
-def fio(args, path, pattern, size, depth):
-    command = ["fio", "--name=x", f"--filename={path}", "--ioengine=libaio", "--direct=1"]
+def fio(args, target, pattern, size, depth):
+    command = ["fio", "--name=x", *target, "--direct=1"]
     command += [f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", f"--size={SPAN}"]
     command += ["--time_based", f"--runtime={args.seconds}", "--lat_percentiles=1", "--output-format=json"]
     if pattern == "randrw":
@@ -89,8 +97,8 @@ def virtual(args, device, pattern, size, depth, requests):
 
 
 def compare(args, device, pattern, size, depth):
-    disk = Disk(args, ["--device", device, "--path-us", str(args.path_us)])
-    seen = fio(args, disk.path, pattern, size, depth)
+    disk = Disk(args, ["--device", device, "--path-us", str(args.path_us)], nbd=args.nbd)
+    seen = fio(args, disk.target, pattern, size, depth)
     report = disk.end()
     requests = seen["read"]["total_ios"] + seen["write"]["total_ios"]
     model = virtual(args, device, pattern, size, depth, requests)
@@ -112,20 +120,23 @@ def compare(args, device, pattern, size, depth):
 
 def overhead(args):
     print("\n| path, a model that takes no time | requests per second | MB/s | mean latency, us |\n|---|---|---|---|")
-    for door in ("FUSE", "FUSE and loop"):
-        disk = Disk(args, ["--device", "null"], filled=False)
-        path, loop = disk.path, None
-        if door != "FUSE":
+    for door in ("FUSE", "FUSE and loop", "NBD"):
+        disk = Disk(args, ["--device", "null"], filled=False, nbd=door == "NBD")
+        target, loop = disk.target, None
+        if door == "FUSE and loop":
             made = subprocess.run(
-                ["losetup", "--find", "--show", "--direct-io=on", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                ["losetup", "--find", "--show", "--direct-io=on", disk.path],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
             if made.returncode:
                 print(f"| {door}: no loop device: {made.stderr.decode().strip()} | | | |")
                 disk.end()
                 continue
-            path = loop = made.stdout.decode().strip()
+            loop = made.stdout.decode().strip()
+            target = ["--ioengine=libaio", f"--filename={loop}"]
         for pattern, size, depth in (("randread", "4k", 1), ("randread", "4k", 32), ("read", "1m", 4), ("write", "1m", 4)):
-            job = fio(args, path, pattern, size, depth)
+            job = fio(args, target, pattern, size, depth)
             seen = job["read"] if "read" in pattern else job["write"]
             print(
                 f"| {door}, {pattern} {size}, {depth} | {seen['iops']:.0f} | {seen['bw_bytes'] / 1e6:.0f} "
@@ -144,6 +155,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=20, help="of each run of fio")
     parser.add_argument("--path-us", type=int, default=0, help="see merganser emulate --help")
     parser.add_argument("--quick", action="store_true", help="five workloads instead of 45")
+    parser.add_argument("--nbd", action="store_true", help="through NBD instead of FUSE")
     parser.add_argument("--priority", action="store_true", help="real-time priorities; needs root")
     parser.add_argument("--no-overhead", action="store_true")
     args = parser.parse_args()

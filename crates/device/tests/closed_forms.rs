@@ -64,7 +64,8 @@ fn all_channels_carry_their_sum() {
 
 #[test]
 fn the_link_carries_what_it_can() {
-    let settings = ["ways=4", "link_bytes_per_second=100000000"];
+    // Transfers of whole requests leave the link to no other request between.
+    let settings = ["ways=4", "link_bytes_per_second=100000000", "whole_transfers=off"];
     let mut device = ssd("msr", &settings);
     device.precondition(64 << 20);
     let ended = closed_loop(&mut device, sequential(Read, 128 << 10, 64 << 20), 16);
@@ -132,6 +133,33 @@ fn greedy_collection_amplifies_as_theory_says() {
             / (after.host_programs - before.host_programs) as f64;
         // Two free blocks and the open one hold no pages to collect.
         let expected = greedy_write_amplification(2048.0 - 3.0, pages, units as f64);
-        close(&format!("greedy, {reserve} permille, {pages} pages"), measured, expected, 0.02);
+        // The second emptiest block would amplify by more than this.
+        close(&format!("greedy, {reserve} permille, {pages} pages"), measured, expected, 0.003);
     }
+}
+
+/// A die alone does nothing at the same time: its busy time is that of the operations it did.
+#[test]
+fn collection_takes_the_time_of_its_operations() {
+    let settings = [
+        "channels=1",
+        "planes=1",
+        "blocks_per_plane=256",
+        "block_summary_bytes=0",
+        "copy_back=off",
+        "gc_own_block=on",
+    ];
+    let mut device = ssd("msr", &settings);
+    let capacity = device.capacity_bytes();
+    device.precondition(capacity);
+    let ended = closed_loop(&mut device, random(Write, 4096, capacity, 60_000, 4), 16);
+    let flash = device.statistics().flash.expect("it is flash");
+    assert!(flash.erases > 800 && flash.moved_pages > 10_000, "{flash:?}");
+    // A page crosses the channel of its die before a program and after a read.
+    let carry = 4224.0 * 25.0;
+    let expected = flash.page_reads as f64 * (25_000.0 + carry)
+        + flash.page_programs as f64 * (200_000.0 + carry)
+        + flash.erases as f64 * 1_500_000.0;
+    let took = ended.iter().map(|done| done.at.0).max().expect("some") as f64;
+    close("a die that collects, ns", took, expected, 0.001);
 }

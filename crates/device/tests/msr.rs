@@ -1,4 +1,4 @@
-//! The SSD extension of DiskSim: means of its validation runs, from our own generator of their
+//! The SSD extension of DiskSim: means, deviations, maxima and counts of its validation runs, from our own generator of their
 //! workloads. All parameters are in its `ssdmodel/valid/ssd-*.parv`; its random numbers are not
 //! ours, so what depends on which were drawn differs by that much.
 //!
@@ -8,9 +8,10 @@
 
 mod common;
 
-use common::{Ask, close, open_loop, ssd};
+use common::{Ask, close, responses, ssd};
 use merganser_device::device::Device;
 use merganser_device::request::RequestKind::{self, Read, Write};
+use merganser_device::ssd::Ssd;
 use merganser_random::Random;
 
 /// DiskSim's generator: 8,192 pages short of the device's own capacity.
@@ -46,29 +47,63 @@ fn sequential(kind: RequestKind, count: u64, seed: u64) -> impl Iterator<Item = 
     })
 }
 
-fn mean_ms(asks: impl Iterator<Item = (u64, Ask)>) -> f64 {
+/// A run of DiskSim's: what its `outv` file says of all requests, in milliseconds.
+struct Published {
+    mean: f64,
+    deviation: f64,
+    max: f64,
+}
+
+/// Runs `asks` on a full device. The longest response of all depends on which numbers were drawn: how
+/// many requests met at one package.
+fn check(what: &str, asks: impl Iterator<Item = (u64, Ask)>, published: &Published) -> Ssd {
     let mut msr = ssd("msr", &[]);
     let capacity = msr.capacity_bytes();
     msr.precondition(capacity);
-    open_loop(&mut msr, asks) / 1e6
+    let found = responses(&mut msr, asks);
+    close(&format!("{what}, mean, ms"), found.mean / 1e6, published.mean, 0.003);
+    close(&format!("{what}, deviation, ms"), found.deviation / 1e6, published.deviation, 0.015);
+    close(&format!("{what}, maximum, ms"), found.max / 1e6, published.max, 0.2);
+    msr
 }
 
 #[test]
 fn sequential_reads_of_a_page() {
-    close("sequential read, ms", mean_ms(sequential(Read, 250_000, 1)), 0.132511, 0.02);
+    // No deviation but that of two requests that meet on the link.
+    let mut msr = ssd("msr", &[]);
+    let capacity = msr.capacity_bytes();
+    msr.precondition(capacity);
+    let found = responses(&mut msr, sequential(Read, 250_000, 1));
+    close("sequential read, mean, ms", found.mean / 1e6, 0.132511, 0.003);
+    close("sequential read, deviation, ms", found.deviation / 1e6, 0.000072, 0.1);
+    close("sequential read, maximum, ms", found.max / 1e6, 0.135805, 0.02);
 }
 
 #[test]
 fn random_reads() {
-    close("random read, ms", mean_ms(workload(Read, 250_000, 1)), 0.136118, 0.02);
+    let published = Published { mean: 0.136118, deviation: 0.015205, max: 0.485446 };
+    check("random read", workload(Read, 250_000, 1), &published);
 }
 
 #[test]
 fn sequential_writes_of_a_page() {
-    close("sequential write, ms", mean_ms(sequential(Write, 250_000, 1)), 0.310895, 0.02);
+    let published = Published { mean: 0.310895, deviation: 0.026646, max: 0.522476 };
+    check("sequential write", sequential(Write, 250_000, 1), &published);
 }
 
 #[test]
 fn random_writes() {
-    close("random write, ms", mean_ms(workload(Write, 250_000, 1)), 0.329458, 0.02);
+    let published = Published { mean: 0.329458, deviation: 0.068898, max: 1.579052 };
+    check("random write", workload(Write, 250_000, 1), &published);
+}
+
+/// Five million random writes, most of which are collected: DiskSim's counts of cleans and of pages that
+/// they moved, summed over its eight elements.
+#[test]
+fn five_million_random_writes() {
+    let published = Published { mean: 0.593438, deviation: 0.970446, max: 6.518651 };
+    let msr = check("random write, 5m", workload(Write, 5_000_000, 1), &published);
+    let flash = msr.statistics().flash.expect("it is flash");
+    close("cleans", flash.erases as f64, 143_179.0, 0.005);
+    close("moved pages", flash.moved_pages as f64, 1_929_239.0, 0.005);
 }

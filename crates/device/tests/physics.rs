@@ -94,11 +94,56 @@ fn f6_write_amplification_counts_bytes() {
     close("whole pages", amplification(&["page_bytes=4K"], 4096), 1.0, 1e-9);
 }
 
+/// Audit finding F9: a full LRU buffer evicted one page for each write that waited, so that a lone writer
+/// used one package at a time: no faster than without a buffer.
+#[test]
+fn f9_a_full_buffer_of_one_list_uses_all_packages() {
+    let rate = |policy: &str| {
+        let mut device = ssd("msr", &[policy, "cache_bytes=1M"]);
+        let capacity = device.capacity_bytes();
+        throughput(&closed_loop(&mut device, random(Write, 4096, capacity, 20_000, 1), 1)) / 4096.0
+    };
+    let (none, lru) = (rate("cache_policy=none"), rate("cache_policy=lru"));
+    let parallel = rate("cache_policy=parallel");
+    println!("writes per second: {none:.0} without a buffer, {lru:.0} lru, {parallel:.0} parallel");
+    assert!(lru > 4.0 * none, "{lru:.0} and {none:.0} without a buffer");
+    // Eight packages get unequal shares of the oldest 64 pages.
+    assert!(lru < parallel, "{lru:.0} and {parallel:.0} in lists");
+}
+
+/// Audit finding F10: with one open block for both, old data that collection moves mix with new data, and
+/// so every block keeps some of them. What is written in order after random writes should soon leave
+/// nothing to move.
+#[test]
+fn f10_collection_has_a_block_of_its_own() {
+    let passes = |own: &str| {
+        let settings = ["blocks_per_plane=128", "channels=1", "block_summary_bytes=0", own];
+        let mut device = ssd("msr", &settings);
+        let capacity = device.capacity_bytes();
+        let units = capacity / 4096;
+        device.precondition(capacity);
+        closed_loop(&mut device, random(Write, 4096, capacity, 2 * units, 1), 8);
+        let mut amplifications = Vec::new();
+        for _ in 0..3 {
+            let before = device.statistics().flash.expect("it is flash");
+            closed_loop(&mut device, sequential(Write, 4096, capacity), 8);
+            let after = device.statistics().flash.expect("it is flash");
+            let programmed = after.programmed_bytes - before.programmed_bytes;
+            amplifications.push(programmed as f64 / (after.host_bytes - before.host_bytes) as f64);
+        }
+        println!("{own}: {amplifications:.3?}");
+        amplifications
+    };
+    let (shared, own) = (passes("gc_own_block=off"), passes("gc_own_block=on"));
+    assert!(own[1] < 1.05 && own[2] < 1.05, "{own:?}");
+    assert!(shared[1] > 1.3, "{shared:?}");
+}
+
 #[test]
 fn a_smaller_write_buffer_takes_less() {
     // Random writes into a hot set that the larger buffer holds.
     let programs = |cache: &str| {
-        let mut device = ssd("msr", &["cache_policy=lru", cache]);
+        let mut device = ssd("msr", &["cache_policy=lru", "cache_parallelism=1", cache]);
         closed_loop(&mut device, random(Write, 4096, 4 << 20, 20_000, 1), 8);
         device.statistics().flash.expect("it is flash").page_programs
     };

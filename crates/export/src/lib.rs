@@ -17,17 +17,21 @@
 //!   in offset order, neighbours joined to reads of up to [`READ_BYTES_MAX`]. Different lanes run
 //!   in parallel, one a worker.
 //! - An export of NBD may be writable. Writes don't pass the lanes; each is answered when it is done.
+//! - A device (a disk that is mounted, or a device export) passes no lanes at all: each request reaches
+//!   the storage alone, at its moment.
 //! - A failed or short read is an error for exactly the requests it concerned. Nothing is ever
 //!   filled with zeros.
 
 mod error;
+mod failures;
 pub mod fuse;
 pub mod nbd;
 
 mod reads;
+mod spare;
 
 pub use error::Error;
-pub use reads::OnError;
+pub use failures::OnError;
 
 /// The largest read that one worker asks of a storage, in bytes, and the size of its buffer: a
 /// mount or server holds `threads` times this much memory.

@@ -8,16 +8,19 @@ use super::{DeviceArgs, Size};
 
 /// Emulate a disk in real time
 ///
-/// Shows a file whose requests take as long as they would on a modelled SSD or hard disk. Any
-/// program can use it, or a file system in it through a loop device. The data lie in a backing file
-/// or in memory; the model decides when each request ends. The command runs until it is interrupted
-/// or the folder is unmounted. Then it prints what the disk did and how late its answers were.
+/// Shows a file (--mount) or a network block device (--nbd) whose requests take as long as they would
+/// on a modelled SSD or hard disk. Any program can use it, or a file system in it. The data are in a
+/// backing file or in memory; the model decides when each request ends. The command runs until it is
+/// interrupted or the folder is unmounted. Then it prints what the disk did and how late its answers
+/// were.
 ///
 /// A request ends at the later of the modelled end and the real transfer. If more than 1 % of the
-/// requests, or 1 % of the busy time, were late, the run is not valid: the command says so and exits
-/// with 2. Put the backing file in memory (tmpfs) or on a fast disk, and leave a core idle.
+/// requests were late, or answers by more than 1 % of the busy time, the run is not valid: the command
+/// says so and exits with 2. Put the backing file in memory (tmpfs) or on a fast disk, and leave a core
+/// idle.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("backing").required(true).args(["file", "memory_backed"])))]
+#[command(group(ArgGroup::new("door").required(true).args(["mount", "nbd"])))]
 #[command(after_help = "\
 Examples:
   # a hard disk of 40 GB as the file /mnt/slow/disk, with a file system in it
@@ -26,6 +29,8 @@ Examples:
   # an SSD with half its channels, everything recorded
   merganser emulate --device 830 --set channels=4 --memory-backed --size 4G --mount /mnt/ssd \\
       --trace run.trace --report run.html
+  # the same for clients of NBD: fio, qemu, nbd-client
+  merganser emulate --device 830 --memory-backed --size 4G --nbd disk.sock
   # the recorded requests on another device, in virtual time
   merganser simulate run --device nvme --trace run.trace
   # what the way to an emulated disk costs: a model that takes no time
@@ -38,9 +43,13 @@ pub struct EmulateArgs {
     #[arg(long, help_heading = "Device")]
     pub filled: bool,
 
-    /// Keep the data in this file; it is made if there is none
+    /// Keep the data in this file; it is made if there is none. A file with other content is refused
     #[arg(long, value_name = "PATH", help_heading = "Data")]
     pub file: Option<PathBuf>,
+
+    /// Use the file as it is although emulate did not make it: programs may change its content
+    #[arg(long, requires = "file", help_heading = "Data")]
+    pub existing: bool,
 
     /// Keep the data in memory, as much as is written
     #[arg(long, help_heading = "Data")]
@@ -52,11 +61,15 @@ pub struct EmulateArgs {
 
     /// Show the disk as the file DIR/disk; DIR is an existing empty folder
     #[arg(long, value_name = "DIR", help_heading = "Door")]
-    pub mount: PathBuf,
+    pub mount: Option<PathBuf>,
 
     /// Let other users use it too
-    #[arg(long, help_heading = "Door")]
+    #[arg(long, requires = "mount", help_heading = "Door")]
     pub allow_other: bool,
+
+    /// Serve the disk as the export 'disk' of an NBD server at a Unix socket or a TCP port
+    #[arg(long, value_name = "SOCKET|HOST:PORT", help_heading = "Door")]
+    pub nbd: Option<String>,
 
     /// Microseconds that the way from a program to the model and back takes on this machine; each
     /// request counts as having come that much earlier (the mean latency that --device null shows, one

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use merganser_export::nbd::Address;
+
 use super::simulate::{device, report};
 use super::{DeviceChoice, ReportForm};
 use crate::args::{EmulateArgs, Size};
@@ -16,10 +18,8 @@ pub struct EmulateConfig {
     pub filled: bool,
     /// The data.
     pub backing: BackingConfig,
-    /// The folder that shows the disk.
-    pub mountpoint: PathBuf,
-    /// Whether other users may use it.
-    pub allow_other: bool,
+    /// How programs reach it.
+    pub door: DoorConfig,
     /// The time of the way to the model and back, in nanoseconds.
     pub path_ns: u64,
     /// The file of the trace.
@@ -28,11 +28,32 @@ pub struct EmulateConfig {
     pub report: Option<(PathBuf, ReportForm)>,
 }
 
+/// How programs reach an emulated disk.
+#[derive(Debug)]
+pub enum DoorConfig {
+    /// As a file in this folder.
+    Mount {
+        /// The folder.
+        mountpoint: PathBuf,
+        /// Whether other users may use it.
+        allow_other: bool,
+    },
+    /// As a network block device.
+    Nbd(Address),
+}
+
 /// Where the data are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackingConfig {
-    /// In a file, which gets this size if it is smaller.
-    File(PathBuf, Option<u64>),
+    /// In a file.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// The size of the disk, which grows to it; that of the file if there is none.
+        size: Option<u64>,
+        /// Whether the file may be one that this command did not make.
+        existing: bool,
+    },
     /// In memory; this many bytes.
     Memory(u64),
 }
@@ -46,13 +67,20 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             size => size.map(|Size(bytes)| bytes),
         };
         let backing = match (typed.file, size) {
-            (Some(path), size) => BackingConfig::File(path, size),
+            (Some(path), size) => BackingConfig::File { path, size, existing: typed.existing },
             (None, Some(bytes)) => BackingConfig::Memory(bytes),
             (None, None) => {
                 return Err("--memory-backed: say how large it is, such as --size 4G"
                     .to_owned()
                     .into());
             }
+        };
+        let door = match (typed.mount, typed.nbd) {
+            (_, Some(nbd)) => DoorConfig::Nbd(nbd.parse().map_err(|why| format!("--nbd: {why}"))?),
+            (Some(mountpoint), None) => {
+                DoorConfig::Mount { mountpoint, allow_other: typed.allow_other }
+            }
+            (None, None) => return Err("one of --mount and --nbd is needed".to_owned().into()),
         };
         let report = report(typed.report)?;
         if let Some(path) = &typed.trace
@@ -64,8 +92,7 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             device: device(typed.device),
             filled: typed.filled,
             backing,
-            mountpoint: typed.mount,
-            allow_other: typed.allow_other,
+            door,
             path_ns: u64::from(typed.path_us) * 1000,
             trace: typed.trace,
             report,
@@ -97,5 +124,13 @@ mod tests {
             "--trace, --report: both would write the same file"
         );
         assert!(said(&["--file", "x", "--report", "y"]).starts_with("--report: 'y' ends neither"));
+        let words = ["emulate", "--file", "x", "--existing", "--nbd", "host:port"];
+        assert!(refusal(&words).starts_with("--nbd: 'port' is no port"));
+        let words = ["emulate", "--file", "x", "--existing", "--nbd", "s"];
+        let Command::Emulate(typed) = config(&words) else { unreachable!() };
+        let meant = EmulateConfig::try_from(typed).expect("meant");
+        let path = "x".into();
+        assert_eq!(meant.backing, BackingConfig::File { path, size: None, existing: true });
+        assert!(matches!(meant.door, DoorConfig::Nbd(Address::Unix(_))));
     }
 }

@@ -94,10 +94,8 @@ mod tests {
             Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
             Command::Array(typed) => ArrayConfig::try_from(typed).err(),
             Command::Info(typed) => InfoConfig::try_from(typed).err(),
-            Command::Recover(_)
-            | Command::Advise(_)
-            | Command::Completions(_)
-            | Command::Man(_) => None,
+            Command::Advise(typed) => AdviseConfig::try_from(typed).err(),
+            Command::Recover(_) | Command::Completions(_) | Command::Man(_) => None,
         };
         refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()
     }

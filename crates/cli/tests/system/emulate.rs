@@ -2,16 +2,20 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use crate::harness::{Folder, fails, merganser, merganser_itself, prints};
 
-/// A disk that is shown as `m/disk`.
+/// Bytes behind the data that say that the file is a disk of `emulate`.
+const LABEL_BYTES: usize = 4096;
+
+/// A disk that is shown as `m/disk`, or served at the socket `s`.
 struct Disk {
     folder: Folder,
     server: Child,
@@ -34,7 +38,18 @@ impl Disk {
     }
 
     fn started(folder: &Folder, options: &[&str]) -> Child {
-        let mut server = merganser_itself(["emulate", "--mount", "m"])
+        Self::started_at(folder, &["--mount", "m"], "m/disk", options)
+    }
+
+    fn served(options: &[&str]) -> Self {
+        let folder = Folder::new();
+        let server = Self::started_at(&folder, &["--nbd", "s"], "s", options);
+        Disk { folder, server }
+    }
+
+    fn started_at(folder: &Folder, door: &[&str], shown: &str, options: &[&str]) -> Child {
+        let mut server = merganser_itself(["emulate"])
+            .args(door)
             .args(options)
             .current_dir(folder.path())
             .stdout(Stdio::piped())
@@ -42,10 +57,10 @@ impl Disk {
             .spawn()
             .expect("it starts");
         let start = Instant::now();
-        while !folder.at("m/disk").exists() {
+        while !folder.at(shown).exists() {
             if server.try_wait().expect("asked").is_some() || start.elapsed().as_secs() > 30 {
                 let _ = server.kill();
-                panic!("not mounted: {:?}", server.wait_with_output().expect("it ends"));
+                panic!("not there: {:?}", server.wait_with_output().expect("it ends"));
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
@@ -108,7 +123,7 @@ fn what_was_written_survives_a_kill() {
     disk.end(libc::SIGKILL);
     drop(file);
     let data = fs::read(disk.folder.at("data")).expect("the backing file");
-    assert_eq!(data.len(), 4 << 20);
+    assert_eq!(data.len(), (4 << 20) + LABEL_BYTES);
     for at in 0..64 {
         assert_eq!(data[at * 6000..][..6000], [vec![at as u8 + 1; 5000], vec![0; 1000]].concat());
     }
@@ -122,6 +137,109 @@ fn what_was_written_survives_a_kill() {
     let mut seen = [0; 5000];
     disk.open().read_exact_at(&mut seen, 63 * 6000).expect("read");
     assert_eq!(seen, [64; 5000]);
+}
+
+#[test]
+fn a_file_that_is_no_disk_is_left_alone() {
+    let folder = Folder::new();
+    let content = vec![b'x'; 100_000];
+    fs::write(folder.at("precious"), &content).expect("written");
+    let words = ["emulate", "--device", "null", "--file", "precious", "--nbd", "s"];
+    let said = fails(merganser(words).args(["--size", "1M"]).current_dir(folder.path()));
+    assert!(said.contains("precious: has 100000 bytes that no emulated disk wrote"), "{said}");
+    assert!(fs::read(folder.at("precious")).expect("there") == content);
+
+    let trace = ["--existing", "--trace", "precious"];
+    let said = fails(merganser(words).args(trace).current_dir(folder.path()));
+    assert!(said.contains("--trace: would overwrite precious"), "{said}");
+    assert!(fs::read(folder.at("precious")).expect("there") == content);
+}
+
+/// A discard gives blocks back, and a flush that was answered is in the file.
+#[test]
+fn discards_and_flushes_reach_the_backing_file() {
+    if skipped() {
+        return;
+    }
+    let disk = Disk::new(&["--device", "null", "--file", "data", "--size", "4M"]);
+    let file = disk.open();
+    file.write_all_at(&vec![7; 2 << 20], 0).expect("written");
+    file.sync_all().expect("synced");
+    let blocks = || fs::metadata(disk.folder.at("data")).expect("there").blocks();
+    let before = blocks();
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, hole, 0, 1 << 20).expect("punched");
+    let freed = (1 << 20) / 512;
+    assert!(blocks() + freed <= before, "{before} blocks, then {}", blocks());
+    let mut seen = vec![1; 2 << 20];
+    file.read_exact_at(&mut seen, 0).expect("read");
+    assert!(seen[..1 << 20].iter().all(|&byte| byte == 0));
+    assert!(seen[1 << 20..].iter().all(|&byte| byte == 7));
+    // To the very end of the disk: the label is out of reach.
+    fallocate(&file, hole, 3 << 20, 1 << 20).expect("punched");
+    drop(file);
+    drop(disk);
+}
+
+#[test]
+fn clients_of_nbd_see_the_disk() {
+    if Command::new("qemu-io").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no qemu-io");
+        return;
+    }
+    let options = ["--device", "830", "--file", "data", "--size", "64M"];
+    let report = ["--trace", "trace", "--report", "report.json"];
+    let mut disk = Disk::served(&[&options[..], &report[..]].concat());
+    let uri = format!("nbd+unix:///disk?socket={}", disk.folder.at("s").display());
+    let commands = [
+        "write -P 7 4k 64k",
+        "write -f -P 8 1M 4k",
+        "read -P 7 4k 64k",
+        "discard 4k 4k",
+        "read -P 0 4k 4k",
+        "write -P 9 2M 3M",
+        "read -P 9 2M 3M",
+        "flush",
+    ];
+    let commands = commands.iter().flat_map(|command| ["-c", command]);
+    prints(Command::new("qemu-io").args(["-f", "raw", "-t", "none"]).args(commands).arg(&uri));
+    let (status, out, err) = disk.end(libc::SIGTERM);
+    let data = disk.report();
+    assert_eq!(status, Some(if data["valid"] == true { 0 } else { 2 }), "{err}");
+    assert!(out.starts_with("device        830: Samsung SSD 830"), "{out}");
+    let written = data["results"]["writes"]["bytes"].as_u64().expect("bytes");
+    assert_eq!(written, (64 << 10) + (4 << 10) + (3 << 20), "{out}");
+    let trace = fs::read_to_string(disk.folder.at("trace")).expect("a trace");
+    let of = |kind: &str| trace.lines().filter(|line| line.contains(kind)).count();
+    assert!(of(" T ") == 1 && of(" F ") >= 2, "{trace}");
+    let bytes = fs::read(disk.folder.at("data")).expect("the backing file");
+    assert_eq!((bytes[8 << 10], bytes[1 << 20], bytes[(5 << 20) - 1]), (7, 8, 9));
+    assert!(!disk.folder.at("s").exists(), "the socket is gone");
+}
+
+#[test]
+fn what_a_client_of_nbd_wrote_survives_a_kill() {
+    if Command::new("qemu-io").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no qemu-io");
+        return;
+    }
+    let options = ["--device", "null", "--file", "data", "--size", "4M"];
+    let mut disk = Disk::served(&options);
+    let uri = format!("nbd+unix:///disk?socket={}", disk.folder.at("s").display());
+    let write = ["-f", "raw", "-t", "none", "-c", "write -P 7 1M 2M"];
+    prints(Command::new("qemu-io").args(write).arg(&uri));
+    disk.end(libc::SIGKILL);
+    // The socket that a kill left behind does not stop the next server.
+    disk.server = Disk::started_at(&disk.folder, &["--nbd", "s"], "s", &options[..4]);
+    let read = ["-f", "raw", "-c", "read -P 7 1M 2M", "-c", "read -P 0 3M 1M"];
+    let mut tries = 0;
+    while !Command::new("qemu-io").args(read).arg(&uri).output().expect("run").status.success() {
+        tries += 1;
+        assert!(tries < 100, "what was written is not there");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let (status, ..) = disk.end(libc::SIGTERM);
+    assert_eq!(status, Some(0));
 }
 
 #[test]

@@ -1,13 +1,24 @@
 //! How late answers were, compared with the model.
+//!
+//! ```text
+//!   arrival ────────── modelled time ──────────► modelled end ── lag ──► answer
+//! ```
+//!
+//! Each answer is given by a thread, so each comes a little after its modelled end. Two shares say
+//! whether that matters, and neither may be above [`SHARE_MAX`]:
+//!
+//! - **Requests.** A request is late if its real operation ended after the modelled end, by any time.
+//!   It is also late if the thread that keeps the time was the cause, and the lag is more than
+//!   [`SHARE_MAX`] of the request's modelled time. Without this bound every request would be late,
+//!   by the hundreds of nanoseconds that a call takes. With it, 99 of 100 requests took at most 1 %
+//!   longer than the model says.
+//! - **Time.** All lag, however short, as a share of the busy time: the sum of the modelled times. So the
+//!   mean of all requests is at most 1 % above the model's.
 
 use crate::results::Histogram;
 
-/// An answer that is later than this after its modelled end counts as late, in nanoseconds. A thread
-/// that waits for a time usually wakes within a few tens of microseconds after it.
-pub const LATE_NS: u64 = 100_000;
-
-/// The largest share of late requests, and of the time that they were late in the time in which the
-/// device was busy, with which a run is valid.
+/// The largest share of late requests, and of lag in the busy time, with which a run is valid. Also
+/// the largest lag of a request, in its modelled time, that the thread that keeps the time may cause.
 const SHARE_MAX: f64 = 0.01;
 
 /// How late answers were.
@@ -17,27 +28,30 @@ pub struct Lag {
     pub requests: u64,
     /// Requests whose real operation ended after the modelled one.
     pub overtaken: u64,
-    /// Requests that were overtaken, or answered more than [`LATE_NS`] after their modelled end.
+    /// Requests that were late, by the rule of this module.
     pub late: u64,
-    /// The sum of the times by which these were late.
+    /// The sum of all times between a modelled end and its answer.
     pub late_ns: u64,
-    /// The time in which at least one request was in flight in the model.
+    /// The sum of the modelled times: the busy time that [`Lag::late_ns`] is compared with.
     pub busy_ns: u64,
     /// From each request's modelled end to its answer, in nanoseconds.
     pub delays: Histogram,
 }
 
 impl Lag {
-    /// An answer that came `delay_ns` after its modelled end; whether the real operation was what it
-    /// waited for.
-    pub(super) fn answered(&mut self, delay_ns: u64, overtaken: bool) {
+    /// An answer that came `delay_ns` after its modelled end, to a request for which the model took
+    /// `modelled_ns`; whether the real operation was what it waited for.
+    pub(super) fn answered(&mut self, modelled_ns: u64, delay_ns: u64, overtaken: bool) {
         self.requests += 1;
-        self.overtaken += u64::from(overtaken);
-        if overtaken || delay_ns > LATE_NS {
-            self.late += 1;
-            self.late_ns += delay_ns;
-        }
         self.delays.record(delay_ns);
+        self.overtaken += u64::from(overtaken);
+        if modelled_ns == 0 {
+            // A model that takes no time promises none.
+            return;
+        }
+        self.late += u64::from(overtaken || delay_ns as f64 > modelled_ns as f64 * SHARE_MAX);
+        self.late_ns += delay_ns;
+        self.busy_ns += modelled_ns;
     }
 
     /// The share of requests that were late.
@@ -46,19 +60,15 @@ impl Lag {
         if self.requests == 0 { 0.0 } else { self.late as f64 / self.requests as f64 }
     }
 
-    /// The time by which requests were late, as a share of the time in which the device was busy.
+    /// All lag as a share of the busy time.
     #[must_use]
     pub fn time_share(&self) -> f64 {
         if self.busy_ns == 0 { 0.0 } else { self.late_ns as f64 / self.busy_ns as f64 }
     }
 
-    /// Whether at most 1 % of the requests and 1 % of the busy time were late. A model that takes no
-    /// time promises none.
+    /// Whether at most 1 % of the requests were late, and the lag was at most 1 % of the busy time.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        if self.busy_ns == 0 {
-            return true;
-        }
         self.late_share() <= SHARE_MAX && self.time_share() <= SHARE_MAX
     }
 }
@@ -67,25 +77,45 @@ impl Lag {
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_in_a_hundred_may_be_late() {
-        let lag = |late: u64, delay_ns: u64| {
-            let mut lag = Lag { busy_ns: 101_000_000, ..Lag::default() };
-            (0..1000).for_each(|i| lag.answered(if i < late { delay_ns } else { 9000 }, false));
-            lag
-        };
-        let few = lag(10, LATE_NS + 1);
-        assert!(few.is_valid(), "{} {}", few.late, few.late_ns);
-        assert!(!lag(11, LATE_NS + 1).is_valid(), "by requests");
-        assert!(!lag(1, 1_010_001).is_valid(), "by time");
-        assert_eq!(lag(1000, LATE_NS).late, 0);
-        assert!(Lag::default().is_valid());
+    /// A thousand requests of 1 ms, of which `late` have this lag and the others 1 us.
+    fn lag(late: u64, delay_ns: u64, overtaken: bool) -> Lag {
+        let mut lag = Lag::default();
+        for i in 0..1000 {
+            let (delay_ns, overtaken) =
+                if i < late { (delay_ns, overtaken) } else { (1000, false) };
+            lag.answered(1_000_000, delay_ns, overtaken);
+        }
+        lag
     }
 
     #[test]
-    fn an_overtaken_model_is_late_by_any_time() {
-        let mut lag = Lag { busy_ns: 1000, ..Lag::default() };
-        lag.answered(1, true);
-        assert_eq!((lag.overtaken, lag.late, lag.late_ns), (1, 1, 1));
+    fn one_request_in_a_hundred_may_be_late() {
+        // 1 % of its modelled time, and no more, may be the fault of the thread that keeps the time.
+        assert_eq!(lag(1000, 10_000, false).late, 0);
+        assert_eq!(lag(7, 10_001, false).late, 7);
+        assert!(lag(10, 10_001, false).is_valid());
+        assert!(!lag(11, 10_001, false).is_valid());
+        // For data that came late there is no such bound.
+        assert!(lag(10, 1, true).is_valid());
+        assert!(!lag(11, 1, true).is_valid());
+        assert_eq!(lag(11, 1, true).overtaken, 11);
+    }
+
+    #[test]
+    fn lag_may_be_a_hundredth_of_the_busy_time() {
+        // No request is late; together they are by 0.99 and 1.01 % of their time.
+        assert!(lag(1000, 9_900, false).is_valid());
+        let few = lag(1, 9_001_001, false);
+        assert!(few.late == 1 && few.late_ns == 10_000_001 && !few.is_valid(), "{few:?}");
+        assert!(lag(1, 9_001_000, false).is_valid());
+    }
+
+    #[test]
+    fn a_model_without_time_promises_none() {
+        let mut lag = Lag::default();
+        assert!(lag.is_valid());
+        lag.answered(0, 1_000_000, true);
+        assert_eq!((lag.overtaken, lag.late, lag.late_ns), (1, 0, 0));
+        assert!(lag.is_valid());
     }
 }

@@ -22,7 +22,7 @@ mod observer;
 mod pacer;
 mod storage;
 
-pub use lag::{LATE_NS, Lag};
+pub use lag::Lag;
 pub use null::Null;
 pub use observer::{Observer, Served};
 pub use storage::{Emulated, EmulatedOptions, Ended};

@@ -31,7 +31,6 @@ pub(super) struct Finished {
     pub device: Box<dyn Device>,
     pub collector: Collector,
     pub played: Played,
-    pub busy_ns: u64,
 }
 
 struct Pacer<'a> {
@@ -47,8 +46,6 @@ struct Pacer<'a> {
     /// Kind and bytes of the requests that the model has, by slot.
     inside: HashMap<u64, (RequestKind, u64)>,
     served: u64,
-    busy_since: SimTime,
-    busy_ns: u64,
 }
 
 /// Runs the model until the emulation is closed.
@@ -64,8 +61,6 @@ pub(super) fn run(device: Box<dyn Device>, shared: &Shared) -> Finished {
         end: start,
         inside: HashMap::new(),
         served: 0,
-        busy_since: start,
-        busy_ns: 0,
     };
     let mut arrivals = Vec::new();
     loop {
@@ -120,9 +115,6 @@ impl Pacer<'_> {
         // Only with a path time can it be earlier than what has happened.
         let at = self.model_time(at.0).max(self.happened);
         self.advance(at);
-        if self.inside.is_empty() {
-            self.busy_since = at;
-        }
         let id = arrival.slot as u64;
         self.inside.insert(id, (kind, len));
         self.happened = at;
@@ -145,9 +137,6 @@ impl Pacer<'_> {
             self.collector.served(kind, len, submitted, at);
             self.served += 1;
             self.end = self.end.max(at);
-            if self.inside.is_empty() {
-                self.busy_ns += at.0.saturating_sub(self.busy_since.0);
-            }
             let (from_ns, at_ns) = (self.clock_ns(submitted), self.clock_ns(at));
             let answer = self.shared.state.lock().modelled(id as usize, from_ns, at_ns);
             if let Some(answer) = answer {
@@ -157,8 +146,8 @@ impl Pacer<'_> {
     }
 
     fn finish(self) -> Finished {
-        let Pacer { device, collector, start, end, served, busy_ns, .. } = self;
+        let Pacer { device, collector, start, end, served, .. } = self;
         let played = Played { requests: served, start, end };
-        Finished { device, collector, played, busy_ns }
+        Finished { device, collector, played }
     }
 }

@@ -127,11 +127,10 @@ impl Emulated {
         let pacer = self.pacer.lock().take().expect("an emulation ends once");
         self.shared.state.lock().closed = true;
         self.shared.changed.notify_all();
-        let Finished { device, collector, played, busy_ns } =
+        let Finished { device, collector, played } =
             pacer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let results = collector.finish(&*device, played, &self.power);
-        let mut lag = self.shared.state.lock().lag.clone();
-        lag.busy_ns = busy_ns;
+        let lag = self.shared.state.lock().lag.clone();
         Ended { results, lag }
     }
 
@@ -287,9 +286,10 @@ impl Shared {
         // Counted before the caller knows, who may end the emulation then.
         let now_ns = self.clock.now_ns();
         let modelled_ns = modelled_ns.unwrap_or(now_ns);
-        self.state.lock().lag.answered(now_ns.saturating_sub(modelled_ns), overtaken);
+        let since = |at_ns: u64| at_ns.saturating_sub(request.arrival.0);
+        let delay_ns = now_ns.saturating_sub(modelled_ns);
+        self.state.lock().lag.answered(since(modelled_ns), delay_ns, overtaken);
         if let Some(observer) = &self.observer {
-            let since = |at_ns: u64| at_ns.saturating_sub(request.arrival.0);
             let (modelled_ns, real_ns) = (since(modelled_ns), since(now_ns));
             observer(Served { number, request, modelled_ns, real_ns, depth });
         }

@@ -75,6 +75,7 @@ const DISKSIM_CODE: &str = "DiskSim SSD extension, ssdmodel/ssd_timing.c with it
 const MSR: &[(&str, u64, &str)] = &[
     ("link_bytes_per_second", 2_147_651_007, "0.0002384 ms a sector, ssdmodel/valid/ssd-*.parv"),
     ("link_duplex", 0, DISKSIM),
+    ("whole_transfers", 1, "DiskSim SSD extension, ssdmodel/ssd.c with Never disconnect = 1"),
     ("queue_depth", 20, DISKSIM),
     ("dram_bytes_per_second", 1 << 40, "DiskSim has none"),
     ("over_provisioning_permille", 150, DISKSIM),
@@ -82,6 +83,7 @@ const MSR: &[(&str, u64, &str)] = &[
     ("block_summary_bytes", 528, "one sector of 528 bytes, inferred from ssd-sw250k.outv"),
     ("gc_policy", 0, DISKSIM),
     ("gc_free_permille", 50, DISKSIM),
+    ("gc_own_block", 0, DISKSIM_CODE),
     ("copy_back", 1, DISKSIM),
     ("channels", 8, "DiskSim SSD extension: an element has its own pins"),
     ("ways", 1, DISKSIM),
@@ -111,6 +113,7 @@ const NVME: &[(&str, u64, &str)] = &[
     ("dram_bytes", 512 << 20, "Samsung 970 Pro 512 GB data sheet"),
     ("dram_bytes_per_second", 12_800_000_000, ASSUMED),
     ("over_provisioning_permille", 70, NVMEVIRT),
+    ("gc_own_block", 1, "NVMeVirt, conv_ftl.c: a write pointer for collection"),
     ("channels", 8, NVMEVIRT),
     ("ways", 2, NVMEVIRT),
     ("planes", 1, NVMEVIRT),

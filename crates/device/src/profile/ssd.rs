@@ -121,12 +121,13 @@ parameters! {
     link_bytes_per_second: BytesPerSecond, 1 << 20, TIB, 300_000_000, "Payload rate of the link to the host.";
     link_latency_ns: Nanoseconds, 0, SECOND, 0, "Time of a command or a completion on the link, each.";
     link_duplex: Switch, 0, 1, 0, "Whether reads and writes each have a direction of the link to themselves.";
+    whole_transfers: Switch, 0, 1, 0, "Whether the bytes of a request cross the link together, with no request between: before flash for a write, after it for a read.";
     command_ns: Nanoseconds, 0, SECOND, 0, "Time of the host interface per command; commands are served one after another.";
     queue_depth: Count, 1, 65_536, 32, "Requests that the device accepts at once; further ones wait.";
 
     cache_policy: Choice(&["none", "lru", "parallel", "behind"]), 0, 3, 0, "How the write buffer evicts pages.";
     cache_bytes: Bytes, 0, TIB, 0, "Size of the write buffer.";
-    cache_parallelism: Count, 1, 4096, 8, "Pages per package that a full parallel write buffer evicts.";
+    cache_parallelism: Count, 1, 4096, 8, "Pages per package that a full write buffer evicts at once.";
     read_ahead_pages: Count, 0, 4096, 0, "Pages read ahead of a sequential reader.";
 
     processor_hz: Hertz, 1_000_000, 100 * SECOND, 500_000_000, "Clock of the processor inside the device.";
@@ -152,6 +153,7 @@ parameters! {
     gc_policy: Choice(&["greedy", "cost-benefit", "choices"]), 0, 2, 0, "How the block to collect is chosen.";
     gc_choices: Count, 1, 4096, 10, "Random blocks among which `choices` takes the one with the fewest valid pages.";
     gc_free_permille: Permille, 0, 500, 20, "A plane with at most this part of its blocks free collects before it writes.";
+    gc_own_block: Switch, 0, 1, 1, "Whether collection writes to an open block of its own, apart from the host's.";
     copy_back: Switch, 0, 1, 0, "Whether pages move inside a plane without crossing the channel.";
     wear_spread: Count, 0, 1_000_000, 0, "Difference in erases within a plane at which cold data are moved; 0 for never.";
     endurance_cycles: Count, 1, 1_000_000_000, 1_000_000, "Erases after which a block is retired.";
@@ -217,10 +219,18 @@ impl SsdSettings {
         self.page_bytes / self.map_unit_bytes
     }
 
-    /// Blocks of a plane beyond those that the host can address.
+    /// Blocks of a plane beyond those that the host can address: at least one free, one that gives space
+    /// to collection, and what is unused in the open ones.
     #[must_use]
     pub fn reserved_blocks(&self) -> u64 {
-        (self.blocks_per_plane * self.over_provisioning_permille / 1000).max(3)
+        let least = 1 + 2 * self.open_blocks();
+        (self.blocks_per_plane * self.over_provisioning_permille / 1000).max(least)
+    }
+
+    /// Blocks of a plane that are open at once.
+    #[must_use]
+    pub fn open_blocks(&self) -> u64 {
+        1 + self.gc_own_block
     }
 
     /// Mapped units that the host can address.
@@ -282,7 +292,8 @@ impl SsdSettings {
         let reserved = self.reserved_blocks();
         let shared = self.blocks_per_plane.saturating_sub(reserved);
         let units = shared * self.data_pages_per_block() * self.units_per_page();
-        let left = self.blocks_per_plane.saturating_sub(self.gc_free_blocks() + 2);
+        let kept = self.gc_free_blocks() + 1 + self.open_blocks();
+        let left = self.blocks_per_plane.saturating_sub(kept);
         if shared == 0 || units > left * self.movable_units() {
             return refuse(format!(
                 "over_provisioning_permille={} reserves {reserved} of {} blocks of a plane, too \

@@ -151,7 +151,10 @@ impl Controller {
                 let ready = self.processor_ready(now, cycles);
                 self.engine.at(ready, SsdEvent::Start { job });
             }
-            SsdEvent::Start { job } => self.start(job),
+            SsdEvent::Start { job } => match self.transfers_until(now) {
+                Some(free) => self.engine.at(free, SsdEvent::Start { job }),
+                None => self.start(job),
+            },
             SsdEvent::Landed { job, piece } => {
                 let bytes = self.piece_bytes(job, piece);
                 let stored = self.memory.pass(now, bytes);
@@ -193,6 +196,13 @@ impl Controller {
         if let Some(at) = self.host.arrive(self.engine.now(), job) {
             self.engine.at(at, SsdEvent::Begin { job });
         }
+    }
+
+    /// If requests wait for transfers of others: the end of those under way, through link and memory.
+    /// A request that began earlier would be served before the one whose bytes are still coming.
+    fn transfers_until(&self, now: SimTime) -> Option<SimTime> {
+        let free = self.host.links_free_at().max(self.memory.free_at());
+        (self.settings.whole_transfers == 1 && free > now).then_some(free)
     }
 
     /// The time at which firmware has done `cycles`; `ready` if there are no cycles.
@@ -251,9 +261,11 @@ impl Controller {
             (RequestKind::Write, None) => {
                 let pieces = self.pieces(number);
                 self.jobs.get(number).remaining = pieces;
+                let whole = self.settings.whole_transfers == 1;
+                let all = if whole { self.host.take(now, len) } else { now };
                 for piece in 0..pieces {
                     let bytes = self.piece_bytes(number, piece);
-                    let at = self.host.take(now, bytes);
+                    let at = if whole { all } else { self.host.take(now, bytes) };
                     self.engine.at(at, SsdEvent::Landed { job: number, piece });
                 }
             }

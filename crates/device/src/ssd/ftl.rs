@@ -7,8 +7,9 @@
 //!
 //! Every page that the host writes goes to the next page of the open block of a plane. If only a
 //! small part of the plane's blocks are free, a full block is collected first: its valid units move
-//! to the open block of the same plane, and the block is erased. The layer returns the operations
-//! for this, in the order in which the dies have to do them.
+//! to an open block of the same plane, and the block is erased. With `gc_own_block` that is another
+//! open block than the host's, so that old data, which the host rarely overwrites, do not mix with new
+//! data. The layer returns the operations for this, in the order in which the dies have to do them.
 
 use std::collections::VecDeque;
 
@@ -32,10 +33,18 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WornOut;
 
+/// Who writes a page; each has an open block in each plane, or they share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    Host,
+    Collection,
+}
+
 #[derive(Debug)]
 struct Plane {
     free: VecDeque<u32>,
-    open: Option<Block>,
+    /// The open block of the host, and that of collection.
+    open: [Option<Block>; 2],
     full: FullBlocks,
     /// Units whose latest copy is in this plane.
     valid: u64,
@@ -82,7 +91,7 @@ impl Ftl {
         let policy = settings.gc_policy();
         let plane = |index: u32| Plane {
             free: (index * a_plane..(index + 1) * a_plane).collect(),
-            open: None,
+            open: [None; 2],
             full: FullBlocks::new(policy, array.units_per_block),
             valid: 0,
             good: a_plane,
@@ -148,7 +157,7 @@ impl Ftl {
         for (unit, _) in units.iter() {
             self.forget(*unit);
         }
-        self.program(plane, units, last, now_ns, ops);
+        self.program(plane, Writer::Host, units, last, now_ns, ops);
         self.counts.host_pages += 1;
         Ok(())
     }
@@ -183,7 +192,7 @@ impl Ftl {
         for turn in 0..count {
             let plane = die * count + (start + turn) % count;
             // A plane that is full of valid units would be collected forever.
-            let room = self.free_pages(plane);
+            let room = self.free_pages(plane, Writer::Host);
             if self.has_room(plane) && chosen.is_none_or(|(most, _)| room > most) {
                 chosen = Some((room, plane));
             }
@@ -200,19 +209,25 @@ impl Ftl {
     /// Collection wins a page only from a block that has at least a page of invalid units.
     fn has_room(&self, plane: u32) -> bool {
         let state = &self.planes[plane as usize];
-        let blocks = u64::from(state.good).saturating_sub(self.settings.gc_free_blocks() + 1);
+        let kept = self.settings.gc_free_blocks() + self.settings.open_blocks();
+        let blocks = u64::from(state.good).saturating_sub(kept);
         state.valid + self.settings.units_per_page() <= blocks * self.settings.movable_units()
     }
 
-    /// The pages of the free blocks and the free pages of the open block.
-    fn free_pages(&self, plane: u32) -> u32 {
+    /// The pages of the free blocks and the free pages of the writer's open block.
+    fn free_pages(&self, plane: u32, writer: Writer) -> u32 {
         let state = &self.planes[plane as usize];
-        state.free.len() as u32 * self.data_pages + self.open_pages(plane)
+        state.free.len() as u32 * self.data_pages + self.open_pages(plane, writer)
     }
 
-    fn open_pages(&self, plane: u32) -> u32 {
-        let open = self.planes[plane as usize].open;
+    fn open_pages(&self, plane: u32, writer: Writer) -> u32 {
+        let open = self.planes[plane as usize].open[self.frontier(writer)];
         open.map_or(0, |block| self.data_pages - self.array.programmed(block))
+    }
+
+    /// The index of the writer's open block.
+    fn frontier(&self, writer: Writer) -> usize {
+        usize::from(writer == Writer::Collection && self.settings.gc_own_block == 1)
     }
 
     /// Collects until a page can be written; at most one block per page while there are free
@@ -235,7 +250,9 @@ impl Ftl {
             }
         }
         // The last free block is reserved for collection.
-        while self.open_pages(plane) == 0 && self.planes[plane as usize].free.len() < 2 {
+        while self.open_pages(plane, Writer::Host) == 0
+            && self.planes[plane as usize].free.len() < 2
+        {
             if !self.collect(plane, now_ns, random, ops) {
                 return false;
             }
@@ -272,7 +289,7 @@ impl Ftl {
             victims.iter().map(|(_, victim)| self.array.valid(*victim).div_ceil(a_page)).sum();
         // A plane may lag behind the others by a page, and takes that much more.
         let share = pages.div_ceil(count) + 1;
-        if planes.clone().any(|plane| self.free_pages(plane) < share) {
+        if planes.clone().any(|plane| self.free_pages(plane, Writer::Collection) < share) {
             return false;
         }
         let mut reads = Vec::new();
@@ -302,9 +319,10 @@ impl Ftl {
         while units.peek().is_some() {
             let mut page: Vec<_> = units.by_ref().take(a_page as usize).collect();
             // The first of the planes with the most free pages: they take turns.
-            let target = planes.clone().rev().max_by_key(|plane| self.free_pages(*plane));
+            let room = |plane: &u32| self.free_pages(*plane, Writer::Collection);
+            let target = planes.clone().rev().max_by_key(room);
             let target = target.expect("a die has planes");
-            self.program(target, &mut page, Owner::Nobody, now_ns, ops);
+            self.program(target, Writer::Collection, &mut page, Owner::Nobody, now_ns, ops);
             self.counts.moved_pages += 1;
         }
         for (plane, victim) in victims {
@@ -335,7 +353,7 @@ impl Ftl {
         });
         let Some(victim) = victim else { return false };
         let valid = self.array.valid(victim);
-        if valid.div_ceil(a_page) > self.free_pages(plane) {
+        if valid.div_ceil(a_page) > self.free_pages(plane, Writer::Collection) {
             return false;
         }
         self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
@@ -355,7 +373,7 @@ impl Ftl {
                 group.iter().map(|&(place, unit)| (unit, self.array.take(place, unit))).collect();
             self.planes[plane as usize].valid -= units.len() as u64;
             let first = ops.len();
-            self.program(plane, &mut units, Owner::Nobody, now_ns, ops);
+            self.program(plane, Writer::Collection, &mut units, Owner::Nobody, now_ns, ops);
             if copy_back {
                 ops[first].kind = OpKind::CopyBack;
             }
@@ -383,14 +401,16 @@ impl Ftl {
     fn program(
         &mut self,
         plane: u32,
+        writer: Writer,
         units: &mut Vec<(LogicalUnit, Content)>,
         last: Owner,
         now_ns: u64,
         ops: &mut Vec<Op>,
     ) {
         let (die, in_die) = self.die_and_plane(plane);
+        let frontier = self.frontier(writer);
         let state = &mut self.planes[plane as usize];
-        let block = *state.open.get_or_insert_with(|| {
+        let block = *state.open[frontier].get_or_insert_with(|| {
             let block = self.wear.next_free(&mut state.free, &self.array);
             block.expect("room was made")
         });
@@ -414,7 +434,7 @@ impl Ftl {
                 ops.push(Op { page: page + 1, bytes, ..op });
             }
             let state = &mut self.planes[plane as usize];
-            state.open = None;
+            state.open[frontier] = None;
             state.full.insert(block, self.array.valid(block), &mut self.positions);
         }
     }
@@ -429,7 +449,7 @@ impl Ftl {
         self.array.give_up(place, unit);
         let plane = &mut self.planes[self.array.plane_of(block) as usize];
         plane.valid -= 1;
-        if plane.open != Some(block) {
+        if !plane.open.contains(&Some(block)) {
             plane.full.lost_one(block, valid, &mut self.positions);
         }
     }

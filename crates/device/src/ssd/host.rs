@@ -114,6 +114,12 @@ impl Host {
         Some(SimTime(service.end.0 + self.latency_ns))
     }
 
+    /// The time at which all transfers so far have crossed.
+    pub fn links_free_at(&self) -> SimTime {
+        let links = std::iter::once(&self.to_host).chain(&self.from_host);
+        links.map(Resource::free_at).max().expect("there is a link")
+    }
+
     /// A command has ended. Returns a waiting command, which may now arrive.
     pub fn leave(&mut self) -> Option<u32> {
         self.taken -= 1;

@@ -37,6 +37,11 @@ impl Memory {
         self.bus.serve(now, SimTime(carry_ns(bytes, self.bytes_per_second))).end
     }
 
+    /// The time at which all bytes so far have passed.
+    pub fn free_at(&self) -> SimTime {
+        self.bus.free_at()
+    }
+
     /// Claims space for a program.
     pub fn claim(&mut self, bytes: u64) -> io::Result<()> {
         let free = self.bytes - self.claimed;

@@ -106,8 +106,16 @@ impl Controller {
 
     /// `bytes` of a read are in the device: sends them through memory and link.
     pub(super) fn read_ready(&mut self, number: u32, bytes: u32) {
-        let in_memory = self.memory.pass(self.engine.now(), u64::from(bytes));
-        let crossed = self.host.send(in_memory, u64::from(bytes));
+        let mut bytes = u64::from(bytes);
+        if self.settings.whole_transfers == 1 {
+            let job = self.jobs.get(number);
+            if job.remaining > 1 {
+                return self.piece_done(number);
+            }
+            bytes = job.len;
+        }
+        let in_memory = self.memory.pass(self.engine.now(), bytes);
+        let crossed = self.host.send(in_memory, bytes);
         let job = self.jobs.get(number);
         job.crossed = job.crossed.max(crossed);
         self.piece_done(number);

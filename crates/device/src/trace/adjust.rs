@@ -50,6 +50,9 @@ pub struct Options {
     pub address: Address,
     /// The device's size in bytes; a request that ends above it is an error.
     pub limit_bytes: Option<u64>,
+    /// Lines that can't be parsed, or whose request is not possible, are skipped and counted, as long as
+    /// there are no more than this; the next one ends the trace.
+    pub skip_bad: u64,
 }
 
 impl Default for Options {
@@ -61,6 +64,7 @@ impl Default for Options {
             time_scale: 1.0,
             address: Address::default(),
             limit_bytes: None,
+            skip_bad: 0,
         }
     }
 }
@@ -106,7 +110,6 @@ impl Adjuster {
             self.tally.other_disks += 1;
             return Ok(None);
         };
-        request.arrival = self.time(request.arrival.0, absolute)?;
         if request.kind != RequestKind::Flush {
             let placed = base.checked_add(request.offset);
             let place =
@@ -123,6 +126,8 @@ impl Adjuster {
                 return Err(impossible(&request, &expected));
             }
         }
+        // Last, so that a line that is skipped moves no time.
+        request.arrival = self.time(request.arrival.0, absolute)?;
         self.tally.requests += 1;
         Ok(Some(request))
     }

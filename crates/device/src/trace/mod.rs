@@ -7,7 +7,8 @@
 //!
 //! [`read`] returns requests one at a time, in the order of the trace, and holds at most one line.
 //! A line that can't be parsed ends the trace with an error that names the line, the column, the
-//! text found and the text expected. No request is guessed or skipped silently. Lines without a
+//! text found and the text expected. No request is guessed, and a bad line is skipped only if
+//! [`Options::skip_bad`] allows it, and counted. Lines without a
 //! request (blkparse's other events, comments) are counted in [`Tally::other_lines`].
 //!
 //! ```

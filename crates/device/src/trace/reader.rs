@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::adjust::{Adjuster, Options};
 use super::blkparse::Event;
 use super::detect;
-use super::error::{Fault, TraceError};
+use super::error::TraceError;
 use super::format::Format;
 use super::line::Lines;
 use super::parsed::Parsed;
@@ -18,6 +18,8 @@ pub struct Trace<R> {
     format: Format,
     event: Event,
     adjuster: Adjuster,
+    /// Bad lines that may still be skipped.
+    skip_bad: u64,
     ended: bool,
 }
 
@@ -36,6 +38,7 @@ pub fn read<R: BufRead>(input: R, options: &Options) -> Result<Trace<R>, TraceEr
         format,
         event: options.event,
         adjuster: Adjuster::new(options),
+        skip_bad: options.skip_bad,
         ended: false,
     })
 }
@@ -61,20 +64,36 @@ impl<R: BufRead> Trace<R> {
                 continue;
             }
             let number = line.number();
-            let fail = |fault: Fault| fault.on(number);
-            match self.format.parse(&line, self.event).map_err(fail)? {
+            let absolute = self.format.is_absolute();
+            let parsed = self.format.parse(&line, self.event);
+            let used = parsed.and_then(|parsed| match parsed {
                 Parsed::Request(disk, request) => {
-                    let absolute = self.format.is_absolute();
-                    match self.adjuster.adjust(disk, request, absolute).map_err(fail)? {
-                        Some(request) => return Ok(Some(request)),
-                        None => continue,
-                    }
+                    Ok(Line::Request(self.adjuster.adjust(disk, request, absolute)?))
                 }
-                Parsed::Other => self.adjuster.tally.other_lines += 1,
-                Parsed::End => return Ok(None),
+                Parsed::Other => Ok(Line::Other),
+                Parsed::End => Ok(Line::End),
+            });
+            match used {
+                Ok(Line::Request(Some(request))) => return Ok(Some(request)),
+                Ok(Line::Request(None)) => {}
+                Ok(Line::Other) => self.adjuster.tally.other_lines += 1,
+                Ok(Line::End) => return Ok(None),
+                Err(_) if self.skip_bad > 0 => {
+                    self.skip_bad -= 1;
+                    self.adjuster.tally.bad_lines += 1;
+                }
+                Err(fault) => return Err(fault.on(number)),
             }
         }
     }
+}
+
+/// What a line has.
+enum Line {
+    /// A request; `None` if it is of another disk.
+    Request(Option<Request>),
+    Other,
+    End,
 }
 
 impl<R: BufRead> Iterator for Trace<R> {

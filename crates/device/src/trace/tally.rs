@@ -14,6 +14,8 @@ pub struct Tally {
     pub late: u64,
     /// Requests whose address was wrapped to fit (`Address::Wrapped`).
     pub wrapped: u64,
+    /// Lines that were skipped because they could not be used.
+    pub bad_lines: u64,
 }
 
 impl Tally {
@@ -23,5 +25,6 @@ impl Tally {
         self.other_lines += more.other_lines;
         self.late += more.late;
         self.wrapped += more.wrapped;
+        self.bad_lines += more.bad_lines;
     }
 }

@@ -370,3 +370,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bad_lines_are_skipped_and_counted_as_far_as_allowed() {
+    // No bytes, no number, an address beyond the device at a time that is far ahead.
+    let text = "0 R 0 4096\n5 R 4096 0\nx R 0 4096\n900000 R 99999999 4096\n10 W 4096 512\n";
+    let text = format!("{HEADER}\n{text}");
+    let with = |skip_bad| {
+        let limit_bytes = Some(1 << 20);
+        let options = Options { skip_bad, limit_bytes, ..of(Format::Merganser) };
+        let mut trace = read(text.as_bytes(), &options).expect("a trace");
+        let requests: Vec<_> = trace.by_ref().collect();
+        (requests, trace.tally())
+    };
+    let (requests, tally) = with(3);
+    let requests: Vec<_> = requests.into_iter().map(|request| request.expect("fine")).collect();
+    let seen: Vec<_> = requests.iter().map(|r| (r.arrival.0, r.offset, r.len)).collect();
+    assert_eq!(seen, [(0, 0, 4096), (10, 4096, 512)]);
+    assert_eq!((tally.requests, tally.bad_lines, tally.late), (2, 3, 0));
+    for (allowed, line) in [(0, "line 3,"), (1, "line 4,"), (2, "line 5,")] {
+        let (requests, tally) = with(allowed);
+        let error = requests.last().expect("one").as_ref().expect_err("a bad line").to_string();
+        assert!(error.starts_with(line), "{allowed}: {error}");
+        assert_eq!((requests.len(), tally.bad_lines), (2, allowed));
+    }
+}

@@ -80,6 +80,21 @@ pub enum WorkloadError {
 }
 
 impl Workload {
+    /// The mean size of a request, in bytes; at least 1.
+    #[must_use]
+    pub fn mean_bytes(&self) -> u64 {
+        let mean = match &self.sizes {
+            Sizes::Fixed(bytes) | Sizes::Exponential(bytes) => *bytes,
+            Sizes::Uniform(from, to) => from / 2 + to / 2,
+            Sizes::Choice(of) => {
+                let weights: f64 = of.iter().map(|(_, weight)| weight).sum();
+                let bytes: f64 = of.iter().map(|(bytes, weight)| *bytes as f64 * weight).sum();
+                (bytes / weights) as u64
+            }
+        };
+        mean.max(1)
+    }
+
     /// The requests; every call gives the same.
     ///
     /// # Errors

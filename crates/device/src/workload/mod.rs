@@ -23,4 +23,4 @@ mod zipf;
 pub use generator::{Arrivals, Requests, Sizes, Workload, WorkloadError};
 pub use pattern::Pattern;
 pub use play::{ARRIVAL_NS_MAX, Pace, PlayError, play};
-pub use precondition::{Bounds, PreconditionError, Preconditioned, precondition};
+pub use precondition::{Bounds, PreconditionError, Preconditioned, Preconditioning, precondition};

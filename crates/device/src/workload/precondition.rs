@@ -1,9 +1,9 @@
 //! Brings a device into the state after long use: full, with garbage collection in a steady state.
 //!
 //! A new SSD has nothing to clean up, so measurements of it do not show its speed in use. This
-//! module fills the device once, then overwrites it at random, one *window* at a time. It ends when
-//! the write amplification of three consecutive windows agrees, or when the allowed bytes were
-//! written.
+//! module fills the device once, then overwrites it, one *window* at a time: at random, or with the
+//! writes of a workload. It ends when the write amplification of three consecutive windows agrees, or
+//! when the allowed bytes were written.
 
 use std::io;
 
@@ -35,12 +35,38 @@ impl Default for Bounds {
 pub struct Preconditioned {
     /// Bytes written once, in order.
     pub filled_bytes: u64,
-    /// Bytes written after that, at random offsets.
+    /// Bytes written after that.
     pub overwritten_bytes: u64,
     /// Bytes programmed per byte written, in the last window.
     pub write_amplification: f64,
     /// Whether the device reached a steady state.
     pub steady: bool,
+}
+
+/// How a device is preconditioned.
+#[derive(Clone, Copy)]
+pub struct Preconditioning<'a> {
+    /// The limits.
+    pub bounds: Bounds,
+    /// The seed of random offsets.
+    pub seed: u64,
+    /// The workload whose writes overwrite the device, however many requests it has. `None` overwrites
+    /// what was filled at random, a page at a time.
+    pub by: Option<&'a Workload>,
+    /// Gets the bytes of each request that is given to the device.
+    pub progress: &'a dyn Fn(u64),
+    /// Asked before each request: whether to end.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+impl Preconditioning<'_> {
+    /// The most bytes that are written to a device of this capacity.
+    #[must_use]
+    pub fn bytes_max(&self, capacity_bytes: u64) -> u64 {
+        let filled = capacity_bytes as f64 * self.bounds.share;
+        let span = self.by.map_or(filled, |workload| workload.span_bytes as f64);
+        (filled + span * self.bounds.overwrites_max) as u64
+    }
 }
 
 /// Requests in flight during preconditioning; more than any device needs.
@@ -50,17 +76,16 @@ const WINDOWS: u64 = 4;
 /// Consecutive windows that must agree.
 const AGREEING: u32 = 2;
 
-/// Fills and overwrites `device`, until it is steady or `cancelled`. A device without flash does
-/// not change, and is steady at once.
+/// Fills and overwrites `device`, until it is steady or cancelled. A device without flash does not
+/// change, and is steady at once.
 ///
 /// # Errors
 /// When bounds are out of range, or the device refuses.
 pub fn precondition(
     device: &mut dyn Device,
-    bounds: Bounds,
-    seed: u64,
-    cancelled: &dyn Fn() -> bool,
+    how: &Preconditioning<'_>,
 ) -> Result<Preconditioned, PreconditionError> {
+    let Preconditioning { bounds, seed, by, .. } = *how;
     let Some(before) = device.statistics().flash else {
         return Ok(Preconditioned {
             filled_bytes: 0,
@@ -79,7 +104,7 @@ pub fn precondition(
     let pages = ((device.capacity_bytes() as f64 * bounds.share) as u64 / page).max(1);
     let span_bytes = pages * page;
     let large = (page * 64).min(span_bytes);
-    let mut writes = Workload {
+    let writes = Workload {
         pattern: Pattern::Sequential,
         read_share: 0.0,
         sizes: Sizes::Fixed(large),
@@ -90,13 +115,13 @@ pub fn precondition(
         align_bytes: page,
         seed,
     };
-    run(device, cancelled, &writes)?;
+    run(device, how, &writes)?;
     let rest = span_bytes % large;
     if rest > 0 {
         let sizes = Sizes::Fixed(rest);
         run(
             device,
-            cancelled,
+            how,
             &Workload {
                 sizes,
                 requests: 1,
@@ -106,9 +131,22 @@ pub fn precondition(
             },
         )?;
     }
-    writes.pattern = Pattern::Random;
-    writes.sizes = Sizes::Fixed(page);
-    writes.requests = (pages / WINDOWS).max(1);
+    // By a workload, only the bytes that it addresses are overwritten.
+    let (mut writes, overwritten_span) = match by {
+        None => {
+            let requests = (pages / WINDOWS).max(1);
+            let sizes = Sizes::Fixed(page);
+            (Workload { pattern: Pattern::Random, sizes, requests, ..writes }, span_bytes)
+        }
+        Some(workload) => {
+            let arrivals = Arrivals::Closed(DEPTH);
+            // All of its span: a window in order begins at the start.
+            let requests = (workload.span_bytes / workload.mean_bytes()).max(1);
+            let seed = workload.seed.wrapping_add(1);
+            let writes = Workload { read_share: 0.0, arrivals, requests, seed, ..workload.clone() };
+            (writes, workload.span_bytes)
+        }
+    };
     let mut last = device.statistics().flash.unwrap_or(before);
     let mut done = Preconditioned {
         filled_bytes: span_bytes,
@@ -117,18 +155,17 @@ pub fn precondition(
         steady: false,
     };
     let mut agreeing = 0;
-    let most = (span_bytes as f64 * bounds.overwrites_max) as u64;
+    let most = (overwritten_span as f64 * bounds.overwrites_max) as u64;
     while !done.steady && done.overwritten_bytes < most {
         writes.seed = writes.seed.wrapping_add(1);
-        run(device, cancelled, &writes)?;
-        done.overwritten_bytes += writes.requests * page;
+        done.overwritten_bytes += run(device, how, &writes)?;
         let now = device.statistics().flash.unwrap_or(last);
         let asked = now.host_bytes.saturating_sub(last.host_bytes).max(1);
         let programmed = now.programmed_bytes.saturating_sub(last.programmed_bytes);
         let found = programmed as f64 / asked as f64;
         let same = (found - done.write_amplification).abs() <= bounds.tolerance * found;
         // Before the first full overwrite, a new device has not collected any block.
-        let worn = done.overwritten_bytes >= span_bytes;
+        let worn = done.overwritten_bytes >= overwritten_span;
         agreeing = if same && worn { agreeing + 1 } else { 0 };
         done.write_amplification = found;
         done.steady = agreeing >= AGREEING;
@@ -151,17 +188,20 @@ pub enum PreconditionError {
     Play(#[from] PlayError),
 }
 
+/// Submits `writes`; returns their bytes.
 fn run(
     device: &mut dyn Device,
-    cancelled: &dyn Fn() -> bool,
+    how: &Preconditioning<'_>,
     writes: &Workload,
-) -> Result<(), PreconditionError> {
+) -> Result<u64, PreconditionError> {
+    let mut bytes = 0;
     let requests = writes.requests()?.map(|request| {
-        if cancelled() {
-            Err(io::Error::from(io::ErrorKind::Interrupted).into())
-        } else {
-            Ok(request)
+        if (how.cancelled)() {
+            return Err(io::Error::from(io::ErrorKind::Interrupted).into());
         }
+        bytes += request.len;
+        (how.progress)(request.len);
+        Ok(request)
     });
     match play(device, requests, Pace::Closed(DEPTH), &mut Collector::ignoring()) {
         // No other trace is read here.
@@ -170,5 +210,5 @@ fn run(
     };
     // Garbage collection that continues by itself is part of it.
     while device.advance() {}
-    Ok(())
+    Ok(bytes)
 }

@@ -233,8 +233,57 @@ fn f12_a_time_that_cannot_be_counted_on_is_refused() {
     assert_eq!(at(1 << 62, Pace::Open), [Ok(1), Ok(1)]);
 }
 
+fn preconditioning<'a>(progress: &'a dyn Fn(u64)) -> Preconditioning<'a> {
+    let bounds = Bounds::default();
+    Preconditioning { bounds, seed: 1, by: None, progress, cancelled: &|| false }
+}
+
 #[test]
 fn a_disk_needs_no_preconditioning() {
-    let done = precondition(&mut disk(), Bounds::default(), 1, &|| false).expect("nothing to do");
+    let done = precondition(&mut disk(), &preconditioning(&|_| {})).expect("nothing to do");
     assert!(done.steady && done.filled_bytes == 0);
+}
+
+/// Audit finding F14: preconditioning was always uniform and told nothing of its progress.
+#[test]
+fn f14_a_device_is_preconditioned_by_its_workload() {
+    let small = || {
+        let mut profile = SsdProfile::preset("msr").expect("a preset");
+        for text in ["channels=1", "planes=1", "blocks_per_plane=128"] {
+            profile.set(text).expect("a parameter");
+        }
+        Ssd::new(&profile, 1).expect("an SSD")
+    };
+    let capacity = small().capacity_bytes();
+    let hot = Workload {
+        pattern: Pattern::Random,
+        read_share: 0.5,
+        sizes: Sizes::Fixed(4096),
+        arrivals: Arrivals::Closed(1),
+        requests: 10,
+        start: 0,
+        span_bytes: capacity / 8 / 4096 * 4096,
+        align_bytes: 4096,
+        seed: 3,
+    };
+    let run = |by| {
+        let wrote = std::cell::Cell::new(0);
+        let progress = |bytes| wrote.set(wrote.get() + bytes);
+        let how = Preconditioning { by, ..preconditioning(&progress) };
+        let mut device = small();
+        let done = precondition(&mut device, &how).expect("done");
+        assert_eq!(wrote.get(), done.filled_bytes + done.overwritten_bytes);
+        assert!(wrote.get() <= how.bytes_max(capacity) + hot.span_bytes, "{done:?}");
+        assert_eq!(done.filled_bytes, capacity);
+        assert_eq!(device.statistics().read_bytes, 0);
+        done
+    };
+    let (uniform, by) = (run(None), run(Some(&hot)));
+    assert!(uniform.overwritten_bytes >= capacity);
+    // An eighth of the device is overwritten a few times, and has far more room than all of it.
+    assert!((hot.span_bytes..=6 * hot.span_bytes).contains(&by.overwritten_bytes), "{by:?}");
+    assert!(by.write_amplification < uniform.write_amplification - 0.5, "{by:?} {uniform:?}");
+    let cancelled = Preconditioning { cancelled: &|| true, ..preconditioning(&|_| {}) };
+    let error = precondition(&mut small(), &cancelled).expect_err("cancelled");
+    assert!(matches!(error, PreconditionError::Cancelled));
 }

@@ -73,8 +73,22 @@ pub fn closed_loop(
 
 /// Runs `asks` at their arrivals, in nanoseconds; gives the mean response in nanoseconds.
 pub fn open_loop(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> f64 {
+    responses(ssd, asks).mean
+}
+
+/// Response times, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Responses {
+    pub mean: f64,
+    /// The standard deviation.
+    pub deviation: f64,
+    pub max: f64,
+}
+
+/// Runs `asks` at their arrivals, in nanoseconds.
+pub fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> Responses {
     let mut asks = asks.into_iter().enumerate().peekable();
-    let (mut total, mut count) = (0_u128, 0_u64);
+    let (mut total, mut squares, mut max, mut count) = (0_u128, 0_u128, 0, 0_u64);
     loop {
         // Arrivals are given as they come, so that few are in the queue.
         while let Some(&(id, (at, Ask { kind, offset, len }))) = asks.peek() {
@@ -85,11 +99,16 @@ pub fn open_loop(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> f
             ssd.submit(SimTime(at), Command { id: id as u64, kind, offset, len, buffer: None });
         }
         if !ssd.advance() {
-            return total as f64 / count as f64;
+            let mean = total as f64 / count as f64;
+            let deviation = (squares as f64 / count as f64 - mean * mean).sqrt();
+            return Responses { mean, deviation, max: max as f64 };
         }
         while let Some(done) = ssd.completed() {
             assert!(done.result.is_ok(), "{:?}", done.result);
-            total += u128::from(done.at.0 - done.submitted.0);
+            let span = done.at.0 - done.submitted.0;
+            total += u128::from(span);
+            squares += u128::from(span) * u128::from(span);
+            max = max.max(span);
             count += 1;
         }
     }

@@ -22,10 +22,12 @@ use fuser::{
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use merganser_storage::{Buffer, Collect, Completion, Completions, Operation, Storage};
+use merganser_storage::{Collect, Completion, Completions, Operation, Storage};
 use parking_lot::Mutex;
 use rustix::fs::FallocateFlags;
 
+use crate::failures::Failures;
+use crate::spare::Spare;
 use crate::{Error, OnError, READ_BYTES_MAX};
 
 /// How long the kernel may believe names and attributes: they never change while mounted.
@@ -34,6 +36,7 @@ const FOREVER: Duration = Duration::from_secs(1 << 31);
 const BACKGROUND_MAX: u16 = 1024;
 /// The inode number of the file; the folder is 1.
 const FILE: INodeNo = INodeNo(2);
+
 /// A folder with one file, which is `storage`.
 pub(super) struct Disk {
     name: OsString,
@@ -49,44 +52,13 @@ struct Shared {
     failures: Failures,
 }
 
-/// Buffers of requests that are over: a new buffer costs the system a mapping and its pages.
-#[derive(Default)]
-struct Spare(Mutex<Vec<Buffer>>);
-
-impl Spare {
-    /// Bytes that are kept at most.
-    const BYTES_MAX: usize = 8 << 20;
-
-    /// A buffer of exactly `len` bytes with any content.
-    fn take(&self, len: usize) -> io::Result<Buffer> {
-        let mut spare = self.0.lock();
-        match spare.iter().position(|buffer| buffer.len() == len) {
-            Some(at) => Ok(spare.swap_remove(at)),
-            None => Buffer::try_new(len),
-        }
-    }
-
-    fn give_back(&self, buffer: Buffer) {
-        let mut spare = self.0.lock();
-        let kept: usize = spare.iter().map(|buffer| buffer.len()).sum();
-        if kept + buffer.len() <= Self::BYTES_MAX && spare.len() < 64 {
-            spare.push(buffer);
-        }
-    }
-}
-
-struct Failures {
-    on_error: Option<OnError>,
-    first: Mutex<Option<Error>>,
-}
-
 impl Disk {
     pub(super) fn new(
         name: OsString,
         storage: Arc<dyn Storage>,
         on_error: Option<OnError>,
     ) -> Self {
-        let failures = Failures { on_error, first: Mutex::new(None) };
+        let failures = Failures::new(on_error);
         let (size, mounted) = (storage.size(), SystemTime::now());
         let shared = Arc::new(Shared { storage, spare: Spare::default(), failures });
         Disk { name, size, mounted, shared }
@@ -95,7 +67,7 @@ impl Disk {
     /// Takes the first failure, if there was one.
     pub(super) fn first_error(&self) -> Box<dyn Fn() -> Option<Error> + Send + Sync> {
         let shared = Arc::clone(&self.shared);
-        Box::new(move || shared.failures.first.lock().take())
+        Box::new(move || shared.failures.take_first())
     }
 
     fn attributes(&self, ino: INodeNo) -> Option<FileAttr> {
@@ -216,15 +188,6 @@ fn answer(
         }
     };
     Some(error)
-}
-
-impl Failures {
-    fn tell(&self, error: Error) {
-        if let Some(on_error) = &self.on_error {
-            on_error(&error);
-        }
-        self.first.lock().get_or_insert(error);
-    }
 }
 
 impl Filesystem for Disk {

@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::disk::Disk;
 use super::filesystem::{Entry, Folder};
 use super::mountpoint::{self, Unmounted};
+use crate::failures::Failures;
 use crate::reads::{Content, Reads};
 use crate::{Error, OnError, READ_BYTES_MAX};
 
@@ -133,7 +134,8 @@ impl Mount {
         let names = options.files.iter().map(|file| &file.name);
         check_names(names)?;
         let (entries, contents) = options.files.into_iter().map(split).unzip();
-        let reads = Arc::new(Reads::new(contents, options.on_error));
+        let failures = Arc::new(Failures::new(options.on_error));
+        let reads = Arc::new(Reads::new(contents, Arc::clone(&failures)));
         let worker = |_| {
             let reads = Arc::clone(&reads);
             Box::new(move || reads.work()) as Work
@@ -144,7 +146,7 @@ impl Mount {
             read_only: true,
             allow_other: options.allow_other,
             workers: (0..options.threads.max(1)).map(worker).collect(),
-            first_error: Box::new(move || reads.take_first_error()),
+            first_error: Box::new(move || failures.take_first()),
         })
     }
 

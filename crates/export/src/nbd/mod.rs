@@ -20,6 +20,9 @@
 //! A writable export takes writes, trims, zeros and flushes, and FUA with each of the first three. What
 //! was answered before a flush is durable after it, whichever connections the two came from.
 //!
+//! A device export ([`Export::device`]) is writable, and its storage decides when each request ends: nothing
+//! is joined, put in order, or held back until another request is answered.
+//!
 //! ```no_run
 //! use std::sync::Arc;
 //!
@@ -38,6 +41,7 @@
 //! }
 //! ```
 
+mod device;
 mod handshake;
 mod outbox;
 mod server;
@@ -46,9 +50,10 @@ mod wire;
 mod writes;
 
 use crate::READ_BYTES_MAX;
+use outbox::InFlight;
 
 pub use merganser_server::{Address, Stopper};
-pub use server::{Export, Server, ServerOptions, serve_streams};
+pub use server::{Access, Export, Server, ServerOptions, serve_streams};
 
 /// Clients that may be connected at once. One more takes the place of the client that is idle for
 /// longest, and is hung up on where none is idle.
@@ -59,9 +64,13 @@ const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// The size in bytes that aligned reads should at least have, announced to clients. Any read is
 /// served, but clients make block sizes of this, and kernels know none above their page.
 const BLOCK_BYTES_PREFERRED: u32 = 4096;
-/// The most replies that a client may have asked for and not yet read.
-const IN_FLIGHT_REQUESTS_MAX: usize = 32;
-/// The same, in bytes of content: enough to keep reading while replies are written.
+/// The most that a client may have asked for and not yet read: enough to keep reading while replies are
+/// written.
+const IN_FLIGHT: InFlight = InFlight { requests: 32, bytes: IN_FLIGHT_BYTES_MAX };
+/// The same of a device, whose queue the client fills: 32 requests of 1 MiB and more, or 256 small ones.
+const DEVICE_IN_FLIGHT: InFlight = InFlight { requests: 256, bytes: 64 << 20 };
 const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;
 /// More room for replies than this, in bytes, is no use to all clients together.
 pub const REPLY_BYTES_USEFUL: usize = CONNECTIONS_MAX * (IN_FLIGHT_BYTES_MAX - READ_BYTES_MAX);
+/// The same for one client of a device.
+pub const DEVICE_REPLY_BYTES_USEFUL: usize = DEVICE_IN_FLIGHT.bytes - READ_BYTES_MAX;

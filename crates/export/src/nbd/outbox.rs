@@ -16,10 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use merganser_server::Presence;
+use merganser_storage::Buffer;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX};
 use crate::READ_BYTES_MAX;
+use crate::spare::Spare;
 
 /// Messages that are written by one system call, at most.
 const MESSAGES_AT_ONCE: usize = 16;
@@ -48,7 +49,16 @@ impl ReplyRoom {
     }
 }
 
+/// What a client may have asked for and not yet read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFlight {
+    pub(super) requests: usize,
+    /// Bytes of content.
+    pub(super) bytes: usize,
+}
+
 pub(super) struct Outbox {
+    most: InFlight,
     shared: Arc<ReplyRoom>,
     /// Told when requests are admitted and answered.
     presence: Arc<Presence>,
@@ -78,8 +88,41 @@ struct State {
 
 struct Message {
     head: Vec<u8>,
-    content: Vec<u8>,
+    content: Content,
     admitted_bytes: usize,
+}
+
+/// The content of a message, in pieces that follow one another.
+#[derive(Default)]
+pub(super) struct Content {
+    bytes: Vec<u8>,
+    buffers: Vec<Buffer>,
+    /// Gets the buffers when they are written.
+    spare: Option<Arc<Spare>>,
+}
+
+impl Content {
+    /// The bytes of these buffers, which `spare` gets back.
+    pub(super) fn buffers(buffers: Vec<Buffer>, spare: &Arc<Spare>) -> Self {
+        Content { bytes: Vec::new(), buffers, spare: Some(Arc::clone(spare)) }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&*self.bytes).chain(self.buffers.iter().map(|buffer| &**buffer))
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Content { bytes, buffers: Vec::new(), spare: None }
+    }
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        let Some(spare) = &self.spare else { return };
+        self.buffers.drain(..).for_each(|buffer| spare.give_back(buffer));
+    }
 }
 
 /// The right, and the duty, to post one message.
@@ -91,9 +134,13 @@ pub(super) struct Ticket {
 
 impl Outbox {
     /// For a connection that shares room for replies with others.
-    pub(super) fn new(shared: Arc<ReplyRoom>, presence: Arc<Presence>) -> Arc<Self> {
+    pub(super) fn new(
+        most: InFlight,
+        shared: Arc<ReplyRoom>,
+        presence: Arc<Presence>,
+    ) -> Arc<Self> {
         let (room, work) = Default::default();
-        Arc::new(Outbox { shared, presence, state: Mutex::default(), room, work })
+        Arc::new(Outbox { most, shared, presence, state: Mutex::default(), room, work })
     }
 
     /// Waits for room for a message with `bytes` of content; `None` when the connection broke.
@@ -115,14 +162,14 @@ impl Outbox {
     /// client that is refused has replies under way, and asks again when they are written.
     fn has_room(&self, state: &mut State, bytes: usize) -> bool {
         let after = state.bytes + bytes;
-        if state.requests >= IN_FLIGHT_REQUESTS_MAX {
+        if state.requests >= self.most.requests {
             return false;
         }
         if state.bytes == 0 {
             return true;
         }
         let more = after.saturating_sub(READ_BYTES_MAX).saturating_sub(state.shared_bytes);
-        if after > IN_FLIGHT_BYTES_MAX || !self.shared.take(more) {
+        if after > self.most.bytes || !self.shared.take(more) {
             return false;
         }
         state.shared_bytes += more;
@@ -199,7 +246,7 @@ impl Outbox {
             && messages.len() < MESSAGES_AT_ONCE
             && let Some(message) = state.queue.pop_front()
         {
-            bytes += message.content.len();
+            bytes += message.content.parts().map(<[u8]>::len).sum::<usize>();
             messages.push(message);
         }
         !messages.is_empty()
@@ -220,7 +267,7 @@ impl Drop for Outbox {
 
 impl Ticket {
     /// Posts a message. `head` is made when its place in the order of messages is known.
-    pub(super) fn post(mut self, head: impl FnOnce() -> Vec<u8>, content: Vec<u8>) {
+    pub(super) fn post(mut self, head: impl FnOnce() -> Vec<u8>, content: impl Into<Content>) {
         self.posted = true;
         self.outbox.presence.answered();
         let mut state = self.outbox.lock();
@@ -228,6 +275,7 @@ impl Ticket {
         if state.broken {
             self.outbox.room.notify_all();
         } else {
+            let content = content.into();
             let message = Message { head: head(), content, admitted_bytes: self.bytes };
             state.queue.push_back(message);
         }
@@ -248,7 +296,9 @@ impl Drop for Ticket {
 }
 
 fn write_messages(output: &mut impl Write, messages: &[Message]) -> io::Result<()> {
-    let parts = messages.iter().flat_map(|message| [&*message.head, &*message.content]);
+    let parts = messages
+        .iter()
+        .flat_map(|message| std::iter::once(&*message.head).chain(message.content.parts()));
     let mut slices: Vec<_> = parts.map(IoSlice::new).collect();
     let mut rest = &mut slices[..];
     // Also skips empty slices at the front: writing them would look like a closed connection.
@@ -266,10 +316,11 @@ fn write_messages(output: &mut impl Write, messages: &[Message]) -> io::Result<(
 
 #[cfg(test)]
 mod tests {
+    use super::super::{IN_FLIGHT, IN_FLIGHT_BYTES_MAX};
     use super::*;
 
     fn of(room: &Arc<ReplyRoom>) -> Arc<Outbox> {
-        Outbox::new(Arc::clone(room), Arc::new(Presence::new()))
+        Outbox::new(IN_FLIGHT, Arc::clone(room), Arc::new(Presence::new()))
     }
 
     /// A connection with room of its own.
@@ -352,7 +403,7 @@ mod tests {
     #[test]
     fn a_broken_connection_admits_nothing_and_keeps_nobody() {
         let outbox = alone();
-        let whole: Vec<_> = (0..IN_FLIGHT_REQUESTS_MAX).map(|_| outbox.admit(0)).collect();
+        let whole: Vec<_> = (0..IN_FLIGHT.requests).map(|_| outbox.admit(0)).collect();
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(outbox.admit(0).is_none()));
             scope.spawn(|| outbox.write_to(&mut io::sink()));

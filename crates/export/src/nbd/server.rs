@@ -12,11 +12,13 @@ use merganser_server::{Address, Client, Connections, Limits, Presence, Service, 
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn_scoped;
 
+use super::device::Device;
 use super::handshake::{self, Listed};
-use super::outbox::{Outbox, ReplyRoom};
+use super::outbox::{InFlight, Outbox, ReplyRoom};
 use super::transmission::{self, Answer, Storages};
 use super::writes::Writes;
-use super::{CONNECTIONS_MAX, REPLY_BYTES_USEFUL, wire};
+use super::{CONNECTIONS_MAX, DEVICE_IN_FLIGHT, IN_FLIGHT, REPLY_BYTES_USEFUL, wire};
+use crate::failures::Failures;
 use crate::reads::{Content, Reads};
 use crate::{Error, OnError};
 
@@ -32,19 +34,37 @@ pub struct Export {
     /// Its bytes. The size is asked once, when the server is made, and must not change. The bytes of a
     /// read-only export must not change either.
     pub storage: Arc<dyn Storage>,
-    /// Whether clients may write to it.
-    pub writable: bool,
+    /// What clients may do with it, and how requests reach it.
+    pub access: Access,
+}
+
+/// What clients may do with an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read it.
+    Read,
+    /// Write to it, too.
+    Write,
+    /// The same, and the storage gets each request when it comes.
+    Device,
 }
 
 impl Export {
     /// An export that can only be read.
     pub fn read_only(name: impl Into<String>, storage: Arc<dyn Storage>) -> Self {
-        Export { name: name.into(), storage, writable: false }
+        Export { name: name.into(), storage, access: Access::Read }
     }
 
     /// An export that can be written to, too.
     pub fn writable(name: impl Into<String>, storage: Arc<dyn Storage>) -> Self {
-        Export { name: name.into(), storage, writable: true }
+        Export { name: name.into(), storage, access: Access::Write }
+    }
+
+    /// An export of a storage that decides when each request ends, in any order and from any thread: an
+    /// emulated disk. It gets requests of up to [`crate::READ_BYTES_MAX`]; longer ones are cut, and their
+    /// pieces are under way together.
+    pub fn device(name: impl Into<String>, storage: Arc<dyn Storage>) -> Self {
+        Export { name: name.into(), storage, access: Access::Device }
     }
 }
 
@@ -92,6 +112,9 @@ pub struct Server {
     exports: Vec<Listed>,
     reads: Reads<Answer>,
     writes: Writes,
+    /// By export; none for one that is no device.
+    devices: Vec<Option<Arc<Device>>>,
+    failures: Arc<Failures>,
     threads: usize,
     room: Arc<ReplyRoom>,
     handshake_timeout: Duration,
@@ -112,13 +135,17 @@ impl Server {
         let address = options.address;
         let connections = Connections::listen(&address, 0o600, limits)
             .map_err(|source| Error::Listen { address, source })?;
+        let failures = Arc::new(Failures::new(options.on_error));
         let writes = Writes::new(options.exports.iter().map(writable).collect());
+        let devices = options.exports.iter().map(|export| device(export, &failures)).collect();
         let (exports, contents) = options.exports.into_iter().map(split).unzip();
         Ok(Server {
             connections,
             exports,
-            reads: Reads::new(contents, options.on_error),
+            reads: Reads::new(contents, Arc::clone(&failures)),
             writes,
+            devices,
+            failures,
             threads: options.threads.max(1),
             room: ReplyRoom::new(options.reply_bytes),
             handshake_timeout: options.handshake_timeout,
@@ -154,7 +181,7 @@ impl Server {
         });
         let client = || self.address().to_string();
         served.map_err(|source| Error::Thread { client: client(), source })?;
-        self.reads.take_first_error().map_or(Ok(()), Err)
+        self.failures.take_first().map_or(Ok(()), Err)
     }
 
     fn start_workers<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> io::Result<()> {
@@ -164,7 +191,7 @@ impl Server {
         }
         for worker in 0..self.writes.workers() {
             let name = format!("nbd-write-{worker}");
-            spawn_scoped(scope, name, || self.writes.work(|error| self.reads.remember(error)))?;
+            spawn_scoped(scope, name, || self.writes.work(|error| self.failures.tell(error)))?;
         }
         Ok(())
     }
@@ -182,8 +209,14 @@ impl Server {
         input.get_mut().until = None;
         output.until = None;
         let hang_up = || stream.shut_down(Shutdown::Both);
-        let outbox = Outbox::new(Arc::clone(&self.room), Arc::clone(presence));
-        let storages = Storages { reads: &self.reads, writes: &self.writes };
+        let storages = Storages {
+            reads: &self.reads,
+            writes: &self.writes,
+            devices: &self.devices,
+            failures: &self.failures,
+        };
+        let most = in_flight(&self.devices[agreed.export]);
+        let outbox = Outbox::new(most, Arc::clone(&self.room), Arc::clone(presence));
         transmission::serve(&mut input, &mut output, agreed, storages, &outbox, hang_up)
     }
 }
@@ -210,8 +243,10 @@ pub fn serve_streams(
 ) -> Result<(), Error> {
     check_names(&exports)?;
     let writes = Writes::new(exports.iter().map(writable).collect());
+    let failures = Arc::new(Failures::default());
+    let devices: Vec<_> = exports.iter().map(|export| device(export, &failures)).collect();
     let (listed, contents): (Vec<_>, _) = exports.into_iter().map(split).unzip();
-    let reads = Reads::new(contents, None);
+    let reads = Reads::new(contents, Arc::clone(&failures));
     let mut input = BufReader::with_capacity(INPUT_BYTES, input);
     // A client that breaks the protocol sees the end of the conversation.
     let Ok(Some(agreed)) = handshake::negotiate(&mut input, &mut output, &listed) else {
@@ -222,13 +257,15 @@ pub fn serve_streams(
         let writer = match writes.workers() {
             0 => None,
             _ => {
-                let work = || writes.work(|error| reads.remember(error));
+                let work = || writes.work(|error| failures.tell(error));
                 Some(spawn_scoped(scope, "nbd-write-0", work).inspect_err(|_| reads.close())?)
             }
         };
         let room = ReplyRoom::new(REPLY_BYTES_USEFUL);
-        let outbox = Outbox::new(room, Arc::new(Presence::new()));
-        let storages = Storages { reads: &reads, writes: &writes };
+        let most = in_flight(&devices[agreed.export]);
+        let outbox = Outbox::new(most, room, Arc::new(Presence::new()));
+        let storages =
+            Storages { reads: &reads, writes: &writes, devices: &devices, failures: &failures };
         let served = transmission::serve(&mut input, &mut output, agreed, storages, &outbox, || {});
         reads.close();
         writes.close();
@@ -239,7 +276,7 @@ pub fn serve_streams(
         served
     });
     served.map_err(|source| Error::Thread { client: "the client".into(), source })?;
-    reads.take_first_error().map_or(Ok(()), Err)
+    failures.take_first().map_or(Ok(()), Err)
 }
 
 impl fmt::Debug for Server {
@@ -315,10 +352,18 @@ fn check_names(exports: &[Export]) -> Result<(), Error> {
 
 fn split(export: Export) -> (Listed, Content) {
     let content = Content::new(Arc::clone(&export.storage));
-    let Export { name, writable, .. } = export;
-    (Listed { name, size: content.size, writable }, content)
+    let Export { name, access, .. } = export;
+    (Listed { name, size: content.size, writable: access != Access::Read }, content)
 }
 
 fn writable(export: &Export) -> Option<Arc<dyn Storage>> {
-    export.writable.then(|| Arc::clone(&export.storage))
+    (export.access == Access::Write).then(|| Arc::clone(&export.storage))
+}
+
+fn device(export: &Export, failures: &Arc<Failures>) -> Option<Arc<Device>> {
+    (export.access == Access::Device).then(|| Device::new(&export.storage, failures))
+}
+
+fn in_flight(device: &Option<Arc<Device>>) -> InFlight {
+    if device.is_some() { DEVICE_IN_FLIGHT } else { IN_FLIGHT }
 }

@@ -11,6 +11,7 @@
 //! | BLOCK_STATUS | one extent: all of it is data |
 //! | FLUSH | done; on a writable export, when all that was answered before is durable |
 //! | WRITE, TRIM, WRITE_ZEROES | EPERM; on a writable export, when it is done, with FUA when it is durable |
+//! | any of a device | goes to the storage at once, and is answered when that has done it (`device`) |
 //! | WRITE beyond [`READ_BYTES_MAX`] | in pieces, by the thread that reads requests; one reply |
 //! | DISC, or the end of the stream | what is under way is answered, then the end |
 
@@ -23,11 +24,13 @@ use merganser_storage::Buffer;
 use merganser_storage::thread::spawn_scoped;
 
 use super::REQUEST_BYTES_MAX;
+use super::device::Device;
 use super::handshake::Agreed;
 use super::outbox::{Outbox, Ticket};
 use super::wire::{self, Request, command, command_flag, errno};
 use super::writes::{Change, Done, Job, Writes};
 use crate::READ_BYTES_MAX;
+use crate::failures::Failures;
 use crate::reads::{Reads, Reply};
 
 /// Serves a client that has chosen an export, until it leaves or breaks the protocol. Its replies
@@ -65,7 +68,7 @@ pub(super) fn serve(
 
 /// How the requests of a client ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// The requests under way are still answered.
     Left,
     Broken,
@@ -76,10 +79,13 @@ enum End {
 pub(super) struct Storages<'a> {
     pub(super) reads: &'a Reads<Answer>,
     pub(super) writes: &'a Writes,
+    /// By export; none for one that is no device.
+    pub(super) devices: &'a [Option<Arc<Device>>],
+    pub(super) failures: &'a Failures,
 }
 
-struct Requests<'a> {
-    agreed: Agreed,
+pub(super) struct Requests<'a> {
+    pub(super) agreed: Agreed,
     storages: Storages<'a>,
     outbox: Arc<Outbox>,
 }
@@ -148,6 +154,9 @@ impl Requests<'_> {
             return self.done(cookie);
         }
         if !structured {
+            if let Some(device) = self.device() {
+                return self.read_whole(device, cookie, pieces().map(piece));
+            }
             if len as usize > READ_BYTES_MAX {
                 return self.read_in_parts(cookie, pieces().map(piece));
             }
@@ -162,6 +171,10 @@ impl Requests<'_> {
         let left = Arc::new(AtomicUsize::new(pieces().len()));
         for (offset, len) in pieces().map(piece) {
             let ticket = self.admit(len)?;
+            if let Some(device) = self.device() {
+                Self::read_chunk(device, cookie, offset, len, ticket, &left);
+                continue;
+            }
             self.submit(offset, len, ticket, cookie, How::Chunk { left: Arc::clone(&left) });
         }
         Ok(())
@@ -204,10 +217,15 @@ impl Requests<'_> {
             skip(input, len)?;
             return self.refuse(cookie, error, why);
         }
+        if let Some(device) = self.device() {
+            let next = |len| take(input, len, device.buffer(len));
+            return self.write_device(device, request, next);
+        }
         let durable = flags & command_flag::FUA != 0;
         if len as usize <= READ_BYTES_MAX {
             // Taken before it is admitted: until all of it is here the client owes, not the server.
-            return match take(input, len as usize)? {
+            let buffer = Buffer::try_new(len as usize);
+            return match take(input, len as usize, buffer)? {
                 Some(bytes) => self.change(request, Change::Write(bytes)),
                 None => self.refuse(cookie, errno::NOMEM, NO_MEMORY),
             };
@@ -217,10 +235,11 @@ impl Requests<'_> {
             let part = (len - done).min(READ_BYTES_MAX as u32);
             if result.is_err() {
                 skip(input, part)?;
-            } else if let Some(bytes) = take(input, part as usize)? {
+            } else if let Some(bytes) = take(input, part as usize, Buffer::try_new(part as usize))?
+            {
                 let (export, at) = (self.agreed.export, offset + u64::from(done));
                 let last = durable && done + part == len;
-                let failed = |error| self.storages.reads.remember(error);
+                let failed = |error| self.storages.failures.tell(error);
                 let change = Change::Write(bytes);
                 result = self.storages.writes.change(export, at, change, last, &failed);
             } else {
@@ -252,6 +271,9 @@ impl Requests<'_> {
 
     /// Queues a change; its reply comes when it is done.
     fn change(&self, request: Request, change: Change) -> Result<(), End> {
+        if let Some(device) = self.device() {
+            return self.change_device(device, request, &change);
+        }
         let Request { flags, cookie, offset, .. } = request;
         let bytes = if let Change::Write(bytes) = &change { bytes.len() } else { 0 };
         let ticket = self.admit(bytes)?;
@@ -299,7 +321,7 @@ impl Requests<'_> {
         offset.checked_add(u64::from(len)).is_some_and(|end| end <= self.agreed.size)
     }
 
-    fn done(&self, cookie: u64) -> Result<(), End> {
+    pub(super) fn done(&self, cookie: u64) -> Result<(), End> {
         let structured = self.agreed.structured;
         let head =
             || if structured { wire::done_chunk(cookie) } else { wire::simple_reply(cookie, 0) };
@@ -317,16 +339,26 @@ impl Requests<'_> {
         Ok(())
     }
 
-    fn admit(&self, bytes: usize) -> Result<Ticket, End> {
+    /// The export, if it is a device.
+    fn device(&self) -> Option<&Arc<Device>> {
+        self.storages.devices[self.agreed.export].as_ref()
+    }
+
+    pub(super) fn admit(&self, bytes: usize) -> Result<Ticket, End> {
         self.outbox.admit(bytes).ok_or(End::Broken)
     }
 }
 
-const NO_MEMORY: &str = "the server has no memory for the write";
+pub(super) const NO_MEMORY: &str = "the server has no memory for the write";
 
-/// Takes `len` bytes of a write; `None`, and the bytes are skipped, when there is no memory for them.
-fn take(input: &mut impl Read, len: usize) -> Result<Option<Buffer>, End> {
-    let Ok(mut buffer) = Buffer::try_new(len) else {
+/// Takes `len` bytes of a write into `buffer`; `None`, and the bytes are skipped, when there is no memory
+/// for them.
+fn take(
+    input: &mut impl Read,
+    len: usize,
+    buffer: io::Result<Buffer>,
+) -> Result<Option<Buffer>, End> {
+    let Ok(mut buffer) = buffer else {
         skip(input, len as u32)?;
         return Ok(None);
     };
@@ -362,7 +394,7 @@ enum How {
 }
 
 /// Whether this chunk is the last of its reply; asked while its place in the order is held.
-fn is_last(left: &AtomicUsize) -> bool {
+pub(super) fn is_last(left: &AtomicUsize) -> bool {
     left.fetch_sub(1, Ordering::Relaxed) == 1
 }
 

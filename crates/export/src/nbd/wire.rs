@@ -98,6 +98,7 @@ pub(super) mod errno {
     pub(crate) const NOMEM: u32 = 12;
     pub(crate) const INVAL: u32 = 22;
     pub(crate) const NOSPC: u32 = 28;
+    pub(crate) const NOTSUP: u32 = 95;
     pub(crate) const OVERFLOW: u32 = 75;
 }
 

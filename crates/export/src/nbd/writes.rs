@@ -120,16 +120,21 @@ impl Writes {
         let done = catch_unwind(AssertUnwindSafe(|| perform(&**storage, offset, change, durable)));
         let done = done.unwrap_or_else(|_| Err(io::Error::other("the storage panicked")));
         done.map_err(|source| {
-            let number = match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => errno::NOSPC,
-                _ => errno::IO,
-            };
+            let number = number_of(&source);
             let error =
                 Error::Request { name: storage.name().to_owned(), what, offset, len, source };
             let why = error.to_string();
             failed(error);
             (number, why)
         })
+    }
+}
+
+/// The number by which a client gets this error.
+pub(super) fn number_of(error: &io::Error) -> u32 {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => errno::NOSPC,
+        _ => errno::IO,
     }
 }
 

@@ -10,18 +10,16 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 use parking_lot::{Condvar, Mutex};
 
+use crate::failures::Failures;
 use crate::{Error, READ_BYTES_MAX};
 use schedule::{Batch, Request, Schedule};
-
-/// Called for every failed read.
-pub type OnError = Box<dyn Fn(&Error) + Send + Sync>;
 
 /// The way of an answer to the reader that asked. A worker calls it, so it must not wait for that
 /// reader.
 pub(crate) trait Reply: Send {
     /// All the bytes of the request that there are.
     fn data(self, bytes: &[u8]);
-    /// The read failed; `why` is the sentence that [`OnError`] got.
+    /// The read failed; `why` is the sentence of the error.
     fn failed(self, why: &str);
 }
 
@@ -43,8 +41,7 @@ pub(crate) struct Reads<R> {
     contents: Vec<Content>,
     state: Mutex<State<R>>,
     work: Condvar,
-    on_error: Option<OnError>,
-    first_error: Mutex<Option<Error>>,
+    failures: Arc<Failures>,
 }
 
 struct State<R> {
@@ -53,13 +50,12 @@ struct State<R> {
 }
 
 impl<R: Reply> Reads<R> {
-    pub(crate) fn new(contents: Vec<Content>, on_error: Option<OnError>) -> Self {
+    pub(crate) fn new(contents: Vec<Content>, failures: Arc<Failures>) -> Self {
         Reads {
             contents,
             state: Mutex::new(State { schedule: Schedule::new(), closed: false }),
             work: Condvar::new(),
-            on_error,
-            first_error: Mutex::new(None),
+            failures,
         }
     }
 
@@ -81,11 +77,6 @@ impl<R: Reply> Reads<R> {
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.work.notify_all();
-    }
-
-    /// The first failed read, if any; the next call gives none.
-    pub(crate) fn take_first_error(&self) -> Option<Error> {
-        self.first_error.lock().take()
     }
 
     /// The work of one worker, until [`Reads::close`].
@@ -144,19 +135,11 @@ impl<R: Reply> Reads<R> {
                     let error = Error::Read { name, offset, len, source };
                     let why = error.to_string();
                     // Told first: who hears the answer may end everything.
-                    self.remember(error);
+                    self.failures.tell(error);
                     request.reply.failed(&why);
                 }
             }
         }
-    }
-
-    /// Keeps the first failure, and tells of each.
-    pub(crate) fn remember(&self, error: Error) {
-        if let Some(on_error) = &self.on_error {
-            on_error(&error);
-        }
-        self.first_error.lock().get_or_insert(error);
     }
 }
 
@@ -265,7 +248,8 @@ mod tests {
 
     /// The answers to `reads` of a storage, with all of them queued before the worker starts.
     fn answers(storage: Counted, asked: &[(u64, usize)]) -> (Vec<Option<Vec<u8>>>, Option<Error>) {
-        let reads = Reads::new(vec![Content::new(Arc::new(storage))], None);
+        let failures = Arc::new(Failures::default());
+        let reads = Reads::new(vec![Content::new(Arc::new(storage))], Arc::clone(&failures));
         let replies = asked.iter().map(|&(offset, len)| {
             let (sender, receiver) = mpsc::channel();
             reads.read(0, offset, len, ToChannel(sender));
@@ -278,7 +262,7 @@ mod tests {
             reads.close();
             answers
         });
-        (answers, reads.take_first_error())
+        (answers, failures.take_first())
     }
 
     fn expected(offset: u64, end: u64) -> Option<Vec<u8>> {

@@ -3,13 +3,15 @@
 //! - `client`: one written by hand from the protocol
 //! - `protocol`: the duties of a server towards clients that keep to the protocol
 //! - `misbehaviour`: garbage, floods, stalls, lies and early leave
-//! - `writing`: writable exports
+//! - `writing`: writable exports and devices
+//! - `device`: what only a device gets
 //! - `clients`: those that people use (`nbdinfo`, `nbdcopy`, `nbdfuse`, `qemu-img`, `fio`). A program
 //!   that is not installed is named as skipped.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod client;
 mod clients;
+mod device;
 mod misbehaviour;
 mod protocol;
 mod writing;
@@ -23,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use client::{ACK, Client};
 use merganser_export::Error;
-use merganser_export::nbd::{Address, Export, Server, ServerOptions, Stopper};
+use merganser_export::nbd::{Access, Address, Export, Server, ServerOptions, Stopper};
 use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
 use parking_lot::{Condvar, Mutex};
 

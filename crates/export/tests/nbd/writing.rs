@@ -1,4 +1,4 @@
-//! Writable exports: what is answered is there, what was flushed is durable, and a client that breaks
+//! Writable exports and devices: what is answered is there, what was flushed is durable, and a client that breaks
 //! the protocol changes nothing that it did not fully ask for.
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ impl Storage for Disk {
     }
 }
 
-/// A server of one writable export called `disk`.
+/// A server of one writable export or device called `disk`.
 struct Writable {
     folder: tempfile::TempDir,
     disk: Arc<Disk>,
@@ -89,13 +89,13 @@ struct Writable {
 }
 
 impl Writable {
-    fn new() -> Self {
+    fn new(access: Access) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let zeros = || vec![0; DISK_BYTES];
         let state = DiskState { now: zeros(), durable: zeros(), ..DiskState::default() };
         let disk = Arc::new(Disk { state: Mutex::new(state) });
         let exports = vec![
-            Export::writable("disk", disk.clone()),
+            Export { name: "disk".into(), storage: disk.clone(), access },
             Export::read_only("view", disk.clone() as Arc<dyn Storage>),
         ];
         let address = Address::Unix(folder.path().join("s"));
@@ -138,6 +138,8 @@ impl Drop for Writable {
     }
 }
 
+const WRITABLE: [Access; 2] = [Access::Write, Access::Device];
+
 /// Writes, alone on the connection; the error, 0 for none.
 fn write(client: &mut Client, flags: u16, offset: u64, bytes: &[u8]) -> u32 {
     let head = request(WRITE, flags, 7, offset, bytes.len() as u32);
@@ -152,8 +154,8 @@ fn ask(client: &mut Client, command: u16, flags: u16, offset: u64, len: u32) -> 
 
 #[test]
 fn what_is_written_is_read_and_what_is_flushed_is_durable() {
-    for structured in [false, true] {
-        let served = Writable::new();
+    for (access, structured) in WRITABLE.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+        let served = Writable::new(access);
         let (mut one, mut other) = (served.client(structured), served.client(!structured));
         let bytes = lines(3 << 20);
         for (offset, len) in [(0, 512), (511, 2), (4095, 4098), (100_000, 1 << 20), (77, 3 << 20)] {
@@ -191,7 +193,11 @@ fn what_is_written_is_read_and_what_is_flushed_is_durable() {
 
 #[test]
 fn many_writes_are_in_flight() {
-    let served = Writable::new();
+    WRITABLE.into_iter().for_each(many_writes_are_in_flight_to);
+}
+
+fn many_writes_are_in_flight_to(access: Access) {
+    let served = Writable::new(access);
     let mut client = served.client(true);
     for i in 0..200_u64 {
         let head = request(WRITE, 0, i, i * 4096, 4096);
@@ -210,8 +216,8 @@ fn many_writes_are_in_flight() {
 
 #[test]
 fn failures_are_errors_of_their_request() {
-    for structured in [false, true] {
-        let served = Writable::new();
+    for (access, structured) in WRITABLE.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+        let served = Writable::new(access);
         let mut client = served.client(structured);
         let fails = |kind| served.disk.state.lock().fails = Some(kind);
         let large = vec![1; 3 << 20];
@@ -248,7 +254,11 @@ fn failures_are_errors_of_their_request() {
 /// A read-only export next to a writable one stays what it is.
 #[test]
 fn a_read_only_export_takes_no_write() {
-    let served = Writable::new();
+    WRITABLE.into_iter().for_each(a_read_only_export_takes_no_write_to);
+}
+
+fn a_read_only_export_takes_no_write_to(access: Access) {
+    let served = Writable::new(access);
     let mut client = served.client(true);
     drop(client);
     let stream = UnixStream::connect(served.folder.path().join("s")).expect("it listens");
@@ -266,7 +276,11 @@ fn a_read_only_export_takes_no_write() {
 /// Clients that leave in the midst of a write, announce too much, send garbage, or don't read.
 #[test]
 fn hostile_writers_change_nothing_else() {
-    let served = Writable::new();
+    WRITABLE.into_iter().for_each(hostile_writers_change_nothing_else_to);
+}
+
+fn hostile_writers_change_nothing_else_to(access: Access) {
+    let served = Writable::new(access);
     let mut bystander = served.client(true);
     assert_eq!(write(&mut bystander, 0, 0, b"mine"), 0);
     for sent in [0, 1, 4095, 4096 * 3] {
@@ -314,7 +328,11 @@ fn program(name: &str, arguments: &[&str]) -> Option<String> {
 
 #[test]
 fn nbdinfo_sees_what_it_can_do() {
-    let served = Writable::new();
+    WRITABLE.into_iter().for_each(nbdinfo_sees_what_it_can_do_to);
+}
+
+fn nbdinfo_sees_what_it_can_do_to(access: Access) {
+    let served = Writable::new(access);
     let Some(said) = program("nbdinfo", &["--json", &served.uri("disk")]) else { return };
     let flags = ["can_flush", "can_fua", "can_trim", "can_zero", "can_multi_conn"];
     let wanted: BTreeMap<_, _> = flags.iter().map(|flag| (*flag, "true")).collect();
@@ -327,7 +345,11 @@ fn nbdinfo_sees_what_it_can_do() {
 
 #[test]
 fn people_s_programs_write() {
-    let served = Writable::new();
+    WRITABLE.into_iter().for_each(people_s_programs_write_to);
+}
+
+fn people_s_programs_write_to(access: Access) {
+    let served = Writable::new(access);
     let at = |name: &str| served.folder.path().join(name).to_str().expect("text").to_owned();
     let (from, to) = (at("from"), at("to"));
     let bytes = lines(DISK_BYTES);

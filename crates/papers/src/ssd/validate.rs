@@ -7,7 +7,9 @@ use merganser_device::profile::{ProfileError, SsdProfile, SsdSettings};
 use merganser_device::request::{Request, SimTime};
 use merganser_device::results::{Collector, Power, Results};
 use merganser_device::ssd::Ssd;
-use merganser_device::workload::{Arrivals, Bounds, Pattern, Sizes, Workload, play, precondition};
+use merganser_device::workload::{
+    Arrivals, Bounds, Pattern, Preconditioning, Sizes, Workload, play, precondition,
+};
 
 use crate::chart::Chart;
 use crate::error::Error;
@@ -256,8 +258,10 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Error> {
         let (mut device, s) = ssd("msr", &with(&plain, &small))?;
         let overwrites_max = if most < 100_000 { 0.5 } else { 6. };
         let bounds = Bounds { overwrites_max, tolerance: 0.003, ..Bounds::default() };
-        precondition(&mut device, bounds, 1, &|| lab.progress.cancelled())
-            .map_err(|error| Error::Model(error.to_string()))?;
+        let cancelled = || lab.progress.cancelled();
+        let how =
+            Preconditioning { bounds, seed: 1, by: None, progress: &|_| {}, cancelled: &cancelled };
+        precondition(&mut device, &how).map_err(|error| Error::Model(error.to_string()))?;
         let writes = Workload {
             pattern: Pattern::Random,
             sizes: Sizes::Fixed(s.page_bytes),

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::tree::{self, Leaves, Word};
+use super::tree::{self, Leaves, Node, Word};
 use crate::access::KeyAccess;
 use crate::record::Framing;
 
@@ -83,10 +83,26 @@ impl<'a, K: Default, W: KeyWord> Cursor<'a, K, W> {
     }
 }
 
-/// Merges `segments` into `out`. Each segment is sorted, and their order breaks ties. The merge
-/// ends when `out` is full, when nothing is left, or when a segment is used up that has more to
-/// come. The last record is cut when it does not fit. With `unique`, only the first of records with
-/// equal keys is written. The rest of each segment stays in it.
+/// The tree of a merge that continues in a later call: the heads of all its leaves are what they were,
+/// except the winner's.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptTree<W> {
+    tree: Vec<Node<W>>,
+    winner: Node<W>,
+    /// The segment of each leaf.
+    numbers: Vec<usize>,
+    /// The winner's record was written: its leaf has another one.
+    written: bool,
+}
+
+impl<W> KeptTree<W> {
+    /// The winner's record, which was cut, is written.
+    pub(crate) fn winner_written(&mut self) {
+        self.written = true;
+    }
+}
+
+/// Merges `segments` into `out`, all at once: the tree of [`merge_on`] is built, and not kept.
 pub(crate) fn merge<W: KeyWord, F: Framing, A: KeyAccess>(
     framing: F,
     access: A,
@@ -94,8 +110,26 @@ pub(crate) fn merge<W: KeyWord, F: Framing, A: KeyAccess>(
     unique: bool,
     out: &mut [u8],
 ) -> MergeCount {
+    merge_on::<W, F, A>(framing, access, segments, unique, out, &mut None).0
+}
+
+/// Merges `segments` into `out`. Each segment is sorted, and their order breaks ties. The merge
+/// ends when `out` is full, when nothing is left, or when a segment is used up that has more to
+/// come. The last record is cut when it does not fit. With `unique`, only the first of records with
+/// equal keys is written. The rest of each segment stays in it.
+///
+/// The tree of the last call is continued, if the same segments have records, and is kept for the next
+/// one. Also returns the matches played to build a tree, which the count leaves out.
+pub(crate) fn merge_on<W: KeyWord, F: Framing, A: KeyAccess>(
+    framing: F,
+    access: A,
+    segments: &mut [SortedSlice<'_>],
+    unique: bool,
+    out: &mut [u8],
+    kept: &mut Option<KeptTree<W>>,
+) -> (MergeCount, u64) {
     if segments.iter().any(|s| s.more && s.bytes.is_empty()) {
-        return MergeCount::default();
+        return (MergeCount::default(), 0);
     }
     let mut cursors: Vec<Cursor<'_, A::Kept, W>> = (0..)
         .zip(segments.iter())
@@ -110,11 +144,11 @@ pub(crate) fn merge<W: KeyWord, F: Framing, A: KeyAccess>(
         })
         .collect();
     let mut count = MergeCount::default();
-    merge_cursors(framing, access, &mut cursors, unique, out, &mut count);
+    let built = merge_cursors(framing, access, &mut cursors, unique, out, &mut count, kept);
     for cursor in cursors {
         segments[cursor.number].bytes = cursor.rest;
     }
-    count
+    (count, built)
 }
 
 fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
@@ -124,21 +158,46 @@ fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
     unique: bool,
     out: &mut [u8],
     count: &mut MergeCount,
-) {
+    kept: &mut Option<KeptTree<W>>,
+) -> u64 {
+    let last_tree = kept.take();
     if cursors.is_empty() {
-        return;
+        return 0;
     }
     if cursors.len() == 1 && !unique {
-        return copy_rest(&mut cursors[0].rest, out, count);
+        copy_rest(&mut cursors[0].rest, out, count);
+        return 0;
     }
     for cursor in &mut *cursors {
         if !cursor.load(framing, access) {
             count.broken = Some(cursor.number);
-            return;
+            return 0;
         }
     }
     let mut live = cursors.len();
-    let (mut tree, mut winner) = tree::build(&Cursors { access, cursors });
+    let same = |kept: &KeptTree<W>| {
+        kept.numbers.iter().copied().eq(cursors.iter().map(|cursor| cursor.number))
+    };
+    let mut built = 0;
+    let (mut tree, mut winner) = match last_tree.filter(same) {
+        Some(KeptTree { mut tree, mut winner, written, .. }) => {
+            if written {
+                winner.word = cursors[winner.leaf()].word;
+                let played = tree::replay(&Cursors { access, cursors }, &mut tree, &mut winner);
+                count.compares += played.compares;
+                count.ties += played.ties;
+            }
+            (tree, winner)
+        }
+        None => {
+            built = live as u64 - 1;
+            tree::build(&Cursors { access, cursors })
+        }
+    };
+    let keep = |tree, winner, written, cursors: &[Cursor<'_, A::Kept, W>]| {
+        let numbers = cursors.iter().map(|cursor| cursor.number).collect();
+        Some(KeptTree { tree, winner, numbers, written })
+    };
     // The last record written, for `unique`: whole segments outlive the merge, its key is kept.
     let mut last: Option<(&[u8], A::Kept)> = None;
     let mut at = 0;
@@ -156,7 +215,10 @@ fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
                 count.bytes = out.len() as u64;
                 count.records += u64::from(space > 0);
                 count.cut = Some(cursor.number);
-                return;
+                if live == cursors.len() {
+                    *kept = keep(tree, winner, false, cursors);
+                }
+                return built;
             }
             out[at..at + record.len()].copy_from_slice(record);
             at += record.len();
@@ -167,8 +229,13 @@ fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
         }
         cursor.rest = &cursor.rest[cursor.len..];
         if cursor.rest.is_empty() {
+            let dry = cursor.more;
+            if dry && live == cursors.len() {
+                *kept = keep(tree, winner, true, cursors);
+                break;
+            }
             live -= 1;
-            if live == 0 || cursor.more {
+            if live == 0 || dry {
                 break;
             }
             winner.end();
@@ -184,10 +251,12 @@ fn merge_cursors<W: KeyWord, F: Framing, A: KeyAccess>(
         count.ties += played.ties;
         if live == 1 && !unique {
             count.bytes = at as u64;
-            return copy_rest(&mut cursors[winner.leaf()].rest, &mut out[at..], count);
+            copy_rest(&mut cursors[winner.leaf()].rest, &mut out[at..], count);
+            return built;
         }
     }
     count.bytes = at as u64;
+    built
 }
 
 /// One segment is left: no more compares. Its records are not counted one by one.

@@ -11,7 +11,7 @@
 //! It is the kernel of every other merge of this crate. A program inside a storage device uses it,
 //! whose memory is a few flash pages of each input.
 
-use super::kernel::{self, MergeCount};
+use super::kernel::{self, KeptTree, MergeCount};
 use crate::access::with_access;
 use crate::key::Order;
 
@@ -50,13 +50,15 @@ pub struct Cut {
 pub struct StepMerge {
     order: Order,
     cut: Option<Cut>,
+    /// Continued by the next step: building it would cost a match for each segment.
+    tree: Option<KeptTree<u64>>,
 }
 
 impl StepMerge {
     /// A merge that has not begun.
     #[must_use]
     pub fn new(order: Order) -> Self {
-        StepMerge { order, cut: None }
+        StepMerge { order, cut: None, tree: None }
     }
 
     /// The order it merges by.
@@ -74,6 +76,7 @@ impl StepMerge {
     /// Forgets where it was: the next step begins at records.
     pub fn restart(&mut self) {
         self.cut = None;
+        self.tree = None;
     }
 
     /// Merges `segments`, which each hold whole records in order, into `out`. It ends when `out` is
@@ -83,7 +86,8 @@ impl StepMerge {
     ///
     /// Once one segment is left and no other has more to come, its bytes are copied without looking
     /// for records, and they are not counted as such. The count of compares is that of all matches
-    /// played, those of building the tree included.
+    /// played, those of building the tree included. It is built by the first step, and where the
+    /// segments that have records change.
     pub fn merge(&mut self, segments: &mut [SortedSlice<'_>], out: &mut [u8]) -> MergeCount {
         let mut count = MergeCount::default();
         if let Some(cut) = &mut self.cut {
@@ -98,12 +102,15 @@ impl StepMerge {
                 return count;
             }
             self.cut = None;
+            if let Some(tree) = &mut self.tree {
+                tree.winner_written();
+            }
         }
         let out = &mut out[count.bytes as usize..];
-        let live = segments.iter().filter(|segment| !segment.bytes.is_empty()).count();
         let before: usize = segments.iter().map(|segment| segment.bytes.len()).sum();
-        let merged = with_access!(&self.order, framing, access => {
-            kernel::merge::<u64, _, _>(framing, access, segments, false, out)
+        let tree = &mut self.tree;
+        let (merged, built) = with_access!(&self.order, framing, access => {
+            kernel::merge_on(framing, access, segments, false, out, tree)
         });
         let used = before - segments.iter().map(|segment| segment.bytes.len()).sum::<usize>();
         let written = merged.bytes as usize - used;
@@ -115,7 +122,6 @@ impl StepMerge {
             segments[segment].bytes = &bytes[written..];
             self.cut = Some(Cut { segment, written, left: len - written });
         }
-        let built = if merged.records > 0 { live.saturating_sub(1) as u64 } else { 0 };
         MergeCount {
             bytes: count.bytes + merged.bytes,
             compares: merged.compares + built,
@@ -194,5 +200,57 @@ mod tests {
         let count = merge.merge(&mut segments, &mut out);
         assert_eq!((count.records, count.compares, count.bytes), (1, 2, 2));
         assert_eq!(merge.merge(&mut segments, &mut out).bytes, 0, "the second segment is dry");
+    }
+
+    /// Steps of a page of few records play the matches of one merge: the tree is built once.
+    #[test]
+    fn small_steps_play_no_more_matches_than_one_large_one() {
+        const K: usize = 60;
+        const RECORDS: usize = 40;
+        let order = OrderSpec::new(Format::Fixed { bytes: 64 }).compile(None).expect("a format");
+        let mut random = merganser_random::Random::new(3);
+        let runs: Vec<Vec<[u8; 64]>> = (0..K)
+            .map(|_| {
+                let mut run: Vec<[u8; 64]> = (0..RECORDS)
+                    .map(|_| std::array::from_fn(|_| random.below(256) as u8))
+                    .collect();
+                run.sort_unstable();
+                run
+            })
+            .collect();
+        let bytes: Vec<&[u8]> = runs.iter().map(|run| run.as_flattened()).collect();
+        let mut expected = runs.concat();
+        expected.sort_unstable();
+        // Whole, in pages of two and a half records, and with segments that run dry at each record.
+        let compares = |out_bytes: usize, at_hand: usize| {
+            let mut merge = StepMerge::new(order.clone());
+            let (mut taken, mut compares, mut all) = (vec![0; K], 0, Vec::new());
+            while all.len() < expected.len() * 64 {
+                let mut segments: Vec<SortedSlice<'_>> = bytes
+                    .iter()
+                    .zip(&taken)
+                    .map(|(bytes, &from)| {
+                        // To the end of a record: a cut one is at hand to its end.
+                        let end = (from + at_hand).next_multiple_of(64).min(bytes.len());
+                        SortedSlice { bytes: &bytes[from..end], more: end < bytes.len() }
+                    })
+                    .collect();
+                let before: Vec<usize> = segments.iter().map(|s| s.bytes.len()).collect();
+                let mut out = vec![0; out_bytes];
+                let count = merge.merge(&mut segments, &mut out);
+                compares += count.compares;
+                all.extend_from_slice(&out[..count.bytes as usize]);
+                for ((taken, before), segment) in taken.iter_mut().zip(before).zip(&segments) {
+                    *taken += before - segment.bytes.len();
+                }
+            }
+            assert_eq!(all, expected.as_flattened());
+            compares
+        };
+        let most = (K * RECORDS * 6) as u64 + (K * K) as u64;
+        for (out_bytes, at_hand) in [(1 << 20, 1 << 20), (160, 1 << 20), (160, 64), (1 << 20, 64)] {
+            let found = compares(out_bytes, at_hand);
+            assert!(found <= most, "{out_bytes} {at_hand}: {found} compares, at most {most}");
+        }
     }
 }

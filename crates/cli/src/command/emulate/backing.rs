@@ -1,16 +1,22 @@
 //! Where an emulated disk keeps its data.
+//!
+//! A file is written to only if it is empty, or has the label of a disk that this command made
+//! ([`Label`]), or if the user says that it may be. Each choice is made after the file is locked, and
+//! about the open file, so that a second emulation that starts meanwhile can't decide differently.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use merganser_storage::file::{Direct, EngineChoice, FileOptions, FileStorage};
 use merganser_storage::memory::MemoryStorage;
+use merganser_storage::region::Regions;
 use merganser_storage::{Operation, Storage, StorageExt};
 use rustix::fs::{FlockOperation, flock};
 
+use super::label::Label;
 use crate::config::BackingConfig;
 use crate::failure::Failure;
 
@@ -19,101 +25,223 @@ pub fn open(config: &BackingConfig) -> Result<Arc<dyn Storage>, Failure> {
     match config {
         BackingConfig::Memory(bytes) => {
             let storage = MemoryStorage::new("memory");
-            storage
-                .run(Operation::SetSize { size: *bytes })
-                .map_err(|error| Failure::named(&error))?;
+            sized(&*storage, *bytes)?;
             Ok(storage)
         }
-        BackingConfig::File(path, size) => file(path, *size),
+        BackingConfig::File { path, size, existing } => file(path, *size, *existing),
     }
 }
 
-fn file(path: &Path, size: Option<u64>) -> Result<Arc<dyn Storage>, Failure> {
-    let failed = |error: io::Error| Failure::on(path, &error);
-    let found = match path.metadata() {
-        Ok(found) => Some(found),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
-    };
-    if let Some(found) = &found
-        && !found.is_file()
-    {
-        return Err(format!("{}: is no regular file", path.display()).into());
-    }
-    let Some(size) = size.or(found.as_ref().map(|found| found.len())) else {
+/// Refuses an output that would overwrite the data, by whatever name or link it is reached.
+pub fn check_apart(config: &BackingConfig, output: &Path, option: &str) -> Result<(), Failure> {
+    let BackingConfig::File { path, .. } = config else { return Ok(()) };
+    // No output yet: it is not the file.
+    let (Ok(data), Ok(output)) = (path.metadata(), output.metadata()) else { return Ok(()) };
+    if (data.dev(), data.ino()) == (output.dev(), output.ino()) {
         return Err(format!(
-            "{}: there is no such file; say how large to make it, such as --size 4G",
+            "{option}: would overwrite {}, which holds the data of the disk; name another file",
             path.display()
         )
         .into());
-    };
-    if size == 0 {
-        return Err(
-            format!("{}: is empty; say how large to make it with --size", path.display()).into()
-        );
     }
-    if let Some(found) = &found
-        && found.len() > size
-    {
-        return Err(format!(
-            "--size: {size} bytes would cut {}, which has {}",
-            path.display(),
-            found.len()
-        )
-        .into());
+    Ok(())
+}
+
+fn sized(storage: &dyn Storage, size: u64) -> Result<(), Failure> {
+    storage.run(Operation::SetSize { size }).map(|_| ()).map_err(|error| Failure::named(&error))
+}
+
+fn file(path: &Path, size: Option<u64>, existing: bool) -> Result<Arc<dyn Storage>, Failure> {
+    let failed = |error: io::Error| Failure::on(path, &error);
+    let shown = path.display();
+    match path.metadata() {
+        // Opened only now: the open of a FIFO or of a device may wait, or do something.
+        Ok(found) if !found.is_file() => {
+            return Err(format!("{shown}: is no regular file").into());
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if existing || size.is_none() {
+                return Err(format!(
+                    "{shown}: there is no such file; say how large to make it, such as --size 4G"
+                )
+                .into());
+            }
+        }
+        Err(error) => return Err(failed(error)),
     }
-    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    let file = open().map_err(failed)?;
+    let make = size.is_some() && !existing;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(make).open(path).map_err(failed)?;
     lock(path, &file)?;
-    if found.is_none_or(|found| found.len() < size) {
-        file.set_len(size).map_err(failed)?;
-    }
+    let bytes = disk_bytes(path, &file, size, existing)?;
     // Through the page cache, so that data are there as soon as the model wants them.
     let options =
         FileOptions { direct: Direct::Never, engine: EngineChoice::Auto, queue_depth: 256 };
-    let name = path.display().to_string();
-    let storage = FileStorage::from_file(file, name, true, options)
+    let storage = FileStorage::from_file(file, shown.to_string(), true, options)
         .map_err(|error| Failure::named(&error))?;
-    Ok(storage)
+    // The label is behind the data, out of reach of programs.
+    let disk = Regions::new(storage).next();
+    sized(&*disk, bytes)?;
+    Ok(disk)
+}
+
+/// The size of the disk in `file`, which is locked, and made or extended if `size` asks for it.
+fn disk_bytes(path: &Path, file: &File, size: Option<u64>, existing: bool) -> Result<u64, Failure> {
+    let failed = |error: io::Error| Failure::on(path, &error);
+    let shown = path.display();
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(format!("{shown}: is no regular file").into());
+    }
+    let len = found.len();
+    match (Label::read(file, len).map_err(failed)?, size) {
+        (Some(label), size) => {
+            label.settle(file).map_err(failed)?;
+            let size = size.unwrap_or(label.bytes);
+            if size < label.bytes {
+                let has = label.bytes;
+                return Err(
+                    format!("--size: {size} bytes would cut {shown}, which has {has}").into()
+                );
+            }
+            if size > label.bytes {
+                Label::write(file, size, Some(label.bytes)).map_err(failed)?;
+            }
+            Ok(size)
+        }
+        (None, None) if len == 0 => {
+            Err(format!("{shown}: is empty; say how large to make it with --size").into())
+        }
+        (None, Some(size)) if len == 0 && !existing => {
+            Label::write(file, size, None).map_err(failed)?;
+            Ok(size)
+        }
+        (None, _) if !existing => Err(format!(
+            "{shown}: has {len} bytes that no emulated disk wrote, and would be overwritten; name \
+             another file, or say --existing if programs may change this one"
+        )
+        .into()),
+        (None, Some(size)) if size != len => {
+            Err(format!("--size: {size} bytes, but {shown} has {len}, and keeps its size").into())
+        }
+        (None, _) => Ok(len),
+    }
 }
 
 /// Two emulations of one file would overwrite each other's data. The lock ends with the process.
 fn lock(path: &Path, file: &File) -> Result<(), Failure> {
-    // A file system without locks refuses differently.
+    let shown = path.display();
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(format!("{}: is used by another emulation; end that one first", path.display())
+            Err(format!("{shown}: is used by another emulation or volume; end that one first")
                 .into())
         }
-        _ => file.read_at(&mut [0], 0).map(|_| ()).map_err(|error| Failure::on(path, &error)),
+        Err(error) => Err(format!(
+            "{shown}: cannot be locked against other emulations: {error}; put it on another file \
+             system"
+        )
+        .into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    fn config(path: &Path, size: Option<u64>, existing: bool) -> BackingConfig {
+        BackingConfig::File { path: path.to_owned(), size, existing }
+    }
+
+    /// The sentence of a refusal, with the file as `d`.
+    fn said(path: &Path, size: Option<u64>, existing: bool) -> String {
+        match open(&config(path, size, existing)) {
+            Ok(_) => panic!("opened"),
+            Err(failure) => {
+                failure.sentence().expect("a sentence").replace(path.to_str().expect("text"), "d")
+            }
+        }
+    }
 
     #[test]
     fn a_file_is_made_grows_and_is_never_cut() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("d");
-        let open = |size| open(&BackingConfig::File(path.clone(), size));
-        let said = |size| match open(size) {
-            Ok(_) => panic!("opened"),
-            Err(failure) => {
-                failure.sentence().expect("a sentence").replace(path.to_str().expect("text"), "d")
-            }
-        };
+        let open = |size| open(&config(&path, size, false));
         assert_eq!(
-            said(None),
+            said(&path, None, false),
             "d: there is no such file; say how large to make it, such as --size 4G"
         );
+        assert!(!path.exists());
         assert_eq!(open(Some(10_000)).map(|disk| disk.size()).ok(), Some(10_000));
-        assert_eq!(said(Some(9_999)), "--size: 9999 bytes would cut d, which has 10000");
+        assert_eq!(
+            said(&path, Some(9_999), false),
+            "--size: 9999 bytes would cut d, which has 10000"
+        );
         let disk = open(Some(20_000)).expect("extended");
         disk.write_at(19_999, b"x").expect("written");
-        assert_eq!(said(None), "d: is used by another emulation; end that one first");
+        assert_eq!(disk.read_at(19_990, &mut [0; 100]).expect("read"), 10, "no label is seen");
+        let used = "d: is used by another emulation or volume; end that one first";
+        assert_eq!(said(&path, None, false), used);
         drop(disk);
-        assert_eq!(std::fs::read(&path).expect("there")[19_999], b'x');
+        let bytes = fs::read(&path).expect("there");
+        assert_eq!((bytes[10_000], bytes[19_999], bytes.len()), (0, b'x', 20_000 + 4096));
+        let disk = open(None).expect("opened");
+        assert_eq!(disk.size(), 20_000);
+        assert_eq!(disk.read_vec(19_999, 1).expect("read"), b"x");
+    }
+
+    #[test]
+    fn a_file_of_the_user_is_not_touched() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("d");
+        for content in [vec![b'x'], vec![0; 4096], vec![b'x'; 100_000]] {
+            fs::write(&path, &content).expect("written");
+            let len = content.len() as u64;
+            for size in [None, Some(1), Some(len), Some(1 << 20)] {
+                assert_eq!(
+                    said(&path, size, false),
+                    format!(
+                        "d: has {len} bytes that no emulated disk wrote, and would be overwritten; \
+                         name another file, or say --existing if programs may change this one"
+                    )
+                );
+            }
+            assert!(fs::read(&path).expect("there") == content, "its bytes are its own");
+            assert_eq!(
+                said(&path, Some(len + 1), true),
+                format!("--size: {} bytes, but d has {len}, and keeps its size", len + 1)
+            );
+            let disk = open(&config(&path, None, true)).expect("opened");
+            assert_eq!(disk.size(), len);
+            disk.write_at(0, b"y").expect("written");
+            drop(disk);
+            let after = fs::read(&path).expect("there");
+            assert!(after[0] == b'y' && after[1..] == content[1..], "no label is added");
+        }
+        // A disk that was cut, or got more bytes, is nobody's.
+        let disk = dir.path().join("disk");
+        drop(open(&config(&disk, Some(9000), false)).expect("made"));
+        let file = OpenOptions::new().write(true).open(&disk).expect("opened");
+        for len in [9000 + 4095, 9000 + 4097] {
+            file.set_len(len).expect("cut");
+            assert!(said(&disk, None, false).contains("that no emulated disk wrote"), "{len}");
+        }
+        assert_eq!(said(dir.path(), None, false), "d: is no regular file");
+    }
+
+    #[test]
+    fn an_output_over_the_data_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, link) = (dir.path().join("d"), dir.path().join("run.trace"));
+        let config = config(&path, Some(10_000), false);
+        drop(open(&config).expect("made"));
+        fs::hard_link(&path, &link).expect("linked");
+        let refused = check_apart(&config, &link, "--trace").expect_err("refused");
+        assert!(refused.sentence().expect("a sentence").starts_with("--trace: would overwrite"));
+        assert!(check_apart(&config, &dir.path().join("other"), "--trace").is_ok());
     }
 }

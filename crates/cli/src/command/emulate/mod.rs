@@ -1,14 +1,16 @@
-//! `merganser emulate`: a modelled device in real time, as a file.
+//! `merganser emulate`: a modelled device in real time, as a file or a network block device.
 //!
 //! ```text
 //!   backing   a file or memory ──┐
-//!   model     a preset ──────────┴─► Emulated ──► mount: DIR/disk
+//!   model     a preset ──────────┴─► Emulated ──► door: DIR/disk, or an NBD server
 //!                                       │ each answered request
 //!   recording   trace, activity ◄───────┘        report   table, data, page
 //! ```
 
 mod activity;
 mod backing;
+mod door;
+mod label;
 mod page;
 mod recording;
 mod report;
@@ -19,23 +21,19 @@ use std::sync::Arc;
 use merganser_device::device::Device;
 use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
 use merganser_device::results::Power;
-use merganser_export::fuse::{DiskOptions, Mount};
-use merganser_storage::thread::spawn;
 
 use super::simulate::model::Model;
 use crate::config::{DeviceChoice, EmulateConfig, ReportForm};
-use crate::failure::{Failure, export_sentence, notice};
+use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
 use recording::Recording;
 use report::EmulatedRun;
 
-/// The name of the file in the mounted folder.
-const DISK: &str = "disk";
 /// The device that takes no time.
 const NULL: &str = "null";
 
-/// Emulates a device until the folder is unmounted or a signal arrives.
+/// Emulates a device until its door is closed, or a signal arrives.
 pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let model = chosen(&config.device)?;
     let backing = backing::open(&config.backing)?;
@@ -50,7 +48,11 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         )
         .into());
     }
+    if let Some(path) = &config.trace {
+        backing::check_apart(&config.backing, path, "--trace")?;
+    }
     if let Some((path, _)) = &config.report {
+        backing::check_apart(&config.backing, path, "--report")?;
         // Told now, not after the run.
         fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
     }
@@ -67,7 +69,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     })
     .map_err(|error| Failure::named(&error))?;
 
-    serve(config, Arc::clone(&disk), cancel)?;
+    door::serve(&config.door, Arc::clone(&disk) as Arc<_>, cancel)?;
 
     let ended = disk.end();
     let activity = recording.finish()?;
@@ -105,25 +107,4 @@ fn made(
         Some(model) => model.device(config.device.seed, filled),
         None => Ok(Box::new(Null::new(u64::MAX))),
     }
-}
-
-/// Shows the disk until it is unmounted or a signal arrives.
-fn serve(config: &EmulateConfig, disk: Arc<Emulated>, cancel: &Cancel) -> Result<(), Failure> {
-    let mount = Mount::disk(DiskOptions {
-        mountpoint: config.mountpoint.clone(),
-        name: DISK.into(),
-        storage: disk,
-        allow_other: config.allow_other,
-        on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
-    })?;
-    let unmounter = mount.unmounter();
-    let cancel = cancel.clone();
-    spawn("stop", move || {
-        cancel.wait();
-        if let Err(error) = unmounter.unmount() {
-            notice(&error.to_string());
-        }
-    })
-    .map_err(|error| Failure::named(&error))?;
-    Ok(mount.run()?)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use merganser_device::emulated::{Ended, LATE_NS};
+use merganser_device::emulated::Ended;
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
@@ -39,7 +39,8 @@ impl EmulatedRun {
     pub fn lag_words(&self) -> String {
         let lag = &self.ended.lag;
         format!(
-            "{} of {} requests late ({:.2} %), {:.2} % of the busy time; answers came {} after the model on average, 99 of 100 within {}",
+            "{} of {} requests late ({:.2} %), {:.2} % of the busy time; answers came {} after the \
+             model on average, 99 of 100 within {}",
             text::count(lag.late),
             text::count(lag.requests),
             lag.late_share() * 100.0,
@@ -106,7 +107,8 @@ impl EmulatedRun {
                 "overtaken": lag.overtaken,
                 "late": lag.late,
                 "late_ns": lag.late_ns,
-                "late_from_ns": LATE_NS,
+                "late_share": lag.late_share(),
+                "time_share": lag.time_share(),
                 "busy_ns": lag.busy_ns,
                 "delay_ns_mean": lag.delays.mean(),
                 "delay_ns_p99": lag.delays.percentile(0.99),
@@ -133,9 +135,9 @@ impl EmulatedRun {
             return Ok(());
         }
         Err(format!(
-            "THIS RUN IS NOT VALID: {} % of the requests and {} % of the busy time were late, more than 1 %; \
-             {} waited for the data, the others for the processor: put the data in memory, leave a core idle, \
-             or take a slower device",
+            "THIS RUN IS NOT VALID: {} % of the requests were late, and answers by {} % of the busy time; \
+             at most 1 % is valid. {} requests waited for the data, the others for the processor: put the \
+             data in memory, leave a core idle, or take a slower device",
             text::significant(lag.late_share() * 100.0),
             text::significant(lag.time_share() * 100.0),
             text::count(lag.overtaken)

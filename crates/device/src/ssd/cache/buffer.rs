@@ -1,11 +1,16 @@
 //! The write buffer: lists of units that are not on flash yet.
 //!
 //! ```text
-//!   lru        one list; when the buffer is full, its oldest page goes to flash
+//!   lru        one list; when the buffer is full, its oldest pages go to flash together
 //!   parallel   a list for each package; when the buffer is full, the oldest pages of every list
 //!              go to flash together, so that all packages work (dissertation 5.3.3, Algorithm 1)
 //!   behind     one list; a page's worth goes to flash as soon as it is there
 //! ```
+//!
+//! Both of the first two evict `cache_parallelism` pages per package. They differ in where those
+//! pages go: those of one list, to the packages of their numbers or of their turn, so that some packages
+//! get several and others none; those of a list per package, evenly. A buffer that evicted one page for
+//! each write that waits would use one package at a time, whatever it held.
 //!
 //! Space becomes free when flash has programmed a page, not when the page is sent.
 
@@ -37,6 +42,7 @@ pub(crate) struct WriteBuffer {
     capacity: u64,
     a_page: usize,
     parallelism: u64,
+    packages: u64,
     /// Whether a unit's die is fixed, so that only neighbours share a page.
     fixed: bool,
     entries: BTreeMap<LogicalUnit, Entry>,
@@ -56,6 +62,7 @@ impl WriteBuffer {
             capacity: settings.cache_bytes / settings.map_unit_bytes,
             a_page: settings.units_per_page() as usize,
             parallelism: settings.cache_parallelism,
+            packages: settings.dies(),
             fixed: settings.placement() == crate::profile::Placement::Fixed,
             entries: BTreeMap::new(),
             lists: vec![BTreeMap::new(); lists as usize],
@@ -122,7 +129,10 @@ impl WriteBuffer {
                 }
                 groups
             }
-            _ => self.oldest(0).into_iter().collect(),
+            _ => {
+                let pages = self.parallelism * self.packages;
+                (0..pages).map_while(|_| self.oldest(0)).collect()
+            }
         }
     }
 
@@ -175,10 +185,10 @@ impl WriteBuffer {
 mod tests {
     use super::*;
 
-    fn buffer(policy: u64) -> WriteBuffer {
+    fn buffer(policy: u64, units: u64) -> WriteBuffer {
         let settings = SsdSettings {
             cache_policy: policy,
-            cache_bytes: 4 * 4096,
+            cache_bytes: units * 4096,
             cache_parallelism: 2,
             channels: 2,
             ..SsdSettings::default()
@@ -198,10 +208,11 @@ mod tests {
 
     #[test]
     fn lru_gives_what_was_written_longest_ago() {
-        let mut lru = buffer(1);
-        fill(&mut lru, &[1, 2, 3, 1, 4]);
+        let mut lru = buffer(1, 6);
+        fill(&mut lru, &[1, 2, 3, 1, 4, 5, 6]);
         assert!(!lru.fits([LogicalUnit(9)].into_iter()) && lru.fits([LogicalUnit(4)].into_iter()));
-        assert_eq!(numbers(lru.make_space()), [2]);
+        // Two for each of two packages, whichever these are.
+        assert_eq!(numbers(lru.make_space()), [2, 3, 1, 4]);
         assert!(!lru.fits([LogicalUnit(9)].into_iter()), "its space comes back when flash has it");
         lru.left(1);
         assert!(lru.fits([LogicalUnit(9)].into_iter()));
@@ -209,7 +220,7 @@ mod tests {
 
     #[test]
     fn parallel_gives_every_package_its_share() {
-        let mut parallel = buffer(2);
+        let mut parallel = buffer(2, 4);
         fill(&mut parallel, &[1, 3, 5, 2]);
         let groups = parallel.make_space();
         assert_eq!(groups.iter().map(|g| g.die).collect::<Vec<_>>(), [Some(0), Some(1), Some(1)]);

@@ -1,0 +1,321 @@
+//! Requests of a device export: each goes to the storage when it comes, whatever else is under way.
+//!
+//! ```text
+//!   reader of requests ── submit ──► Storage ── its own thread ──► Ticket ──► writer of replies
+//! ```
+//!
+//! A model of a disk must see requests as a client makes them, and decides itself when they end. So no
+//! worker stands between: the thread that reads requests submits them, and the storage's completion
+//! posts the reply. A request longer than [`READ_BYTES_MAX`] becomes several operations, as a kernel cuts
+//! requests for a disk; all of them are under way together. Forced unit access is a flush after the write.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use merganser_storage::{Buffer, Collect, Completion, Completions, Operation, Storage};
+use parking_lot::Mutex;
+
+use super::outbox::{Content, Ticket};
+use super::transmission::{End, NO_MEMORY, Requests, is_last};
+use super::wire::{self, Request, command_flag, errno};
+use super::writes::{Change, Done, number_of};
+use crate::failures::Failures;
+use crate::spare::Spare;
+use crate::{Error, READ_BYTES_MAX};
+
+/// A storage that gets requests as they come.
+pub(super) struct Device {
+    storage: Arc<dyn Storage>,
+    failures: Arc<Failures>,
+    spare: Arc<Spare>,
+}
+
+/// Takes one completion.
+struct Then(Mutex<Option<Box<dyn FnOnce(Completion) + Send>>>);
+
+impl Collect for Then {
+    fn arrived(&self, completion: Completion) {
+        let then = self.0.lock().take();
+        if let Some(then) = then {
+            then(completion);
+        }
+    }
+}
+
+impl Device {
+    pub(super) fn new(storage: &Arc<dyn Storage>, failures: &Arc<Failures>) -> Arc<Self> {
+        let (storage, failures) = (Arc::clone(storage), Arc::clone(failures));
+        Arc::new(Device { storage, failures, spare: Arc::default() })
+    }
+
+    /// A buffer for the bytes of a write, with any content.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(super) fn buffer(&self, len: usize) -> io::Result<Buffer> {
+        self.spare.take(len)
+    }
+
+    fn submit(&self, operation: Operation, then: impl FnOnce(Completion) + Send + 'static) {
+        let then = Then(Mutex::new(Some(Box::new(then))));
+        self.storage.submit(0, operation, &Completions::collected(Arc::new(then)));
+    }
+
+    /// Reads; `then` gets the bytes, or why there are none.
+    fn read(
+        self: &Arc<Self>,
+        offset: u64,
+        len: usize,
+        then: impl FnOnce(Result<Buffer, String>) + Send + 'static,
+    ) {
+        let device = Arc::clone(self);
+        let failed = move |source: io::Error| {
+            let name = device.storage.name().to_owned();
+            let error = Error::Read { name, offset, len, source };
+            let why = error.to_string();
+            device.failures.tell(error);
+            why
+        };
+        let buffer = match self.buffer(len) {
+            Ok(buffer) => buffer,
+            Err(error) => return then(Err(failed(error))),
+        };
+        self.submit(Operation::Read { offset, buffer }, move |completion| {
+            let Completion { buffer, result, .. } = completion;
+            let read = match (result, buffer) {
+                (Ok(count), Some(buffer)) if count == len && buffer.len() == len => Ok(buffer),
+                (Ok(count), _) => {
+                    let why = format!("it ended after {count} bytes, before its size");
+                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, why))
+                }
+                (Err(error), _) => Err(error),
+            };
+            then(read.map_err(failed));
+        });
+    }
+
+    /// Changes; `then` gets how it ended. `what` is said of a failure.
+    fn change(
+        self: &Arc<Self>,
+        what: &'static str,
+        operation: Operation,
+        then: impl FnOnce(Done) + Send + 'static,
+    ) {
+        let (offset, len) = match &operation {
+            Operation::Write { offset, buffer } => (*offset, buffer.len() as u64),
+            Operation::Discard { offset, len } => (*offset, *len),
+            _ => (0, 0),
+        };
+        let device = Arc::clone(self);
+        self.submit(operation, move |completion| {
+            let Completion { buffer, result, .. } = completion;
+            if let Some(buffer) = buffer {
+                device.spare.give_back(buffer);
+            }
+            then(result.map(drop).map_err(|source| {
+                let unsupported = source.kind() == io::ErrorKind::Unsupported;
+                let number = if unsupported { errno::NOTSUP } else { number_of(&source) };
+                let name = device.storage.name().to_owned();
+                let error = Error::Request { name, what, offset, len, source };
+                let why = error.to_string();
+                if !unsupported {
+                    device.failures.tell(error);
+                }
+                (number, why)
+            }));
+        });
+    }
+}
+
+/// A change of one or several operations, whose reply is posted with the last of them.
+struct Changing {
+    device: Arc<Device>,
+    cookie: u64,
+    structured: bool,
+    /// Whether it is flushed before it is answered.
+    durable: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Operations that have not ended.
+    left: usize,
+    /// How those that have ended did: the first failure.
+    result: Done,
+}
+
+impl Changing {
+    /// One of its operations has ended; its ticket carries the reply if it was the last.
+    fn ended(self: &Arc<Self>, ticket: Ticket, result: Done) {
+        let mut state = self.state.lock();
+        state.left -= 1;
+        if state.result.is_ok() {
+            state.result = result;
+        }
+        if state.left > 0 {
+            drop(state);
+            // Gives back what was admitted for it.
+            return ticket.post(Vec::new, Vec::new());
+        }
+        let result = std::mem::replace(&mut state.result, Ok(()));
+        drop(state);
+        if self.durable && result.is_ok() {
+            let changing = Arc::clone(self);
+            let flushed = move |result| changing.reply(ticket, result);
+            return self.device.change("flushing", Operation::Sync, flushed);
+        }
+        self.reply(ticket, result);
+    }
+
+    fn reply(&self, ticket: Ticket, result: Done) {
+        let cookie = self.cookie;
+        let head = || match (&result, self.structured) {
+            (Ok(()), true) => wire::done_chunk(cookie),
+            (Ok(()), false) => wire::simple_reply(cookie, 0),
+            (Err((error, why)), true) => wire::error_chunk(cookie, *error, why),
+            (Err((error, _)), false) => wire::simple_reply(cookie, *error),
+        };
+        ticket.post(head, Vec::new());
+    }
+}
+
+/// A simple read of several operations: its one reply has the bytes of all, or an error.
+struct Whole {
+    spare: Arc<Spare>,
+    cookie: u64,
+    ticket: Option<Ticket>,
+    buffers: Vec<Buffer>,
+    left: usize,
+    failed: bool,
+}
+
+impl Whole {
+    fn ended(&mut self, piece: usize, result: Result<Buffer, String>) {
+        match result {
+            Ok(buffer) => self.buffers[piece] = buffer,
+            Err(_) => self.failed = true,
+        }
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        let ticket = self.ticket.take().expect("the last piece ends once");
+        let error = if self.failed { errno::IO } else { 0 };
+        let buffers = if self.failed { Vec::new() } else { std::mem::take(&mut self.buffers) };
+        let cookie = self.cookie;
+        ticket.post(|| wire::simple_reply(cookie, error), Content::buffers(buffers, &self.spare));
+    }
+}
+
+impl Requests<'_> {
+    /// A chunk of a structured read.
+    pub(super) fn read_chunk(
+        device: &Arc<Device>,
+        cookie: u64,
+        offset: u64,
+        len: usize,
+        ticket: Ticket,
+        left: &Arc<AtomicUsize>,
+    ) {
+        let (left, spare) = (Arc::clone(left), Arc::clone(&device.spare));
+        device.read(offset, len, move |read| match read {
+            Ok(buffer) => {
+                let head = || wire::data_chunk(cookie, is_last(&left), offset, len);
+                ticket.post(head, Content::buffers(vec![buffer], &spare));
+            }
+            Err(why) => {
+                let head =
+                    || wire::error_offset_chunk(cookie, is_last(&left), errno::IO, &why, offset);
+                ticket.post(head, Vec::new());
+            }
+        });
+    }
+
+    /// A simple read.
+    pub(super) fn read_whole(
+        &self,
+        device: &Arc<Device>,
+        cookie: u64,
+        pieces: impl ExactSizeIterator<Item = (u64, usize)> + Clone,
+    ) -> Result<(), End> {
+        let left = pieces.len();
+        let ticket = Some(self.admit(pieces.clone().map(|(_, len)| len).sum())?);
+        let buffers = (0..left).map(|_| Buffer::empty()).collect();
+        let spare = Arc::clone(&device.spare);
+        let whole = Whole { spare, cookie, ticket, buffers, left, failed: false };
+        let whole = Arc::new(Mutex::new(whole));
+        for (piece, (offset, len)) in pieces.enumerate() {
+            let whole = Arc::clone(&whole);
+            device.read(offset, len, move |read| whole.lock().ended(piece, read));
+        }
+        Ok(())
+    }
+
+    /// A write; `bytes` gives the next of its bytes, or `None` where there is no memory for them.
+    pub(super) fn write_device(
+        &self,
+        device: &Arc<Device>,
+        request: Request,
+        mut bytes: impl FnMut(usize) -> Result<Option<Buffer>, End>,
+    ) -> Result<(), End> {
+        let len = request.len as usize;
+        let pieces = len.div_ceil(READ_BYTES_MAX);
+        if pieces == 0 {
+            return self.change_device(device, request, &Change::Write(Buffer::empty()));
+        }
+        let changing = self.changing(device, request, pieces);
+        for from in (0..len).step_by(READ_BYTES_MAX) {
+            let part = READ_BYTES_MAX.min(len - from);
+            // Taken before it is admitted: until all of it is here the client owes, not the server.
+            let taken = bytes(part)?;
+            let ticket = self.admit(part)?;
+            let Some(buffer) = taken else {
+                changing.ended(ticket, Err((errno::NOMEM, NO_MEMORY.to_owned())));
+                continue;
+            };
+            let offset = request.offset + from as u64;
+            let changing = Arc::clone(&changing);
+            device.change("writing", Operation::Write { offset, buffer }, move |done| {
+                changing.ended(ticket, done);
+            });
+        }
+        Ok(())
+    }
+
+    /// A change that brings no bytes.
+    pub(super) fn change_device(
+        &self,
+        device: &Arc<Device>,
+        request: Request,
+        change: &Change,
+    ) -> Result<(), End> {
+        let Request { flags, cookie, offset, .. } = request;
+        let (what, operation) = match *change {
+            Change::Zeros(len) if len > 0 => {
+                let zeros = |len| Ok(Buffer::try_new(len).ok());
+                return self.write_device(device, request, zeros);
+            }
+            Change::Discard(len) if len > 0 => ("trimming", Operation::Discard { offset, len }),
+            Change::Flush => ("flushing", Operation::Sync),
+            _ if flags & command_flag::FUA != 0 => ("flushing", Operation::Sync),
+            _ => return self.done(cookie),
+        };
+        let flushes = matches!(operation, Operation::Sync);
+        let request = Request { flags: if flushes { 0 } else { flags }, ..request };
+        let changing = self.changing(device, request, 1);
+        let ticket = self.admit(0)?;
+        device.change(what, operation, move |done| changing.ended(ticket, done));
+        Ok(())
+    }
+
+    fn changing(&self, device: &Arc<Device>, request: Request, left: usize) -> Arc<Changing> {
+        Arc::new(Changing {
+            device: Arc::clone(device),
+            cookie: request.cookie,
+            structured: self.agreed.structured,
+            durable: request.flags & command_flag::FUA != 0,
+            state: Mutex::new(State { left, result: Ok(()) }),
+        })
+    }
+}
