@@ -1,4 +1,4 @@
-//! What a volume is made of, and how it is to work.
+//! The settings of a volume: fixed when it is made, and chosen at each opening.
 
 use crate::error::{Error, Result};
 
@@ -12,7 +12,7 @@ pub enum Hash {
     Sha1,
 }
 
-/// What is fixed when a volume is made.
+/// The settings that are fixed when a volume is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes of the volume, a multiple of 4096.

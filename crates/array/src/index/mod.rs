@@ -1,4 +1,4 @@
-//! The index of fingerprints: which stored page may have this one. Steps 3 of the engine.
+//! The index of fingerprints: which stored page may have this one. Step 3 of the engine.
 //!
 //! ```text
 //!   insert ──► table in memory (newest) ──► full, or checkpoint ──► run on the SSD, sorted
@@ -8,7 +8,7 @@
 //!
 //! The index is advice. A candidate counts only if the segment block of its page says the same
 //! fingerprint, so that entries of pages that are free or used again do no harm, and need no removal.
-//! What is lost or damaged costs space and nothing else; the segment blocks can rebuild all of it.
+//! A lost or damaged entry costs space and nothing else; the segment blocks can rebuild all of it.
 
 mod bloom;
 pub(crate) mod run;
@@ -42,7 +42,7 @@ pub(crate) struct Index {
     /// Space of runs that the last checkpoint still names.
     retired: Vec<(u64, u64)>,
     next_number: u64,
-    /// Entries in runs beyond which the index is built anew without its stale entries.
+    /// Entries in runs beyond which the index is rebuilt without its stale entries.
     entries_max: u64,
     bloom_bytes_left: u64,
     bloom_bytes: u64,
@@ -104,7 +104,7 @@ impl Index {
         for run in self.runs.iter().rev() {
             match run.find(&*self.array, self.at, tag) {
                 Ok(page) => found.extend(page),
-                // The block's error is no user's: an equal page is stored once more.
+                // Users don't see this error: an equal page is stored again.
                 Err(_) => self.damaged_blocks += 1,
             }
         }
@@ -121,12 +121,12 @@ impl Index {
         self.table.len() >= self.table_max
     }
 
-    /// Whether so many entries are stale that it should be built anew.
+    /// Whether so many entries are stale that it should be rebuilt.
     pub(crate) fn is_stale(&self) -> bool {
         self.runs.iter().map(|run| run.place.entries).sum::<u64>() > self.entries_max
     }
 
-    /// Forgets everything, so that it can be filled anew.
+    /// Forgets everything, so that it can be filled again.
     pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.retire(0);
@@ -152,7 +152,7 @@ impl Index {
             most += self.runs[from].place.entries;
         }
         let Some(at) = self.find_room(blocks_of(most)) else {
-            // What is in use and what waits for the next checkpoint take all room: begin anew. The
+            // Runs in use and runs that the last checkpoint names take all room: start again. The
             // pages of this table and later ones are found again; older ones after the next rebuild.
             self.retire(0);
             return Ok(());
@@ -167,7 +167,7 @@ impl Index {
             match merge.next() {
                 Ok(Some((tag, page))) => writer.push(tag, page)?,
                 Ok(None) => break,
-                // The rest of this run is left out; what it held is stored once more if it comes again.
+                // The rest of this run is left out. Its pages are stored again if they are written again.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     self.damaged_blocks += 1;
                 }

@@ -52,6 +52,7 @@ pub(crate) fn create(
         journal: first_place(&volume),
         log_tail: first_place(&volume),
         log_synced: 0,
+        log_opened: 1,
         counters: Counters::default(),
         runs: Vec::new(),
     };
@@ -149,7 +150,7 @@ impl Store {
             changes: Vec::new(),
             counters,
         };
-        store.count_free();
+        store.free.count(&store.tables.used);
         if !was_clean {
             store.replay()?;
         }
@@ -163,8 +164,7 @@ impl Store {
     }
 
     fn replay(&mut self) -> Result<()> {
-        let mut session = 0;
-        while let Some(transaction) = self.journal.replay(&mut session)? {
+        while let Some(transaction) = self.journal.replay()? {
             let Transaction { log_tail, log_synced, changes, .. } = transaction;
             let mut rest = &changes[..];
             while !rest.is_empty() {
@@ -178,7 +178,7 @@ impl Store {
             self.free_pending();
             (self.log_tail, self.log_synced) = (log_tail, log_synced);
         }
-        if let Some(later) = self.journal.beyond_end(session)? {
+        if let Some(later) = self.journal.beyond_end()? {
             let detail = format!("transaction {later} after it is there, so it was durable");
             return Err(self.damaged("transaction", self.journal.head().seq, &detail));
         }
@@ -198,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Does what a durable transaction has done.
+    /// Repeats a change of a durable transaction.
     fn apply(&mut self, change: Change) -> Result<()> {
         match change {
             Change::New { page, place, crc, fingerprint } => {
