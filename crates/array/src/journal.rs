@@ -18,7 +18,7 @@ use crate::superblock::{place_at, put_place};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MjrT");
 const SEAL: usize = 4;
-const HEAD: usize = 72;
+pub(crate) const HEAD: usize = 72;
 
 /// One change of the maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

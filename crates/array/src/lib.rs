@@ -59,6 +59,7 @@ mod journal;
 mod label;
 mod layout;
 mod log;
+pub mod outline;
 mod overlay;
 mod raid;
 mod settings;

@@ -107,6 +107,21 @@ impl Default for OpenOptions {
 pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 impl OpenOptions {
+    /// Memory of the directory of the buffer, in bytes.
+    pub(crate) fn directory_bytes(&self) -> u64 {
+        self.memory_bytes / 4
+    }
+
+    /// Memory of tables and index together, in bytes.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        self.memory_bytes / 4 * 3
+    }
+
+    /// Memory of the index, if there is one, in bytes.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.store_bytes() / 2
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let least = MEMORY_BYTES_MIN;

@@ -30,6 +30,11 @@ const ENTRY_BYTES: u64 = 40;
 /// A new run takes in older ones up to this many times its size.
 const GROWTH: u64 = 4;
 
+/// Entries of the table in memory at most, of an index of `memory_bytes`.
+pub(crate) fn table_entries(memory_bytes: u64) -> usize {
+    usize::try_from(memory_bytes / 2 / ENTRY_BYTES).unwrap_or(usize::MAX).max(1024)
+}
+
 /// The index.
 pub(crate) struct Index {
     array: Arc<dyn Storage>,
@@ -66,9 +71,7 @@ impl Index {
             at,
             blocks,
             table: HashMap::new(),
-            table_max: usize::try_from(memory_bytes / 2 / ENTRY_BYTES)
-                .unwrap_or(usize::MAX)
-                .max(1024),
+            table_max: table_entries(memory_bytes),
             runs: Vec::new(),
             retired: Vec::new(),
             next_number: 1,

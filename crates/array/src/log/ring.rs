@@ -55,9 +55,19 @@ impl Ring {
     /// Whether a record of `pages` pages has room. Trims, which have no pages, may use the reserve:
     /// when all else is full, they make room.
     pub(crate) fn has_room(&self, pages: usize) -> bool {
-        let (need, skipped) = self.need(pages);
         let reserve = if pages == 0 { 0 } else { self.blocks / TRIM_RESERVE_SHARE };
-        self.used + need + skipped + reserve <= self.blocks
+        self.blocks_with(pages) + reserve <= self.blocks
+    }
+
+    /// Whether a record of `pages` pages fits at all.
+    pub(crate) fn fits(&self, pages: usize) -> bool {
+        self.blocks_with(pages) <= self.blocks
+    }
+
+    /// Blocks in use after a record of `pages` pages.
+    fn blocks_with(&self, pages: usize) -> u64 {
+        let (need, skipped) = self.need(pages);
+        self.used + need + skipped
     }
 
     /// Blocks of a record of `pages` pages, and blocks that it skips at the end of the ring.
@@ -73,7 +83,7 @@ impl Ring {
     /// When there is no room for it.
     pub(crate) fn next(&self, pages: usize) -> Resident {
         let (blocks, skipped) = self.need(pages);
-        assert!(self.used + blocks + skipped <= self.blocks, "callers ask for room first");
+        assert!(self.fits(pages), "callers ask for room first");
         let at = if skipped > 0 { 0 } else { self.head.at };
         Resident { place: Place { at, ..self.head }, blocks, skipped }
     }

@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::journal::{Change, Journal, Transaction};
 use crate::layout::{Layout, SEGMENT_PAGES};
 use crate::log::Place;
-use crate::settings::{Hash, Settings};
+use crate::settings::{Hash, OpenOptions, Settings};
 use crate::superblock::Superblock;
 use crate::table::Tables;
 
@@ -83,13 +83,13 @@ pub(crate) fn layout_of(
 }
 
 impl Store {
-    /// Opens the store on `array` with `memory_bytes` for its tables and index. Nothing is written but
+    /// Opens the store on `array` with its share of the memory in `options`. Nothing is written but
     /// the second superblock, where it differs; the caller makes a checkpoint.
     pub(crate) fn open(
         array: &Arc<dyn Storage>,
         volume: [u8; 16],
         stripe: u64,
-        memory_bytes: u64,
+        options: &OpenOptions,
     ) -> Result<Store> {
         let mut superblock = Superblock::read(&**array, true)?;
         if superblock.volume != volume {
@@ -107,8 +107,8 @@ impl Store {
             (true, true) => Some(Hash::Sha1),
             (true, false) => Some(Hash::Blake3),
         };
-        let for_index = if hash.is_some() { memory_bytes / 2 } else { 0 };
-        let for_tables = memory_bytes - for_index;
+        let for_index = if hash.is_some() { options.index_bytes() } else { 0 };
+        let for_tables = options.store_bytes() - for_index;
         let tables = Tables::open(Arc::clone(array), layout, for_tables, checkpoint, states_copy)?;
         if tables.used.iter().any(|&used| u64::from(used) > SEGMENT_PAGES) {
             return Err(Error::Damaged {

@@ -201,8 +201,7 @@ pub(super) fn open(
 ) -> Result<(Store, Option<Log>, Overlay)> {
     let arrays = find(name, members)?;
     let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
-    let for_store = options.memory_bytes / 4 * 3;
-    let mut store = Store::open(&arrays.data, arrays.volume, stripe, for_store)?;
+    let mut store = Store::open(&arrays.data, arrays.volume, stripe, options)?;
     let mut overlay = Overlay::default();
     let log = match (store.superblock().buffered, arrays.buffer) {
         (false, None) => None,

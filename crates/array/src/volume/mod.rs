@@ -148,7 +148,7 @@ impl Volume {
                 store,
                 log,
                 overlay,
-                directory_bytes_max: options.memory_bytes / 4,
+                directory_bytes_max: options.directory_bytes(),
                 high_water_blocks,
                 durable_writes: options.durable_writes,
                 failed: None,
