@@ -48,7 +48,19 @@ pub struct Shape {
     pub filled: bool,
 }
 
-/// What a transfer does.
+/// A write request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Write {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Identifies the bytes: equal contents of equal lengths are equal bytes. Without it they are like no
+    /// others.
+    pub content: Option<u128>,
+}
+
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Bytes come from the members.
@@ -198,12 +210,17 @@ impl Outline {
         !self.ring.residents.is_empty()
     }
 
-    /// Whether a write of `len` bytes at `offset` has room.
+    /// Number of the oldest record that has not moved; that of the next one, if there is none.
     #[must_use]
-    pub fn room(&self, offset: u64, len: u64) -> Room {
-        let pages = ((offset + len).div_ceil(BLOCK) - offset / BLOCK).max(1);
-        // A request may become several records: a header each for its ends and each 252 pages.
-        let blocks = pages + pages.div_ceil(ENTRIES_MAX as u64) + 2;
+    pub fn first_record(&self) -> u64 {
+        self.ring.tail().seq
+    }
+
+    /// Whether `writes` requests, of `pages` pages together, have room.
+    #[must_use]
+    pub fn room(&self, writes: u64, pages: u64) -> Room {
+        // A header for each 252 pages, and one for each end that is less than a page.
+        let blocks = pages + pages.div_ceil(ENTRIES_MAX as u64) + 2 * writes;
         let records = self.ring.residents.len() as u64;
         let memory = self.overlay.memory_bytes() + records * RECORD_BYTES;
         let is_too_large = memory + pages * SLOT_BYTES > self.options.directory_bytes();
@@ -218,32 +235,34 @@ impl Outline {
         }
     }
 
-    /// Writes `len` bytes at `offset`, for which there is [`Outline::room`]. `content` identifies the
-    /// bytes: equal contents of equal lengths are equal bytes. Without it they are like no others.
+    /// Writes that came at the same time, for which there is [`Outline::room`]: their whole pages go into
+    /// the log together.
     ///
     /// # Panics
-    /// When there is no room, or the request is beyond the end.
-    pub fn write(&mut self, offset: u64, len: u64, content: Option<u128>, steps: &mut Vec<Step>) {
-        assert!(offset + len <= self.size(), "callers look");
-        let (mut at, end) = (offset, offset + len);
+    /// When there is no room, or one is beyond the end.
+    pub fn write(&mut self, writes: &[Write], steps: &mut Vec<Step>) {
         let mut whole: Vec<Item> = Vec::new();
-        while at < end {
-            let (page, inside) = (at / BLOCK, at % BLOCK);
-            let part = (BLOCK - inside).min(end - at);
-            let is_whole = part == BLOCK;
-            let content = match content.filter(|_| is_whole) {
-                Some(content) => part_content(content, (at - offset) / BLOCK),
-                None => self.unique(),
-            };
-            let item = Item { page, trimmed: 0, content };
-            if is_whole {
-                whole.push(item);
-            } else {
-                self.append(&std::mem::take(&mut whole), steps);
-                self.read(page * BLOCK, BLOCK, steps);
-                self.append(&[item], steps);
+        for &Write { offset, len, content } in writes {
+            assert!(offset + len <= self.size(), "callers look");
+            let (mut at, end) = (offset, offset + len);
+            while at < end {
+                let (page, inside) = (at / BLOCK, at % BLOCK);
+                let part = (BLOCK - inside).min(end - at);
+                let is_whole = part == BLOCK;
+                let content = match content.filter(|_| is_whole) {
+                    Some(content) => part_content(content, (at - offset) / BLOCK),
+                    None => self.unique(),
+                };
+                let item = Item { page, trimmed: 0, content };
+                if is_whole {
+                    whole.push(item);
+                } else {
+                    self.append(&std::mem::take(&mut whole), steps);
+                    self.read(page * BLOCK, BLOCK, steps);
+                    self.append(&[item], steps);
+                }
+                at += part;
             }
-            at += part;
         }
         self.append(&whole, steps);
     }

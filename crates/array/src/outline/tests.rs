@@ -61,18 +61,18 @@ fn side_by_side(seed: u64, settings: &Settings, shape: &Shape) {
                 // A request has one content; later pages of it have others.
                 let content = u128::from(1 + random.below(2000));
                 let (at, len) = (page * BLOCK, count * BLOCK);
-                if outline.room(at, len) != Room::Enough {
+                if outline.room(1, count) != Room::Enough {
                     move_both(&volume, &mut outline, &mut fulls);
                 }
-                if outline.room(at, len) != Room::Enough {
+                if outline.room(1, count) != Room::Enough {
                     continue;
                 }
                 let parts = (0..count).flat_map(|n| page_of(part_content(content, n)));
                 let bytes: Vec<u8> = parts.collect();
-                outline.write(at, len, Some(content), &mut steps);
+                outline.write(&[Write { offset: at, len, content: Some(content) }], &mut steps);
                 volume.write_at(at, &bytes).expect("written");
             }
-            30..32 if outline.room(page * BLOCK, BLOCK) == Room::Enough => {
+            30..32 if outline.room(1, 1) == Room::Enough => {
                 let count = (1 + random.below(60)).min(pages - page);
                 let (offset, len) = (page * BLOCK, count * BLOCK);
                 outline.trim(offset, len, &mut steps);
@@ -154,8 +154,11 @@ fn a_write_is_a_record_and_then_a_move() {
     let page_1 = outline.maps.layout.page_at(1);
     assert_eq!(steps, [one(Role::Data, Access::Read, page_1, BLOCK)]);
     steps.clear();
-    outline.write(BLOCK, BLOCK, Some(7), &mut steps);
-    outline.write(2 * BLOCK + 512, 512, None, &mut steps);
+    let writes = [
+        Write { offset: BLOCK, len: BLOCK, content: Some(7) },
+        Write { offset: 2 * BLOCK + 512, len: 512, content: None },
+    ];
+    outline.write(&writes, &mut steps);
     let record = |n: u64| one(Role::Buffer, Access::Write, 2 * n * BLOCK, 2 * BLOCK);
     let page_2 = outline.maps.layout.page_at(2);
     let read = one(Role::Data, Access::Read, page_2, BLOCK);
