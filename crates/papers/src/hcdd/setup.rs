@@ -7,6 +7,8 @@ use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::ssd::Ssd;
 
+/// Bytes before the log on each disk.
+const LABEL_BYTES: u64 = 1 << 20;
 /// Consecutive bytes on one member of an array without a volume.
 const PLAIN_CHUNK_BYTES: u64 = 512 << 10;
 /// The part of the SSDs that the volume may have; the rest holds its maps.
@@ -125,7 +127,7 @@ impl Setup {
                     durable_writes: true,
                 };
                 // A label comes before the log on each disk.
-                let buffer_bytes = self.buffer_bytes / hdds.max(1) as u64 + (1 << 20);
+                let buffer_bytes = self.buffer_bytes / hdds.max(1) as u64 + LABEL_BYTES;
                 let shape =
                     Shape { data: (ssds, ssd_bytes), buffer: (hdds, buffer_bytes), filled: true };
                 let outline = Outline::new(&settings, &options, &shape);
@@ -147,6 +149,14 @@ impl Setup {
             for _ in 0..hdds {
                 devices.push(Box::new(Hdd::new(&self.hdd).map_err(|error| error.to_string())?));
             }
+        }
+        let log_bytes = self.buffer_bytes / hdds.max(1) as u64 + LABEL_BYTES;
+        if outline.is_some() && devices.iter().skip(ssds).any(|it| it.capacity_bytes() < log_bytes)
+        {
+            return Err(format!(
+                "the buffer has {} bytes, more than {hdds} x {} hold",
+                self.buffer_bytes, self.hdd.name
+            ));
         }
         let smallest = devices.iter().map(|device| device.capacity_bytes()).min().unwrap_or(0);
         if outline.is_none() && striping.size(smallest) < volume_bytes {

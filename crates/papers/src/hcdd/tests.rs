@@ -76,7 +76,7 @@ fn all_arrangements_serve_a_trace() {
                 // A page that was overwritten while it moved counts as both.
                 let all = moved + counters.pages_absorbed;
                 let written = counters.pages_written;
-                assert!((written..written + 15).contains(&all), "{name}: {counters:?}");
+                assert!(all >= written && moved <= written, "{name}: {counters:?}");
                 assert_eq!(counters.pages_written, measured.writes.count(), "{name}");
             }
             let again = run().expect("served");

@@ -264,7 +264,7 @@ fn random_writes(lab: &Lab<'_>, most: u64, bounds: &mut Section) -> Result<Secti
 mod tests {
     use super::*;
 
-    /// Every buffer and size, on short traces: no mean is above the axis of its figure.
+    /// Buffers of all kinds, on short traces: no mean is above the axis of its figure.
     #[test]
     fn no_mean_is_above_its_axis() {
         let looks = [
@@ -275,13 +275,12 @@ mod tests {
         ];
         for (look, axis) in looks {
             let requests = look.requests(4000).unwrap_or_default();
-            for buffer in [Buffer::Lru, Buffer::Lists(8), Buffer::Lists(64)] {
-                for mib in [1, 64] {
-                    let mean = mean_of(&requests, buffer, mib).map(|means| means.all);
-                    let mean = mean.unwrap_or(f64::NAN);
-                    let what = format!("{}, {}, {mib} MB", look.name, name(buffer));
-                    assert!(mean > 0.01 && mean <= axis.most, "{what}: {mean} ms");
-                }
+            for (buffer, mib) in [(Buffer::Lru, 1), (Buffer::Lists(8), 64), (Buffer::Lists(64), 1)]
+            {
+                let mean = mean_of(&requests, buffer, mib).map(|means| means.all);
+                let mean = mean.unwrap_or(f64::NAN);
+                let what = format!("{}, {}, {mib} MB", look.name, name(buffer));
+                assert!(mean > 0.01 && mean <= axis.most, "{what}: {mean} ms");
             }
         }
     }
