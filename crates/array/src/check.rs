@@ -1,17 +1,26 @@
 //! Verifies a whole volume.
+//!
+//! ```text
+//!   buffer   each page of the directory: its checksum
+//!   map      each volume page: its entry, and the checksum of the stored page
+//!   counts   each stored page: its references against the map, in windows that fit the memory
+//!   index    each block: its checksum
+//! ```
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use merganser_storage::ALIGNMENT;
 
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::store::{Content, Store};
 use crate::volume::VolumeState;
 
 /// Findings that are kept with their text; more are counted.
 const FINDINGS_MAX: usize = 100;
-/// Reference counts that are compared in one pass over the map: 4 bytes each.
-const COUNTS_AT_ONCE: u64 = 4 << 20;
+/// The least reference counts that are compared in one pass over the map.
+const WINDOW_MIN: u64 = 1 << 15;
+/// Bytes of a count.
+const COUNT_BYTES: u64 = 4;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +29,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Check {
     /// Volume pages that have content.
@@ -30,7 +39,7 @@ pub struct Check {
     /// Stored pages in use.
     pub pages_stored: u64,
     /// Stored pages that no volume page has, or whose count of them is too high: space that is lost
-    /// until the volume is made anew. No data is concerned.
+    /// until a new volume is made. No data is concerned.
     pub pages_leaked: u64,
     /// Index blocks that are damaged; they cost space alone.
     pub index_blocks_damaged: u64,
@@ -64,17 +73,14 @@ impl Check {
 /// Checks everything. `progress` gets volume pages that are done, and all of them.
 pub(crate) fn run(state: &mut VolumeState, progress: &mut dyn FnMut(u64, u64)) -> Result<Check> {
     let mut check = Check::default();
-    let buffered: Vec<_> = {
-        let (_, _, overlay) = state.parts();
-        overlay.pages.iter().map(|(&page, &slot)| (page, slot)).collect()
-    };
     let mut bytes = vec![0; ALIGNMENT];
-    for (page, slot) in buffered {
-        check.pages_buffered += 1;
-        let read = state.read_buffered(page, slot, &mut bytes);
-        check.note(read)?;
+    let (store, log, overlay) = state.parts();
+    if let Some(log) = log {
+        for (&page, slot) in &overlay.pages {
+            check.pages_buffered += 1;
+            check.note(slot.read(log, &store.name, page, &mut bytes))?;
+        }
     }
-    let (store, _, _) = state.parts();
     store.flush_for_check()?;
     let pages = store.layout.volume_pages;
     for page in 0..pages {
@@ -85,10 +91,10 @@ pub(crate) fn run(state: &mut VolumeState, progress: &mut dyn FnMut(u64, u64)) -
             progress(page, pages);
         }
     }
-    let all = store.layout.pages();
-    for from in (0..all).step_by(COUNTS_AT_ONCE as usize) {
-        check_counts(store, from..all.min(from + COUNTS_AT_ONCE), &mut check)?;
-    }
+    let lent = store.memory_for_check()?;
+    let counted = check_counts(store, (lent / COUNT_BYTES).max(WINDOW_MIN), &mut check);
+    store.end_check();
+    counted?;
     check.index_blocks_damaged = store.verify_index();
     progress(pages, pages);
     Ok(check)
@@ -97,7 +103,7 @@ pub(crate) fn run(state: &mut VolumeState, progress: &mut dyn FnMut(u64, u64)) -
 fn check_page(store: &mut Store, page: u64, bytes: &mut [u8], check: &mut Check) -> Result<()> {
     let located = store.locate(page);
     let Some(located) = check.note(located)? else { return Ok(()) };
-    if located != crate::store::Content::Zeros {
+    if located != Content::Zeros {
         check.pages_mapped += 1;
         let read = store.read(page, bytes);
         check.note(read)?;
@@ -105,24 +111,37 @@ fn check_page(store: &mut Store, page: u64, bytes: &mut [u8], check: &mut Check)
     Ok(())
 }
 
-/// Compares the reference counts of some stored pages with the map.
-fn check_counts(store: &mut Store, places: std::ops::Range<u64>, check: &mut Check) -> Result<()> {
-    let mut counted: HashMap<u64, u32> = HashMap::new();
+/// Compares all reference counts with the map, `window` stored pages in each pass over the map.
+fn check_counts(store: &mut Store, window: u64, check: &mut Check) -> Result<()> {
+    let all = store.layout.pages();
+    let mut counts = vec![0_u32; usize::try_from(window.min(all)).unwrap_or(usize::MAX)];
+    for from in (0..all).step_by(counts.len()) {
+        counts.fill(0);
+        check_window(store, from..all.min(from + window), &mut counts, check)?;
+    }
+    Ok(())
+}
+
+fn check_window(
+    store: &mut Store,
+    places: Range<u64>,
+    counts: &mut [u32],
+    check: &mut Check,
+) -> Result<()> {
     for page in 0..store.layout.volume_pages {
         if !store.is_map_written(page) {
             continue;
         }
         // Damage was noted before.
-        if let Ok(crate::store::Content::Stored { place, .. }) = store.locate(page)
+        if let Ok(Some(place)) = store.place_of(page)
             && places.contains(&place)
         {
-            *counted.entry(place).or_default() += 1;
+            counts[(place - places.start) as usize] += 1;
         }
     }
-    for place in places {
+    for (place, &found) in places.zip(&*counts) {
         let references = store.references(place);
         let Some(references) = check.note(references)? else { continue };
-        let found = counted.get(&place).copied().unwrap_or(0);
         check.pages_stored += u64::from(references > 0);
         if references < found {
             check.add(format!(
@@ -133,4 +152,44 @@ fn check_counts(store: &mut Store, places: std::ops::Range<u64>, check: &mut Che
         check.pages_leaked += u64::from(references > found);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use merganser_storage::memory::MemoryStorage;
+    use merganser_storage::{Operation, Storage, StorageExt};
+
+    use super::*;
+    use crate::{Members, OpenOptions, Settings, Volume};
+
+    /// Windows of any size find the same, and a wrong count in any of them.
+    #[test]
+    fn reference_counts_are_compared_in_windows() {
+        let disk = MemoryStorage::new("ssd");
+        disk.run(Operation::SetSize { size: 32 << 20 }).expect("sized");
+        let members = Members { data: vec![disk as Arc<dyn Storage>], buffer: Vec::new() };
+        Volume::create("vol", &members, &Settings::new(8 << 20), false).expect("made");
+        let volume = Volume::open("vol", &members, OpenOptions::default()).expect("opens");
+        for i in 0..300_u64 {
+            let content = [(i % 150) as u8 + 1; 4096];
+            volume.write_at(i * 4096, &content).expect("written");
+        }
+        let mut state = volume.lock();
+        let (store, _, _) = state.parts();
+        for window in [1, 7, 128, 1 << 20] {
+            let mut check = Check::default();
+            check_counts(store, window, &mut check).expect("checks");
+            assert_eq!((check.pages_stored, check.pages_leaked, check.problems), (150, 0, 0));
+        }
+        let (low, high) = (store.place_of(3).expect("read"), store.place_of(140).expect("read"));
+        store.count_wrongly(low.expect("stored"), 1).expect("changed");
+        store.count_wrongly(high.expect("stored"), 5).expect("changed");
+        for window in [1, 7, 128, 1 << 20] {
+            let mut check = Check::default();
+            check_counts(store, window, &mut check).expect("checks");
+            assert_eq!((check.pages_leaked, check.problems), (1, 1), "{window}: {check:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a volume has counted since it was made.
+//! Counts of a volume since it was made.
 
 /// How many numbers [`Counters`] has.
 pub(crate) const COUNTERS: usize = 17;

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a volume.
+//! The errors of a volume.
 //!
 //! The texts name the member or the volume, the place and the numbers. They do not name flags: a
 //! program that has flags matches on the variant and adds the advice.
@@ -20,7 +20,7 @@ pub enum Error {
         what: &'static str,
         /// Its number.
         number: u64,
-        /// What was found.
+        /// The evidence.
         detail: String,
     },
     /// The content of a page of the volume was damaged before it was moved. Writing the page makes it
@@ -37,7 +37,7 @@ pub enum Error {
     Member {
         /// The member's name.
         member: String,
-        /// What it is, and what was expected.
+        /// Its real place, and the expected one.
         detail: String,
     },
     /// The settings can't be used together, or with these members.
@@ -59,6 +59,14 @@ pub enum Error {
         /// The first failure.
         first: String,
     },
+    /// A request that volumes of this kind can't serve.
+    #[error("{volume}: {detail}")]
+    Unsupported {
+        /// The volume.
+        volume: String,
+        /// Which request, and why.
+        detail: String,
+    },
     /// A request is beyond the end, or not possible on a volume.
     #[error("{volume}: {detail}")]
     Request {
@@ -69,7 +77,7 @@ pub enum Error {
     },
 }
 
-/// What the functions of this crate return.
+/// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -88,6 +96,7 @@ impl Error {
             }
             Error::Settings(_) | Error::Request { .. } => io::ErrorKind::InvalidInput,
             Error::Full { .. } => io::ErrorKind::StorageFull,
+            Error::Unsupported { .. } => io::ErrorKind::Unsupported,
             Error::Refused { .. } => io::ErrorKind::Other,
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn of(hash: Hash, page: &Page) -> Fingerprint {
     }
 }
 
-/// What the index looks up: the first eight bytes. A candidate's whole fingerprint is compared.
+/// The first eight bytes, by which the index finds candidates. A candidate's whole fingerprint is compared.
 pub(crate) fn tag(fingerprint: &Fingerprint) -> u64 {
     u64::from_be_bytes(fingerprint[..8].try_into().expect("eight bytes"))
 }

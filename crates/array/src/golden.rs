@@ -1,5 +1,5 @@
 //! The bytes of each format, pinned. A change of one shows as a change of a file in tests/golden, and
-//! needs a new version in docs/array.md. `MERGANSER_UPDATE_GOLDEN=1` writes them anew.
+//! needs a new version in docs/array.md. `MERGANSER_UPDATE_GOLDEN=1` writes the files.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -72,6 +72,7 @@ fn a_superblock_is_these_bytes() {
         journal: place(10),
         log_tail: place(20),
         log_synced: 30,
+        log_opened: 25,
         counters: Counters::from_values(|i| 0x100 + i as u64),
         runs: vec![RunPlace { at: 5, entries: 300, number: 9 }],
     };

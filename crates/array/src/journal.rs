@@ -3,14 +3,14 @@
 //!
 //! A transaction is durable before the next one is written, and before anything that it frees is used
 //! again. Replaying from the superblock's place on therefore ends exactly at the last durable one: the
-//! next block is something else, or a transaction of an earlier session, number or predecessor.
+//! next block holds something else, or a transaction of an earlier session, number or predecessor.
 
 use std::sync::Arc;
 
 use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
 use crate::bytes::{PAGE, is_sealed, put_u32, put_u64, seal, u32_at, u64_at};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fingerprint::{FINGERPRINT_BYTES, Fingerprint};
 use crate::layout::Layout;
 use crate::log::Place;
@@ -18,7 +18,7 @@ use crate::superblock::{place_at, put_place};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MjrT");
 const SEAL: usize = 4;
-const HEAD: usize = 72;
+pub(crate) const HEAD: usize = 72;
 
 /// One change of the maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +146,8 @@ pub(crate) struct Journal {
     /// Blocks since the last checkpoint, with those that were skipped at the end.
     used: u64,
     session: u64,
+    /// Whether the last transaction has changes, so that nothing shows yet that it was durable.
+    is_open_ended: bool,
     pub(crate) bytes_written: u64,
 }
 
@@ -153,7 +155,8 @@ impl Journal {
     /// An empty journal whose next transaction is at `head`.
     pub(crate) fn new(array: Arc<dyn Storage>, layout: &Layout, head: Place, session: u64) -> Self {
         let (at, blocks) = (layout.journal_at, layout.journal_blocks);
-        Journal { array, at, blocks, head, used: 0, session, bytes_written: 0 }
+        let is_open_ended = false;
+        Journal { array, at, blocks, head, used: 0, session, is_open_ended, bytes_written: 0 }
     }
 
     /// Where the next transaction goes.
@@ -170,6 +173,13 @@ impl Journal {
     pub(crate) fn restart(&mut self, session: u64) {
         self.used = 0;
         self.session = session;
+        self.is_open_ended = false;
+    }
+
+    /// Whether the last transaction has changes. If it is damaged after a cut, it looks like one that
+    /// was torn; a transaction after it tells the two apart.
+    pub(crate) fn is_open_ended(&self) -> bool {
+        self.is_open_ended
     }
 
     /// Whether a transaction with `changes` bytes of changes has room.
@@ -196,6 +206,7 @@ impl Journal {
         if skipped > 0 {
             self.head.at = 0;
         }
+        self.is_open_ended = !changes.is_empty();
         let transaction = Transaction { session: self.session, log_tail, log_synced, changes };
         let bytes = transaction.encode(self.head);
         let mut buffer = Buffer::try_new(bytes.len())?;
@@ -213,8 +224,12 @@ impl Journal {
         self.head = Place { seq: self.head.seq + 1, at, chain };
     }
 
-    /// The next transaction to replay, or `None` at the end.
-    pub(crate) fn replay(&mut self, last_session: &mut u64) -> Result<Option<Transaction>> {
+    /// The next transaction to replay, or `None` at the end. Each opening makes a checkpoint, so only
+    /// transactions of the superblock's session come after it; one of an earlier session was torn then.
+    ///
+    /// # Errors
+    /// When there is a transaction of a later session: the superblock is an old one.
+    pub(crate) fn replay(&mut self) -> Result<Option<Transaction>> {
         let starts =
             if self.head.at == 0 { [Some(0), None] } else { [Some(self.head.at), Some(0)] };
         for start in starts.into_iter().flatten() {
@@ -225,10 +240,20 @@ impl Journal {
             };
             let bytes = self.array.read_vec(self.at + start * PAGE as u64, blocks * PAGE)?;
             let Some(transaction) = Transaction::decode(&bytes) else { continue };
-            if transaction.session < *last_session || transaction.session > self.session {
+            if transaction.session > self.session {
+                return Err(Error::Damaged {
+                    volume: self.array.name().to_owned(),
+                    what: "superblock",
+                    number: 0,
+                    detail: format!(
+                        "it is of session {}, and transaction {} of session {}",
+                        self.session, self.head.seq, transaction.session
+                    ),
+                });
+            }
+            if transaction.session < self.session {
                 continue;
             }
-            *last_session = transaction.session;
             self.used += blocks as u64;
             self.head.at = start;
             self.advance(u32_at(&bytes, SEAL), blocks as u64);
@@ -239,7 +264,7 @@ impl Journal {
 
     /// After the replay of everything: the number of a durable transaction behind the end, if there is
     /// one. Then one before it is damaged. Transactions are durable in turn, so a cut leaves none.
-    pub(crate) fn beyond_end(&self, last_session: u64) -> Result<Option<u64>> {
+    pub(crate) fn beyond_end(&self) -> Result<Option<u64>> {
         const AT_ONCE: u64 = 256;
         for from in (0..self.blocks).step_by(AT_ONCE as usize) {
             let count = AT_ONCE.min(self.blocks - from) as usize;
@@ -251,9 +276,7 @@ impl Journal {
                     continue;
                 };
                 let whole = self.array.read_vec(self.at + at * PAGE as u64, blocks * PAGE)?;
-                let sound = Transaction::decode(&whole);
-                if sound.is_some_and(|found| (last_session..=self.session).contains(&found.session))
-                {
+                if Transaction::decode(&whole).is_some_and(|found| found.session == self.session) {
                     return Ok(Some(seq));
                 }
             }

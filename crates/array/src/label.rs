@@ -13,7 +13,7 @@ const MAGIC: &[u8; 8] = b"MGNSRlbl";
 const VERSION: u32 = 1;
 const SEAL: usize = PAGE - 4;
 
-/// What a member is for.
+/// The use of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Holds maps and pages (the SSDs).

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A [`Volume`] is a [`merganser_storage::Storage`] over others, so it can be exported, and be stacked.
-//! What it promises:
+//! Its promises:
 //!
 //! - A write is old or new in each page of 4096 bytes until it was flushed, and new from then on,
 //!   whatever ends the process or the power.
@@ -59,6 +59,8 @@ mod journal;
 mod label;
 mod layout;
 mod log;
+pub mod outline;
+mod overlay;
 mod raid;
 mod settings;
 mod store;
@@ -70,6 +72,6 @@ pub use check::{Check, Finding};
 pub use counters::Counters;
 pub use error::{Error, Result};
 pub use label::Role;
-pub use raid::Raid0;
+pub use raid::{Part, Raid0, Striping};
 pub use settings::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
 pub use volume::{Description, Members, Migrator, Space, Volume};

@@ -16,21 +16,59 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
 
+/// Where the bytes of an array are on its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Striping {
+    /// Number of members.
+    pub members: usize,
+    /// Consecutive bytes on one member.
+    pub chunk_bytes: u64,
+    /// Bytes at the start of each member that aren't used.
+    pub base_bytes: u64,
+}
+
+/// The part of a request that is on one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0.
+    pub member: usize,
+    /// First byte on the member.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Striping {
+    /// Bytes of an array whose shortest member has `member_bytes`.
+    #[must_use]
+    pub fn size(&self, member_bytes: u64) -> u64 {
+        let usable = member_bytes.saturating_sub(self.base_bytes);
+        usable / self.chunk_bytes * self.chunk_bytes * self.members as u64
+    }
+
+    /// The parts of `len` bytes at `offset` of the array, in order.
+    pub fn parts(self, offset: u64, len: u64) -> impl Iterator<Item = Part> {
+        let (mut at, end) = (offset, offset + len);
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let (chunk, inside) = (at / self.chunk_bytes, at % self.chunk_bytes);
+            let count = self.members as u64;
+            let len = (self.chunk_bytes - inside).min(end - at);
+            at += len;
+            let offset = self.base_bytes + chunk / count * self.chunk_bytes + inside;
+            Some(Part { member: (chunk % count) as usize, offset, len })
+        })
+    }
+}
+
 /// Several storages as one. Its size is fixed.
 pub struct Raid0 {
     name: String,
     members: Vec<Arc<dyn Storage>>,
-    chunk_bytes: u64,
-    base_bytes: u64,
+    striping: Striping,
     size: u64,
-}
-
-/// What one member has of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Part {
-    member: usize,
-    offset: u64,
-    len: u64,
 }
 
 impl Raid0 {
@@ -47,26 +85,10 @@ impl Raid0 {
         base_bytes: u64,
     ) -> Raid0 {
         assert!(!members.is_empty() && chunk_bytes > 0, "an array has members and chunks");
-        let usable = |member: &Arc<dyn Storage>| member.size().saturating_sub(base_bytes);
-        let least = members.iter().map(usable).min().expect("not empty");
-        let size = least / chunk_bytes * chunk_bytes * members.len() as u64;
-        Raid0 { name: name.to_owned(), members, chunk_bytes, base_bytes, size }
-    }
-
-    /// The parts of `len` bytes at `offset`, in order.
-    fn parts(&self, offset: u64, len: u64) -> impl Iterator<Item = Part> {
-        let (mut at, end) = (offset, offset + len);
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let (chunk, inside) = (at / self.chunk_bytes, at % self.chunk_bytes);
-            let count = self.members.len() as u64;
-            let len = (self.chunk_bytes - inside).min(end - at);
-            at += len;
-            let offset = self.base_bytes + chunk / count * self.chunk_bytes + inside;
-            Some(Part { member: (chunk % count) as usize, offset, len })
-        })
+        let least = members.iter().map(|member| member.size()).min().expect("not empty");
+        let striping = Striping { members: members.len(), chunk_bytes, base_bytes };
+        let size = striping.size(least);
+        Raid0 { name: name.to_owned(), members, striping, size }
     }
 
     /// Runs an operation on each of several members and waits for all. The results are in order.
@@ -106,7 +128,7 @@ impl Raid0 {
         mut buffer: Buffer,
         make: impl Fn(u64, Buffer) -> Operation,
     ) -> (Buffer, io::Result<usize>) {
-        let parts: Vec<Part> = self.parts(offset, buffer.len() as u64).collect();
+        let parts: Vec<Part> = self.striping.parts(offset, buffer.len() as u64).collect();
         let mut pieces = Vec::with_capacity(parts.len());
         for part in &parts[..parts.len().saturating_sub(1)] {
             let rest = buffer.split_off(part.len as usize);
@@ -149,10 +171,12 @@ impl Raid0 {
         let operations = match *operation {
             Operation::Sync => (0..self.members.len()).map(|i| (i, Operation::Sync)).collect(),
             Operation::Discard { offset, len } if inside(offset, len) => self
+                .striping
                 .parts(offset, len)
                 .map(|Part { member, offset, len }| (member, Operation::Discard { offset, len }))
                 .collect(),
             Operation::Allocate { offset, len } if inside(offset, len) => self
+                .striping
                 .parts(offset, len)
                 .map(|Part { member, offset, len }| (member, Operation::Allocate { offset, len }))
                 .collect(),
@@ -188,8 +212,9 @@ impl Storage for Raid0 {
             Operation::Read { offset, mut buffer } => {
                 let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
                 let beyond = buffer.split_off(buffer.len().min(left));
-                if beyond.is_empty() && is_one(self.chunk_bytes, offset, buffer.len()) {
-                    let part = self.parts(offset, buffer.len() as u64).next().expect("one");
+                if beyond.is_empty() && is_one(self.striping.chunk_bytes, offset, buffer.len()) {
+                    let part =
+                        self.striping.parts(offset, buffer.len() as u64).next().expect("one");
                     let read = Operation::Read { offset: part.offset, buffer };
                     return self.members[part.member].submit(token, read, completions);
                 }
@@ -209,8 +234,9 @@ impl Storage for Raid0 {
                     (Some(buffer), Err(self.request("a write")))
                 } else if buffer.is_empty() {
                     (Some(buffer), Ok(0))
-                } else if is_one(self.chunk_bytes, offset, buffer.len()) {
-                    let part = self.parts(offset, buffer.len() as u64).next().expect("one");
+                } else if is_one(self.striping.chunk_bytes, offset, buffer.len()) {
+                    let part =
+                        self.striping.parts(offset, buffer.len() as u64).next().expect("one");
                     let write = Operation::Write { offset: part.offset, buffer };
                     return self.members[part.member].submit(token, write, completions);
                 } else {

@@ -1,4 +1,4 @@
-//! What a volume is made of, and how it is to work.
+//! The settings of a volume: fixed when it is made, and chosen at each opening.
 
 use crate::error::{Error, Result};
 
@@ -12,7 +12,7 @@ pub enum Hash {
     Sha1,
 }
 
-/// What is fixed when a volume is made.
+/// The settings that are fixed when a volume is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes of the volume, a multiple of 4096.
@@ -107,6 +107,21 @@ impl Default for OpenOptions {
 pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 impl OpenOptions {
+    /// Memory of the directory of the buffer, in bytes.
+    pub(crate) fn directory_bytes(&self) -> u64 {
+        self.memory_bytes / 4
+    }
+
+    /// Memory of tables and index together, in bytes.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        self.memory_bytes / 4 * 3
+    }
+
+    /// Memory of the index, if there is one, in bytes.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.store_bytes() / 2
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let least = MEMORY_BYTES_MIN;

@@ -38,17 +38,19 @@ use crate::log::Place;
 use crate::settings::Hash;
 use crate::superblock::Superblock;
 use crate::table::Tables;
-use allocate::Free;
+pub(crate) use allocate::Free;
 
 /// Pages that are moved, staged or trimmed together.
 pub(crate) const BATCH_PAGES: usize = 512;
 /// Bytes of changes after which they are committed without being asked.
-const CHANGES_BYTES_MAX: usize = 48 << 10;
+pub(crate) const CHANGES_BYTES_MAX: usize = 48 << 10;
+/// Freed pages after which the changes are committed, too.
+pub(crate) const PENDING_PAGES_MAX: usize = 16 * BATCH_PAGES;
 const SEGMENT_ENTRY: usize = 8 + FINGERPRINT_BYTES;
 const UNMAPPED: u64 = 0;
 const LOST: u64 = u64::MAX;
 
-/// What a segment block says of one page.
+/// The entry of a segment block for one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) references: u32,
@@ -111,6 +113,12 @@ impl Store {
     fn entry(&mut self, page: u64) -> Result<u64> {
         let entries = self.tables.read(page / MAP_ENTRIES)?;
         Ok(u64_at(entries, (page % MAP_ENTRIES) as usize * 8))
+    }
+
+    /// The stored page that the map names for a volume page.
+    pub(crate) fn place_of(&mut self, page: u64) -> Result<Option<u64>> {
+        let entry = self.entry(page)?;
+        Ok((entry != UNMAPPED && entry != LOST).then(|| entry - 1))
     }
 
     fn stored(&mut self, place: u64) -> Result<Stored> {
@@ -214,7 +222,7 @@ impl Store {
     }
 
     fn commit_if_much(&mut self) -> Result<()> {
-        if self.changes.len() > CHANGES_BYTES_MAX || self.pending.len() > 16 * BATCH_PAGES {
+        if self.changes.len() > CHANGES_BYTES_MAX || self.pending.len() > PENDING_PAGES_MAX {
             return self.commit();
         }
         if self.staged.len() >= BATCH_PAGES { self.write_staged() } else { Ok(()) }
@@ -291,7 +299,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Points a volume page to `entry`, releases what it had, and remembers `change` for the journal.
+    /// Points a volume page to `entry`, releases its old page, and remembers `change` for the journal.
     fn change(&mut self, page: u64, change: Change, entry: u64) -> Result<()> {
         self.point(page, entry)?;
         change.encode(&mut self.changes);
@@ -349,7 +357,7 @@ impl Store {
         Ok(())
     }
 
-    /// Says that the bytes of a volume page were lost to damage.
+    /// Marks the bytes of a volume page as lost to damage.
     pub(crate) fn lose(&mut self, page: u64) -> Result<()> {
         self.change(page, Change::Lost { page }, LOST)
     }
@@ -403,12 +411,38 @@ impl Store {
             self.unsynced = false;
         }
         let changes = std::mem::take(&mut self.changes);
-        self.journal.append(changes, self.log_tail, self.log_synced)?;
-        self.array.sync()?;
-        // What the superblock says of the log, the last transaction says better.
-        self.superblock.log_tail = self.log_tail;
+        self.append_transaction(changes)?;
         self.free_pending();
         Ok(())
+    }
+
+    fn append_transaction(&mut self, changes: Vec<u8>) -> Result<()> {
+        self.journal.append(changes, self.log_tail, self.log_synced)?;
+        self.array.sync()?;
+        // The last transaction knows more of the log than the last checkpoint.
+        self.superblock.log_tail = self.log_tail;
+        self.superblock.log_synced = self.log_synced;
+        Ok(())
+    }
+
+    /// Commits, and makes the members show that the last transaction, and the records of the log up to
+    /// [`Store::log_synced`], were durable. Without that, damage to them after a power cut looks like a
+    /// write that the cut tore.
+    pub(crate) fn seal(&mut self) -> Result<()> {
+        self.commit()?;
+        if !self.journal.is_open_ended() && self.superblock.log_synced == self.log_synced {
+            return Ok(());
+        }
+        if !self.journal.has_room(0) {
+            return self.checkpoint(false);
+        }
+        self.append_transaction(Vec::new())
+    }
+
+    /// Begins this session: its number and the first record that it can write become durable.
+    pub(crate) fn begin_session(&mut self, log_opened: u64) -> Result<()> {
+        self.superblock.log_opened = log_opened;
+        self.checkpoint(false)
     }
 
     /// Commits, and writes all tables, so that the journal is empty. `clean` says that the volume is
@@ -448,7 +482,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the index's table as a run; or, where many entries are stale, builds the index anew.
+    /// Writes the index's table as a run. If many entries are stale, rebuilds the index first.
     fn fill_index(&mut self, index: &mut Index) -> Result<()> {
         if index.is_stale() {
             self.rebuild_index(index)?;
@@ -479,7 +513,7 @@ impl Store {
         Ok(())
     }
 
-    /// The counters, with what the parts have counted since the volume was opened.
+    /// The counters, with the counts of all parts since the volume was opened.
     pub(crate) fn counted(&self) -> Counters {
         let superblocks = 2 * PAGE as u64 * self.counters.checkpoints;
         let mut counters = self.counters;
@@ -518,6 +552,16 @@ impl Store {
         Ok(())
     }
 
+    /// Half of the memory of the tables, in bytes, for a check. It ends with [`Store::end_check`].
+    pub(crate) fn memory_for_check(&mut self) -> Result<u64> {
+        self.tables.lend()
+    }
+
+    /// Gives the tables their memory back.
+    pub(crate) fn end_check(&mut self) {
+        self.tables.take_back();
+    }
+
     /// Whether the map block of a volume page was ever written.
     pub(crate) fn is_map_written(&self, page: u64) -> bool {
         self.tables.is_written(page / MAP_ENTRIES)
@@ -529,6 +573,13 @@ impl Store {
             return Ok(0);
         }
         Ok(self.stored(place)?.references)
+    }
+
+    /// Gives a stored page a number of references, which may be wrong.
+    #[cfg(test)]
+    pub(crate) fn count_wrongly(&mut self, place: u64, references: u32) -> Result<()> {
+        let stored = self.stored(place)?;
+        self.set_stored(place, &Stored { references, ..stored })
     }
 
     /// Checks every block of the index; the number of bad ones.

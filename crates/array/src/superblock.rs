@@ -1,7 +1,8 @@
-//! The superblock: what counts after a checkpoint. Docs: docs/array.md, "Superblock".
+//! The superblock: the root of everything that a checkpoint made durable. Docs: docs/array.md, "Superblock".
 //!
 //! It is there twice. A checkpoint writes the first copy, syncs, writes the second, and syncs. So a
-//! cut leaves at least one good copy, and a damaged copy has a twin. The newer one counts.
+//! cut leaves at least one good copy, and a damaged copy has a twin. The newer one counts, and the other
+//! one alone is repaired.
 
 use merganser_storage::{Storage, StorageExt};
 
@@ -29,7 +30,7 @@ pub(crate) struct RunPlace {
     pub(crate) number: u64,
 }
 
-/// What a checkpoint secures.
+/// Everything that a checkpoint makes durable in one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) volume: [u8; 16],
@@ -45,7 +46,7 @@ pub(crate) struct Superblock {
     pub(crate) compare: bool,
     pub(crate) buffered: bool,
     pub(crate) thin: bool,
-    /// Whether the volume was closed: then all of the log up to `log_synced` is there.
+    /// Whether the volume was closed: then the journal is empty, and all of the log is durable.
     pub(crate) clean: bool,
     /// Which copy of the states counts.
     pub(crate) states_copy: u8,
@@ -55,6 +56,8 @@ pub(crate) struct Superblock {
     pub(crate) log_tail: Place,
     /// The last record of the log that is known to be durable.
     pub(crate) log_synced: u64,
+    /// The first record of the log that the session could write.
+    pub(crate) log_opened: u64,
     pub(crate) counters: Counters,
     pub(crate) runs: Vec<RunPlace>,
 }
@@ -95,6 +98,7 @@ impl Superblock {
         put_place(&mut *out, 80, self.journal);
         put_place(&mut *out, 104, self.log_tail);
         put_u64(&mut *out, 128, self.log_synced);
+        put_u64(&mut *out, 136, self.log_opened);
         for (i, value) in self.counters.values().into_iter().enumerate() {
             put_u64(&mut *out, COUNTERS_AT + 8 * i, value);
         }
@@ -154,6 +158,7 @@ impl Superblock {
             journal: place_at(bytes, 80),
             log_tail: place_at(bytes, 104),
             log_synced: u64_at(bytes, 128),
+            log_opened: u64_at(bytes, 136),
             counters: Counters::from_values(|i| u64_at(bytes, COUNTERS_AT + 8 * i)),
             runs: (0..runs).map(run).collect(),
         })
@@ -182,8 +187,12 @@ impl Superblock {
                 detail: decoded[0].clone().err().unwrap_or_default(),
             });
         };
-        if repair && copies[..PAGE] != copies[PAGE..] {
-            best.write(array)?;
+        let encoded = best.encode();
+        for (copy, there) in copies.chunks(PAGE).enumerate().filter(|_| repair) {
+            if there != &encoded[..] {
+                array.write_at((copy * PAGE) as u64, &*encoded)?;
+                array.sync()?;
+            }
         }
         Ok(best.clone())
     }

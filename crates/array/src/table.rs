@@ -45,6 +45,8 @@ pub(crate) struct Tables {
     order: BTreeMap<u64, u64>,
     stamp: u64,
     capacity: usize,
+    /// Blocks of the capacity that others use.
+    lent: usize,
     /// The checkpoint that counts.
     checkpoint: u64,
     pub(crate) bytes_written: u64,
@@ -69,6 +71,7 @@ impl Tables {
             order: BTreeMap::new(),
             stamp: 0,
             capacity: capacity.max(CACHED_MIN),
+            lent: 0,
             checkpoint: 0,
             bytes_written: 0,
         }
@@ -236,7 +239,23 @@ impl Tables {
         }
     }
 
-    /// Forgets what is cached and not changed, so that the next reads are from the members.
+    /// Gives up half of the cache for other use, until [`Tables::take_back`]. Returns its bytes.
+    pub(crate) fn lend(&mut self) -> Result<u64> {
+        let lent = (self.capacity / 2).min(self.capacity - CACHED_MIN);
+        self.capacity -= lent;
+        self.lent += lent;
+        while self.cache.len() > self.capacity {
+            self.evict()?;
+        }
+        Ok(lent as u64 * CACHED_BYTES)
+    }
+
+    /// Ends what [`Tables::lend`] began.
+    pub(crate) fn take_back(&mut self) {
+        self.capacity += std::mem::take(&mut self.lent);
+    }
+
+    /// Forgets clean blocks, so that they are read from the members again.
     pub(crate) fn forget_clean(&mut self) {
         self.cache.retain(|_, cached| cached.dirty);
         let kept: std::collections::HashSet<u64> = self.cache.keys().copied().collect();

@@ -9,7 +9,7 @@ use crate::lab::{Caller, Lab, Setup};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::{activesort, hadoop, isc, mcsd, ssd, triton};
+use crate::{activesort, hadoop, hcdd, isc, mcsd, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -46,7 +46,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 23] = [
+const EXPERIMENTS: [Experiment; 26] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -88,6 +88,24 @@ const EXPERIMENTS: [Experiment; 23] = [
         about: "a write buffer of lists a package against LRU, by size and parallelism",
         source: "McSD/HcDD dissertation, Figures 5.6 to 5.9 and Table 5.2",
         steps: ssd::buffer::run,
+    },
+    Experiment {
+        name: "hcdd-dedup",
+        about: "writes that a hybrid volume removes, and bytes and erases that it saves, by duplicates",
+        source: "McSD/HcDD dissertation, Figure 5.10 and Table 5.2",
+        steps: hcdd::dedup::run,
+    },
+    Experiment {
+        name: "hcdd-time",
+        about: "all responses of a hybrid volume, of SSDs and of disks together",
+        source: "McSD/HcDD dissertation, Figures 5.11 and 5.13",
+        steps: hcdd::time::run,
+    },
+    Experiment {
+        name: "hcdd-response",
+        about: "mean responses of the same; and where a buffer of disks pays today",
+        source: "McSD/HcDD dissertation, Figures 5.12 and 5.14",
+        steps: hcdd::response::run,
     },
     Experiment {
         name: "activesort-throughput",

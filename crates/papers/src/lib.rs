@@ -18,6 +18,7 @@
 //! | `isc` | In-Storage Computing for Hadoop |
 //! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ssd` | the device models against published figures |
+//! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
 //! command `merganser` ([`Setup::program`]) for experiments that time whole processes, and
@@ -35,8 +36,10 @@ mod error;
 mod experiment;
 mod folder;
 mod hadoop;
+pub mod hcdd;
 mod isc;
 mod lab;
+mod look_alike;
 mod machine;
 mod mcsd;
 mod outcome;

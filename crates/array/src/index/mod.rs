@@ -1,4 +1,4 @@
-//! The index of fingerprints: which stored page may have this one. Steps 3 of the engine.
+//! The index of fingerprints: which stored page may have this one. Step 3 of the engine.
 //!
 //! ```text
 //!   insert ──► table in memory (newest) ──► full, or checkpoint ──► run on the SSD, sorted
@@ -8,7 +8,7 @@
 //!
 //! The index is advice. A candidate counts only if the segment block of its page says the same
 //! fingerprint, so that entries of pages that are free or used again do no harm, and need no removal.
-//! What is lost or damaged costs space and nothing else; the segment blocks can rebuild all of it.
+//! A lost or damaged entry costs space and nothing else; the segment blocks can rebuild all of it.
 
 mod bloom;
 pub(crate) mod run;
@@ -30,6 +30,11 @@ const ENTRY_BYTES: u64 = 40;
 /// A new run takes in older ones up to this many times its size.
 const GROWTH: u64 = 4;
 
+/// Entries of the table in memory at most, of an index of `memory_bytes`.
+pub(crate) fn table_entries(memory_bytes: u64) -> usize {
+    usize::try_from(memory_bytes / 2 / ENTRY_BYTES).unwrap_or(usize::MAX).max(1024)
+}
+
 /// The index.
 pub(crate) struct Index {
     array: Arc<dyn Storage>,
@@ -42,7 +47,7 @@ pub(crate) struct Index {
     /// Space of runs that the last checkpoint still names.
     retired: Vec<(u64, u64)>,
     next_number: u64,
-    /// Entries in runs beyond which the index is built anew without its stale entries.
+    /// Entries in runs beyond which the index is rebuilt without its stale entries.
     entries_max: u64,
     bloom_bytes_left: u64,
     bloom_bytes: u64,
@@ -66,9 +71,7 @@ impl Index {
             at,
             blocks,
             table: HashMap::new(),
-            table_max: usize::try_from(memory_bytes / 2 / ENTRY_BYTES)
-                .unwrap_or(usize::MAX)
-                .max(1024),
+            table_max: table_entries(memory_bytes),
             runs: Vec::new(),
             retired: Vec::new(),
             next_number: 1,
@@ -104,7 +107,7 @@ impl Index {
         for run in self.runs.iter().rev() {
             match run.find(&*self.array, self.at, tag) {
                 Ok(page) => found.extend(page),
-                // The block's error is no user's: an equal page is stored once more.
+                // Users don't see this error: an equal page is stored again.
                 Err(_) => self.damaged_blocks += 1,
             }
         }
@@ -121,12 +124,12 @@ impl Index {
         self.table.len() >= self.table_max
     }
 
-    /// Whether so many entries are stale that it should be built anew.
+    /// Whether so many entries are stale that it should be rebuilt.
     pub(crate) fn is_stale(&self) -> bool {
         self.runs.iter().map(|run| run.place.entries).sum::<u64>() > self.entries_max
     }
 
-    /// Forgets everything, so that it can be filled anew.
+    /// Forgets everything, so that it can be filled again.
     pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.retire(0);
@@ -152,7 +155,7 @@ impl Index {
             most += self.runs[from].place.entries;
         }
         let Some(at) = self.find_room(blocks_of(most)) else {
-            // What is in use and what waits for the next checkpoint take all room: begin anew. The
+            // Runs in use and runs that the last checkpoint names take all room: start again. The
             // pages of this table and later ones are found again; older ones after the next rebuild.
             self.retire(0);
             return Ok(());
@@ -167,7 +170,7 @@ impl Index {
             match merge.next() {
                 Ok(Some((tag, page))) => writer.push(tag, page)?,
                 Ok(None) => break,
-                // The rest of this run is left out; what it held is stored once more if it comes again.
+                // The rest of this run is left out. Its pages are stored again if they are written again.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     self.damaged_blocks += 1;
                 }

@@ -5,11 +5,12 @@
 //!                            ▲ tail: moves next                ▲ head: the next write
 //! ```
 //!
-//! A record is a block that says what follows, and the pages. Writes only ever go to the head, which
-//! is what a hard disk is fast at. Records leave at the tail, when what they hold is durable on the data
-//! members.
+//! A record is a block that lists its pages and trims, and then the pages. Writes only ever go to the head, which
+//! is what a hard disk is fast at. Records leave at the tail, when all that they hold is durable on the
+//! data members.
 
 pub(crate) mod record;
+mod ring;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,57 +19,69 @@ use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
 use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
-use record::{Entry, Header};
+use record::{ENTRIES_MAX, Entry, Header};
+pub(crate) use ring::{Place, Resident, Ring};
 
-/// One block of this many is kept for trims.
-const TRIM_RESERVE_SHARE: u64 = 16;
-
-/// A place in a ring of blocks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Number of what begins there.
-    pub(crate) seq: u64,
-    /// Block, from the begin of the ring.
-    pub(crate) at: u64,
-    /// Checksum of what is before it.
-    pub(crate) chain: u32,
-}
-
-/// A record that has not moved.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Resident {
-    pub(crate) place: Place,
-    /// Blocks, without those that were skipped before it.
-    pub(crate) blocks: u64,
-    /// Blocks that were skipped at the end of the ring before it.
-    skipped: u64,
-}
+/// Blocks that are written without a sync at most: 32 MiB. It bounds what recovery has to remember, and
+/// how far behind a damaged record the proof is that it was durable.
+const UNSYNCED_BLOCKS_MAX: u64 = 8192;
+/// Blocks that recovery reads at once when it looks for that proof.
+const SCAN_BLOCKS: u64 = 256;
 
 /// The log.
 pub(crate) struct Log {
     array: Arc<dyn Storage>,
-    blocks: u64,
     volume: [u8; 16],
     session: u64,
-    head: Place,
-    residents: VecDeque<Resident>,
-    used: u64,
+    ring: Ring,
     /// The last record that is durable.
     synced: u64,
+    /// Blocks that were written after it.
+    unsynced_blocks: u64,
+    /// Records that [`Log::recover`] found and dropped: not whole, and not known to be durable.
+    dropped: u64,
+}
+
+/// The state of the log, as the data members know it when a volume is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    /// The first record that has not moved.
+    pub(crate) tail: Place,
+    /// The last record that is known to be durable.
+    pub(crate) synced: u64,
+    /// The last session that was begun; 0 before the first.
+    pub(crate) session: u64,
+    /// The first record that this session could write. So earlier records are of earlier sessions, and
+    /// it and later ones are of this session: a record that an opening dropped can't come back.
+    pub(crate) opened: u64,
 }
 
 impl Log {
     /// An empty log whose next record is at `head`.
     pub(crate) fn new(array: Arc<dyn Storage>, volume: [u8; 16], session: u64, head: Place) -> Log {
-        let blocks = array.size() / PAGE as u64;
-        let synced = head.seq - 1;
-        let residents = VecDeque::new();
-        Log { array, blocks, volume, session, head, residents, used: 0, synced }
+        let ring = Ring::new(array.size() / PAGE as u64, head);
+        let (synced, unsynced_blocks, dropped) = (head.seq - 1, 0, 0);
+        Log { array, volume, session, ring, synced, unsynced_blocks, dropped }
+    }
+
+    /// Number of the next record.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.ring.head.seq
+    }
+
+    /// Records that have not moved.
+    pub(crate) fn records(&self) -> usize {
+        self.ring.residents.len()
+    }
+
+    /// Records that the opening dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Blocks in all, and those in use.
     pub(crate) fn fill(&self) -> (u64, u64) {
-        (self.blocks, self.used)
+        (self.ring.blocks, self.ring.used)
     }
 
     /// The last record that is known to be durable.
@@ -78,39 +91,32 @@ impl Log {
 
     /// Where the first record is that has not moved.
     pub(crate) fn tail(&self) -> Place {
-        self.residents.front().map_or(self.head, |resident| resident.place)
+        self.ring.tail()
     }
 
     /// Record number `n` from the tail.
     pub(crate) fn resident(&self, n: usize) -> Option<Resident> {
-        self.residents.get(n).copied()
+        self.ring.residents.get(n).copied()
     }
 
     /// Where the record after the `n`-th from the tail is.
     pub(crate) fn place_after(&self, n: usize) -> Place {
-        self.residents.get(n + 1).map_or(self.head, |resident| resident.place)
+        self.ring.place_after(n)
     }
 
-    /// Whether a record of `pages` pages has room. Trims, which have none, may use the reserve: when all
-    /// else is full, they are what makes room.
+    /// Whether a record of `pages` pages has room.
     pub(crate) fn has_room(&self, pages: usize) -> bool {
-        let (need, skipped) = self.need(pages);
-        let reserve = if pages == 0 { 0 } else { self.blocks / TRIM_RESERVE_SHARE };
-        self.used + need + skipped + reserve <= self.blocks
-    }
-
-    fn need(&self, pages: usize) -> (u64, u64) {
-        let need = 1 + pages as u64;
-        let left = self.blocks - self.head.at;
-        (need, if need > left { left } else { 0 })
+        self.ring.has_room(pages)
     }
 
     /// Appends a record, for which there is room. Returns its number and the block of its first page.
     pub(crate) fn append(&mut self, entries: &[Entry], pages: &[&Page]) -> Result<(u64, u64)> {
-        let (need, skipped) = self.need(pages.len());
-        assert!(self.used + need + skipped <= self.blocks, "callers ask for room first");
-        let at = if skipped > 0 { 0 } else { self.head.at };
-        let place = Place { at, ..self.head };
+        let resident = self.ring.next(pages.len());
+        if self.unsynced_blocks + resident.blocks > UNSYNCED_BLOCKS_MAX {
+            self.sync()?;
+        }
+        self.unsynced_blocks += resident.blocks;
+        let place = resident.place;
         let header = Header {
             volume: self.volume,
             session: self.session,
@@ -120,43 +126,32 @@ impl Log {
             entries: entries.to_vec(),
         };
         let head = header.encode();
-        let mut buffer = Buffer::try_new(need as usize * PAGE)?;
+        let mut buffer = Buffer::try_new(resident.blocks as usize * PAGE)?;
         buffer[..PAGE].copy_from_slice(&*head);
         for (page, to) in pages.iter().zip(buffer[PAGE..].chunks_mut(PAGE)) {
             to.copy_from_slice(*page);
         }
-        self.array.run(Operation::Write { offset: at * PAGE as u64, buffer })?;
-        self.residents.push_back(Resident { place, blocks: need, skipped });
-        self.used += need + skipped;
-        let next = Place {
-            seq: place.seq + 1,
-            at: (at + need) % self.blocks,
-            chain: record::chain_of(&head[..]),
-        };
-        self.head = next;
-        Ok((place.seq, at + 1))
+        self.array.run(Operation::Write { offset: place.at * PAGE as u64, buffer })?;
+        self.ring.push(resident, record::chain_of(&head[..]));
+        Ok((place.seq, place.at + 1))
     }
 
     /// Makes all records durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        if self.synced + 1 < self.head.seq {
+        if self.synced + 1 < self.next_seq() {
             self.array.sync()?;
-            self.synced = self.head.seq - 1;
+            self.synced = self.next_seq() - 1;
+            self.unsynced_blocks = 0;
         }
         Ok(())
     }
 
     /// Drops the `count` records at the tail: what they held is durable elsewhere.
     pub(crate) fn release(&mut self, count: usize) {
-        for resident in self.residents.drain(..count) {
-            self.used -= resident.blocks + resident.skipped;
-        }
-        if self.residents.is_empty() {
-            self.used = 0;
-        }
+        self.ring.release(count);
     }
 
-    /// Reads a whole record: what it says, and its pages. The pages may be damaged.
+    /// Reads a whole record: its first block, decoded, and its pages, which may be damaged.
     pub(crate) fn read(&self, resident: &Resident) -> Result<(Header, Vec<u8>)> {
         let at = resident.place.at * PAGE as u64;
         let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
@@ -185,84 +180,111 @@ impl Log {
     }
 
     /// Reads the records from the tail on, and calls `found` with each, its number and the block of its
-    /// first page. `known` is the last record that is known to be durable. Returns the log.
+    /// first page. Returns the log, whose records will be of session `session`.
+    ///
+    /// Records that are known to be durable are passed on as they are: damaged pages are found when they
+    /// are read. Of the others, the first that isn't whole ends the log.
     ///
     /// # Errors
-    /// When a durable record is damaged.
+    /// When a durable record is missing, or the log is newer than the data members.
     pub(crate) fn recover(
         array: Arc<dyn Storage>,
         volume: [u8; 16],
         session: u64,
-        tail: Place,
-        known: u64,
+        known: Known,
         mut found: impl FnMut(&Header, u64) -> Result<()>,
     ) -> Result<Log> {
-        let mut log = Log::new(array, volume, session, tail);
-        let mut headers = Vec::new();
-        let (mut synced, mut last_session) = (known, 0);
-        while let Some((start, header, chain)) = log.next_record(last_session)? {
+        let mut log = Log::new(array, volume, session, known.tail);
+        let mut synced = known.synced;
+        // Read, and not known to be durable yet. Their number is bounded: see UNSYNCED_BLOCKS_MAX.
+        let mut waiting: VecDeque<(Resident, Header)> = VecDeque::new();
+        let mut pass = |log: &mut Log, resident: Resident, header: &Header| {
+            log.ring.residents.push_back(resident);
+            found(header, resident.place.at + 1)
+        };
+        while let Some((resident, header, chain)) = log.next_record(&known)? {
             synced = synced.max(header.synced);
-            last_session = header.session;
-            let blocks = 1 + header.pages() as u64;
-            let skipped = if start == log.head.at { 0 } else { log.blocks - log.head.at };
-            let place = Place { at: start, ..log.head };
-            log.head = Place { seq: place.seq + 1, at: (start + blocks) % log.blocks, chain };
-            log.used += blocks + skipped;
-            headers.push((Resident { place, blocks, skipped }, header));
-        }
-        // Of the records that may not be durable, the first whose pages aren't all there ends the log.
-        let mut end = headers.len();
-        for (i, (resident, header)) in headers.iter().enumerate() {
-            if header.seq > synced && !log.is_whole(resident, header)? {
-                end = i;
-                break;
+            log.ring.advance(&resident, chain);
+            waiting.push_back((resident, header));
+            while waiting.front().is_some_and(|(_, header)| header.seq <= synced) {
+                let (resident, header) = waiting.pop_front().expect("looked at");
+                pass(&mut log, resident, &header)?;
             }
         }
-        for (resident, _) in headers.drain(end..).rev() {
-            log.used -= resident.blocks + resident.skipped;
-            log.head = Place {
-                at: if resident.skipped > 0 {
-                    log.blocks - resident.skipped
-                } else {
-                    resident.place.at
-                },
-                ..resident.place
-            };
-        }
-        if log.head.seq <= synced {
+        let synced = synced.max(log.synced_beyond()?);
+        if log.next_seq() <= synced {
             let why =
                 "it was durable, and its first block is not there; the writes from it on are lost";
-            return Err(log.damaged(log.head.seq, why));
+            return Err(log.damaged(log.next_seq(), why));
         }
-        for (resident, header) in headers {
-            found(&header, resident.place.at + 1)?;
-            log.residents.push_back(resident);
+        while let Some((resident, header)) = waiting.pop_front() {
+            if header.seq > synced && !log.is_whole(&resident, &header)? {
+                waiting.push_front((resident, header));
+                break;
+            }
+            pass(&mut log, resident, &header)?;
         }
-        log.synced = synced.max(tail.seq - 1);
+        log.dropped = waiting.len() as u64;
+        while let Some((resident, _)) = waiting.pop_back() {
+            log.ring.retreat(&resident);
+        }
+        // From now on all of it counts as durable, so it has to be.
+        log.array.sync()?;
+        log.synced = log.next_seq() - 1;
         Ok(log)
     }
 
-    /// The record at the head, if there is one: its block, what it says, and its checksum.
-    fn next_record(&self, last_session: u64) -> Result<Option<(u64, Header, u32)>> {
-        let starts =
-            if self.head.at == 0 { [Some(0), None] } else { [Some(self.head.at), Some(0)] };
+    /// The record at the head, if there is one: its place, its first block, and the checksum of that.
+    fn next_record(&self, known: &Known) -> Result<Option<(Resident, Header, u32)>> {
+        let Ring { head, blocks: all, used, .. } = self.ring;
+        let starts = if head.at == 0 { [Some(0), None] } else { [Some(head.at), Some(0)] };
         for start in starts.into_iter().flatten() {
             let bytes = self.array.read_vec(start * PAGE as u64, PAGE)?;
             let Some(header) = Header::decode(&bytes) else { continue };
             let blocks = 1 + header.pages() as u64;
-            let skipped = if start == self.head.at { 0 } else { self.blocks - self.head.at };
-            if header.volume == self.volume
-                && header.seq == self.head.seq
-                && header.chain == self.head.chain
-                && header.session >= last_session
-                && header.session <= self.session
-                && start + blocks <= self.blocks
-                && self.used + blocks + skipped <= self.blocks
-            {
-                return Ok(Some((start, header, record::chain_of(&bytes))));
+            let skipped = if start == head.at { 0 } else { all - head.at };
+            let fits = start + blocks <= all && used + blocks + skipped <= all;
+            let is_next =
+                (header.volume, header.seq, header.chain) == (self.volume, head.seq, head.chain);
+            if !fits || !is_next {
+                continue;
+            }
+            if header.session > known.session {
+                return Err(self.newer_than_data(&header, known));
+            }
+            if (header.session == known.session) == (header.seq >= known.opened) {
+                let resident = Resident { place: Place { at: start, ..head }, blocks, skipped };
+                return Ok(Some((resident, header, record::chain_of(&bytes))));
             }
         }
         Ok(None)
+    }
+
+    fn newer_than_data(&self, header: &Header, known: &Known) -> Error {
+        let detail = format!(
+            "it was written in session {}, and the data members know {} sessions: they are older than the buffer members",
+            header.session, known.session
+        );
+        self.damaged(header.seq, &detail)
+    }
+
+    /// The last record that blocks behind the end say was durable. If a record in the middle is damaged, the
+    /// walk ends there; the proof that it was durable is then in a later record, which is not further away
+    /// than what is written without a sync.
+    fn synced_beyond(&self) -> Result<u64> {
+        let Ring { head, blocks: all, .. } = self.ring;
+        let blocks = all.min(UNSYNCED_BLOCKS_MAX + 4 * (1 + ENTRIES_MAX as u64));
+        let (mut done, mut synced) = (0, 0);
+        while done < blocks {
+            let at = (head.at + done) % all;
+            let count = SCAN_BLOCKS.min(blocks - done).min(all - at);
+            let bytes = self.array.read_vec(at * PAGE as u64, count as usize * PAGE)?;
+            let headers = bytes.chunks(PAGE).filter_map(Header::decode);
+            let own = headers.filter(|header| header.volume == self.volume);
+            synced = own.map(|header| header.synced).fold(synced, u64::max);
+            done += count;
+        }
+        Ok(synced)
     }
 
     fn is_whole(&self, resident: &Resident, header: &Header) -> Result<bool> {
@@ -273,5 +295,96 @@ impl Log {
             Entry::Trim { .. } => None,
         });
         Ok(pages.chunks(PAGE).zip(crcs).all(|(page, crc)| crc32c::crc32c(page) == crc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use merganser_storage::memory::MemoryStorage;
+
+    const VOLUME: [u8; 16] = [7; 16];
+    const FIRST: Place = Place { seq: 1, at: 0, chain: 5 };
+
+    fn ring(blocks: u64) -> Arc<dyn Storage> {
+        MemoryStorage::from_bytes("ring", &vec![0; (blocks * PAGE as u64) as usize])
+    }
+
+    /// Appends a record of `pages` pages of `byte`.
+    fn append(log: &mut Log, pages: usize, byte: u8) {
+        let page = [byte; PAGE];
+        let crc = crc32c::crc32c(&page);
+        let entries: Vec<Entry> = (0..pages as u64).map(|page| Entry::Page { page, crc }).collect();
+        log.append(&entries, &vec![&page; pages]).expect("room");
+    }
+
+    /// Numbers and first blocks of the records that an opening finds.
+    fn found(array: &Arc<dyn Storage>, known: Known) -> Result<(Vec<(u64, u64)>, Log)> {
+        let mut found = Vec::new();
+        let session = known.session + 1;
+        let log = Log::recover(Arc::clone(array), VOLUME, session, known, |header, block| {
+            found.push((header.seq, block - 1));
+            Ok(())
+        })?;
+        Ok((found, log))
+    }
+
+    /// A torn record that was written before the end of the ring, and a later session that had to begin
+    /// its record at block 0: the torn one must not hide it.
+    #[test]
+    fn the_later_session_counts_at_the_end_of_the_ring() {
+        let array = ring(256);
+        let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
+        for _ in 0..2 {
+            append(&mut log, 125, 1);
+        }
+        log.sync().expect("synced");
+        log.release(2);
+        let tail = log.tail();
+        append(&mut log, 2, 2);
+        // Its first page did not reach the disk.
+        array.write_at(253 * PAGE as u64, &[0; PAGE]).expect("torn");
+        let known = Known { tail, synced: 2, session: 1, opened: 1 };
+        let (records, mut log) = found(&array, known).expect("opens");
+        assert_eq!((records, log.dropped(), log.next_seq()), (vec![], 1, 3));
+        append(&mut log, 20, 3);
+        log.sync().expect("synced");
+        let known = Known { tail, synced: 2, session: 2, opened: 3 };
+        let (records, _) = found(&array, known).expect("opens");
+        assert_eq!(records, [(3, 0)]);
+    }
+
+    /// A record whose number and predecessor are right counts only in the session that could write it.
+    #[test]
+    fn records_of_other_sessions_do_not_count() {
+        let forged = |session| {
+            let array = ring(64);
+            let mut log = Log::new(Arc::clone(&array), VOLUME, 4, FIRST);
+            append(&mut log, 1, 1);
+            let mut other = Log::new(Arc::clone(&array), VOLUME, session, log.ring.head);
+            append(&mut other, 1, 2);
+            let known = Known { tail: FIRST, synced: 0, session: 4, opened: 1 };
+            found(&array, known).map(|(records, _)| records.len())
+        };
+        assert_eq!(forged(4).expect("opens"), 2);
+        assert_eq!(forged(3).expect("opens"), 1);
+        let error = forged(5).expect_err("refused").to_string();
+        assert!(error.contains("record 2 is damaged: it was written in session 5"), "{error}");
+    }
+
+    /// What is written without a sync is bounded, so that recovery is, too.
+    #[test]
+    fn a_log_syncs_by_itself_from_time_to_time() {
+        let array = ring(UNSYNCED_BLOCKS_MAX + 600);
+        let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
+        while log.synced() == 0 {
+            append(&mut log, 252, 1);
+            assert!(log.fill().1 <= UNSYNCED_BLOCKS_MAX + 253);
+        }
+        // The first block of the first record is damaged. The proof is 32 MiB away.
+        array.write_at(10, b"damage").expect("written");
+        append(&mut log, 252, 1);
+        let known = Known { tail: FIRST, synced: 0, session: 1, opened: 1 };
+        assert!(found(&array, known).err().expect("refused").is_damage());
     }
 }

@@ -29,7 +29,7 @@ pub(crate) enum Entry {
     },
 }
 
-/// What a record says of itself.
+/// The first block of a record, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) volume: [u8; 16],
@@ -101,7 +101,7 @@ impl Header {
     }
 }
 
-/// What the next record repeats of this one's first block.
+/// The checksum of a record's first block, which the next record repeats.
 pub(crate) fn chain_of(block: &[u8]) -> u32 {
     u32_at(block, SEAL)
 }

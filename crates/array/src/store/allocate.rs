@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::layout::SEGMENT_PAGES;
 use crate::store::Stored;
 
-/// What is known of free pages.
+/// Free pages, and the next place to take one.
 #[derive(Debug, Default)]
-pub(super) struct Free {
+pub(crate) struct Free {
     /// Free pages.
-    pub(super) pages: u64,
+    pub(crate) pages: u64,
     /// Segments without a page in use.
     empty_segments: u64,
     /// The segment that pages are taken from, and the place in it.
@@ -26,34 +26,85 @@ impl Free {
     pub(super) fn at_open(checkpoints: u64) -> Free {
         Free { checkpoints_at_open: checkpoints, ..Free::default() }
     }
-}
 
-const FULL: u8 = SEGMENT_PAGES as u8;
-
-impl Store {
-    /// Counts free pages anew.
-    pub(super) fn count_free(&mut self) {
-        let used: u64 = self.tables.used.iter().map(|&used| u64::from(used)).sum();
-        self.free.pages = self.layout.pages() - used;
-        self.free.empty_segments =
-            self.tables.used.iter().filter(|&&used| used == 0).count() as u64;
+    /// Counts free pages again. `used` has the pages in use of each segment.
+    pub(crate) fn count(&mut self, used: &[u8]) {
+        let in_use: u64 = used.iter().map(|&used| u64::from(used)).sum();
+        self.pages = used.len() as u64 * SEGMENT_PAGES - in_use;
+        self.empty_segments = used.iter().filter(|&&used| used == 0).count() as u64;
     }
 
+    /// The segment to look for a free page in, and the page in it to begin at. `None` when all are full.
+    pub(crate) fn candidate(&mut self, used: &[u8]) -> Option<(u64, u64)> {
+        if self.open.is_none() {
+            self.open = Some((self.next_segment(used)?, 0));
+        }
+        self.open
+    }
+
+    /// A page of the candidate is free, and will be taken.
+    pub(crate) fn found(&mut self, page: u64) {
+        self.open = Some((page / SEGMENT_PAGES, page % SEGMENT_PAGES + 1));
+    }
+
+    /// The candidate has no free page any more.
+    pub(crate) fn exhausted(&mut self) {
+        self.open = None;
+    }
+
+    /// The next segment worth taking pages from: an empty one, or else one that has at least half of
+    /// the free pages that a segment has on average.
+    fn next_segment(&mut self, used: &[u8]) -> Option<u64> {
+        let segments = used.len() as u64;
+        if self.pages == 0 {
+            return None;
+        }
+        let average = self.pages / segments;
+        let least = if self.empty_segments > 0 { SEGMENT_PAGES } else { (average / 2).max(1) };
+        let free = |segment: u64| SEGMENT_PAGES - u64::from(used[segment as usize]);
+        let mut after = (0..segments).map(|i| (self.cursor + i) % segments);
+        let found = after.find(|&segment| free(segment) >= least)?;
+        self.cursor = (found + 1) % segments;
+        Some(found)
+    }
+
+    /// Counts a free page as used.
+    pub(crate) fn take(&mut self, used: &mut [u8], place: u64) {
+        let used = &mut used[(place / SEGMENT_PAGES) as usize];
+        self.empty_segments -= u64::from(*used == 0);
+        *used += 1;
+        self.pages -= 1;
+    }
+
+    /// Counts a page as free.
+    pub(crate) fn give(&mut self, used: &mut [u8], place: u64) {
+        let used = &mut used[(place / SEGMENT_PAGES) as usize];
+        *used -= 1;
+        self.empty_segments += u64::from(*used == 0);
+        self.pages += 1;
+    }
+
+    /// Counts a whole segment as used: none of it is taken any more.
+    fn give_up(&mut self, used: &mut u8) {
+        self.pages -= SEGMENT_PAGES - u64::from(*used);
+        self.empty_segments -= u64::from(*used == 0);
+        *used = FULL;
+    }
+}
+
+pub(crate) const FULL: u8 = SEGMENT_PAGES as u8;
+
+impl Store {
     /// The next free page. It stays free until [`Store::take`].
     pub(super) fn allocate(&mut self) -> Result<u64> {
-        loop {
-            if let Some((segment, within)) = self.free.open {
-                if let Some(page) = self.free_page_of(segment, within)? {
-                    self.free.open = Some((segment, page % SEGMENT_PAGES + 1));
-                    return Ok(page);
-                }
-                self.free.open = None;
+        while let Some((segment, within)) = self.free.candidate(&self.tables.used) {
+            if let Some(page) = self.free_page_of(segment, within)? {
+                self.free.found(page);
+                return Ok(page);
             }
-            let Some(segment) = self.next_segment() else {
-                return Err(Error::Full { volume: self.name.clone() });
-            };
-            self.free.open = Some((segment, 0));
+            self.free.exhausted();
         }
+        Err(Error::Full { volume: self.name.clone() })
     }
 
     fn free_page_of(&mut self, segment: u64, within: u64) -> Result<Option<u64>> {
@@ -75,47 +126,21 @@ impl Store {
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
-        // Damaged, or it has no free page although it should: none of it is taken any more.
-        let used = &mut self.tables.used[segment as usize];
-        self.free.pages -= SEGMENT_PAGES - u64::from(*used);
-        self.free.empty_segments -= u64::from(*used == 0);
-        *used = FULL;
+        // Damaged, or it has no free page although it should.
+        self.free.give_up(&mut self.tables.used[segment as usize]);
         Ok(None)
-    }
-
-    /// The next segment worth taking pages from: an empty one, or else one that has at least half of
-    /// what a segment has free on average.
-    fn next_segment(&mut self) -> Option<u64> {
-        let segments = self.layout.segments;
-        if self.free.pages == 0 {
-            return None;
-        }
-        let average = self.free.pages / segments;
-        let least = if self.free.empty_segments > 0 { SEGMENT_PAGES } else { (average / 2).max(1) };
-        let used = &self.tables.used;
-        let free = |segment: u64| SEGMENT_PAGES - u64::from(used[segment as usize]);
-        let mut after = (0..segments).map(|i| (self.free.cursor + i) % segments);
-        let found = after.find(|&segment| free(segment) >= least)?;
-        self.free.cursor = (found + 1) % segments;
-        Some(found)
     }
 
     /// Counts a free page as used.
     pub(super) fn take(&mut self, place: u64) {
-        let used = &mut self.tables.used[(place / SEGMENT_PAGES) as usize];
-        self.free.empty_segments -= u64::from(*used == 0);
-        *used += 1;
-        self.free.pages -= 1;
+        self.free.take(&mut self.tables.used, place);
     }
 
-    /// Counts the pending pages as free: what freed them is durable, or is made so before any page is
-    /// taken.
+    /// Counts the pending pages as free: the transaction that freed them is durable, or becomes durable
+    /// before any page is taken.
     pub(super) fn free_pending(&mut self) {
         for place in std::mem::take(&mut self.pending) {
-            let used = &mut self.tables.used[(place / SEGMENT_PAGES) as usize];
-            *used -= 1;
-            self.free.empty_segments += u64::from(*used == 0);
-            self.free.pages += 1;
+            self.free.give(&mut self.tables.used, place);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::journal::{Change, Journal, Transaction};
 use crate::layout::{Layout, SEGMENT_PAGES};
 use crate::log::Place;
-use crate::settings::{Hash, Settings};
+use crate::settings::{Hash, OpenOptions, Settings};
 use crate::superblock::Superblock;
 use crate::table::Tables;
 
@@ -52,6 +52,7 @@ pub(crate) fn create(
         journal: first_place(&volume),
         log_tail: first_place(&volume),
         log_synced: 0,
+        log_opened: 1,
         counters: Counters::default(),
         runs: Vec::new(),
     };
@@ -82,13 +83,13 @@ pub(crate) fn layout_of(
 }
 
 impl Store {
-    /// Opens the store on `array` with `memory_bytes` for its tables and index. Nothing is written but
+    /// Opens the store on `array` with its share of the memory in `options`. Nothing is written but
     /// the second superblock, where it differs; the caller makes a checkpoint.
     pub(crate) fn open(
         array: &Arc<dyn Storage>,
         volume: [u8; 16],
         stripe: u64,
-        memory_bytes: u64,
+        options: &OpenOptions,
     ) -> Result<Store> {
         let mut superblock = Superblock::read(&**array, true)?;
         if superblock.volume != volume {
@@ -106,8 +107,8 @@ impl Store {
             (true, true) => Some(Hash::Sha1),
             (true, false) => Some(Hash::Blake3),
         };
-        let for_index = if hash.is_some() { memory_bytes / 2 } else { 0 };
-        let for_tables = memory_bytes - for_index;
+        let for_index = if hash.is_some() { options.index_bytes() } else { 0 };
+        let for_tables = options.store_bytes() - for_index;
         let tables = Tables::open(Arc::clone(array), layout, for_tables, checkpoint, states_copy)?;
         if tables.used.iter().any(|&used| u64::from(used) > SEGMENT_PAGES) {
             return Err(Error::Damaged {
@@ -149,7 +150,7 @@ impl Store {
             changes: Vec::new(),
             counters,
         };
-        store.count_free();
+        store.free.count(&store.tables.used);
         if !was_clean {
             store.replay()?;
         }
@@ -163,8 +164,7 @@ impl Store {
     }
 
     fn replay(&mut self) -> Result<()> {
-        let mut session = 0;
-        while let Some(transaction) = self.journal.replay(&mut session)? {
+        while let Some(transaction) = self.journal.replay()? {
             let Transaction { log_tail, log_synced, changes, .. } = transaction;
             let mut rest = &changes[..];
             while !rest.is_empty() {
@@ -178,7 +178,7 @@ impl Store {
             self.free_pending();
             (self.log_tail, self.log_synced) = (log_tail, log_synced);
         }
-        if let Some(later) = self.journal.beyond_end(session)? {
+        if let Some(later) = self.journal.beyond_end()? {
             let detail = format!("transaction {later} after it is there, so it was durable");
             return Err(self.damaged("transaction", self.journal.head().seq, &detail));
         }
@@ -198,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Does what a durable transaction has done.
+    /// Repeats a change of a durable transaction.
     fn apply(&mut self, change: Change) -> Result<()> {
         match change {
             Change::New { page, place, crc, fingerprint } => {

@@ -1,109 +1,12 @@
-//! What is in the buffer and counts: the newest bytes of a page, and trims that have not moved.
-//!
-//! ```text
-//!   read of a page ── in the overlay? ── its block of the log
-//!                  └─ trimmed?        ── zeros
-//!                  └─ else            ── the store
-//! ```
-
-use std::collections::BTreeMap;
-
-use foldhash::HashMap;
+//! The buffer of a volume: writes and trims go into the log, and move from there to the store.
 
 use super::State;
 use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
 use crate::log::Resident;
 use crate::log::record::{ENTRIES_MAX, Entry};
+use crate::overlay::{RECORD_BYTES, SLOT_BYTES, Slot};
 use crate::store::BATCH_PAGES;
-
-/// Memory that a page of the overlay takes, in bytes.
-pub(super) const SLOT_BYTES: u64 = 64;
-
-/// Where the newest bytes of a page are in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot {
-    seq: u64,
-    block: u64,
-    pub(crate) crc: u32,
-}
-
-/// The newest of what is in the log.
-#[derive(Debug, Default)]
-pub(crate) struct Overlay {
-    pub(crate) pages: HashMap<u64, Slot>,
-    /// First page: end and record. They don't overlap, and no page of the overlay is older than its
-    /// trim.
-    trims: BTreeMap<u64, (u64, u64)>,
-    /// Pages that were replaced before they moved.
-    pub(super) absorbed: u64,
-}
-
-/// Where a read finds a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    Log(Slot),
-    Zeros,
-    Store,
-}
-
-impl Overlay {
-    /// Adds what record `seq` says. `block` is where the next page of the record is.
-    pub(super) fn add(&mut self, seq: u64, entry: &Entry, block: &mut u64) {
-        match *entry {
-            Entry::Page { page, crc } => {
-                let slot = Slot { seq, block: *block, crc };
-                self.absorbed += u64::from(self.pages.insert(page, slot).is_some());
-                *block += 1;
-            }
-            Entry::Trim { page, count } => self.trim(seq, page, page + u64::from(count)),
-        }
-    }
-
-    fn trim(&mut self, seq: u64, from: u64, end: u64) {
-        let before = self.pages.len();
-        if end - from < before as u64 {
-            for page in from..end {
-                self.pages.remove(&page);
-            }
-        } else {
-            self.pages.retain(|page, _| !(from..end).contains(page));
-        }
-        self.absorbed += (before - self.pages.len()) as u64;
-        // What older trims cover on both sides stays theirs.
-        let older: Vec<_> = self.trims.range(..end).rev().map(|(&a, &(b, s))| (a, b, s)).collect();
-        for (a, b, s) in older.into_iter().take_while(|&(_, b, _)| b > from) {
-            self.trims.remove(&a);
-            if a < from {
-                self.trims.insert(a, (from, s));
-            }
-            if b > end {
-                self.trims.insert(end, (b, s));
-            }
-        }
-        self.trims.insert(from, (end, seq));
-    }
-
-    pub(super) fn find(&self, page: u64) -> Found {
-        if let Some(&slot) = self.pages.get(&page) {
-            return Found::Log(slot);
-        }
-        match self.trims.range(..=page).next_back() {
-            Some((_, &(end, _))) if page < end => Found::Zeros,
-            _ => Found::Store,
-        }
-    }
-
-    /// Forgets what records up to `seq` have brought.
-    fn moved(&mut self, pages: &[u64], seq: u64) {
-        for page in pages {
-            if self.pages.get(page).is_some_and(|slot| slot.seq <= seq) {
-                self.pages.remove(page);
-            }
-        }
-        self.trims.retain(|_, &mut (_, of)| of > seq);
-    }
-}
 
 impl State {
     /// Appends pages and trims to the log as records, in order. `bytes` are those of the pages.
@@ -132,8 +35,11 @@ impl State {
     fn make_room(&mut self, pages: usize) -> Result<()> {
         loop {
             let log = self.log.as_ref().expect("callers have one");
-            let must = !log.has_room(pages) || self.overlay.pages.len() + pages > self.overlay_max;
-            let should = log.fill().1 > self.high_water_blocks;
+            let memory = self.overlay.memory_bytes() + log.records() as u64 * RECORD_BYTES;
+            let is_too_large = memory + pages as u64 * SLOT_BYTES > self.directory_bytes_max;
+            // Trims make room where all is full, so that they don't wait for it.
+            let must = !log.has_room(pages) || (is_too_large && pages > 0);
+            let should = is_too_large || log.fill().1 > self.high_water_blocks;
             if !must && !should {
                 return Ok(());
             }
@@ -146,7 +52,7 @@ impl State {
         }
     }
 
-    /// Says to the store what it secures of the log.
+    /// Passes the state of the log to the store, which makes it durable.
     pub(super) fn note_log(&mut self) {
         if let Some(log) = &self.log {
             self.store.log_tail = log.tail();
@@ -191,7 +97,7 @@ impl State {
         }
     }
 
-    /// Does what trims in the log will do to the store: no record before a trim has pages in it that
+    /// Applies the trims in the log to the store early: no record before a trim has pages in it that
     /// count, and those of later records don't need the store. Returns whether a page became free.
     fn trim_early(&mut self) -> Result<bool> {
         let before = self.store.pages_used().0;
@@ -203,7 +109,7 @@ impl State {
         Ok(self.store.pages_used().0 < before)
     }
 
-    /// Puts what a record holds and still counts into the store. Damaged pages become lost ones.
+    /// Puts the pages of a record that still count into the store. Damaged pages become lost ones.
     fn move_record(&mut self, resident: &Resident, moved: &mut Vec<u64>) -> Result<()> {
         let seq = resident.place.seq;
         let log = self.log.as_ref().expect("it has the record");
@@ -236,7 +142,7 @@ impl State {
         Ok(())
     }
 
-    /// A record can't be read any more: what is known of it is in the overlay.
+    /// A record can't be read any more. The overlay knows which pages and trims it had.
     fn lose_record(&mut self, seq: u64, moved: &mut Vec<u64>) -> Result<()> {
         let pages = self.overlay.pages.iter().filter(|(_, slot)| slot.seq == seq);
         let pages: Vec<u64> = pages.map(|(&page, _)| page).collect();
@@ -253,21 +159,15 @@ impl State {
     }
 
     /// Reads a page that is in the log.
-    pub(crate) fn read_buffered(&mut self, page: u64, slot: Slot, out: &mut [u8]) -> Result<()> {
+    pub(super) fn read_buffered(&mut self, page: u64, slot: Slot, out: &mut [u8]) -> Result<()> {
         let log = self.log.as_ref().expect("the page is in it");
-        log.read_page(slot.block, out)?;
         self.store.counters.buffer_pages_read += 1;
-        if crc32c::crc32c(out) == slot.crc {
-            return Ok(());
-        }
-        Err(Error::Damaged {
-            volume: self.store.name.clone(),
-            what: "page",
-            number: page,
-            detail: format!(
-                "its bytes, in record {} of the buffer, have a wrong checksum",
-                slot.seq
-            ),
-        })
+        slot.read(log, &self.store.name, page, out)
+    }
+
+    /// Makes it visible on the members that all that was flushed is durable.
+    pub(super) fn seal(&mut self) -> Result<()> {
+        self.note_log();
+        self.store.seal()
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use merganser_storage::{Storage, StorageExt};
 
 use super::Description;
-use super::buffered::Overlay;
 use crate::bytes::PAGE;
 use crate::error::{Error, Result};
 use crate::label::{self, LABEL_BYTES, Label, Role};
 use crate::layout::Layout;
-use crate::log::Log;
 use crate::log::record::Entry;
+use crate::log::{Known, Log};
+use crate::overlay::Overlay;
 use crate::raid::Raid0;
 use crate::settings::{Hash, OpenOptions, Settings};
 use crate::store::Store;
@@ -201,14 +201,18 @@ pub(super) fn open(
 ) -> Result<(Store, Option<Log>, Overlay)> {
     let arrays = find(name, members)?;
     let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
-    let for_store = options.memory_bytes / 4 * 3;
-    let mut store = Store::open(&arrays.data, arrays.volume, stripe, for_store)?;
+    let mut store = Store::open(&arrays.data, arrays.volume, stripe, options)?;
     let mut overlay = Overlay::default();
     let log = match (store.superblock().buffered, arrays.buffer) {
         (false, None) => None,
         (true, Some((array, _))) => {
             let session = store.superblock().session;
-            let (tail, known) = (store.log_tail, store.log_synced);
+            let known = Known {
+                tail: store.log_tail,
+                synced: store.log_synced,
+                session: session - 1,
+                opened: store.superblock().log_opened,
+            };
             let pages = store.layout.volume_pages;
             let found = |header: &crate::log::record::Header, first: u64| {
                 let mut block = first;
@@ -232,7 +236,7 @@ pub(super) fn open(
                 Ok(())
             };
             let volume = arrays.volume;
-            Some(Log::recover(array, volume, session, tail, known, found)?)
+            Some(Log::recover(array, volume, session, known, found)?)
         }
         (true, None) => {
             let detail = "is a member of a volume with a buffer, and no buffer member is given";
@@ -248,7 +252,8 @@ pub(super) fn open(
     if let Some(log) = &log {
         store.log_synced = log.synced();
     }
-    // Secures the number of this session before anything is written in it.
-    store.checkpoint(false)?;
+    // Before anything is written in this session.
+    let log_opened = log.as_ref().map_or(1, Log::next_seq);
+    store.begin_session(log_opened)?;
     Ok((store, log, overlay))
 }

@@ -1,4 +1,4 @@
-//! The thread that moves pages while no one waits for it.
+//! The thread that moves pages while no caller waits for it, and seals a volume that is idle.
 
 use std::io;
 use std::sync::Arc;
@@ -37,14 +37,23 @@ impl Migrator {
             let mut stopped = stopped.lock();
             while !*stopped {
                 let timed_out = wake.wait_for(&mut stopped, PERIOD).timed_out();
-                while timed_out && !*stopped && volume.should_migrate() {
+                let mut full = false;
+                while timed_out && !*stopped && !full && volume.should_migrate() {
                     let more = parking_lot::MutexGuard::unlocked(&mut stopped, || volume.migrate());
                     match more {
                         Ok(true) => {}
-                        // Full: users hear of it when the buffer is full, too. Refused: they hear it.
-                        Ok(false) | Err(Error::Full { .. }) => break,
+                        Ok(false) => break,
+                        // Users get this error when the buffer is full, too.
+                        Err(Error::Full { .. }) => full = true,
+                        // Users get it with their next write.
                         Err(_) => return,
                     }
+                }
+                let seal = timed_out && !*stopped && volume.is_idle();
+                if seal
+                    && parking_lot::MutexGuard::unlocked(&mut stopped, || volume.seal()).is_err()
+                {
+                    return;
                 }
             }
         })?;
@@ -68,10 +77,12 @@ impl Volume {
         match self.options.migration {
             Migration::Immediate => true,
             Migration::HighWater => false,
-            Migration::Idle => {
-                let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-                now.saturating_sub(self.last_request_ms.load(Ordering::Relaxed)) >= IDLE_MS
-            }
+            Migration::Idle => self.is_idle(),
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        now.saturating_sub(self.last_request_ms.load(Ordering::Relaxed)) >= IDLE_MS
     }
 }

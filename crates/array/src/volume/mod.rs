@@ -20,9 +20,9 @@ use crate::bytes::PAGE;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Log;
+use crate::overlay::Overlay;
 use crate::settings::{Hash, OpenOptions, Settings};
 use crate::store::Store;
-use buffered::Overlay;
 pub use members::Members;
 pub use migrator::Migrator;
 use requests::Queued;
@@ -40,20 +40,20 @@ pub struct Volume {
     last_request_ms: AtomicU64,
 }
 
-/// What the lock guards.
+/// The parts of a volume that one thread at a time uses.
 pub(crate) struct State {
     store: Store,
     log: Option<Log>,
     overlay: Overlay,
-    /// Pages in the overlay at most.
-    overlay_max: usize,
+    /// Memory of the buffer's directory at most, in bytes.
+    directory_bytes_max: u64,
     high_water_blocks: u64,
     durable_writes: bool,
     /// The first failure after which nothing may be written.
     failed: Option<String>,
 }
 
-/// What a volume is, as its members say.
+/// The nature of a volume, as its members describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// Its identity, as hexadecimal digits.
@@ -97,11 +97,14 @@ pub struct Space {
     pub index_memory_bytes: u64,
     /// Index blocks that were found damaged since the volume was opened; they cost space alone.
     pub index_damaged_blocks: u64,
+    /// Records of the buffer that the opening dropped, because they were not whole and no block shows
+    /// that they had been durable: writes that a power cut tore, or damage to the last flushed ones.
+    pub records_dropped: u64,
 }
 
 impl Volume {
-    /// Makes a volume of `members`, which keep nothing that they held. Members of another volume are
-    /// refused unless `replace` is set.
+    /// Makes a volume of `members`, whose content is lost. Members of another volume are refused unless
+    /// `replace` is set.
     ///
     /// # Errors
     /// [`Error::Settings`], [`Error::Member`], or a member's own.
@@ -118,7 +121,7 @@ impl Volume {
         members::data_member_bytes(settings, members)
     }
 
-    /// What the volume of `members` is. Nothing is written.
+    /// Describes the volume of `members`. Nothing is written.
     ///
     /// # Errors
     /// [`Error::Member`], [`Error::Damaged`], or a member's own.
@@ -126,7 +129,7 @@ impl Volume {
         members::describe(name, members)
     }
 
-    /// Opens the volume of `members`, and repeats what its journal and log hold.
+    /// Opens the volume of `members`, and repeats its journal and log.
     ///
     /// # Errors
     /// [`Error::Member`] for a member that belongs elsewhere, [`Error::Damaged`], or a member's own.
@@ -136,7 +139,6 @@ impl Volume {
         let high_water_blocks = log
             .as_ref()
             .map_or(0, |log| (log.fill().0 * u64::from(options.high_water_percent)).div_ceil(100));
-        let overlay_max = usize::try_from(options.memory_bytes / 4 / buffered::SLOT_BYTES);
         let volume = Volume {
             name: name.to_owned(),
             size: store.layout.volume_pages * PAGE as u64,
@@ -146,7 +148,7 @@ impl Volume {
                 store,
                 log,
                 overlay,
-                overlay_max: overlay_max.unwrap_or(usize::MAX),
+                directory_bytes_max: options.directory_bytes(),
                 high_water_blocks,
                 durable_writes: options.durable_writes,
                 failed: None,
@@ -183,7 +185,17 @@ impl Volume {
         self.lock().writing(State::migrate)
     }
 
-    /// What was counted since the volume was made.
+    /// Writes a block on the data members that shows which flushed writes are durable, unless there is
+    /// one. After a power cut, damage to those writes is then told apart from writes that the cut tore.
+    /// [`Migrator`] calls it when the volume is idle.
+    ///
+    /// # Errors
+    /// A member's own.
+    pub fn seal(&self) -> Result<()> {
+        self.lock().writing(State::seal)
+    }
+
+    /// The counts since the volume was made.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.lock().store.counted()
@@ -203,6 +215,7 @@ impl Volume {
             buffer_bytes_used: used * PAGE as u64,
             index_memory_bytes,
             index_damaged_blocks,
+            records_dropped: state.log.as_ref().map_or(0, Log::dropped),
         }
     }
 
@@ -215,13 +228,14 @@ impl Volume {
         crate::check::run(&mut state, progress)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 }
 
 impl State {
-    /// Does what may write. A failure that leaves it open what is stored ends all later writes.
+    /// Does work that may write. After a failure of a member all later writes are refused, because the
+    /// stored state isn't known any more.
     fn writing<T>(&mut self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         if let Some(first) = &self.failed {
             let volume = self.store.name.clone();

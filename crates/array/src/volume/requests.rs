@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use merganser_storage::{Buffer, Completion, Completions, Operation};
 
 use super::State;
-use super::buffered::Found;
 use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
 use crate::log::record::Entry;
+use crate::overlay::Found;
 
 /// A request that waits.
 pub(super) struct Queued {
@@ -70,18 +70,30 @@ impl State {
                     let result = self.writing(|state| state.trim(offset, len)).map(|()| 0);
                     Queued::done(token, None, &completions, result);
                 }
-                // Space is not reserved: shared pages can't be counted before they are written.
-                Operation::Allocate { .. } | Operation::SetSize { .. } => {
-                    Queued::done(token, None, &completions, Ok(0));
+                Operation::Allocate { .. } => {
+                    Queued::done(token, None, &completions, self.allocate().map(|()| 0));
                 }
+                Operation::SetSize { .. } => Queued::done(token, None, &completions, Ok(0)),
             }
         }
+    }
+
+    /// Space for all pages is there from the start, unless the volume is thin. A thin one can't promise
+    /// it: a page that is shared now needs its own space when it is overwritten.
+    fn allocate(&self) -> Result<()> {
+        if !self.store.superblock().thin {
+            return Ok(());
+        }
+        let detail =
+            "a thin volume can't reserve space: its data members may become full".to_owned();
+        Err(Error::Unsupported { volume: self.store.name.clone(), detail })
     }
 
     fn beyond(&self, operation: &Operation, size: u64) -> Error {
         let what = match operation {
             Operation::SetSize { .. } => "the size of a volume can't be changed",
             Operation::Discard { .. } => "a trim passes its end",
+            Operation::Allocate { .. } => "a reservation passes its end",
             _ => "a write passes its end",
         };
         let detail = format!("{what}; it has {size} bytes");

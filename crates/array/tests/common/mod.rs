@@ -1,4 +1,4 @@
-//! Members in a directory that fails as planned, and a model of what a volume may hold.
+//! Members in a directory that fails as planned, and a model of the contents that a volume may have.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -67,7 +67,8 @@ impl Build {
     }
 }
 
-/// What each page may hold.
+/// The contents that each page may have.
+#[derive(Clone)]
 pub struct Model {
     /// As a read must give it now.
     pub now: Vec<Arc<Vec<u8>>>,

@@ -30,15 +30,11 @@ pub enum ArrayCommand {
     Create(ArrayCreateArgs),
     Serve(ArrayServeArgs),
     Check(ArrayCheckArgs),
-    /// Print what a volume is
+    /// Describe a volume
     ///
     /// Size, members, deduplication, and whether it was closed in order.
     Info(ArrayInfoArgs),
-    /// Print what a volume has counted
-    ///
-    /// Pages read and written, duplicates, write amplification and space, since the volume was made. While
-    /// it is served, as of the last checkpoint.
-    Report(ArrayInfoArgs),
+    Report(ArrayReportArgs),
 }
 
 /// Make a volume
@@ -200,4 +196,23 @@ pub struct ArrayInfoArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Print the counts of a volume
+///
+/// Pages read and written, duplicates, write amplification and space, since the volume was made. While
+/// it is served, as of the last checkpoint.
+#[derive(Debug, Args)]
+pub struct ArrayReportArgs {
+    /// The file that describes the volume
+    #[arg(value_name = "FILE")]
+    pub volume: PathBuf,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write a page with plots to FILE
+    #[arg(long, value_name = "FILE.html")]
+    pub page: Option<PathBuf>,
 }

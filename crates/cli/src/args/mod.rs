@@ -16,6 +16,7 @@ mod report;
 mod reproduce;
 mod serve;
 mod simulate;
+mod simulate_array;
 mod size;
 mod sort;
 mod spelling;
@@ -31,8 +32,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use advise::{AdviseArgs, AdviseCommand};
 pub use array::{
-    ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayServeArgs,
-    HashName, MigrationName,
+    ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
+    ArrayServeArgs, HashName, MigrationName,
 };
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
@@ -49,6 +50,7 @@ pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
     SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName, WorkloadName,
 };
+pub use simulate_array::{ArrangementName, SimulateArrayArgs};
 pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};

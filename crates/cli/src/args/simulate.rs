@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Count, OrderArgs, Size, StrategyName};
+use super::{Count, OrderArgs, SimulateArrayArgs, Size, StrategyName};
 
 /// Run workloads, traces and sorts on a modelled SSD or hard disk
 ///
@@ -16,13 +16,14 @@ use super::{Count, OrderArgs, Size, StrategyName};
 /// `simulate run` plays generated requests or a recorded trace to a device. It prints latencies,
 /// throughput, the use of each component, write amplification, wear and energy. `simulate sort` runs
 /// the sort of this program on a device. `simulate record` makes a trace from the output of blkparse,
-/// from a trace in another format, or from a real sort on this machine.
+/// from a trace in another format, or from a real sort on this machine. `simulate array` plays traces to
+/// the hybrid volume of `merganser array`.
 ///
 /// `simulate --list=DEVICE` prints every parameter of a device with its unit, range and source;
 /// `--set name=value` changes one.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "merganser simulate run [OPTIONS]\n       merganser simulate sort [OPTIONS] [INPUT]...\n       merganser simulate record [OPTIONS] --output <FILE> [TRACE]\n       merganser simulate --list[=<DEVICE>]"
+    override_usage = "merganser simulate run [OPTIONS]\n       merganser simulate sort [OPTIONS] [INPUT]...\n       merganser simulate record [OPTIONS] --output <FILE> [TRACE]\n       merganser simulate array [OPTIONS] --config <CONFIG> --trace <FILE>...\n       merganser simulate --list[=<DEVICE>]"
 )]
 #[command(after_help = "\
 Examples:
@@ -59,6 +60,7 @@ pub enum SimulateCommand {
     Run(SimulateRunArgs),
     Sort(SimulateSortArgs),
     Record(SimulateRecordArgs),
+    Array(SimulateArrayArgs),
 }
 
 /// Which device.

@@ -13,6 +13,7 @@ mod manual;
 mod map;
 mod materialize;
 mod mount;
+mod nbd;
 mod recover;
 mod report;
 mod reproduce;

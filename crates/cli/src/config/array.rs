@@ -6,8 +6,8 @@ use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
 use merganser_export::nbd::Address;
 
 use crate::args::{
-    ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayServeArgs,
-    HashName, MigrationName, Size,
+    ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
+    ArrayServeArgs, HashName, MigrationName, Size,
 };
 use crate::failure::Failure;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const BUFFER_BYTES_MIN: u64 = 64 << 20;
 const BUFFER_SHARE: u64 = 16;
 
-/// What `merganser array` is to do.
+/// The task of `merganser array`.
 #[derive(Debug)]
 pub enum ArrayConfig {
     /// Make a volume.
@@ -24,10 +24,10 @@ pub enum ArrayConfig {
     Serve(ArrayServe),
     /// Verify one.
     Check(ArrayCheckArgs, OpenOptions),
-    /// Say what one is.
+    /// Describe one.
     Info(ArrayInfoArgs),
-    /// Say what one has counted.
-    Report(ArrayInfoArgs),
+    /// Print the counts of one.
+    Report(ArrayReportArgs),
 }
 
 /// A volume that is to be made.
@@ -78,6 +78,15 @@ impl TryFrom<ArrayArgs> for ArrayConfig {
             ArrayCommand::Info(typed) => ArrayConfig::Info(typed),
             ArrayCommand::Report(typed) => ArrayConfig::Report(typed),
         })
+    }
+}
+
+/// When pages move.
+pub(super) fn migration(typed: MigrationName) -> Migration {
+    match typed {
+        MigrationName::Idle => Migration::Idle,
+        MigrationName::Immediate => Migration::Immediate,
+        MigrationName::HighWater => Migration::HighWater,
     }
 }
 
@@ -145,11 +154,7 @@ fn serve(typed: ArrayServeArgs) -> Result<ArrayServe, Failure> {
     let options = OpenOptions {
         memory_bytes: memory(typed.memory)?,
         high_water_percent: typed.high_water,
-        migration: match typed.migration {
-            MigrationName::Idle => Migration::Idle,
-            MigrationName::Immediate => Migration::Immediate,
-            MigrationName::HighWater => Migration::HighWater,
-        },
+        migration: migration(typed.migration),
         durable_writes: typed.durable_writes,
     };
     Ok(ArrayServe { volume: typed.volume, address, options })

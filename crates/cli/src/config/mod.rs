@@ -15,6 +15,7 @@ mod report;
 mod reproduce;
 mod serve;
 mod simulate;
+mod simulate_array;
 mod sort;
 mod ssdlet;
 mod verify;
@@ -34,6 +35,7 @@ pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,
 };
+pub use simulate_array::SimulateArray;
 pub use sort::{Destination, SortConfig, Sorting, Task};
 #[cfg(feature = "wasm")]
 pub use ssdlet::SsdletCheck;

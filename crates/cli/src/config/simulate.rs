@@ -9,6 +9,7 @@ use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
 use super::order;
+use super::simulate_array::{SimulateArray, simulate_array};
 use crate::args::{
     ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
     SimulateRunArgs, SimulateSortArgs, Size, StrategyName, TraceArgs, TraceFormatName,
@@ -31,6 +32,8 @@ pub enum SimulateConfig {
     Sort(SimulateSort),
     /// Make a trace.
     Record(SimulateRecord),
+    /// Play traces to a hybrid volume.
+    Array(Box<SimulateArray>),
 }
 
 /// A device, not yet made.
@@ -160,11 +163,16 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
             (Some(name), None) if name.is_empty() => SimulateConfig::ListDevices,
             (Some(name), None) => SimulateConfig::ListParameters(name),
             (None, None) => {
-                return Err("simulate: say run, sort or record, or --list".to_owned().into());
+                return Err("simulate: say run, sort, record or array, or --list"
+                    .to_owned()
+                    .into());
             }
             (None, Some(SimulateCommand::Run(typed))) => SimulateConfig::Run(run(typed)?),
             (None, Some(SimulateCommand::Sort(typed))) => SimulateConfig::Sort(sort(typed)?),
             (None, Some(SimulateCommand::Record(typed))) => SimulateConfig::Record(record(typed)?),
+            (None, Some(SimulateCommand::Array(typed))) => {
+                SimulateConfig::Array(Box::new(simulate_array(&typed)?))
+            }
         })
     }
 }
@@ -282,7 +290,7 @@ fn sizes(typed: &str) -> Result<Sizes, Failure> {
     Ok(Sizes::Choice(typed.split(',').map(choice).collect::<Result<_, Failure>>()?))
 }
 
-fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
+pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
     if !(typed.time_scale.is_finite() && typed.time_scale >= 0.0) {
         return Err(format!("--time-scale: {}, expected 0 or more", typed.time_scale).into());
     }
@@ -384,7 +392,7 @@ mod tests {
     #[test]
     fn what_cannot_be_simulated_is_named() {
         let table: &[(&[&str], &str)] = &[
-            (&[], "simulate: say run, sort or record, or --list"),
+            (&[], "simulate: say run, sort, record or array, or --list"),
             (&["--list", "run"], "--list: only lists; leave out the subcommand"),
             (&["run", "--depth", "0"], "--depth: at least 1"),
             (

@@ -1,16 +1,20 @@
 //! `merganser array info` and `report`.
 
+use std::fs;
+use std::path::Path;
+
 use merganser_array::{Hash, Volume};
 use serde_json::{Value, json};
 
 use super::file::Description;
-use crate::args::ArrayInfoArgs;
+use super::page;
+use crate::args::{ArrayInfoArgs, ArrayReportArgs};
 use crate::failure::Failure;
 use crate::standard;
 
-/// Prints what a volume is.
+/// Prints the description of a volume.
 pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
-    let found = describe(typed)?;
+    let (_, found) = describe(&typed.volume)?;
     let dedup = match found.dedup {
         None => "off",
         Some(Hash::Blake3) => "blake3",
@@ -34,9 +38,13 @@ pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
     print(typed.json, facts.into_iter())
 }
 
-/// Prints what a volume has counted.
-pub fn report(typed: &ArrayInfoArgs) -> Result<(), Failure> {
-    let counters = describe(typed)?.counters;
+/// Prints the counts of a volume, and writes a page of them.
+pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
+    let (name, found) = describe(&typed.volume)?;
+    let counters = found.counters;
+    if let Some(path) = &typed.page {
+        fs::write(path, page::page(&name, &found)).map_err(|error| Failure::on(path, &error))?;
+    }
     let saved = match counters.pages_written {
         0 => 0.0,
         _ => 1.0 - counters.write_amplification(),
@@ -50,10 +58,12 @@ pub fn report(typed: &ArrayInfoArgs) -> Result<(), Failure> {
     print(typed.json, counters.each().map(|(name, count)| (name, json!(count))).chain(derived))
 }
 
-fn describe(typed: &ArrayInfoArgs) -> Result<merganser_array::Description, Failure> {
-    let description = Description::read(&typed.volume)?;
+/// The name of a volume, and its description.
+fn describe(volume: &Path) -> Result<(String, merganser_array::Description), Failure> {
+    let description = Description::read(volume)?;
     let members = description.open(false)?;
-    Ok(Volume::describe(&description.name(), &members)?)
+    let found = Volume::describe(&description.name(), &members)?;
+    Ok((description.name(), found))
 }
 
 fn print(as_json: bool, facts: impl Iterator<Item = (&'static str, Value)>) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod create;
 mod facts;
 mod file;
+mod page;
 mod serve;
 
 use merganser_array::Volume;

@@ -5,8 +5,10 @@
 //!   run      requests ──► device ──► Results ──► table, data, page
 //!   sort     the engine on a device
 //!   record   a trace of something else
+//!   array    traces ──► a hybrid volume without its data, on several devices
 //! ```
 
+mod array;
 pub(super) mod data;
 mod list;
 mod measured;
@@ -27,6 +29,7 @@ pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     match config {
         SimulateConfig::ListDevices => print(list::devices()),
         SimulateConfig::ListParameters(name) => print(&list::parameters(name)?),
+        SimulateConfig::Array(config) => array::run(config, cancel),
         SimulateConfig::Run(config) => run::run(config, cancel),
         SimulateConfig::Sort(config) => sort::run(config, cancel),
         SimulateConfig::Record(config) => record::run(config, cancel),

@@ -1,0 +1,470 @@
+//! A volume without bytes: it knows which content each page has, where it is, and which transfers the
+//! volume would make. So a model of the devices can play millions of requests per second.
+//!
+//! ```text
+//!   write ──► record in the ring ──► Step (one transfer to the buffer)
+//!   read  ──► overlay, map ────────► Step (transfers from buffer and data members)
+//!   begin_move ──► oldest records ──► steps: read log, hash, look up, store, sync, journal, sync
+//!   end_move   ──► the records leave the ring
+//! ```
+//!
+//! Directory, ring, allocation of pages, layout and limits are those of [`crate::Volume`]; a test runs
+//! both side by side and compares every place and count. Different from it: maps and index are in memory
+//! (no reads of table blocks, no merges of index runs), and a record that is partly overwritten by a
+//! request of less than a page has a content of its own.
+
+mod commit;
+mod maps;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use crate::bytes::PAGE;
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::label::{LABEL_BYTES, Role};
+use crate::layout::Layout;
+use crate::log::record::{ENTRIES_MAX, Entry};
+use crate::log::{Place, Ring};
+use crate::overlay::{Found, Overlay, RECORD_BYTES, SLOT_BYTES};
+use crate::raid::Striping;
+use crate::settings::{OpenOptions, Settings};
+use crate::store::BATCH_PAGES;
+use maps::Maps;
+
+const BLOCK: u64 = PAGE as u64;
+/// Neighbouring records of the log are read together up to this many bytes.
+const READ_BYTES_MAX: u64 = 1 << 20;
+
+/// The members of an outline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Data members, and bytes of each.
+    pub data: (usize, u64),
+    /// Buffer members, and bytes of each.
+    pub buffer: (usize, u64),
+    /// Whether all pages of the volume were written before, each with a content of its own.
+    pub filled: bool,
+}
+
+/// A write request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Write {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Identifies the bytes: equal contents of equal lengths are equal bytes. Without it they are like no
+    /// others.
+    pub content: Option<u128>,
+}
+
+/// The direction of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Bytes come from the members.
+    Read,
+    /// Bytes go to the members.
+    Write,
+    /// Earlier writes become durable on all members of the role.
+    Sync,
+}
+
+/// One request to an array of members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Which array.
+    pub role: Role,
+    /// What it does.
+    pub access: Access,
+    /// First byte of the array; see [`Outline::striping`].
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Things that happen at the same time. The next step begins when all of them have ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Transfers.
+    Transfers(Vec<Transfer>),
+    /// Fingerprints of this many pages are computed.
+    Hash(u64),
+}
+
+/// Whether a write has room in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It has.
+    Enough,
+    /// It has, but the buffer is above its high-water mark: it waits if pages can move.
+    AboveMark,
+    /// It has to wait until pages have moved.
+    Full,
+}
+
+/// A page or a trim in a record.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    page: u64,
+    /// Pages of a trim; 0 for a page.
+    trimmed: u32,
+    content: u128,
+}
+
+/// Records that are on their way to the data members.
+#[derive(Debug)]
+struct Moving {
+    records: usize,
+    items: usize,
+    pages: Vec<u64>,
+    last_seq: u64,
+}
+
+/// A volume without bytes.
+#[derive(Debug)]
+pub struct Outline {
+    maps: Maps,
+    ring: Ring,
+    items: VecDeque<Item>,
+    /// Items of each record in the ring.
+    counts: VecDeque<u16>,
+    overlay: Overlay,
+    moving: Option<Moving>,
+    options: OpenOptions,
+    striping: [Striping; 2],
+    /// Number of contents that no other page has.
+    uniques: u128,
+}
+
+impl Outline {
+    /// An outline of a volume with a buffer.
+    ///
+    /// # Errors
+    /// [`Error::Settings`] when the members are too small, or the volume has more than 2^32 pages.
+    pub fn new(settings: &Settings, options: &OpenOptions, shape: &Shape) -> Result<Outline> {
+        settings.check()?;
+        options.check()?;
+        let stripes = |(members, _): (usize, u64), chunk: u32| Striping {
+            members,
+            chunk_bytes: u64::from(chunk),
+            base_bytes: LABEL_BYTES,
+        };
+        let data = stripes(shape.data, settings.chunk_bytes);
+        let buffer = stripes(shape.buffer, settings.buffer_chunk_bytes);
+        let blocks = buffer.size(shape.buffer.1) / BLOCK;
+        if shape.data.0 == 0 || blocks < 1024 {
+            let text = "an outline needs a data member and a buffer of 4 MiB".to_owned();
+            return Err(Error::Settings(text));
+        }
+        let stripe = data.chunk_bytes * data.members as u64;
+        let layout = Layout::plan(settings, data.size(shape.data.1), stripe)?;
+        if layout.pages().max(layout.volume_pages) >= u64::from(u32::MAX) {
+            let text = "an outline has less than 2^32 pages, which are 16 TiB".to_owned();
+            return Err(Error::Settings(text));
+        }
+        let first = Place { seq: 1, at: 0, chain: 0 };
+        Ok(Outline {
+            maps: Maps::new(layout, settings, options, shape.filled),
+            ring: Ring::new(blocks, first),
+            items: VecDeque::new(),
+            counts: VecDeque::new(),
+            overlay: Overlay::default(),
+            moving: None,
+            options: options.clone(),
+            striping: [data, buffer],
+            uniques: 0,
+        })
+    }
+
+    /// Where the bytes of an array are.
+    #[must_use]
+    pub fn striping(&self, role: Role) -> Striping {
+        self.striping[usize::from(role == Role::Buffer)]
+    }
+
+    /// Bytes of the volume.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.maps.layout.volume_pages * BLOCK
+    }
+
+    /// Counts since it was made.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.maps.counters;
+        counters.pages_absorbed = self.overlay.absorbed;
+        counters
+    }
+
+    /// Bytes of the array of data members that hold something from the start.
+    #[must_use]
+    pub fn filled_bytes(&self) -> u64 {
+        self.maps.layout.page_at(self.maps.layout.volume_pages)
+    }
+
+    /// Whether records are left that have not moved.
+    #[must_use]
+    pub fn has_records(&self) -> bool {
+        !self.ring.residents.is_empty()
+    }
+
+    /// Number of the oldest record that has not moved; that of the next one, if there is none.
+    #[must_use]
+    pub fn first_record(&self) -> u64 {
+        self.ring.tail().seq
+    }
+
+    /// Whether `writes` requests, of `pages` pages together, have room.
+    #[must_use]
+    pub fn room(&self, writes: u64, pages: u64) -> Room {
+        // A header for each 252 pages, and one for each end that is less than a page.
+        let blocks = pages + pages.div_ceil(ENTRIES_MAX as u64) + 2 * writes;
+        let records = self.ring.residents.len() as u64;
+        let memory = self.overlay.memory_bytes() + records * RECORD_BYTES;
+        let is_too_large = memory + pages * SLOT_BYTES > self.options.directory_bytes();
+        let percent = u64::from(self.options.high_water_percent);
+        let mark = (self.ring.blocks * percent).div_ceil(100);
+        if is_too_large || !self.ring.has_room(usize::try_from(blocks).unwrap_or(usize::MAX)) {
+            Room::Full
+        } else if self.ring.used > mark {
+            Room::AboveMark
+        } else {
+            Room::Enough
+        }
+    }
+
+    /// Writes that came at the same time, for which there is [`Outline::room`]: their whole pages go into
+    /// the log together.
+    ///
+    /// # Panics
+    /// When there is no room, or one is beyond the end.
+    pub fn write(&mut self, writes: &[Write], steps: &mut Vec<Step>) {
+        let mut whole: Vec<Item> = Vec::new();
+        for &Write { offset, len, content } in writes {
+            assert!(offset + len <= self.size(), "callers look");
+            let (mut at, end) = (offset, offset + len);
+            while at < end {
+                let (page, inside) = (at / BLOCK, at % BLOCK);
+                let part = (BLOCK - inside).min(end - at);
+                let is_whole = part == BLOCK;
+                let content = match content.filter(|_| is_whole) {
+                    Some(content) => part_content(content, (at - offset) / BLOCK),
+                    None => self.unique(),
+                };
+                let item = Item { page, trimmed: 0, content };
+                if is_whole {
+                    whole.push(item);
+                } else {
+                    self.append(&std::mem::take(&mut whole), steps);
+                    self.read(page * BLOCK, BLOCK, steps);
+                    self.append(&[item], steps);
+                }
+                at += part;
+            }
+        }
+        self.append(&whole, steps);
+    }
+
+    /// Makes the whole pages in `len` bytes at `offset` read as zeros.
+    ///
+    /// # Panics
+    /// As for [`Outline::write`].
+    pub fn trim(&mut self, offset: u64, len: u64, steps: &mut Vec<Step>) {
+        assert!(offset + len <= self.size(), "callers look");
+        let (first, last) = (offset.div_ceil(BLOCK), (offset + len) / BLOCK);
+        if first >= last {
+            return;
+        }
+        self.maps.counters.pages_trimmed += last - first;
+        let trimmed = u32::try_from(last - first).expect("less than 2^32 pages");
+        self.append(&[Item { page: first, trimmed, content: 0 }], steps);
+    }
+
+    /// A content like no other.
+    fn unique(&mut self) -> u128 {
+        self.uniques += 1;
+        1 << 127 | self.uniques
+    }
+
+    fn append(&mut self, items: &[Item], steps: &mut Vec<Step>) {
+        for items in items.chunks(ENTRIES_MAX) {
+            let pages = items.iter().filter(|item| item.trimmed == 0).count();
+            let resident = self.ring.next(pages);
+            self.ring.push(resident, 0);
+            self.counts.push_back(items.len() as u16);
+            let (seq, at) = (resident.place.seq, resident.place.at);
+            let mut block = at + 1;
+            for item in items {
+                let entry = match item.trimmed {
+                    0 => Entry::Page { page: item.page, crc: 0 },
+                    count => Entry::Trim { page: item.page, count },
+                };
+                self.overlay.add(seq, &entry, &mut block);
+                self.items.push_back(*item);
+            }
+            let counters = &mut self.maps.counters;
+            counters.pages_written += pages as u64;
+            counters.log_bytes += resident.blocks * BLOCK;
+            let (offset, len) = (at * BLOCK, resident.blocks * BLOCK);
+            let write = Transfer { role: Role::Buffer, access: Access::Write, offset, len };
+            steps.push(Step::Transfers(vec![write]));
+            if self.options.durable_writes {
+                steps.push(sync(Role::Buffer));
+            }
+        }
+    }
+
+    /// Reads `len` bytes at `offset`: at most one step, and none if all of it reads as zeros.
+    ///
+    /// # Panics
+    /// When the request is beyond the end.
+    pub fn read(&mut self, offset: u64, len: u64, steps: &mut Vec<Step>) {
+        assert!(offset + len <= self.size(), "callers look");
+        let mut transfers: Vec<Transfer> = Vec::new();
+        let pages = offset / BLOCK..(offset + len).div_ceil(BLOCK);
+        self.maps.counters.pages_read += pages.end - pages.start;
+        for page in pages {
+            let (role, offset) = match self.overlay.find(page) {
+                Found::Zeros => continue,
+                Found::Log(slot) => (Role::Buffer, slot.block * BLOCK),
+                Found::Store => match self.maps.place(page) {
+                    Some(place) => (Role::Data, self.maps.layout.page_at(place)),
+                    None => continue,
+                },
+            };
+            match role {
+                Role::Data => self.maps.counters.data_pages_read += 1,
+                Role::Buffer => self.maps.counters.buffer_pages_read += 1,
+            }
+            match transfers.last_mut() {
+                Some(last) if last.role == role && last.offset + last.len == offset => {
+                    last.len += BLOCK;
+                }
+                _ => transfers.push(Transfer { role, access: Access::Read, offset, len: BLOCK }),
+            }
+        }
+        if !transfers.is_empty() {
+            steps.push(Step::Transfers(transfers));
+        }
+    }
+
+    /// Number of the next record.
+    #[must_use]
+    pub fn next_record(&self) -> u64 {
+        self.ring.head.seq
+    }
+
+    /// Begins to move the oldest records, before number `end`: the steps that do it, or `None` if there
+    /// is no such record. When they have ended, call [`Outline::end_move`]. Until then the records stay
+    /// in the buffer, and are read there.
+    ///
+    /// # Errors
+    /// [`Error::Full`], when not even one record could move.
+    ///
+    /// # Panics
+    /// When a move has not ended.
+    pub fn begin_move(&mut self, end: u64) -> Result<Option<Vec<Step>>> {
+        assert!(self.moving.is_none(), "one move at a time");
+        let (mut records, mut items, mut last_seq) = (0, 0, 0);
+        let mut pages = Vec::new();
+        let mut reads: Vec<Transfer> = Vec::new();
+        let mut full = None;
+        while pages.len() < BATCH_PAGES && records < 4 * BATCH_PAGES {
+            let resident = self.ring.residents.get(records).copied();
+            let Some(resident) = resident.filter(|resident| resident.place.seq < end) else {
+                break;
+            };
+            let count = usize::from(self.counts[records]);
+            match self.move_record(items, count, resident.place, &mut pages) {
+                Ok(()) => {}
+                Err(Error::Full { .. }) if self.trim_early() => continue,
+                Err(error) => {
+                    full = Some(error);
+                    break;
+                }
+            }
+            let (offset, len) = (resident.place.at * BLOCK, resident.blocks * BLOCK);
+            match reads.last_mut() {
+                Some(last)
+                    if last.offset + last.len == offset && last.len + len <= READ_BYTES_MAX =>
+                {
+                    last.len += len;
+                }
+                _ => {
+                    let (role, access) = (Role::Buffer, Access::Read);
+                    reads.push(Transfer { role, access, offset, len });
+                }
+            }
+            last_seq = resident.place.seq;
+            records += 1;
+            items += count;
+        }
+        if records == 0 {
+            return full.map_or(Ok(None), Err);
+        }
+        self.maps.log_tail = self.ring.place_after(records - 1).seq;
+        self.maps.commit();
+        self.moving = Some(Moving { records, items, pages, last_seq });
+        let mut steps = vec![Step::Transfers(reads)];
+        steps.append(&mut self.maps.steps);
+        Ok(Some(steps))
+    }
+
+    /// The steps of [`Outline::begin_move`] have ended. Does nothing without a move.
+    pub fn end_move(&mut self) {
+        let Some(Moving { records, items, pages, last_seq }) = self.moving.take() else { return };
+        self.ring.release(records);
+        self.counts.drain(..records);
+        self.items.drain(..items);
+        self.overlay.moved(&pages, last_seq);
+    }
+
+    fn move_record(
+        &mut self,
+        from: usize,
+        count: usize,
+        place: Place,
+        moved: &mut Vec<u64>,
+    ) -> Result<()> {
+        let mut block = place.at + 1;
+        for at in from..from + count {
+            let Item { page, trimmed, content } = self.items[at];
+            if trimmed > 0 {
+                self.maps.unmap(page, u64::from(trimmed));
+                continue;
+            }
+            let slot = self.overlay.pages.get(&page);
+            if slot.is_some_and(|slot| (slot.seq, slot.block) == (place.seq, block)) {
+                self.maps.put(page, content)?;
+                moved.push(page);
+            }
+            block += 1;
+        }
+        Ok(())
+    }
+
+    /// As the volume does when it is full: the trims in the log make room early.
+    fn trim_early(&mut self) -> bool {
+        let before = self.maps.pages_used();
+        let trims: Vec<(u64, u64)> =
+            self.overlay.trims.iter().map(|(&from, &(end, _))| (from, end)).collect();
+        for (from, end) in trims {
+            self.maps.unmap(from, end - from);
+        }
+        self.maps.commit();
+        self.maps.pages_used() < before
+    }
+}
+
+/// The content of page `number` of a request whose content is `content`.
+fn part_content(content: u128, number: u64) -> u128 {
+    let odd = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+    // A first page keeps its content, so that requests of one page are equal to first pages of others.
+    (content ^ u128::from(number).wrapping_mul(odd)) & (u128::MAX >> 1) | 1 << 126
+}
+
+fn sync(role: Role) -> Step {
+    Step::Transfers(vec![Transfer { role, access: Access::Sync, offset: 0, len: 0 }])
+}

@@ -1,0 +1,276 @@
+//! Power cuts at chosen places: each cut point of a short run, blocks that a cut left from another
+//! session, and damage that must not be taken for a torn write.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Build, MIB, Model, PAGE};
+use merganser_array::{Hash, Settings, Volume};
+use merganser_storage::memory::MemoryDirectory;
+use merganser_storage::{Directory, Operation, StorageExt};
+use merganser_testkit::Random;
+use merganser_testkit::faulty::{Fault, Faulty, Plan};
+
+fn unique(random: &mut Random) -> Vec<u8> {
+    (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
+}
+
+fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
+    let copy = MemoryDirectory::new();
+    for name in directory.list().expect("lists") {
+        let from = directory.open(&name, false).expect("opens");
+        let bytes = from.read_vec(0, from.size() as usize).expect("reads");
+        copy.create(&name).expect("made").write_at(0, &bytes).expect("written");
+    }
+    copy
+}
+
+fn at(page: u64) -> u64 {
+    page * PAGE as u64
+}
+
+/// A volume whose data members are full, and what it holds.
+fn full_volume(build: &Build) -> (Arc<MemoryDirectory>, Model) {
+    let directory = MemoryDirectory::new();
+    build.create(&*directory);
+    let mut model = Model::new((build.settings.size / PAGE as u64) as usize);
+    let volume = build.open(&*directory).expect("opens");
+    let mut random = Random::new(1);
+    for page in 0.. {
+        let bytes = unique(&mut random);
+        if volume.write_at(at(page), &bytes).is_err() {
+            break;
+        }
+        model.write(at(page), &bytes, true);
+        // With a buffer, the page that has no room stays there.
+        if volume.migrate().is_err() {
+            break;
+        }
+    }
+    let space = volume.space();
+    assert_eq!(space.pages_used, space.pages, "full");
+    volume.close().expect("closes");
+    model.flushed();
+    (directory, model)
+}
+
+/// Pages that were freed hold the old content until the commit that frees them is durable: when all
+/// others are in use, a cut at any point of the next writes shows it.
+#[test]
+fn freed_pages_wait_for_the_commit_that_frees_them() {
+    for buffered in [false, true] {
+        let mut build = Build::small(buffered, Some(Hash::Blake3));
+        build.settings = Settings { size: 12 * MIB, thin: true, ..build.settings };
+        let (members, model) = full_volume(&build);
+        let run = |disk: &Arc<Faulty>, model: &mut Model| -> std::io::Result<()> {
+            let volume = build.open(&**disk).map_err(|error| error.to_io())?;
+            let mut random = Random::new(2);
+            for page in 0..4 {
+                // Trimmed in the same commit as the page is needed for another one.
+                let len = at(2);
+                let result = volume.run(Operation::Discard { offset: at(3 * page), len });
+                model.write(at(3 * page), &vec![0; len as usize], result.is_ok());
+                result?;
+                let bytes = unique(&mut random);
+                let result = volume.write_at(at(100 + page), &bytes);
+                model.write(at(100 + page), &bytes, result.is_ok());
+                result?;
+                volume.migrate().map_err(|error| error.to_io())?;
+            }
+            volume.sync()?;
+            model.flushed();
+            volume.migrate().map(|_| ()).map_err(|error| error.to_io())
+        };
+        let quiet = Faulty::new(copy_of(&*members), Plan::quiet(1));
+        run(&quiet, &mut model.clone()).expect("no fault");
+        for nth in 1..=quiet.counts().changes {
+            let plan = Plan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
+            let disk = Faulty::new(copy_of(&*members), plan);
+            let mut model = model.clone();
+            run(&disk, &mut model).expect_err("the power goes");
+            disk.crash().expect("crashes");
+            let volume = build.open(&*disk).expect("opens");
+            model.check_after_cut(&volume, &format!("buffered {buffered}, cut {nth}"));
+            let check = volume.check(&mut |_, _| {}).expect("checks");
+            assert_eq!((check.problems, check.pages_leaked), (0, 0), "{check:?}");
+        }
+    }
+}
+
+/// Byte `block` of the log on its first member.
+fn log_block(block: u64) -> u64 {
+    MIB + block * PAGE as u64
+}
+
+/// A cut tears record 1 of a session: its first block is there, its page isn't. The next session
+/// writes the same bytes to another page, into the same place of the log; a cut leaves the page of that
+/// record and the first block of the old one. Together they look whole.
+#[test]
+fn a_record_that_an_opening_dropped_never_comes_back() {
+    let build = Build::small(true, Some(Hash::Blake3));
+    let directory = MemoryDirectory::new();
+    build.create(&*directory);
+    let bytes = unique(&mut Random::new(1));
+    let log = directory.open("hdd0", true).expect("opens");
+    let volume = build.open(&*directory).expect("opens");
+    volume.write_at(at(5), &bytes).expect("written");
+    drop(volume);
+    let first_block = log.read_vec(log_block(0), PAGE).expect("reads");
+    log.write_at(log_block(1), &[0; PAGE]).expect("torn");
+
+    let volume = build.open(&*directory).expect("opens");
+    assert_eq!(volume.space().records_dropped, 1);
+    assert_eq!(volume.read_vec(at(5), PAGE).expect("reads"), [0; PAGE]);
+    volume.write_at(at(7), &bytes).expect("written");
+    drop(volume);
+    log.write_at(log_block(0), &first_block).expect("torn");
+
+    let volume = build.open(&*directory).expect("opens");
+    assert_eq!(volume.read_vec(at(5), PAGE).expect("reads"), [0; PAGE], "it was gone already");
+    assert_eq!(volume.read_vec(at(7), PAGE).expect("reads"), [0; PAGE]);
+}
+
+/// Three flushed records, and damage to one of them after a cut.
+fn damaged_after_cut(seal: bool, block: u64) -> merganser_array::Result<Volume> {
+    let build = Build::small(true, None);
+    let directory = MemoryDirectory::new();
+    build.create(&*directory);
+    let volume = build.open(&*directory).expect("opens");
+    let mut random = Random::new(1);
+    for page in 0..3 {
+        volume.write_at(at(page), &unique(&mut random)).expect("written");
+        volume.sync().expect("flushed");
+    }
+    if seal {
+        volume.seal().expect("sealed");
+    }
+    drop(volume);
+    let log = directory.open("hdd0", true).expect("opens");
+    log.write_at(log_block(block), b"damage").expect("written");
+    build.open(&*directory)
+}
+
+/// Record `n` is in blocks `2 n` and `2 n + 1`.
+#[test]
+fn damage_to_flushed_records_is_no_torn_write() {
+    for seal in [false, true] {
+        // The third record shows that the first two were durable.
+        for block in [0, 2] {
+            let error = damaged_after_cut(seal, block).err().expect("refused");
+            assert!(error.is_damage(), "{error:?}");
+            assert!(error.to_string().contains("it was durable"), "{error}");
+        }
+        let volume = damaged_after_cut(seal, 3).expect("opens");
+        assert!(volume.read_vec(at(1), 1).is_err(), "its page is damaged");
+        assert!(volume.read_vec(at(2), 1).is_ok());
+        assert_eq!(volume.space().records_dropped, 0);
+    }
+    // Nothing but the seal shows that the last one was.
+    assert!(damaged_after_cut(true, 4).err().expect("refused").is_damage());
+    assert!(damaged_after_cut(true, 5).expect("opens").read_vec(at(2), 1).is_err());
+    for block in [4, 5] {
+        let volume = damaged_after_cut(false, block).expect("opens");
+        assert_eq!(volume.read_vec(at(2), PAGE).expect("reads"), [0; PAGE], "documented");
+        assert_eq!(volume.space().records_dropped, u64::from(block == 5));
+    }
+}
+
+#[test]
+fn damage_to_a_sealed_transaction_is_no_torn_write() {
+    for seal in [false, true] {
+        let build = Build::small(false, None);
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        volume.write_at(0, &[7; PAGE]).expect("written");
+        volume.sync().expect("flushed");
+        if seal {
+            volume.seal().expect("sealed");
+            let journal_bytes = volume.counters().journal_bytes;
+            volume.seal().expect("sealed");
+            assert_eq!(volume.counters().journal_bytes, journal_bytes, "once is enough");
+        }
+        drop(volume);
+        let mut found = Vec::new();
+        for name in ["ssd0", "ssd1"] {
+            let member = directory.open(name, true).expect("opens");
+            for at in (MIB..member.size()).step_by(PAGE) {
+                if member.read_vec(at, 4).expect("reads") == *b"MjrT" {
+                    let number = member.read_vec(at + 16, 8).expect("reads");
+                    found.push((number[0], Arc::clone(&member), at));
+                }
+            }
+        }
+        assert_eq!(found.len(), 1 + usize::from(seal));
+        let (_, member, at) = found.iter().min_by_key(|found| found.0).expect("not empty");
+        member.write_at(at + 100, b"damage").expect("written");
+        match build.open(&*directory) {
+            Ok(volume) => {
+                assert!(!seal);
+                let read = volume.read_vec(0, PAGE).expect("reads");
+                assert_eq!(read, [0; PAGE], "documented");
+            }
+            Err(error) => assert!(seal && error.is_damage(), "{error}"),
+        }
+    }
+}
+
+/// The data members are those of an older copy: the log and the journal know of later sessions.
+#[test]
+fn data_members_that_are_older_than_the_buffer_are_refused() {
+    let build = Build::small(true, None);
+    let directory = MemoryDirectory::new();
+    build.create(&*directory);
+    let old = copy_of(&*directory);
+    let volume = build.open(&*directory).expect("opens");
+    volume.write_at(0, &[1; PAGE]).expect("written");
+    volume.sync().expect("flushed");
+    drop(volume);
+    let mut members = build.members(&*directory);
+    members.data = build.members(&*old).data;
+    let error = Volume::open("vol", &members, build.options.clone()).err().expect("refused");
+    assert!(error.to_string().contains("older than the buffer members"), "{error}");
+}
+
+#[test]
+fn a_reservation_is_kept_or_refused() {
+    for thin in [false, true] {
+        let mut build = Build::small(true, None);
+        build.settings.thin = thin;
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        let reserved = volume.run(Operation::Allocate { offset: 0, len: MIB });
+        assert_eq!(reserved.is_ok(), !thin);
+        if let Err(error) = reserved {
+            assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}");
+        }
+        let beyond = volume.run(Operation::Allocate { offset: 0, len: 3 * MIB });
+        assert!(beyond.expect_err("refused").to_string().contains("passes its end"));
+    }
+}
+
+/// Small records fill the memory of the directory before they fill the buffer.
+#[test]
+fn the_directory_of_the_buffer_is_bounded() {
+    let mut build = Build::small(true, None);
+    build.settings.size = 24 * MIB;
+    build.options.high_water_percent = 100;
+    let directory = MemoryDirectory::new();
+    for (name, bytes) in [("ssd0", 24), ("ssd1", 24), ("hdd0", 20), ("hdd1", 20)] {
+        let member = directory.create(name).expect("made");
+        member.run(Operation::SetSize { size: bytes * MIB }).expect("sized");
+    }
+    Volume::create("vol", &build.members(&*directory), &build.settings, false).expect("made");
+    let volume = build.open(&*directory).expect("opens");
+    for page in 0..4000 {
+        volume.write_at(at(page), &[page as u8; PAGE]).expect("written");
+        // 64 bytes for the page and 64 for the record, of a quarter of 1 MiB.
+        assert!(volume.space().buffer_bytes_used <= 2048 * 8192, "page {page}");
+    }
+    for page in 0..4000 {
+        let read = volume.read_vec(at(page), PAGE).expect("reads");
+        assert!(read == [page as u8; PAGE], "page {page}");
+    }
+}

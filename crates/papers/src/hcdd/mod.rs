@@ -1,0 +1,28 @@
+//! HcDD, the hybrid volume of chapter 5 of the dissertation, on modelled devices in virtual time.
+//!
+//! ```text
+//!   requests ──► Node ── Outline (crates/array: ring, directory, maps, deduplication) ──► steps
+//!                 │                                                                        │
+//!                 └── processor (hashes) ◄───────────── jobs ──────────────► disks and SSDs
+//! ```
+//!
+//! [`Setup`] names the devices and the arrangement, [`Node`] plays requests on them, and [`Measured`] is
+//! the result. The experiments are `reproduce hcdd-dedup`, `hcdd-time` and `hcdd-response`.
+
+pub(crate) mod dedup;
+mod jobs;
+mod load;
+mod measured;
+mod node;
+pub(crate) mod response;
+mod runs;
+mod setup;
+#[cfg(test)]
+mod tests;
+pub(crate) mod time;
+mod worth;
+
+pub use load::{Contents, Duplicates};
+pub use measured::Measured;
+pub use node::{Node, NodeError, Pace};
+pub use setup::{Arrangement, Setup};

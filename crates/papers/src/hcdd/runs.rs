@@ -1,0 +1,123 @@
+//! The four arrangements on the three traces, for the experiments.
+
+use merganser_device::request::{Request, RequestKind};
+
+use super::load::{Contents, Duplicates};
+use super::measured::Measured;
+use super::node::{Node, NodeError, Pace};
+use super::setup::{Arrangement, Setup};
+use crate::error::Error;
+use crate::lab::Lab;
+use crate::look_alike::{self, Look};
+use crate::outcome::Section;
+
+/// A trace of Table 5.2, and what the dissertation says of it.
+pub struct Trace {
+    pub look: Look,
+    /// Writes that were removed (5.4.3).
+    pub removed: f64,
+    /// The duplicate share that the text says, in percent.
+    pub text_percent: f64,
+    /// Seconds that HcDD takes longer than SSDs, all responses together (Figure 5.13).
+    pub longer_seconds: f64,
+}
+
+impl Trace {
+    /// Share of duplicates among the writes.
+    pub fn duplicates(&self) -> f64 {
+        self.removed / self.look.writes as f64
+    }
+
+    /// Its requests, at most about `most`.
+    pub fn requests(&self, most: u64) -> Result<Vec<Request>, Error> {
+        self.look.requests(most)
+    }
+}
+
+/// The traces of Table 5.2.
+pub fn traces() -> [Trace; 3] {
+    let of = |look, removed, text_percent, longer_seconds| Trace {
+        look,
+        removed,
+        text_percent,
+        longer_seconds,
+    };
+    [
+        of(look_alike::kernel(), 20_731., 29.15, 54.),
+        of(look_alike::phoenix(), 72_933., 46.93, 123.),
+        of(look_alike::financial(), 138_748., 28.9, -50.),
+    ]
+}
+
+/// How many requests of a trace are played, by the given size: one for each 4 KiB.
+pub fn most(lab: &Lab<'_>) -> u64 {
+    lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(1000))
+}
+
+/// Plays `requests` with a share of duplicates on a node.
+pub fn play(
+    lab: &Lab<'_>,
+    setup: &Setup,
+    requests: &[Request],
+    duplicates: f64,
+) -> Result<Measured, Error> {
+    lab.check_cancelled()?;
+    let node = Node::new(setup).map_err(Error::Model)?;
+    let mut contents = Contents::Drawn(Duplicates::new(duplicates, 11));
+    let given = requests.iter().map(|request| {
+        if lab.progress.cancelled() { Err(Error::Cancelled) } else { Ok(contents.give(*request)) }
+    });
+    node.play(given, Pace::Open).map_err(|error| match error {
+        NodeError::Requests(error) => error,
+        error => Error::Model(error.to_string()),
+    })
+}
+
+/// Plays `requests` on the dissertation's node.
+pub fn play_paper(
+    lab: &Lab<'_>,
+    arrangement: Arrangement,
+    requests: &[Request],
+    duplicates: f64,
+) -> Result<Measured, Error> {
+    let setup = Setup::paper(arrangement).map_err(|error| Error::Model(error.to_string()))?;
+    play(lab, &setup, requests, duplicates)
+}
+
+/// All arrangements on a trace, in the order of [`Arrangement::ALL`].
+pub fn play_all(lab: &Lab<'_>, trace: &Trace) -> Result<Vec<Measured>, Error> {
+    let requests = trace.requests(most(lab))?;
+    let of =
+        |&arrangement: &Arrangement| play_paper(lab, arrangement, &requests, trace.duplicates());
+    Arrangement::ALL.iter().map(of).collect()
+}
+
+/// Table 5.2 against the look-alikes.
+pub fn table_5_2(lab: &Lab<'_>) -> Result<Section, Error> {
+    let mut section = Section::new("input: Table 5.2, requests");
+    for trace in traces() {
+        let requests = trace.requests(most(lab))?;
+        let reads = requests.iter().filter(|it| it.kind == RequestKind::Read).count();
+        let Look { name, reads: all, writes, .. } = trace.look;
+        section.both(format!("{name}, reads"), all as f64, reads as f64);
+        section.both(format!("{name}, writes"), writes as f64, (requests.len() - reads) as f64);
+    }
+    Ok(section)
+}
+
+/// The differences that all experiments share.
+pub fn differs(lab: &Lab<'_>) -> Vec<String> {
+    let mut differs = vec![
+        "The traces are not public: look-alikes have the numbers of reads and writes of Table 5.2. Addresses, sizes of one page and arrival times are guesses, written down in look_alike.rs; they were chosen for the axes of Figures 5.8 and 5.9 before any figure here was computed, and response times depend on them.".to_owned(),
+        "Duplicates are drawn with the dissertation's share (removed writes over writes of Table 5.2), so Figure 5.10 is an input. The other figures are predictions: nothing was fitted to them.".to_owned(),
+        "The size of the buffer on the disks is not given: 4 GiB here. Writes that arrive while the log is busy are one record. A write ends when it is on the platters: the disks have no write cache.".to_owned(),
+        "Two Cheetah 15K.5, two SSDs of DiskSim with the package-parallel buffer of 1 MiB (all arrangements), SHA-1 at 47,548 cycles of 1 GHz, pages moved as soon as possible.".to_owned(),
+    ];
+    if most(lab) < 3_000_000 {
+        differs.push(format!(
+            "No trace has more than {} requests, because of the given size.",
+            most(lab)
+        ));
+    }
+    differs
+}

@@ -1,0 +1,106 @@
+//! Where a buffer of disks in front of SSDs pays: write rate, duplicates, SSD.
+
+use merganser_device::hdd::HddProfile;
+use merganser_device::profile::{ProfileError, SsdProfile};
+use merganser_device::request::{Request, SimTime};
+use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
+
+use super::runs::play;
+use super::setup::{Arrangement, Setup};
+use crate::chart::Series;
+use crate::error::Error;
+use crate::lab::Lab;
+use crate::outcome::Section;
+
+/// Writes per second.
+const RATES: [u64; 6] = [50, 200, 800, 3200, 12_800, 51_200];
+/// Duplicates, in percent.
+const DUPLICATES: [u32; 3] = [0, 50, 90];
+/// Writes of each point.
+const REQUESTS: u64 = 20_000;
+
+/// A pair of devices.
+struct Pair {
+    name: &'static str,
+    ssd: &'static str,
+    hdd: &'static str,
+    changes: &'static [&'static str],
+}
+
+const PAIRS: [Pair; 2] = [
+    Pair {
+        name: "msr and cheetah (2009)",
+        ssd: "msr",
+        hdd: "cheetah",
+        changes: &["cache_policy=parallel", "cache_bytes=1M", "cache_parallelism=8"],
+    },
+    // Smaller than the real one, so that its map takes less memory.
+    Pair {
+        name: "nvme and barracuda",
+        ssd: "nvme",
+        hdd: "barracuda",
+        changes: &["blocks_per_plane=512"],
+    },
+];
+
+fn writes(rate: u64) -> Result<Vec<Request>, Error> {
+    let workload = Workload {
+        pattern: Pattern::Random,
+        read_share: 0.,
+        sizes: Sizes::Fixed(4096),
+        arrivals: Arrivals::Exponential(SimTime(1_000_000_000 / rate)),
+        requests: REQUESTS,
+        start: 0,
+        span_bytes: 4 << 30,
+        align_bytes: 4096,
+        seed: 5,
+    };
+    let drawn = workload.requests().map_err(|error| Error::Model(error.to_string()))?;
+    Ok(drawn.collect())
+}
+
+fn setup(pair: &Pair, arrangement: Arrangement) -> Result<Setup, ProfileError> {
+    let mut ssd = SsdProfile::preset(pair.ssd)?;
+    for change in pair.changes {
+        ssd.set(change)?;
+    }
+    Ok(Setup { ssd, hdd: HddProfile::preset(pair.hdd)?, ..Setup::paper(arrangement)? })
+}
+
+/// The map, as a table and as lines.
+pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
+    let model = |error: ProfileError| Error::Model(error.to_string());
+    let mut section = Section::new("predicted: HcDD over SSDs alone; pays where both are below 1");
+    let mut series = Vec::new();
+    for pair in &PAIRS {
+        let mut alone = Vec::new();
+        for rate in RATES {
+            let setup = setup(pair, Arrangement::Ssds).map_err(model)?;
+            alone.push(play(lab, &setup, &writes(rate)?, 0.)?);
+        }
+        for percent in DUPLICATES {
+            let mut points = Vec::new();
+            for (rate, alone) in RATES.into_iter().zip(&alone) {
+                let setup = setup(pair, Arrangement::Hcdd).map_err(model)?;
+                let share = f64::from(percent) / 100.;
+                let hcdd = play(lab, &setup, &writes(rate)?, share)?;
+                let response = hcdd.writes.mean() / alone.writes.mean();
+                let bytes = hcdd.flash.host_bytes as f64 / alone.flash.host_bytes.max(1) as f64;
+                let what = format!("{}, {percent} % duplicates, {rate}/s", pair.name);
+                section.ours(format!("{what}: response"), response);
+                section.ours(format!("{what}: bytes to the SSDs"), bytes);
+                points.push((rate as f64, response));
+            }
+            let name = format!("{}, {percent} % duplicates", pair.name);
+            series.push(Series { name, paper: false, points });
+        }
+    }
+    Ok((section, series))
+}
+
+/// The method of the map, in sentences.
+pub fn differs() -> Vec<String> {
+    vec![format!(
+        "The map plays {REQUESTS} random writes of 4 KiB to 4 GiB at random times. The SSDs hold data everywhere, and are not worn: the less they collect, the better they look. The nvme devices are cut to 28 GB each."
+    )]
+}
