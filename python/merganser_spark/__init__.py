@@ -14,13 +14,16 @@ Options (docs/serve.md):
     nodes    HOST:PORT, with commas between them
     ssdlet   name of the SSDlet, or sha256:DIGITS for an uploaded one
     paths    files below each node's data folder, with commas between them, or a JSON list
-    args     the SSDlet's arguments, a JSON object
+    args     the arguments of a built-in SSDlet, a JSON object
+    guest_args          the arguments of a guest, as the text that it takes
     split    bytes of a range, for files of lines; without it, a partition is one file of one node
     token, token_file   what the nodes want to see
     ca_file  the authority of the nodes' certificates (PEM); with it, connections are encrypted
+    insecure true: send the token over the network without encryption
     memory, threads     what each run may use
 """
 
+import ipaddress
 import json
 from dataclasses import dataclass
 from typing import Iterator, Optional
@@ -54,8 +57,11 @@ class MerganserDataSource(DataSource):
 
         nodes = Nodes(self.options)
         with nodes.connect(nodes.names[0]) as client:
-            session = nodes.open(client)
+            opened = nodes.open(client)
+            session = opened["session"]
             try:
+                if opened.get("rows_most") is not None and not nodes.is_one_partition():
+                    refuse("ssdlet", f"each partition would give {opened['rows_most']} rows of its own")
                 ticket = json.dumps({"session": session}).encode()
                 descriptor = flight.FlightDescriptor.for_command(ticket)
                 return from_arrow_schema(client.get_flight_info(descriptor, nodes.call).schema)
@@ -82,7 +88,7 @@ class MerganserReader(DataSourceReader):
         if partition.length is not None:
             wanted["length"] = partition.length
         with nodes.connect(partition.node) as client:
-            session = nodes.open(client)
+            session = nodes.open(client)["session"]
             try:
                 nodes.act(client, "set", {"session": session, "ranges": [wanted], "run": True})
                 ticket = nodes.flight.Ticket(json.dumps({"session": session}).encode())
@@ -104,6 +110,10 @@ class Nodes:
         self.paths = split(options.get("paths"), "paths")
         self.ssdlet = options.get("ssdlet") or refuse("ssdlet", "names the program to run")
         self.args = json.loads(options.get("args") or "{}")
+        if options.get("guest_args") is not None:
+            if self.args:
+                refuse("guest_args", "is for guests, and args for built-in SSDlets; give one of them")
+            self.args = options["guest_args"]
         self.split = int(options["split"]) if options.get("split") else None
         if self.split is not None and self.split < 1:
             refuse("split", "at least 1 byte")
@@ -118,6 +128,10 @@ class Nodes:
         if options.get("ca_file"):
             with open(options["ca_file"], "rb") as file:
                 self.roots = file.read()
+        if token and not self.roots and options.get("insecure") != "true":
+            for name in self.names:
+                if not is_this_machine(name):
+                    refuse("token", f"it would cross the network to {name} unencrypted; give ca_file, or insecure")
 
     def connect(self, node):
         scheme = "grpc+tls" if self.roots else "grpc+tcp"
@@ -133,7 +147,10 @@ class Nodes:
         kind, name = "ssdlet", self.ssdlet
         if name.startswith("sha256:"):
             kind, name = "sha256", name.removeprefix("sha256:")
-        return self.act(client, "open", {kind: name, "args": self.args, **self.limits})["session"]
+        return self.act(client, "open", {kind: name, "args": self.args, **self.limits})
+
+    def is_one_partition(self):
+        return len(self.names) == 1 and len(self.paths) == 1 and self.split is None
 
     def ranges(self, node, path):
         """The partitions of a file. Its size is asked for only if it is split."""
@@ -143,6 +160,15 @@ class Nodes:
             size = self.act(client, "stat", {"path": path})["bytes"]
         starts = range(0, max(size, 1), self.split)
         return [NodeRange(node, path, start, self.split) for start in starts]
+
+
+def is_this_machine(address):
+    """Whether what is sent to HOST:PORT stays on this machine, as far as the name tells."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def split(text, option):

@@ -5,10 +5,20 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def leave_out(why):
+    """Leaves the tests of a file out, and says so. In CI (the variable CI is set) that is a failure."""
+    if "CI" in os.environ:
+        raise RuntimeError(f"{why}; in CI all clients are tested")
+    print(f"SKIPPED: {why}", file=sys.stderr)
+    raise unittest.SkipTest(why)
 
 
 def command():

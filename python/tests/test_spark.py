@@ -5,16 +5,16 @@ import shutil
 import sys
 import unittest
 
+from node import ROOT, TOKEN, Node, leave_out
+
 try:
     import pyarrow.flight  # noqa: F401
     from pyspark.sql import SparkSession
     from pyspark.sql import functions
 except ImportError as missing:
-    raise unittest.SkipTest(f"{missing}; .ci/setup flight installs the clients")
+    leave_out(f"{missing}; .ci/setup flight installs the clients")
 if not shutil.which("java"):
-    raise unittest.SkipTest("no java, which PySpark needs")
-
-from node import ROOT, TOKEN, Node
+    leave_out("no java, which PySpark needs")
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -51,6 +51,31 @@ class Spark(unittest.TestCase):
                 counted = rows.groupBy("key").agg(functions.sum("value").alias("n"))
                 found = {row["key"]: row["n"] for row in counted.collect()}
                 self.assertEqual(found, {"a": 4000, "b": 3000, "c": 5000, "d": 3000})
+            # Two lines of each node are not two lines of all.
+            sample = {**wanted, "ssdlet": "sample", "args": '{"count": 2}'}
+            with self.assertRaisesRegex(Exception, "2 rows of its own"):
+                spark.read.format("merganser").options(**sample).load().collect()
+            alone = {**sample, "nodes": nodes[0].address}
+            self.assertEqual(spark.read.format("merganser").options(**alone).load().count(), 2)
+
+
+class Options(unittest.TestCase):
+    def test_a_token_does_not_leave_the_machine_unencrypted(self):
+        from merganser_spark import Nodes
+
+        wanted = {"nodes": "127.0.0.1:1,[::1]:1,localhost:1", "ssdlet": "x", "paths": "a", "token": TOKEN}
+        Nodes(wanted)
+        with self.assertRaisesRegex(ValueError, "token: it would cross the network to host:1"):
+            Nodes({**wanted, "nodes": "127.0.0.1:1,host:1"})
+        Nodes({**wanted, "nodes": "host:1", "insecure": "true"})
+
+    def test_a_guest_takes_a_text(self):
+        from merganser_spark import Nodes
+
+        wanted = {"nodes": "a:1", "ssdlet": "grep", "paths": "a"}
+        self.assertEqual(Nodes({**wanted, "guest_args": "{1"}).args, "{1")
+        with self.assertRaisesRegex(ValueError, "guest_args"):
+            Nodes({**wanted, "guest_args": "x", "args": '{"a": 1}'})
 
 
 if __name__ == "__main__":

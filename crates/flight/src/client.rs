@@ -75,14 +75,27 @@ pub enum ClientError {
     /// The node refused, or its run failed; its sentence.
     #[error("{sentence}")]
     Refused {
-        /// Whether the same might work later.
-        busy: bool,
+        /// What kind of refusal it is.
+        why: Refusal,
         /// The node's own sentence.
         sentence: String,
     },
     /// The node does not keep to the protocol.
     #[error("the node does not keep to the protocol: {0}")]
     Protocol(String),
+}
+
+/// The kind of a node's refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Too much is going on: the same might work later.
+    Busy,
+    /// There is no such SSDlet, session, file or view.
+    Missing,
+    /// The client may not do this.
+    Forbidden,
+    /// All else.
+    Other,
 }
 
 impl ClientError {
@@ -103,7 +116,13 @@ impl ClientError {
             "" => status.code().description().to_owned(),
             sentence => sentence.to_owned(),
         };
-        ClientError::Refused { busy: status.code() == Code::ResourceExhausted, sentence }
+        let why = match status.code() {
+            Code::ResourceExhausted => Refusal::Busy,
+            Code::NotFound => Refusal::Missing,
+            Code::PermissionDenied => Refusal::Forbidden,
+            _ => Refusal::Other,
+        };
+        ClientError::Refused { why, sentence }
     }
 }
 

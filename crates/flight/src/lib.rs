@@ -37,3 +37,11 @@ mod views;
 pub use merganser_node::session::wire;
 pub use server::{Server, ServerOptions, Stopper};
 pub use token::{Token, TokenError};
+
+use sha2::{Digest, Sha256};
+
+/// The name of an uploaded SSDlet: the SHA-256 of its bytes, in hexadecimal digits.
+#[must_use]
+pub fn sha256(module: &[u8]) -> String {
+    Sha256::digest(module).iter().map(|byte| format!("{byte:02x}")).collect()
+}

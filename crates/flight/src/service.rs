@@ -12,7 +12,6 @@ use arrow_schema::Schema;
 use futures::stream::{self, BoxStream, StreamExt};
 use merganser_node::session::{SessionError, Sessions};
 use merganser_storage::Storage;
-use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -82,8 +81,7 @@ impl Door {
                 });
             }
             wire::Action::Upload(bytes) => {
-                let sha256: String =
-                    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+                let sha256 = crate::sha256(bytes);
                 let description = sessions.upload(&sha256, bytes)?;
                 to_json(&Uploaded { sha256, description })
             }

@@ -26,11 +26,14 @@ fn the_json_of_every_message() {
     let open = OpenRequest {
         ssdlet: Some("wordcount".to_owned()),
         sha256: None,
-        args: [("rule".to_owned(), "letters".into())].into_iter().collect(),
+        args: serde_json::json!({ "words": "letters" }),
         memory: Some(64 << 20),
         threads: Some(2),
         fuel_per_byte: Some(10_000),
+        time_limit: Some(0.5),
+        guest_memory: Some(1 << 20),
     };
+    let guest = OpenRequest { args: "needle".into(), ..OpenRequest::default() };
     let blob = Range { blob: Some("part".to_owned()), ..Range::default() };
     let range = Range { start: 10, length: Some(100), ..Range::of("logs/a.txt") };
     let status = Status {
@@ -59,8 +62,13 @@ fn the_json_of_every_message() {
         memory: 192 << 20,
         threads: 3,
     };
-    let opened =
-        Opened { session: session(), description: description(), memory: 64 << 20, threads: 2 };
+    let opened = Opened {
+        session: session(),
+        description: description(),
+        rows_most: None,
+        memory: 64 << 20,
+        threads: 2,
+    };
     let view = |ticket| Ticket::View(ViewTicket { view: "a/b.view".to_owned(), ..ticket });
     let keys = KeyRange { from: Some(r"\x00".to_owned()), to: None };
     let tickets = [
@@ -72,6 +80,7 @@ fn the_json_of_every_message() {
     ];
     let mut lines = vec![
         line("open", &open),
+        line("open of a guest", &guest),
         line("opened", &opened),
         line("set", &SetBody { session: session(), ranges: vec![range, blob], run: true }),
         line("status, cancel, close", &SessionBody { session: session() }),

@@ -342,6 +342,24 @@ fn what_there_is_not_is_named() {
 }
 
 #[test]
+fn only_the_first_rows_are_kept_where_no_more_are_wanted() {
+    let node = node();
+    let lines: String = (0..1000).map(|i| format!("{i}\n")).collect();
+    fs::write(node.dir.path().join("data/lines"), lines).expect("written");
+    let request = OpenRequest {
+        ssdlet: Some("sample".to_owned()),
+        args: serde_json::json!({ "count": 3 }),
+        ..OpenRequest::default()
+    };
+    let opened = node.sessions.open(&request).expect("opened");
+    assert_eq!(opened.rows_most, Some(3), "clients that would merge rows of several runs know it");
+    node.set(&opened.session, &[Range::of("lines")]).expect("set");
+    assert_eq!(node.rows(&opened.session, 0).expect("done").len(), 3);
+    let all = OpenRequest { ssdlet: Some("copy".to_owned()), ..OpenRequest::default() };
+    assert_eq!(node.sessions.open(&all).expect("opened").rows_most, None);
+}
+
+#[test]
 fn the_end_of_the_server_ends_runs() {
     let node = node();
     let id = node.open("enter");

@@ -27,6 +27,13 @@ pub const ALL: &[(&str, (&str, &str))] = &[
 /// Fuel of a key or record that is handed over, in addition to its bytes.
 const RECORD_FUEL: u64 = 8;
 
+/// Hands on what a guest gave: the bytes, and the current chunk.
+type Take = fn(&Answers, &[u8], &[u8], &mut Emitter<'_>) -> Result<(), String>;
+
+/// The functions that take entries of some bytes each, which begin with a span.
+const ENTRIES: [(&str, usize, Take); 2] =
+    [("emit_spans", SPAN_BYTES, Answers::spans), ("emit_values", VALUE_BYTES, Answers::values)];
+
 /// A linker with all of them.
 ///
 /// # Errors
@@ -35,31 +42,17 @@ pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     linker.func_wrap(MODULE, "emit", |caller: Caller<'_, State>, at: u32, bytes: u32| {
         // A frame has 8 bytes at least, so the bytes bound the records, too.
-        let fuel = u64::from(bytes) + RECORD_FUEL;
-        hand_over(caller, at, u64::from(bytes), fuel, |answers, given, _, out| {
-            answers.records(given, out)
-        })
+        let given = Given { at, bytes: u64::from(bytes), fuel: u64::from(bytes) + RECORD_FUEL };
+        hand_over(caller, given, None, |answers, given, _, out| answers.records(given, out))
     })?;
-    linker.func_wrap(MODULE, "emit_spans", |caller: Caller<'_, State>, at: u32, count: u32| {
-        let fuel = u64::from(count) * RECORD_FUEL;
-        hand_over(
-            caller,
-            at,
-            u64::from(count) * SPAN_BYTES as u64,
-            fuel,
-            |answers, given, chunk, out| answers.spans(given, chunk.bytes, out),
-        )
-    })?;
-    linker.func_wrap(MODULE, "emit_values", |caller: Caller<'_, State>, at: u32, count: u32| {
-        let fuel = u64::from(count) * RECORD_FUEL;
-        hand_over(
-            caller,
-            at,
-            u64::from(count) * VALUE_BYTES as u64,
-            fuel,
-            |answers, given, chunk, out| answers.values(given, chunk.bytes, out),
-        )
-    })?;
+    for (name, entry_bytes, take) in ENTRIES {
+        linker.func_wrap(MODULE, name, move |caller: Caller<'_, State>, at: u32, count: u32| {
+            let count = u64::from(count);
+            let bytes = count * entry_bytes as u64;
+            let given = Given { at, bytes, fuel: count * RECORD_FUEL };
+            hand_over(caller, given, Some(entry_bytes), take)
+        })?;
+    }
     linker.func_wrap(MODULE, "error", |mut caller: Caller<'_, State>, at: u32, bytes: u32| {
         let said = text(&mut caller, at, bytes)?;
         Err::<(), _>(refuse(&mut caller, said))
@@ -88,30 +81,54 @@ pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     Ok(linker)
 }
 
-/// Passes `bytes` bytes of the guest's memory to `take`, for `fuel`.
-fn hand_over(
-    mut caller: Caller<'_, State>,
+/// What a guest hands over, and the fuel that looking at it is worth.
+struct Given {
     at: u32,
     bytes: u64,
     fuel: u64,
-    take: impl FnOnce(&Answers, &[u8], Chunk<'_>, &mut Emitter<'_>) -> Result<(), String>,
-) -> Result<()> {
+}
+
+/// Takes `fuel` from the guest.
+fn charge(caller: &mut Caller<'_, State>, fuel: u64) -> Result<()> {
     let left = caller.get_fuel()?.checked_sub(fuel).ok_or(Trap::OutOfFuel)?;
-    caller.set_fuel(left)?;
+    caller.set_fuel(left)
+}
+
+/// The bytes that spans name: the host copies or hashes them, as often as a guest names them. A span that
+/// is longer than the chunk is refused later.
+fn named_bytes(given: &[u8], entry_bytes: usize, chunk_bytes: usize) -> u64 {
+    let len = |entry: &[u8]| u32::from_le_bytes(entry[4..8].try_into().expect("4 bytes"));
+    let lens = given.chunks_exact(entry_bytes).map(|entry| u64::from(len(entry)));
+    lens.map(|len| len.min(chunk_bytes as u64)).sum()
+}
+
+/// Passes what is `given` in the guest's memory to `take`. With `entry_bytes`, it is entries that begin with a
+/// span, and the bytes of these take fuel, too.
+fn hand_over(
+    mut caller: Caller<'_, State>,
+    Given { at, bytes, fuel }: Given,
+    entry_bytes: Option<usize>,
+    take: Take,
+) -> Result<()> {
+    charge(&mut caller, fuel)?;
     let memory = caller.data_mut().memory()?;
+    let start = at as usize;
+    let place = usize::try_from(bytes).ok().map(|bytes| start..start.saturating_add(bytes));
+    let place = place.filter(|place| place.end <= memory.data_size(&caller)).ok_or_else(|| {
+        let told = format!("it handed over {bytes} bytes at address {at}, outside of its memory");
+        refuse(&mut caller, told)
+    })?;
+    if let Some(entry_bytes) = entry_bytes {
+        let given = &memory.data(&caller)[place.clone()];
+        let named = scope::with(|chunk, _| named_bytes(given, entry_bytes, chunk.bytes.len()));
+        charge(&mut caller, named.unwrap_or(0))?;
+    }
     let (all, state) = memory.data_and_store_mut(&mut caller);
-    let given = usize::try_from(bytes)
-        .ok()
-        .and_then(|bytes| all.get(at as usize..)?.get(..bytes))
-        .ok_or_else(|| {
-            state.refuse(format!(
-                "it handed over {bytes} bytes at address {at}, outside of its memory"
-            ))
-        })?;
+    let given = &all[place];
     if state.is_closing() && matches!(state.answers(), Answers::Ordered(_)) {
         return Err(state.refuse("it handed over records in mgs_close, where they have no place in the order of its output".to_owned()));
     }
-    let taken = scope::with(|chunk, out| take(state.answers(), given, chunk, out));
+    let taken = scope::with(|chunk, out| take(state.answers(), given, chunk.bytes, out));
     let taken = taken.unwrap_or_else(|| {
         Err("it handed over records outside of mgs_chunk and mgs_close".to_owned())
     });

@@ -30,6 +30,8 @@ impl Limits {
     pub(crate) const STACK_BYTES: usize = 512 << 10;
     /// The most elements of a guest's tables.
     pub(crate) const TABLE_ELEMENTS: usize = 10_000;
+    /// The longest function, in bytes. Compiling takes memory that is counted nowhere.
+    pub(crate) const FUNCTION_BYTES: usize = 128 << 10;
     /// Memory of a worker in addition to the guest's own: its table, the store, the instance.
     pub(crate) const WORKER_BYTES: u64 = 192 << 10;
 

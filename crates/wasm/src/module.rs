@@ -20,7 +20,7 @@ use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
 use crate::engine::engine;
 use crate::guest::State;
 use crate::imports;
-use crate::section::Declared;
+use crate::section::{Declared, check_functions};
 
 /// Modules that are kept although no SSDlet uses them.
 const KEPT: usize = 8;
@@ -78,7 +78,12 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
     if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
         return Ok(found);
     }
-    // Not under the lock: another module must not wait. Two that compile the same one waste time only.
+    // One at a time, so that the memory of compiling is that of one module; those that are kept don't wait.
+    static COMPILING: Mutex<()> = Mutex::new(());
+    let _one = COMPILING.lock();
+    if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
+        return Ok(found);
+    }
     let compiled = Arc::new(compile(bytes, digest, timed)?);
     CACHE.lock().get_or_insert_default().keep(key, compiled.clone());
     Ok(compiled)
@@ -86,9 +91,11 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
 
 fn compile(bytes: &[u8], digest: [u8; 32], timed: bool) -> Result<Compiled, SsdletError> {
     let declared = Declared::of(bytes)?;
-    let begun = Instant::now();
+    // The first module of a process is not to pay for the engine.
     let engine = engine(timed)?;
     let refused = |detail: &dyn std::fmt::Display| crate::failed(&declared.name, detail);
+    check_functions(bytes).map_err(|detail| refused(&detail))?;
+    let begun = Instant::now();
     // Only binary: the text format is not compiled in.
     let module = Module::from_binary(&engine, bytes).map_err(|error| {
         refused(&crate::plain(format!("it can't be compiled: {error:#}").as_bytes()))

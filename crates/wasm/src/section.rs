@@ -191,27 +191,14 @@ impl WrittenFormat {
 
 /// The content of the one section of our name.
 fn find(module: &[u8]) -> Result<&[u8], String> {
-    const MAGIC: &[u8] = b"\0asm";
-    const VERSION: &[u8] = &[1, 0, 0, 0];
     const CUSTOM: u8 = 0;
-    let Some(rest) = module.strip_prefix(MAGIC) else {
-        return Err("the module is no WebAssembly: it does not begin with \\0asm".to_owned());
-    };
-    let Some(mut rest) = rest.strip_prefix(VERSION) else {
-        return Err(
-            "the module is no core WebAssembly of version 1 (a component is not one)".to_owned()
-        );
-    };
     let mut found = None;
-    while let Some((&id, after)) = rest.split_first() {
-        let at = module.len() - rest.len();
-        let damaged = || format!("the module is damaged: the section at byte {at} is cut short");
-        let (content, after) = sized(after).ok_or_else(damaged)?;
-        rest = after;
+    for section in sections(module)? {
+        let Section { at, id, content } = section?;
         if id != CUSTOM {
             continue;
         }
-        let (name, content) = sized(content).ok_or_else(damaged)?;
+        let (name, content) = sized(content).ok_or_else(|| damaged(at))?;
         if name == SECTION.as_bytes() && found.replace(content).is_some() {
             return Err(format!("the module has two sections {SECTION}; leave one"));
         }
@@ -221,16 +208,85 @@ fn find(module: &[u8]) -> Result<&[u8], String> {
     })
 }
 
-/// A length (LEB128, 32 bits) and that many bytes; then the rest.
-fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut len = 0u64;
+/// Refuses a module with a function whose compilation would take too much memory: that grows with the longest
+/// function more than with the module.
+///
+/// # Errors
+/// When one is longer than [`Limits::FUNCTION_BYTES`], or the module is damaged.
+pub(crate) fn check_functions(module: &[u8]) -> Result<(), String> {
+    const CODE: u8 = 10;
+    for section in sections(module)? {
+        let Section { at, id, content } = section?;
+        if id != CODE {
+            continue;
+        }
+        let (_, mut bodies) = number(content).ok_or_else(|| damaged(at))?;
+        while !bodies.is_empty() {
+            let (body, after) = sized(bodies).ok_or_else(|| damaged(at))?;
+            bodies = after;
+            let (len, most) = (body.len(), Limits::FUNCTION_BYTES);
+            if len > most {
+                return Err(format!(
+                    "it has a function of {len} bytes, and {most} is the most; have the compiler inline less"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A part of a module.
+struct Section<'a> {
+    /// Its place.
+    at: usize,
+    id: u8,
+    content: &'a [u8],
+}
+
+fn damaged(at: usize) -> String {
+    format!("the module is damaged: the section at byte {at} is cut short")
+}
+
+/// The sections of a module, in their order.
+fn sections(module: &[u8]) -> Result<impl Iterator<Item = Result<Section<'_>, String>>, String> {
+    const MAGIC: &[u8] = b"\0asm";
+    const VERSION: &[u8] = &[1, 0, 0, 0];
+    let Some(rest) = module.strip_prefix(MAGIC) else {
+        return Err("the module is no WebAssembly: it does not begin with \\0asm".to_owned());
+    };
+    let Some(mut rest) = rest.strip_prefix(VERSION) else {
+        return Err(
+            "the module is no core WebAssembly of version 1 (a component is not one)".to_owned()
+        );
+    };
+    Ok(std::iter::from_fn(move || {
+        let (&id, after) = rest.split_first()?;
+        let at = module.len() - rest.len();
+        let Some((content, after)) = sized(after) else {
+            rest = &[];
+            return Some(Err(damaged(at)));
+        };
+        rest = after;
+        Some(Ok(Section { at, id, content }))
+    }))
+}
+
+/// A number (LEB128, 32 bits), and the bytes after it.
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0u64;
     for (i, byte) in bytes.iter().take(5).enumerate() {
-        len |= u64::from(byte & 0x7f) << (7 * i);
+        number |= u64::from(byte & 0x7f) << (7 * i);
         if byte & 0x80 == 0 {
-            return bytes[i + 1..].split_at_checked(usize::try_from(len).ok()?);
+            return Some((number, &bytes[i + 1..]));
         }
     }
     None
+}
+
+/// A length and that many bytes; then the rest.
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = number(bytes)?;
+    rest.split_at_checked(usize::try_from(len).ok()?)
 }
 
 #[cfg(test)]

@@ -34,24 +34,39 @@ pub struct WasmSsdlet {
 /// A module that is no SSDlet, wants more than `limits` allow, or refuses its arguments
 /// ([`SsdletError::Args`]).
 pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, SsdletError> {
+    let ticker = limits.call_time.map(|_| Ticker::shared()).transpose()?;
+    let (compiled, description) = verified(bytes, &limits)?;
+    let first = Guest::start(compiled.clone(), args, &limits)?;
+    let first = Mutex::new(Some(first));
+    Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, first, ticker })
+}
+
+/// What a module takes and gives. It is compiled and checked, and not started: it may need arguments for
+/// that.
+///
+/// # Errors
+/// As [`open`], but for what starts a guest.
+pub fn describe(bytes: &[u8], limits: &Limits) -> Result<Description, SsdletError> {
+    verified(bytes, limits).map(|(_, description)| description)
+}
+
+/// Compiles a module and checks what it declares.
+fn verified(bytes: &[u8], limits: &Limits) -> Result<(Arc<Compiled>, Description), SsdletError> {
     if bytes.len() > limits.module_bytes {
         let (len, most) = (bytes.len(), limits.module_bytes);
         return Err(SsdletError::Failed(format!(
             "the module has {len} bytes, and {most} is the most; leave debug information out of it"
         )));
     }
-    let ticker = limits.call_time.map(|_| Ticker::shared()).transpose()?;
-    let compiled = compiled(bytes, ticker.is_some())?;
+    let compiled = compiled(bytes, limits.call_time.is_some())?;
     let declared = &compiled.declared;
     let description = Description {
         name: declared.name.clone(),
         input: declared.input,
         output: declared.output.clone(),
-        worker_bytes: declared.memory_within(&limits)? + Limits::WORKER_BYTES,
+        worker_bytes: declared.memory_within(limits)? + Limits::WORKER_BYTES,
     };
-    let first = Guest::start(compiled.clone(), args, &limits)?;
-    let first = Mutex::new(Some(first));
-    Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, first, ticker })
+    Ok((compiled, description))
 }
 
 impl WasmSsdlet {

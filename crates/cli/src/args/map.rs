@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{Count, FormatName, ReportArgs, Size};
+use super::{Count, FormatName, GuestArgs, ReportArgs, Size};
 
 /// Run a program over records, close to the data
 ///
@@ -39,7 +39,9 @@ Examples:
   # a product of matrices
   merganser map matrix a.mat b.mat -o c.mat
   # what would be done
-  merganser map wordcount big.txt --memory 256M --explain")]
+  merganser map wordcount big.txt --memory 256M --explain
+  # near the data of two nodes
+  merganser map wordcount logs/a.txt --on host1:7443,host2:7443 --token-file T --ca ca.pem")]
 pub struct MapArgs {
     /// The SSDlet: the name of a built-in one, or a WebAssembly file
     #[arg(value_name = "SSDLET")]
@@ -105,7 +107,11 @@ pub struct MapArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// Use at most this much memory [default: a quarter of what is available]
+    #[command(flatten)]
+    pub guest: GuestArgs,
+
+    /// Use at most this much memory, on each node, too [default: a quarter of what is available; on a
+    /// node, its own]
     #[arg(short = 'S', long, value_name = "SIZE", help_heading = "Resources")]
     pub memory: Option<Size>,
 
@@ -120,7 +126,7 @@ pub struct MapArgs {
     )]
     pub partition_size: PartitionName,
 
-    /// Use this many threads [default: one per processor]
+    /// Use this many threads, on each node, too [default: one per processor; on a node, its own]
     #[arg(long, value_name = "N", help_heading = "Resources")]
     pub threads: Option<usize>,
 
@@ -134,7 +140,8 @@ pub struct MapArgs {
     pub explain: bool,
 
     /// Run on these nodes (merganser serve --data), each over its own INPUTs, and merge their rows.
-    /// INPUTs are paths below the folder of each node's --data
+    /// INPUTs are paths below the folder of each node's --data. SSDLET may be a guest that the nodes
+    /// have, or a FILE.wasm, which is sent to nodes that take it
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "Nodes")]
     pub on: Vec<String>,
 
@@ -145,6 +152,10 @@ pub struct MapArgs {
     /// With --on: encrypt, and trust nodes whose certificate this authority signed (PEM)
     #[arg(long, value_name = "FILE", help_heading = "Nodes")]
     pub ca: Option<PathBuf>,
+
+    /// With --on: send the token over the network without encryption
+    #[arg(long, help_heading = "Nodes")]
+    pub insecure: bool,
 
     #[command(flatten)]
     pub report: ReportArgs,

@@ -7,6 +7,7 @@ mod array;
 mod emulate;
 mod export;
 mod generate;
+mod guest;
 mod map;
 mod mount;
 mod order;
@@ -38,6 +39,7 @@ pub use array::{
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{GenerateArgs, GenerateFormat};
+pub use guest::GuestArgs;
 pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{Count, Size};
+use super::{Count, GuestArgs, Size};
 
 /// Serve programs near the data, or merge Hadoop's map outputs while reducers fetch them
 ///
@@ -139,4 +139,7 @@ pub struct ServeArgs {
     /// both, each gets half
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "256M")]
     pub memory: Size,
+
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Size;
+use super::GuestArgs;
 
 /// Programs that run near the data: begin one, check one, list them
 ///
@@ -84,21 +84,12 @@ pub struct SsdletCheckArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub args: String,
 
-    /// Fuel for each byte of a chunk
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub fuel_per_byte: u64,
-
-    /// The longest that a call may take, in seconds [default: no limit]
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<f64>,
-
-    /// The most memory that it may declare for a worker
-    #[arg(long, value_name = "SIZE", default_value = "256M")]
-    pub guest_memory: Size,
-
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }
 
 /// List SSDlets with their arguments

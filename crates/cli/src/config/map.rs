@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use merganser_node::map::PartitionSize;
+use merganser_node::session::GuestLimits;
 use merganser_sort::record::Format;
 
 use super::order::RecordFlags;
 use super::sort::default_temp_dir;
-use super::{Destination, ReportConfig, memory_bytes, threads};
+use super::{Destination, ReportConfig, guest, memory_bytes, threads};
 use crate::args::{FormatName, MapArgs, PartitionName, RowForm, RowOrder};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -17,6 +18,7 @@ mod options;
 mod program;
 
 pub use nodes::Nodes;
+use nodes::{Asked, TypedNodes};
 pub use program::{Program, ProgramName};
 
 /// The SSDlet, its inputs, and the form of its result.
@@ -42,6 +44,8 @@ pub struct MapConfig {
     pub threads: usize,
     /// Only print what would be done.
     pub explain: bool,
+    /// What a guest may use.
+    pub limits: GuestLimits,
     /// The nodes that run it, instead of this process.
     pub nodes: Option<Nodes>,
     /// The report to write.
@@ -89,7 +93,18 @@ impl TryFrom<MapArgs> for MapConfig {
         if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
             return Err("-: standard input can be read once; name it once".to_owned().into());
         }
-        let program = Program::new(&typed.ssdlet, format, &inputs, typed.program)?;
+        let partition = match typed.partition_size {
+            PartitionName::Auto => PartitionSize::Auto,
+            PartitionName::Whole => PartitionSize::Whole,
+            PartitionName::Bytes(bytes) => PartitionSize::Bytes(bytes),
+        };
+        let on_nodes = !typed.on.is_empty();
+        let program = Program::new(&typed.ssdlet, format, &inputs, on_nodes, typed.program)?;
+        if let (Some(name), Some(flag)) = (program.builtin(), guest::flag(&typed.guest)) {
+            return Err(
+                format!("{flag}: is for guests, and {name} is built in; leave it out").into()
+            );
+        }
         let destination = match (typed.output, typed.view) {
             (Some(_), Some(_)) => {
                 return Err("-o and --view: give one of them; materialize copies a view out"
@@ -107,9 +122,24 @@ impl TryFrom<MapArgs> for MapConfig {
             (None, Some(RowOrder::Value)) => Choice::ByValue,
             (None, _) => Choice::ByKey,
         };
-        let nodes = Nodes::new(typed.on, typed.token_file, typed.ca)?;
+        let nodes = Nodes::new(TypedNodes {
+            on: typed.on,
+            token_file: typed.token_file,
+            ca: typed.ca,
+            insecure: typed.insecure,
+            memory_bytes: typed.memory.map(|memory| memory.0),
+            threads: typed.threads,
+        })?;
         if nodes.is_some() {
-            nodes::refuse_unfit(&program, &inputs, &destination, typed.explain)?;
+            nodes::refuse_unfit(Asked {
+                program: &program,
+                inputs: &inputs,
+                destination: &destination,
+                explain: typed.explain,
+                partition,
+                temp_dir: !typed.temp_dir.is_empty(),
+                choice,
+            })?;
         }
         if let Destination::View(_) = destination {
             refuse_with_view(choice, typed.output_format)?;
@@ -117,6 +147,8 @@ impl TryFrom<MapArgs> for MapConfig {
         let temp_dirs = match (&destination, typed.temp_dir) {
             (_, dirs) if !dirs.is_empty() => dirs,
             (Destination::View(_), _) => Vec::new(),
+            // Nodes have their own; only a second sort spills here.
+            _ if nodes.is_some() && choice != Choice::ByValue => Vec::new(),
             (destination, _) => vec![default_temp_dir(destination)],
         };
         Ok(MapConfig {
@@ -125,15 +157,12 @@ impl TryFrom<MapArgs> for MapConfig {
             destination,
             form: typed.output_format,
             choice,
-            partition: match typed.partition_size {
-                PartitionName::Auto => PartitionSize::Auto,
-                PartitionName::Whole => PartitionSize::Whole,
-                PartitionName::Bytes(bytes) => PartitionSize::Bytes(bytes),
-            },
+            partition,
             temp_dirs,
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
             explain: typed.explain,
+            limits: guest::limits(&typed.guest)?,
             nodes,
             report: ReportConfig::new(typed.report)?,
             quiet: typed.quiet,

@@ -8,6 +8,7 @@ mod array;
 mod emulate;
 mod export;
 mod generate;
+mod guest;
 mod map;
 mod memory;
 mod order;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::threads;
+use merganser_node::session::GuestLimits;
+
+use super::{guest, threads};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 
@@ -60,6 +62,8 @@ pub struct NodeConfig {
     pub ssdlets: Option<PathBuf>,
     /// Whether clients may add to it.
     pub allow_upload: bool,
+    /// What each of them may use at most.
+    pub guest_limits: GuestLimits,
     /// Sessions at once.
     pub sessions_max: usize,
     /// How long one may be idle.
@@ -122,6 +126,9 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
         Ok(sessions @ 1..=10_000) => sessions,
         _ => return Err("--sessions: 1 to 10000".to_owned().into()),
     };
+    if let (None, Some(flag)) = (&typed.ssdlets, guest::flag(&typed.guest)) {
+        return Err(format!("{flag}: only with --ssdlets, whose guests it limits").into());
+    }
     if typed.idle.0 == 0 {
         return Err("--idle: at least 1 second".to_owned().into());
     }
@@ -139,6 +146,7 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
         insecure: typed.insecure,
         ssdlets: typed.ssdlets.clone(),
         allow_upload: typed.allow_upload,
+        guest_limits: guest::limits(&typed.guest)?,
         sessions_max,
         idle: Duration::from_secs(typed.idle.0),
         scratch_bytes: typed.scratch.0,
@@ -165,6 +173,8 @@ mod tests {
         assert_eq!((node.listen.as_str(), node.sessions_max), ("127.0.0.1:7443", 64));
         assert_eq!((node.idle, node.memory_bytes), (Duration::from_secs(600), 256 << 20));
         assert!(node.threads >= 2 && node.tls.is_none() && !node.allow_upload);
+        let guests = meant(&["serve", "--data", "/d", "--ssdlets", "/s", "--fuel-per-byte", "5"]);
+        assert_eq!(guests.node.expect("asked for").guest_limits.fuel_per_byte, Some(5));
         let both = meant(&["serve", "--data", "/d", "--shuffle", "s", "--local-dir", "/e"]);
         assert_eq!(both.node.expect("asked for").memory_bytes, 128 << 20);
         assert_eq!(both.shuffle.expect("asked for").memory_bytes, 128 << 20);
@@ -173,6 +183,7 @@ mod tests {
             (["--sessions", "0"], "--sessions: 1 to 10000"),
             (["--idle", "0"], "--idle: at least 1 second"),
             (["--threads", "0"], "--threads: at least 1"),
+            (["--fuel-per-byte", "5"], "--fuel-per-byte: only with --ssdlets"),
         ] {
             let sentence = refusal(&[&["serve", "--data", "/d"][..], &more].concat());
             assert!(sentence.starts_with(told), "{sentence}");

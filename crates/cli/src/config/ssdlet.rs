@@ -1,8 +1,10 @@
 //! The settings of `merganser ssdlet`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
+use merganser_node::session::GuestLimits;
+
+use super::guest;
 use crate::args::{LanguageName, SsdletArgs, SsdletCommand};
 use crate::failure::Failure;
 
@@ -38,12 +40,8 @@ pub struct SsdletCheck {
     pub sample: Option<PathBuf>,
     /// Its arguments.
     pub args: Vec<u8>,
-    /// Fuel for each byte.
-    pub fuel_per_byte: u64,
-    /// The longest that a call may take.
-    pub call_time: Option<Duration>,
-    /// The most memory of a worker, in bytes.
-    pub memory_bytes: u64,
+    /// What it may use.
+    pub limits: GuestLimits,
     /// Whether JSON is printed.
     pub json: bool,
 }
@@ -65,31 +63,20 @@ impl TryFrom<SsdletArgs> for SsdletConfig {
             }
             SsdletCommand::Check(typed) => typed,
         };
-        if typed.fuel_per_byte == 0 {
-            return Err("--fuel-per-byte: at least 1".to_owned().into());
-        }
         Ok(SsdletConfig::Check(SsdletCheck {
             file: typed.file,
             sample: typed.sample,
             args: typed.args.into_bytes(),
-            fuel_per_byte: typed.fuel_per_byte,
-            call_time: typed.time_limit.map(call_time).transpose()?,
-            memory_bytes: typed.guest_memory.0,
+            limits: guest::limits(&typed.guest)?,
             json: typed.json,
         }))
     }
 }
 
-/// The meaning of `--time-limit`.
-fn call_time(seconds: f64) -> Result<Duration, Failure> {
-    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
-    time.ok_or_else(|| {
-        format!("--time-limit: '{seconds}' is no time; give seconds, such as 0.5").into()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::tests::{config, refusal};
     use super::*;
     use crate::args::Command;
@@ -116,8 +103,8 @@ mod tests {
         let SsdletConfig::Check(check) = meant(&["check", "x.wasm", "--time-limit", "0.5"]) else {
             unreachable!()
         };
-        assert_eq!(check.call_time, Some(Duration::from_millis(500)));
-        assert_eq!((check.fuel_per_byte, check.memory_bytes), (10_000, 256 << 20));
+        assert_eq!(check.limits.call_time, Some(Duration::from_millis(500)));
+        assert_eq!((check.limits.fuel_per_byte, check.limits.memory_bytes), (None, None));
         for (option, value, told) in [
             ("--fuel-per-byte", "0", "--fuel-per-byte: at least 1"),
             ("--time-limit", "0", "--time-limit: '0' is no time"),

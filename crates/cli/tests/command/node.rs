@@ -22,6 +22,14 @@ struct Node {
     known: NodeAddress,
 }
 
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Starts a node in `dir`, and waits until it listens.
 fn node(dir: &Path, more: &[&str]) -> Node {
     fs::create_dir_all(dir.join("data")).expect("made");
@@ -65,7 +73,6 @@ fn peak_bytes(child: &Child) -> u64 {
 }
 
 #[test]
-#[ignore = "the bar is missed: 254 MB were measured where 201 MB are allowed"]
 fn sixty_four_sessions_stay_within_the_memory_and_one_is_hostile() {
     let dir = folder();
     let mut node = node(dir.path(), &["--memory", "128M"]);
@@ -135,6 +142,125 @@ fn a_map_on_two_nodes_merges_their_rows() {
     assert_eq!(names(dir.path()), ["one", "two"], "no result of one node");
     signal(&nodes[0].child, libc::SIGTERM);
     assert_eq!(nodes[0].child.wait().expect("it ends").code(), Some(0));
+}
+
+/// A guest that refuses to run without arguments, and counts chunks under them.
+#[cfg(feature = "wasm")]
+fn guest(memory_bytes: u64) -> Vec<u8> {
+    let code = r#"
+        (import "mgs" "emit" (func $emit (param i32 i32)))
+        (memory (export "memory") 4)
+        (func (export "mgs_abi") (result i32) i32.const 1)
+        (func (export "mgs_buffer") (param i32) (result i32) i32.const 65536)
+        (func (export "mgs_args") (param $bytes i32) (result i32)
+            (i32.store (i32.const 1024) (local.get $bytes))
+            (i32.store (i32.const 1028) (i32.const 8))
+            i32.const 1032)
+        (func (export "mgs_open") (result i32) (i32.eqz (i32.load (i32.const 1024))))
+        (func (export "mgs_chunk") (param i32 i32) (result i32) (local $bytes i32)
+            (local.set $bytes (i32.load (i32.const 1024)))
+            (i64.store (i32.add (i32.const 1032) (local.get $bytes)) (i64.const 1))
+            (call $emit (i32.const 1024) (i32.add (i32.const 16) (local.get $bytes)))
+            i32.const 0)"#;
+    let json = format!(
+        r#"{{"abi": 1, "name": "args", "input": "lines", "memory": {memory_bytes},
+            "output": {{"keyed": {{"key": "text", "value": "i64", "combine": "sum"}}}}}}"#
+    );
+    let json = json.replace('\n', " ").replace('"', "\\\"");
+    let text = format!("(module {code} (@custom \"merganser.ssdlet\" \"{json}\"))");
+    wat::parse_str(&text).expect("it is well-formed")
+}
+
+/// A file of an input, a folder of SSDlets with the guest `args`, a node that takes guests, and one that
+/// has this one.
+#[cfg(feature = "wasm")]
+fn guest_nodes(dir: &Path) -> [Node; 2] {
+    fs::write(dir.join("args.wasm"), guest(1 << 20)).expect("written");
+    ["takes", "has"].map(|name| {
+        let place = dir.join(name);
+        fs::create_dir_all(place.join("ssdlets")).expect("made");
+        fs::create_dir_all(place.join("data")).expect("made");
+        fs::write(place.join("data/text"), "a\nb\n").expect("written");
+        if name == "has" {
+            fs::copy(dir.join("args.wasm"), place.join("ssdlets/args.wasm")).expect("copied");
+            return node(&place, &["--ssdlets", "ssdlets", "--guest-memory", "1M"]);
+        }
+        node(&place, &["--ssdlets", "ssdlets", "--allow-upload"])
+    })
+}
+
+#[cfg(feature = "wasm")]
+#[test]
+fn a_guest_means_the_same_here_and_on_nodes() {
+    let dir = folder();
+    let nodes = guest_nodes(dir.path());
+    fs::write(dir.path().join("text"), "a\nb\n").expect("written");
+    let token = dir.path().join("has/token").display().to_string();
+    let [takes, has] = nodes.each_ref().map(|node| node.known.address.as_str());
+    let on = |node: &str, words: &[&str]| {
+        let more = ["--on", node, "--token-file", &token];
+        [&["map"], words, &more].concat().iter().map(|word| word.to_string()).collect::<Vec<_>>()
+    };
+    // Its arguments are the same text, whatever it looks like.
+    for args in ["needle", r#"{"b": 1,  "a": "x"}"#, r#"{"text": "x"}"#, "[1]", " "] {
+        let words = ["args.wasm", "text", "--args", args, "--output-format", "csv"];
+        let here = prints(dir.path(), &[&["map"], &words[..]].concat());
+        assert_eq!(prints(dir.path(), &on(takes, &words)), here, "{args}");
+        let named = [&["args"], &words[1..]].concat();
+        assert_eq!(prints(dir.path(), &on(has, &named)), here, "{args}");
+    }
+    let refused = |node: &str, words: &[&str]| {
+        let told = fails(dir.path(), &on(node, words));
+        let about = told.strip_prefix(&format!("{node}: "));
+        about.unwrap_or_else(|| panic!("it names the node: {told}")).to_owned()
+    };
+    let told = refused(takes, &["args.wasm", "text"]);
+    assert!(told.contains("mgs_open gave 1"), "{told}");
+    let told = refused(has, &["args.wasm", "text", "--args", "x"]);
+    assert!(told.contains("--allow-upload"), "{told}");
+    let told = refused(takes, &["nothing", "text"]);
+    assert!(told.contains("no SSDlet named nothing"), "{told}");
+    // The stricter limit holds.
+    let limited = ["args.wasm", "text", "--args", "x", "--guest-memory", "512K"];
+    let here = fails(dir.path(), &[&["map"], &limited[..]].concat());
+    assert!(here.contains("524288 is the most"), "{here}");
+    let told = refused(takes, &limited);
+    assert!(told.contains("524288 is the most"), "{told}");
+    let greedy = dir.path().join("has/ssdlets/greedy.wasm");
+    fs::write(greedy, guest(2 << 20)).expect("written");
+    let told = refused(has, &["greedy", "text", "--args", "x", "--guest-memory", "100M"]);
+    assert!(told.contains("1048576 is the most"), "{told}");
+    for mut node in nodes {
+        signal(&node.child, libc::SIGTERM);
+        assert_eq!(node.child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[cfg(feature = "wasm")]
+#[test]
+fn memory_and_threads_are_asked_of_the_nodes() {
+    let dir = folder();
+    let [takes, _has] = guest_nodes(dir.path());
+    // Two workers of it don't fit into a run of a node in 256 MiB, unless it asks for more; one does.
+    fs::write(dir.path().join("large.wasm"), guest(60 << 20)).expect("written");
+    let token = dir.path().join("takes/token").display().to_string();
+    let words = ["map", "large.wasm", "text", "--args", "x", "--token-file", &token];
+    let on = [&words[..], &["--on", &takes.known.address]].concat();
+    let told = fails(dir.path(), &on);
+    assert!(told.starts_with(&takes.known.address), "{told}");
+    let enough = [&on[..], &["--memory", "80M", "--threads", "1"]].concat();
+    assert_eq!(prints(dir.path(), &enough), b"x\t1\n");
+    for (more, told) in [
+        (&["--partition-size", "1M"][..], "--partition-size: not with --on"),
+        (&["--temp-dir", "."], "--temp-dir: with --on"),
+        (&["--explain"], "--explain: not with --on"),
+    ] {
+        let refused = fails(dir.path(), &[&on[..], more].concat());
+        assert!(refused.starts_with(told), "{refused}");
+    }
+    let by_value = [&enough[..], &["--order", "value", "--temp-dir", "."]].concat();
+    assert_eq!(prints(dir.path(), &by_value), b"x\t1\n");
+    assert!(!names(dir.path()).iter().any(|name| name.starts_with('.')), "no spill is left");
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! One SSDlet on several nodes.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
 use merganser_flight::client::NodeAddress;
-use merganser_flight::farm::{FarmError, FarmReport, map};
+use merganser_flight::farm::{Farm, FarmError, FarmReport};
 use merganser_node::map::RowSink;
-use merganser_node::session::request::Range;
+use merganser_node::session::request::{OpenRequest, Range};
 use merganser_node::ssdlet::SsdletError;
+use merganser_sort::{Progress, Silent};
 
-use crate::harness::{Node, node, of};
+use crate::harness::{GOOD, GOOD_SHA256, Node, node, node_with, of};
 
-/// Collects rows; wants at most so many.
+/// Collects rows; wants at most `most`.
 struct Rows {
     keyed: Vec<(String, i64)>,
     records: Vec<u8>,
@@ -43,9 +47,28 @@ fn farm(texts: &[&str]) -> Vec<Node> {
     made.collect()
 }
 
+fn known(nodes: &[Node]) -> Vec<NodeAddress> {
+    nodes.iter().map(|node| node.known.clone()).collect()
+}
+
+fn map(
+    known: &[NodeAddress],
+    ssdlet: &str,
+    path: &str,
+    rows: &mut Rows,
+    progress: &dyn Progress,
+) -> Result<FarmReport, FarmError> {
+    let farm = Farm::open(known, &of(ssdlet), None, &|| progress.cancelled())?;
+    farm.map(&[Range::of(path)], rows, progress)
+}
+
 fn run(nodes: &[Node], ssdlet: &str, rows: &mut Rows) -> Result<FarmReport, FarmError> {
-    let known: Vec<NodeAddress> = nodes.iter().map(|node| node.known.clone()).collect();
-    map(&known, &of(ssdlet), &[Range::of("log")], rows, &|| false)
+    map(&known(nodes), ssdlet, "log", rows, &Silent)
+}
+
+/// Sessions that are open on all nodes.
+fn sessions(nodes: &[Node]) -> usize {
+    nodes.iter().map(|node| node.client().list().expect("listed").sessions).sum()
 }
 
 #[test]
@@ -62,6 +85,35 @@ fn keyed_rows_are_merged_and_ordered_ones_follow_the_nodes() {
     let mut first = Rows { most: 1, ..Rows::default() };
     run(&nodes, "wordcount", &mut first).expect("no more is wanted");
     assert_eq!(first.keyed, expected[..1]);
+    assert_eq!(sessions(&nodes), 0, "all are closed");
+}
+
+#[test]
+fn the_header_of_a_table_comes_once() {
+    let project = OpenRequest {
+        args: serde_json::json!({ "columns": ["b"], "header": true }),
+        ..of("project")
+    };
+    let map = |texts: &[&str]| {
+        let nodes = farm(texts);
+        let mut rows = Rows::default();
+        let farm = Farm::open(&known(&nodes), &project, None, &|| false).expect("opened");
+        let mapped = farm.map(&[Range::of("log")], &mut rows, &Silent);
+        mapped.map(|report| (report.rows, rows.records)).map_err(|e| e.to_string())
+    };
+    let (rows, records) = map(&["a,b\n1,2\n", "a,b\n", "a,b\n3,4\n5,6\n"]).expect("one table");
+    assert_eq!((rows, &records[..]), (4, &b"b\n2\n4\n6\n"[..]));
+    let told = map(&["a,b\n1,2\n", "b,c\n3,4\n"]).map(|(_, records)| records);
+    assert_eq!(told, Ok(b"b\n2\n3\n".to_vec()), "the columns that were asked for");
+    let all = OpenRequest {
+        args: serde_json::json!({ "columns": [1], "header": true }),
+        ..of("project")
+    };
+    let nodes = farm(&["a,b\n1,2\n", "x,y\n3,4\n"]);
+    let farm = Farm::open(&known(&nodes), &all, None, &|| false).expect("opened");
+    let told =
+        farm.map(&[Range::of("log")], &mut Rows::default(), &Silent).expect_err("two tables");
+    assert!(told.to_string().starts_with(&nodes[1].known.address), "{told}");
 }
 
 #[test]
@@ -82,13 +134,12 @@ fn large_results_of_several_nodes_are_merged() {
 fn a_node_that_fails_is_named() {
     let nodes = farm(&["a\n", "b\n"]);
     let known = |change: &dyn Fn(&mut NodeAddress)| {
-        let mut known: Vec<_> = nodes.iter().map(|node| node.known.clone()).collect();
+        let mut known = known(&nodes);
         change(&mut known[1]);
         known
     };
     let fails = |known: &[NodeAddress], ssdlet: &str, path: &str| {
-        let mut rows = Rows::default();
-        let result = map(known, &of(ssdlet), &[Range::of(path)], &mut rows, &|| false);
+        let result = map(known, ssdlet, path, &mut Rows::default(), &Silent);
         result.expect_err("a node fails").to_string()
     };
     let second = nodes[1].known.address.clone();
@@ -101,13 +152,113 @@ fn a_node_that_fails_is_named() {
     assert_eq!(told, format!("{second}: only: there is no such file"));
     let told = fails(&known(&|_| {}), "fail", "log");
     assert!(told.ends_with("it always fails"), "{told}");
+    assert_eq!(sessions(&nodes), 0, "all are closed");
+}
+
+/// A chunk of it takes `slow` 300 ms. On two threads of a node that is 10 seconds and more.
+fn much() -> String {
+    "x\n".repeat(20 << 20)
+}
+
+#[test]
+fn the_failure_of_a_later_node_ends_the_earlier_ones() {
+    let nodes = farm(&[&much(), ""]);
+    std::fs::remove_file(nodes[1].dir.path().join("data/log")).expect("there");
+    let begun = Instant::now();
+    let told = run(&nodes, "slow", &mut Rows::default()).expect_err("one node has no such file");
+    assert!(told.to_string().starts_with(&nodes[1].known.address), "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(sessions(&nodes), 0, "all are closed");
+}
+
+#[test]
+fn a_node_that_ends_during_its_run_is_named() {
+    let mut nodes = farm(&["a\n", &much()]);
+    let (known, second) = (known(&nodes), nodes[1].known.address.clone());
+    std::thread::scope(|scope| {
+        let mapped = scope.spawn(|| map(&known, "slow", "log", &mut Rows::default(), &Silent));
+        while nodes[1].client().list().expect("listed").sessions == 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        nodes[1].stop().expect("it ends well");
+        let told = mapped.join().expect("no panic").expect_err("it is gone").to_string();
+        assert!(told.starts_with(&second), "{told}");
+    });
+}
+
+/// Counts, and is cancelled when it is told.
+#[derive(Default)]
+struct Counted {
+    phases: AtomicU64,
+    total: AtomicU64,
+    done: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Progress for Counted {
+    fn phase(&self, _: &'static str, total: Option<u64>) {
+        self.phases.fetch_add(1, Ordering::Relaxed);
+        self.total.store(total.unwrap_or(0), Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn a_farm_says_how_far_its_nodes_are() {
+    let nodes = farm(&["b a\nb\n", "c a\n"]);
+    let counted = Counted::default();
+    map(&known(&nodes), "wordcount", "log", &mut Rows::default(), &counted).expect("counted");
+    assert_eq!(counted.phases.into_inner(), 2);
+    assert_eq!((counted.total.into_inner(), counted.done.into_inner()), (10, 10));
 }
 
 #[test]
 fn a_farm_can_be_cancelled() {
-    let nodes = farm(&["a\n", "b\n"]);
-    let known: Vec<_> = nodes.iter().map(|node| node.known.clone()).collect();
-    let mut rows = Rows::default();
-    let result = map(&known, &of("slow"), &[Range::of("log")], &mut rows, &|| true);
-    assert!(matches!(result, Err(FarmError::Cancelled)));
+    let nodes = farm(&[&much(), "b\n"]);
+    let counted = Counted { cancelled: AtomicBool::new(true), ..Counted::default() };
+    let known = known(&nodes);
+    let result = map(&known, "slow", "log", &mut Rows::default(), &counted);
+    assert!(matches!(result, Err(FarmError::Cancelled)), "before it is opened");
+    let counted = Counted::default();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let mapped = scope.spawn(|| map(&known, "slow", "log", &mut Rows::default(), &counted));
+        while counted.phases.load(Ordering::Relaxed) == 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        counted.cancelled.store(true, Ordering::Relaxed);
+        let result = mapped.join().expect("no panic");
+        assert!(matches!(result, Err(FarmError::Cancelled)), "while it runs");
+    });
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(sessions(&nodes), 0, "all are closed");
+}
+
+#[test]
+fn a_guest_goes_to_the_nodes_that_lack_it_and_take_it() {
+    let open = OpenRequest { sha256: Some(GOOD_SHA256.to_owned()), ..OpenRequest::default() };
+    let takes = || node_with(|options| options.allow_upload = true);
+    let nodes = [takes(), takes()];
+    nodes.iter().for_each(|node| node.write("log", "a\n"));
+    nodes[0].client().upload(GOOD.to_vec()).expect("it has it already");
+    for module in [Some(GOOD), None] {
+        let farm = Farm::open(&known(&nodes), &open, module, &|| false).expect("opened");
+        let mut rows = Rows::default();
+        farm.map(&[Range::of("log")], &mut rows, &Silent).expect("copied");
+        assert_eq!(rows.records, b"a\na\n");
+    }
+    let nodes = [takes(), node()];
+    let refused = Farm::open(&known(&nodes), &open, Some(GOOD), &|| false).err();
+    let refused = refused.expect("one node takes none");
+    assert!(matches!(&refused, FarmError::Guest { node, .. } if *node == nodes[1].known.address));
+    assert!(refused.to_string().contains("takes no SSDlets"), "{refused}");
+    assert_eq!(sessions(&nodes), 0, "all are closed");
 }

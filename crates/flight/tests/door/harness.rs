@@ -15,22 +15,30 @@ use merganser_flight::server::{BATCH_PATIENCE, Server, ServerOptions, Stopper, T
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::request::{OpenRequest, Range, Wanted};
 use merganser_node::session::{GuestLimits, Offered, SessionOptions, SsdletOpener};
-use merganser_node::ssdlet::{
-    Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
-};
+use merganser_node::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::Input;
 use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, FileStorage};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 pub const LINES: Format = Format::Lines { delimiter: b'\n' };
 
-/// `copy` gives its input back; `fail` fails; `panic` does what its name says.
-struct Zoo;
+/// `copy` gives its input back; `fail` fails; `panic` does what its name says; `slow` takes its time. The
+/// module `good` is one that copies, too, once it was uploaded.
+#[derive(Default)]
+struct Zoo {
+    uploaded: Mutex<Vec<String>>,
+}
+
+/// A module that is taken.
+pub const GOOD: &[u8] = b"good";
+/// Its SHA-256.
+pub const GOOD_SHA256: &str = "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c";
 
 struct Animal(Description);
 
@@ -43,10 +51,13 @@ impl SsdletOpener for Zoo {
         _: &Value,
         _: GuestLimits,
     ) -> std::result::Result<Option<Box<dyn Ssdlet>>, SsdletError> {
-        let Wanted::Name(name) = wanted else { return Ok(None) };
-        if !["copy", "fail", "panic", "slow"].contains(&name) {
-            return Ok(None);
-        }
+        let name = match wanted {
+            Wanted::Name(name) if ["copy", "fail", "panic", "slow"].contains(&name) => name,
+            Wanted::Sha256(sha256) if self.uploaded.lock().iter().any(|has| has == sha256) => {
+                "copy"
+            }
+            _ => return Ok(None),
+        };
         let output = Output::Ordered { format: LINES };
         let name = name.to_owned();
         Ok(Some(Box::new(Animal(Description { name, input: LINES, output, worker_bytes: 0 }))))
@@ -57,15 +68,12 @@ impl SsdletOpener for Zoo {
     }
 
     fn upload(&self, sha256: &str, bytes: &[u8]) -> std::result::Result<Description, SsdletError> {
-        if bytes != b"good" {
+        if bytes != GOOD {
             return Err(SsdletError::Failed("it is no module".to_owned()));
         }
-        let output = Output::Keyed {
-            key: Type::Text,
-            value: Type::I64,
-            combine: merganser_node::ssdlet::Combine::Sum,
-        };
-        Ok(Description { name: sha256[..8].to_owned(), input: LINES, output, worker_bytes: 0 })
+        self.uploaded.lock().push(sha256.to_owned());
+        let output = Output::Ordered { format: LINES };
+        Ok(Description { name: "copy".to_owned(), input: LINES, output, worker_bytes: 0 })
     }
 }
 
@@ -124,7 +132,7 @@ pub fn options(dir: &Path) -> ServerOptions {
             sessions_max: 64,
             idle: Duration::from_secs(600),
             scratch_bytes: 256 << 20,
-            opener: Arc::new(Zoo),
+            opener: Arc::new(Zoo::default()),
         },
     }
 }

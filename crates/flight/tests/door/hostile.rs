@@ -229,3 +229,51 @@ fn sixty_four_sessions_are_answered_and_one_of_them_is_hostile() {
     });
     assert!(hostile > 0);
 }
+
+#[test]
+fn connections_beyond_the_places_wait_for_one() {
+    let node = node();
+    // All places are taken by connections that say nothing, and a few more wait in front of the client.
+    let _silent: Vec<_> =
+        (0..132).map(|_| TcpStream::connect(node.address).expect("it listens")).collect();
+    let begun = Instant::now();
+    node.client().list().expect("there is a place once silent ones are closed");
+    let waited = begun.elapsed();
+    assert!(waited > Duration::from_secs(7) && waited < Duration::from_secs(25), "{waited:?}");
+}
+
+#[test]
+fn streams_beyond_the_most_are_told_to_come_again() {
+    let node = node();
+    // Its run takes 10 seconds and more, and its streams wait for the end of it.
+    node.write("lines", "x\n".repeat(20 << 20));
+    let session = begin(&mut node.client(), "slow", &["lines"]).expect("begun");
+    let ticket = Ticket::new(rows_of(&session, 0).to_json());
+    let address = format!("http://{}", node.address);
+    raw(&node, async |mut other| {
+        let mut held = Vec::new();
+        let mut refused = None;
+        // A connection has 32 streams at most.
+        for _ in 0..5 {
+            let channel = Channel::from_shared(address.clone()).expect("an address");
+            let mut client = FlightServiceClient::new(channel.connect().await.expect("it answers"));
+            for _ in 0..30 {
+                match client.do_get(with_token(ticket.clone())).await {
+                    Ok(stream) => held.push(stream),
+                    Err(status) => refused = refused.or(Some((held.len(), status.code()))),
+                }
+            }
+        }
+        assert_eq!(refused, Some((128, Code::ResourceExhausted)));
+        // Actions are answered meanwhile, and there is room once streams are gone.
+        let cancel = Action::new("cancel", format!(r#"{{"session":"{session}"}}"#));
+        other.do_action(with_token(cancel)).await.expect("it has places of its own");
+        drop(held);
+    });
+    let until = Instant::now() + Duration::from_secs(20);
+    let fresh = begin(&mut node.client(), "copy", &["lines"]).expect("begun");
+    while rows(&mut node.client(), rows_of(&fresh, (20 << 20) - 1)).is_err() {
+        assert!(Instant::now() < until, "the places come back");
+        thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -7,9 +7,9 @@ use arrow_flight::FlightDescriptor;
 use merganser_flight::client::{Client, NodeAddress};
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::State;
-use merganser_node::session::request::Range;
+use merganser_node::session::request::{OpenRequest, Range};
 
-use crate::harness::{Proxy, begin, node, node_with, of, rows, rows_of};
+use crate::harness::{GOOD, GOOD_SHA256, Proxy, begin, node, node_with, of, rows, rows_of};
 
 fn count(word: &str, count: i64) -> (Vec<u8>, Vec<u8>) {
     (word.as_bytes().to_vec(), count.to_le_bytes().to_vec())
@@ -151,12 +151,15 @@ fn idle_sessions_end_and_there_are_so_many_at_most() {
 
 #[test]
 fn an_ssdlet_is_uploaded_only_where_that_is_allowed() {
-    let refused = node().client().upload(b"good".to_vec()).expect_err("not allowed").to_string();
+    let refused = node().client().upload(GOOD.to_vec()).expect_err("not allowed").to_string();
     assert!(refused.contains("takes no SSDlets"), "{refused}");
     let node = node_with(|options| options.allow_upload = true);
     let mut client = node.client();
-    let kept = client.upload(b"good".to_vec()).expect("verified");
-    assert_eq!(kept.sha256, "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c");
+    let of_guest = OpenRequest { sha256: Some(GOOD_SHA256.to_owned()), ..OpenRequest::default() };
+    client.open(&of_guest).expect_err("nothing was uploaded");
+    let kept = client.upload(GOOD.to_vec()).expect("verified");
+    assert_eq!(kept.sha256, GOOD_SHA256);
+    client.open(&of_guest).expect("it is kept");
     let refused = client.upload(b"bad".to_vec()).expect_err("no module").to_string();
     assert!(refused.contains("no module"), "{refused}");
 }

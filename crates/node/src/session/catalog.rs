@@ -1,6 +1,7 @@
 //! Where a server's SSDlets come from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,11 +10,33 @@ use super::request::Wanted;
 use super::{Result, SessionError};
 use crate::ssdlet::{Description, Ssdlet, SsdletError, builtin};
 
-/// Limits of a session that matter to the SSDlet itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a guest may use; `None` stands for the default of the program that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GuestLimits {
-    /// The most fuel per byte of input; `None` for the default.
+    /// The most fuel per byte of input.
     pub fuel_per_byte: Option<u64>,
+    /// The longest that one call may take.
+    pub call_time: Option<Duration>,
+    /// The most memory that it may declare for a worker, in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl GuestLimits {
+    /// The stricter one of each: what a client asks for, within what a server allows.
+    #[must_use]
+    pub fn within(self, most: GuestLimits) -> GuestLimits {
+        fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            }
+        }
+        GuestLimits {
+            fuel_per_byte: least(self.fuel_per_byte, most.fuel_per_byte),
+            call_time: least(self.call_time, most.call_time),
+            memory_bytes: least(self.memory_bytes, most.memory_bytes),
+        }
+    }
 }
 
 /// An SSDlet that a client can open.
@@ -27,7 +50,7 @@ pub struct Offered {
 
 /// Opens SSDlets that are not built in. The program that makes the server knows which kinds there are.
 pub trait SsdletOpener: Send + Sync {
-    /// Opens the SSDlet `wanted`; `None` if there is none.
+    /// Opens the SSDlet `wanted`; `None` if there is none. `args` is an object or a text.
     ///
     /// # Errors
     /// When it is damaged, or `args` make no sense to it.
@@ -108,5 +131,25 @@ impl Catalog {
 
     pub(super) fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description> {
         Ok(self.opener.upload(sha256, bytes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stricter_limit_holds() {
+        let limits = |fuel, seconds, memory| GuestLimits {
+            fuel_per_byte: fuel,
+            call_time: seconds,
+            memory_bytes: memory,
+        };
+        let second = Some(Duration::from_secs(1));
+        let asked = limits(Some(5), None, Some(100));
+        let most = limits(Some(10), second, Some(50));
+        assert_eq!(asked.within(most), limits(Some(5), second, Some(50)));
+        assert_eq!(GuestLimits::default().within(most), most);
+        assert_eq!(asked.within(GuestLimits::default()), asked);
     }
 }

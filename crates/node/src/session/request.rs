@@ -1,8 +1,11 @@
 //! What clients ask for, as they write it in JSON. docs/formats.md has the same fields with examples.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::catalog::GuestLimits;
 use super::{Result, SessionError};
 
 /// The most ranges in one SET, and in a run.
@@ -22,18 +25,25 @@ pub struct OpenRequest {
     /// Instead of a name: the SHA-256 of an uploaded one, 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Its arguments.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub args: Map<String, Value>,
+    /// Its arguments: a JSON object, or a text. A built-in SSDlet takes an object. A guest takes a text;
+    /// an object is the text of its JSON.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub args: Value,
     /// Memory of a run in bytes. The server may give less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Threads of a run. The server may give fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// The most fuel per byte of input, for guests.
+    /// The most fuel per byte of input, for guests. The server may have less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel_per_byte: Option<u64>,
+    /// The longest that a call of a guest may take, in seconds. The server may have less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<f64>,
+    /// The most memory that a guest may declare for a worker, in bytes. The server may have less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_memory: Option<u64>,
 }
 
 /// The SSDlet that an [`OpenRequest`] names.
@@ -59,6 +69,38 @@ impl OpenRequest {
                 Err(SessionError::Invalid(told.to_owned()))
             }
             _ => Err(SessionError::Invalid("open needs either ssdlet or sha256".to_owned())),
+        }
+    }
+
+    /// The arguments: an object, empty if there are none, or a text.
+    ///
+    /// # Errors
+    /// When they are something else.
+    pub fn arguments(&self) -> Result<Value> {
+        match &self.args {
+            Value::Null => Ok(Value::Object(Map::new())),
+            args @ (Value::Object(_) | Value::String(_)) => Ok(args.clone()),
+            _ => Err(SessionError::Invalid("args is a JSON object, or a text".to_owned())),
+        }
+    }
+
+    /// The limits of a guest.
+    ///
+    /// # Errors
+    /// When a limit leaves nothing, or is no time.
+    pub fn guest_limits(&self) -> Result<GuestLimits> {
+        let invalid = |told: &str| Err(SessionError::Invalid(told.to_owned()));
+        if self.fuel_per_byte == Some(0) || self.guest_memory == Some(0) {
+            return invalid("fuel_per_byte and guest_memory are at least 1");
+        }
+        let seconds = self.time_limit.map(Duration::try_from_secs_f64).transpose();
+        match seconds {
+            Ok(call_time) if call_time.is_none_or(|time| !time.is_zero()) => Ok(GuestLimits {
+                fuel_per_byte: self.fuel_per_byte,
+                call_time,
+                memory_bytes: self.guest_memory,
+            }),
+            _ => invalid("time_limit is a number of seconds, more than 0"),
         }
     }
 }
@@ -231,5 +273,36 @@ mod tests {
             .wanted()
             .expect_err("case");
         open(r#"{"ssdlet":"a","memroy":1}"#).expect_err("a field that there is not");
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_a_text() {
+        let args = |text: &str| serde_json::from_str::<OpenRequest>(text).expect(text).arguments();
+        assert_eq!(args("{}").expect("none"), serde_json::json!({}));
+        for good in [r#"{"key":1}"#, r#""needle""#, r#""""#] {
+            let open = format!(r#"{{"args":{good}}}"#);
+            assert_eq!(args(&open).expect(good).to_string(), good);
+        }
+        for bad in ["1", "[]", "true"] {
+            args(&format!(r#"{{"args":{bad}}}"#)).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn limits_of_guests_leave_something() {
+        let limits =
+            |text: &str| serde_json::from_str::<OpenRequest>(text).expect(text).guest_limits();
+        assert_eq!(limits("{}").expect("none"), GuestLimits::default());
+        let some = limits(r#"{"fuel_per_byte":7,"time_limit":0.5,"guest_memory":65536}"#);
+        let expected = GuestLimits {
+            fuel_per_byte: Some(7),
+            call_time: Some(Duration::from_millis(500)),
+            memory_bytes: Some(65_536),
+        };
+        assert_eq!(some.expect("some"), expected);
+        for bad in ["fuel_per_byte\":0", "guest_memory\":0", "time_limit\":0", "time_limit\":-1"] {
+            limits(&format!("{{\"{bad}}}")).expect_err(bad);
+        }
+        limits(r#"{"time_limit":1e300}"#).expect_err("no time");
     }
 }

@@ -11,10 +11,9 @@ use merganser_storage::file::FileDirectory;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::admission::{Admission, Demand, Permit, Shares};
-use super::catalog::{Catalog, GuestLimits, Offered, SsdletOpener};
+use super::catalog::{Catalog, Offered, SsdletOpener};
 use super::data::DataFolder;
 use super::request::{OpenRequest, SetRequest};
 use super::run::{self, MEMORY_BYTES_MIN};
@@ -60,6 +59,10 @@ pub struct Opened {
     pub session: String,
     /// What the SSDlet takes and gives.
     pub description: Description,
+    /// A run gives at most this many rows, those with the least keys; nothing for all. The rows of several
+    /// runs are then not those of all input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_most: Option<u64>,
     /// Memory that a run asks for, in bytes.
     pub memory: u64,
     /// Threads that a run asks for.
@@ -164,8 +167,7 @@ impl Sessions {
     pub fn open(&self, request: &OpenRequest) -> Result<Opened> {
         let shared = &*self.shared;
         shared.check_room(&shared.all.lock())?;
-        let limits = GuestLimits { fuel_per_byte: request.fuel_per_byte };
-        let args = Value::Object(request.args.clone());
+        let (args, limits) = (request.arguments()?, request.guest_limits()?);
         let ssdlet = shared.catalog.open(request.wanted()?, &args, limits)?;
         let all = shared.runs.all();
         let one = all.one_max();
@@ -175,6 +177,7 @@ impl Sessions {
         let opened = Opened {
             session: new_id().map_err(|e| SessionError::Failed(format!("no random id: {e}")))?,
             description: ssdlet.description().clone(),
+            rows_most: ssdlet.rows_most(),
             memory,
             threads,
         };

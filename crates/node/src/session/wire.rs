@@ -49,7 +49,7 @@ pub const ACTIONS: [(&str, &str); 8] = [
     ("list", "SSDlets and limits of this server"),
     (
         "open",
-        "open an SSDlet: {\"ssdlet\" or \"sha256\", \"args\", \"memory\", \"threads\", \"fuel_per_byte\"}",
+        "open an SSDlet: {\"ssdlet\" or \"sha256\", \"args\", \"memory\", \"threads\", \"fuel_per_byte\", \"time_limit\", \"guest_memory\"}",
     ),
     (
         "set",

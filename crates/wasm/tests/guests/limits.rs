@@ -69,6 +69,30 @@ fn what_is_handed_over_takes_fuel() {
     assert!(fuel("(call $spans (i32.const 0) (i32.const 1000))") >= none + 8000);
 }
 
+/// Spans that name the same bytes again and again are work for the host each time.
+#[test]
+fn the_bytes_that_spans_name_take_fuel() {
+    let all = "(i32.store (i32.const 4) (local.get 1))";
+    let entries = |call: &str, times: u32| {
+        format!(
+            "{all} (loop $again (call {call} (i32.const 0) (i32.const 1))
+                (i32.store (i32.const 16) (i32.add (i32.load (i32.const 16)) (i32.const 1)))
+                (br_if $again (i32.lt_u (i32.load (i32.const 16)) (i32.const {times}))))"
+        )
+    };
+    let lines = vec![b'\n'; 100_000];
+    let limits = Limits { fuel_per_byte: 100, ..Limits::default() };
+    for (output, call) in [(ORDERED, "$spans"), (KEYED, "$spans"), (KEYED, "$values")] {
+        let run = |times| {
+            let module = guest(output, &entries(call, times), "");
+            run(&module, b"", limits.clone(), &[&lines]).map(|_| ())
+        };
+        run(1000).expect("100 MB are within 210 million units");
+        let told = run(3000).expect_err("300 MB are not").to_string();
+        assert!(told.contains("used up its fuel"), "{call}: {told}");
+    }
+}
+
 #[test]
 fn a_guest_that_failed_is_not_called_again_and_others_continue() {
     let body = "(if (i32.eq (call $input) (i32.const 1)) (then unreachable))";

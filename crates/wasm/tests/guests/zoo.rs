@@ -444,3 +444,12 @@ fn what_is_declared_beyond_the_limits() {
     let said = run(&module, b"", limits, &[]).expect_err("too long").to_string();
     assert!(said.starts_with(&format!("the module has {} bytes, and ", module.len())), "{said}");
 }
+
+#[test]
+fn a_function_that_is_too_long_is_not_compiled() {
+    let module = |bytes: usize| guest(KEYED, &"nop ".repeat(bytes), "");
+    open(&module(130_000), b"", Limits::default()).expect("just short enough");
+    let told = sentence(&module(140_000), b"");
+    assert!(told.starts_with("guest: it has a function of 14000"), "{told}");
+    assert!(told.contains("131072 is the most"), "{told}");
+}

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use merganser_node::map::{MapInput, PartitionSize};
-use merganser_node::ssdlet::{Combine, Output as Kind, Ssdlet, Type};
+use merganser_node::ssdlet::{Combine, Description, Output as Kind, Type};
 use merganser_sort::Budget;
 use merganser_sort::record::Format;
 use merganser_storage::Directory;
@@ -29,11 +29,10 @@ const FOOTPRINT: u64 = 3;
 /// When an input can't be read, or there is too little memory.
 pub fn text(
     config: &MapConfig,
-    ssdlet: &dyn Ssdlet,
+    description: &Description,
     temp: &[Arc<FileDirectory>],
     cancel: &Cancel,
 ) -> Result<String, Failure> {
-    let description = ssdlet.description();
     let inputs = sources::open(&config.inputs, &Budget::new(config.memory_bytes), cancel)?;
     let mut out = Lines(String::new());
     out.say("SSDlet", &format!("{}, over {}", description.name, records(description.input)));

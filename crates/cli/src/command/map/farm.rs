@@ -1,74 +1,177 @@
 //! The map on nodes: each runs the SSDlet over its own files, and the rows are merged here.
 
-use merganser_node::map::{MapOutput, MapReport};
-use merganser_sort::Progress;
-
-use crate::config::{MapConfig, Nodes};
-use crate::failure::Failure;
-
-/// Maps on `nodes`. A node that fails is named, and there is no result.
-///
-/// # Errors
-/// The first failure of a node; the output's own.
 #[cfg(feature = "flight")]
-pub(super) fn run(
-    nodes: &Nodes,
-    config: &MapConfig,
-    output: MapOutput<'_>,
-    progress: &dyn Progress,
-) -> Result<MapReport, Failure> {
-    use merganser_flight::client::NodeAddress;
-    use merganser_flight::farm::{FarmError, map};
+pub(super) use with_flight::Farm;
+#[cfg(not(feature = "flight"))]
+pub(super) use without_flight::Farm;
+
+#[cfg(feature = "flight")]
+mod with_flight {
+    use std::path::Path;
+
+    use merganser_flight::client::{ClientError, NodeAddress, Refusal};
+    use merganser_flight::farm::{self, FarmError};
+    use merganser_node::map::{MapReport, RowSink};
+    use merganser_node::session::Opened;
     use merganser_node::session::request::{OpenRequest, Range};
+    use merganser_sort::Progress;
+    use serde_json::Value;
 
     use crate::command::serve;
-    use crate::config::{Program, ProgramName};
+    use crate::config::{MapConfig, Nodes, ProgramName};
+    use crate::failure::Failure;
     use crate::input::Input;
+    use crate::signals::Cancel;
 
-    let Program::Ssdlet { name: ProgramName::Builtin(name), args } = &config.program else {
-        unreachable!("refused before");
-    };
-    let MapOutput::Rows(sink) = output else { unreachable!("refused before") };
-    let token = nodes.token_file.as_deref().map(serve::token).transpose()?;
-    let read = |path: &std::path::Path| std::fs::read(path).map_err(|e| Failure::on(path, &e));
-    let ca = nodes.ca.as_deref().map(read).transpose()?;
-    let addresses = nodes.addresses.iter().cloned();
-    let addresses: Vec<_> = addresses
-        .map(|address| NodeAddress { address, token: token.clone(), ca: ca.clone() })
-        .collect();
-    let args = args.as_object().cloned().unwrap_or_default();
-    let open = OpenRequest { ssdlet: Some(name.clone()), args, ..OpenRequest::default() };
-    let ranges: Vec<_> = config
-        .inputs
-        .iter()
-        .filter_map(|input| match input {
-            Input::File(path) => path.to_str().map(Range::of),
-            Input::Stdin => None,
-        })
-        .collect();
-    progress.phase("mapping on nodes", None);
-    let done = map(&addresses, &open, &ranges, sink, &|| progress.cancelled());
-    let report = done.map_err(|error| match error {
-        FarmError::Rows(error) => error.into(),
-        FarmError::Cancelled => Failure::Cancelled,
-        error => Failure::from(error.to_string()),
-    })?;
-    let sum = |of: fn(&merganser_node::session::Status) -> u64| report.nodes.iter().map(of).sum();
-    Ok(MapReport {
-        input_bytes: sum(|status| status.bytes_done),
-        rows: report.rows,
-        output_bytes: sum(|status| status.output_bytes),
-        metered: sum(|status| status.metered),
-        ..MapReport::default()
-    })
+    /// An SSDlet that is open on every node.
+    pub(in super::super) struct Farm {
+        farm: farm::Farm,
+        ranges: Vec<Range>,
+    }
+
+    impl Farm {
+        /// Opens the SSDlet `name` on `nodes`. A guest in a file is sent to the nodes that lack it.
+        ///
+        /// # Errors
+        /// The first failure of a node, which is named; a file that can't be read.
+        pub(in super::super) fn open(
+            nodes: &Nodes,
+            config: &MapConfig,
+            name: &ProgramName,
+            args: &Value,
+            cancel: &Cancel,
+        ) -> Result<Self, Failure> {
+            let token = nodes.token_file.as_deref().map(serve::token).transpose()?;
+            let read = |path: &Path| std::fs::read(path).map_err(|e| Failure::on(path, &e));
+            let ca = nodes.ca.as_deref().map(read).transpose()?;
+            let address = |address: &String| NodeAddress {
+                address: address.clone(),
+                token: token.clone(),
+                ca: ca.clone(),
+            };
+            let addresses: Vec<_> = nodes.addresses.iter().map(address).collect();
+            let module = match name {
+                ProgramName::Wasm(path) => Some(module(path)?),
+                ProgramName::Builtin(_) | ProgramName::OfNodes(_) => None,
+            };
+            let open = OpenRequest {
+                ssdlet: match name {
+                    ProgramName::Builtin(name) | ProgramName::OfNodes(name) => Some(name.clone()),
+                    ProgramName::Wasm(_) => None,
+                },
+                sha256: module.as_deref().map(merganser_flight::sha256),
+                args: args.clone(),
+                memory: nodes.memory_bytes,
+                threads: nodes.threads,
+                fuel_per_byte: config.limits.fuel_per_byte,
+                time_limit: config.limits.call_time.map(|time| time.as_secs_f64()),
+                guest_memory: config.limits.memory_bytes,
+            };
+            let opened =
+                farm::Farm::open(&addresses, &open, module.as_deref(), &|| cancel.is_set());
+            let ranges = config.inputs.iter().filter_map(|input| match input {
+                Input::File(path) => path.to_str().map(Range::of),
+                Input::Stdin => None,
+            });
+            Ok(Farm { farm: opened.map_err(failure)?, ranges: ranges.collect() })
+        }
+
+        /// What the nodes said about the SSDlet.
+        pub(in super::super) fn opened(&self) -> &Opened {
+            self.farm.opened()
+        }
+
+        /// Maps. A node that fails is named, and there is no result.
+        ///
+        /// # Errors
+        /// The first failure of a node; the sink's own.
+        pub(in super::super) fn map(
+            self,
+            sink: &mut dyn RowSink,
+            progress: &dyn Progress,
+        ) -> Result<MapReport, Failure> {
+            let report = self.farm.map(&self.ranges, sink, progress).map_err(failure)?;
+            let sum =
+                |of: fn(&merganser_node::session::Status) -> u64| report.nodes.iter().map(of).sum();
+            Ok(MapReport {
+                input_bytes: sum(|status| status.bytes_done),
+                rows: report.rows,
+                output_bytes: sum(|status| status.output_bytes),
+                metered: sum(|status| status.metered),
+                ..MapReport::default()
+            })
+        }
+    }
+
+    /// The bytes of a guest.
+    #[cfg(feature = "wasm")]
+    fn module(path: &Path) -> Result<Vec<u8>, Failure> {
+        let most = merganser_wasm::Limits::default();
+        let bytes = crate::command::ssdlet::read(path, most.module_bytes)?;
+        // What no node would take is refused before one is asked.
+        match merganser_wasm::Declared::of(&bytes) {
+            Ok(_) => Ok(bytes),
+            Err(error) => Err(crate::command::ssdlet::failure(path, error)),
+        }
+    }
+
+    #[cfg(not(feature = "wasm"))]
+    fn module(path: &Path) -> Result<Vec<u8>, Failure> {
+        let path = crate::shown::name(path);
+        Err(format!("{path}: this merganser was built without WebAssembly").into())
+    }
+
+    fn failure(error: FarmError) -> Failure {
+        match error {
+            FarmError::Rows(error) => error.into(),
+            FarmError::Cancelled => Failure::Cancelled,
+            FarmError::Guest {
+                source: ClientError::Refused { why: Refusal::Forbidden, .. },
+                ref node,
+            } => Failure::from(format!(
+                "{node}: it does not have this SSDlet and takes none from clients; start the node with --allow-upload, or name one of its own"
+            )),
+            error => Failure::from(error.to_string()),
+        }
+    }
 }
 
 #[cfg(not(feature = "flight"))]
-pub(super) fn run(
-    _nodes: &Nodes,
-    _config: &MapConfig,
-    _output: MapOutput<'_>,
-    _progress: &dyn Progress,
-) -> Result<MapReport, Failure> {
-    Err("--on: this merganser was built without Arrow Flight (feature flight)".to_owned().into())
+mod without_flight {
+    use merganser_node::map::{MapReport, RowSink};
+    use merganser_node::session::Opened;
+    use merganser_sort::Progress;
+    use serde_json::Value;
+
+    use crate::config::{MapConfig, Nodes, ProgramName};
+    use crate::failure::Failure;
+    use crate::signals::Cancel;
+
+    /// There is none.
+    pub(in super::super) enum Farm {}
+
+    impl Farm {
+        pub(in super::super) fn open(
+            _: &Nodes,
+            _: &MapConfig,
+            _: &ProgramName,
+            _: &Value,
+            _: &Cancel,
+        ) -> Result<Self, Failure> {
+            let told = "--on: this merganser was built without Arrow Flight (feature flight)";
+            Err(told.to_owned().into())
+        }
+
+        pub(in super::super) fn opened(&self) -> &Opened {
+            match *self {}
+        }
+
+        pub(in super::super) fn map(
+            self,
+            _: &mut dyn RowSink,
+            _: &dyn Progress,
+        ) -> Result<MapReport, Failure> {
+            match self {}
+        }
+    }
 }

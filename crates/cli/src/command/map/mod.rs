@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use merganser_node::map::{MapOutput, MapReport, ResultDescription};
-use merganser_node::ssdlet::{Output as Kind, Ssdlet};
+use merganser_node::ssdlet::Output as Kind;
 use merganser_sort::budget::OwnerPeak;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::file::FileDirectory;
@@ -47,7 +47,7 @@ use crate::standard;
 use crate::unfinished::UnfinishedView;
 use by_value::ByValue;
 use rows::{RowTypes, RowWriter};
-use run::Work;
+use run::{Mapper, What, Work};
 use sink::{ToRecords, ToRows, ToTop};
 use top::Top;
 
@@ -56,22 +56,23 @@ const TOP_SHARE: u64 = 8;
 
 /// Opens everything, maps, makes the result visible, and reports.
 pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let ssdlet = match &config.program {
-        Program::Ssdlet { name, args } => program::open(name, args)?,
+    let mapper = match &config.program {
+        Program::Ssdlet { name, args } => Mapper::open(config, name, args, cancel)?,
         Program::Matrix { raw } => return matrix::run(config, raw, cancel),
     };
-    refuse_unfit(config, &*ssdlet)?;
+    let what = mapper.what();
+    refuse_unfit(config, &what)?;
     let temp = config.temp_dirs.iter().map(|path| open_folder(path));
     let temp = temp.collect::<Result<Vec<_>, _>>()?;
     if config.explain {
-        return standard::print(explain::text(config, &*ssdlet, &temp, cancel)?);
+        return standard::print(explain::text(config, &what.description, &temp, cancel)?);
     }
     let watch = report::Watch::start(config.report.as_ref(), || files(config))?;
     let activity = watch.activity();
     let _worker = activity.enroll("map");
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let done = map(config, &*ssdlet, &temp, &phases, cancel)?;
+    let done = map(config, mapper, &temp, &phases, cancel)?;
     drop(phases);
     drop(progress);
     watch.finish(|| report::Done {
@@ -79,8 +80,8 @@ pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: config.destination.to_string(),
         input_bytes: Some(done.counted.input_bytes),
-        output_bytes: types_of(&*ssdlet).is_none().then_some(done.counted.output_bytes),
-        records: types_of(&*ssdlet).map(|_| done.counted.rows),
+        output_bytes: types_of(&what).is_none().then_some(done.counted.output_bytes),
+        records: types_of(&what).map(|_| done.counted.rows),
         memory_limit_bytes: config.memory_bytes,
         memory: done.memory,
         io: done.io,
@@ -97,17 +98,10 @@ struct Done {
 }
 
 /// Refuses options that have no meaning for the output of this SSDlet.
-fn refuse_unfit(config: &MapConfig, ssdlet: &dyn Ssdlet) -> Result<(), Failure> {
-    let description = ssdlet.description();
-    let name = &description.name;
-    if let (Some(_), Some(rows)) = (&config.nodes, ssdlet.rows_most()) {
-        return Err(format!(
-            "--on: each node would give {rows} records of its own; run {name} here"
-        )
-        .into());
-    }
-    if let Kind::Keyed { .. } = description.output {
-        return match (&config.destination, ssdlet.rows_most()) {
+fn refuse_unfit(config: &MapConfig, what: &What) -> Result<(), Failure> {
+    let name = &what.description.name;
+    if let Kind::Keyed { .. } = what.description.output {
+        return match (&config.destination, what.rows_most) {
             (Destination::View(_), Some(rows)) => Err(format!(
                 "--view: {name} gives {rows} records, which a view can't tell from others; use -o FILE"
             )
@@ -127,16 +121,27 @@ fn refuse_unfit(config: &MapConfig, ssdlet: &dyn Ssdlet) -> Result<(), Failure> 
     .into())
 }
 
+/// Refuses an SSDlet that gives the first rows of all only.
+fn refuse_on_nodes(name: &str, rows_most: Option<u64>) -> Result<(), Failure> {
+    match rows_most {
+        Some(rows) => {
+            Err(format!("--on: each node would give {rows} records of its own; run {name} here")
+                .into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// The types of the rows of a keyed result.
-fn types_of(ssdlet: &dyn Ssdlet) -> Option<RowTypes> {
-    let of = ResultDescription::of(ssdlet.description())?;
+fn types_of(what: &What) -> Option<RowTypes> {
+    let of = ResultDescription::of(&what.description)?;
     Some(RowTypes { key: of.key, value: of.value })
 }
 
 /// Whether the values of a keyed result are shown alone, as the records that they are: those of an
 /// SSDlet that wants the first rows only, whose keys just say which these are.
-fn gives_records(config: &MapConfig, ssdlet: &dyn Ssdlet) -> bool {
-    ssdlet.rows_most().is_some() && config.form.is_none() && config.choice == Choice::ByKey
+fn gives_records(config: &MapConfig, what: &What) -> bool {
+    what.rows_most.is_some() && config.form.is_none() && config.choice == Choice::ByKey
 }
 
 /// How the memory is divided between the map and the choice of its rows.
@@ -160,7 +165,9 @@ fn split(config: &MapConfig, output: &Kind) -> Split {
 
 /// The files and folders whose devices do the work.
 fn files(config: &MapConfig) -> Vec<PathBuf> {
-    let inputs = config.inputs.iter().map(|input| match input {
+    // Those of nodes are not files of this machine.
+    let here = if config.nodes.is_none() { &config.inputs[..] } else { &[] };
+    let inputs = here.iter().map(|input| match input {
         Input::Stdin => PathBuf::from("/dev/stdin"),
         Input::File(path) => path.clone(),
     });
@@ -173,19 +180,20 @@ fn files(config: &MapConfig) -> Vec<PathBuf> {
 
 fn map(
     config: &MapConfig,
-    ssdlet: &dyn Ssdlet,
+    mapper: Mapper,
     temp: &[Arc<FileDirectory>],
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Done, Failure> {
-    let split = split(config, &ssdlet.description().output);
+    let what = mapper.what();
+    let split = split(config, &what.description.output);
     let budget = Budget::new(split.map_bytes);
     let inputs = match config.nodes {
         // The nodes have them.
         Some(_) => Vec::new(),
         None => sources::open(&config.inputs, &budget, cancel)?,
     };
-    let work = Work::new(config, ssdlet, inputs, budget.clone(), temp);
+    let work = Work::new(config, mapper, inputs, budget.clone(), temp);
     let path = match &config.destination {
         Destination::View(path) => {
             let unfinished = UnfinishedView::create(path)?;
@@ -202,7 +210,7 @@ fn map(
     let of_choice = Budget::new(split.chosen_bytes);
     let mut output = Output::open(path, cancel)?;
     let storage = output.storage();
-    let counted = written(config, work, &of_choice, temp, &mut output, progress)?;
+    let counted = written(config, &what, work, &of_choice, temp, &mut output, progress)?;
     let io = storage.map(|storage| ("output", storage.mode().to_string()));
     let spills = temp.iter().map(|folder| ("spills", folder.mode().to_string()));
     let io = io.into_iter().chain(spills).collect();
@@ -213,16 +221,17 @@ fn map(
 /// Maps, and writes what was chosen of the result.
 fn written(
     config: &MapConfig,
-    work: Work<'_>,
+    what: &What,
+    work: Work,
     of_choice: &Budget,
     temp: &[Arc<FileDirectory>],
     output: &mut Output,
     progress: &dyn Progress,
 ) -> Result<MapReport, Failure> {
-    let types = match types_of(work.ssdlet()) {
-        Some(types) if !gives_records(config, work.ssdlet()) => types,
+    let types = match types_of(what) {
+        Some(types) if !gives_records(config, what) => types,
         _ => {
-            let mut sink = ToRecords::new(output, work.ssdlet().description().input);
+            let mut sink = ToRecords::new(output, what.description.input);
             let counted = work.run(MapOutput::Rows(&mut sink), progress)?;
             sink.finish()?;
             return Ok(counted);

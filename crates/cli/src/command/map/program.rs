@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use merganser_node::session::GuestLimits;
 use merganser_node::ssdlet::{Ssdlet, SsdletError, builtin};
 use serde_json::Value;
 
@@ -14,38 +15,42 @@ use crate::shown;
 ///
 /// # Errors
 /// When no SSDlet has this name, or its arguments make no sense.
-pub fn open(name: &ProgramName, args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
+pub fn open(
+    name: &ProgramName,
+    args: &Value,
+    limits: GuestLimits,
+) -> Result<Box<dyn Ssdlet>, Failure> {
     match name {
-        ProgramName::Builtin(name) => match builtin::open(name, args) {
-            Err(SsdletError::Unknown { name }) => {
-                let known: Vec<_> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
-                Err(format!(
-                    "there is no SSDlet named '{name}': choose {} or a FILE.wasm",
-                    known.join(", ")
-                )
-                .into())
+        ProgramName::Builtin(name) | ProgramName::OfNodes(name) => {
+            match builtin::open(name, args) {
+                Err(SsdletError::Unknown { name }) => {
+                    let known: Vec<_> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
+                    Err(format!(
+                        "there is no SSDlet named '{name}': choose {} or a FILE.wasm",
+                        known.join(", ")
+                    )
+                    .into())
+                }
+                opened => Ok(opened?),
             }
-            opened => Ok(opened?),
-        },
-        ProgramName::Wasm(path) => wasm(path, args),
+        }
+        ProgramName::Wasm(path) => wasm(path, args, limits),
     }
 }
 
 /// Opens an SSDlet in WebAssembly. Its arguments are a text.
 #[cfg(feature = "wasm")]
-fn wasm(path: &Path, args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
-    use merganser_wasm::{Limits, open};
-
-    let limits = Limits::default();
+fn wasm(path: &Path, args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdlet>, Failure> {
+    let limits = crate::command::ssdlet::limits(limits);
     let module = crate::command::ssdlet::read(path, limits.module_bytes)?;
     let args = args.as_str().unwrap_or_default().as_bytes();
-    match open(&module, args, limits) {
+    match merganser_wasm::open(&module, args, limits) {
         Ok(ssdlet) => Ok(Box::new(ssdlet)),
         Err(error) => Err(crate::command::ssdlet::failure(path, error)),
     }
 }
 
 #[cfg(not(feature = "wasm"))]
-fn wasm(path: &Path, _args: &Value) -> Result<Box<dyn Ssdlet>, Failure> {
+fn wasm(path: &Path, _args: &Value, _limits: GuestLimits) -> Result<Box<dyn Ssdlet>, Failure> {
     Err(format!("{}: this merganser was built without WebAssembly", shown::name(path)).into())
 }

@@ -1,5 +1,6 @@
 //! `merganser serve`: merges for Hadoop, a node for sessions, or both in one process.
 
+mod heap;
 #[cfg(feature = "flight")]
 mod node;
 #[cfg(feature = "flight")]
@@ -25,6 +26,7 @@ type Stop = Box<dyn Fn() + Send>;
 
 /// Serves until a signal arrives.
 pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
+    heap::keep_little();
     let mut servers = Vec::new();
     if let Some(config) = config.shuffle {
         servers.push(shuffle::listen(config)?);

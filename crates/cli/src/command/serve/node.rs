@@ -25,7 +25,7 @@ pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
         return Err(format!("{}: no such folder; --data names one", data.display()).into());
     }
     let opener: Arc<dyn SsdletOpener> = match config.ssdlets {
-        Some(dir) => Arc::new(FolderOpener::new(dir)?),
+        Some(dir) => Arc::new(FolderOpener::new(dir, config.guest_limits)?),
         None => Arc::new(BuiltinOnly),
     };
     let server = Server::bind(ServerOptions {

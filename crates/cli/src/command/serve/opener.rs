@@ -21,16 +21,18 @@ const FILES_MAX: usize = 1000;
 /// The SSDlets of a folder.
 pub(super) struct FolderOpener {
     dir: PathBuf,
+    /// What any of them may use.
+    limits: GuestLimits,
 }
 
 impl FolderOpener {
-    /// Those in `dir`.
+    /// Those in `dir`, within `limits`.
     ///
     /// # Errors
     /// When it can't be read.
-    pub(super) fn new(dir: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn new(dir: PathBuf, limits: GuestLimits) -> Result<Self, Failure> {
         fs::read_dir(&dir).map_err(|e| Failure::on(&dir, &e))?;
-        Ok(FolderOpener { dir })
+        Ok(FolderOpener { dir, limits })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -75,7 +77,7 @@ impl SsdletOpener for FolderOpener {
             return Ok(None);
         }
         match read(&self.path(name)) {
-            Ok(module) => open(&module, args, limits).map(Some),
+            Ok(module) => open(&module, args, limits.within(self.limits)).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SsdletError::Failed(format!("{name}: {error}"))),
         }
@@ -91,8 +93,7 @@ impl SsdletOpener for FolderOpener {
     }
 
     fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description, SsdletError> {
-        let no_args = Value::Object(serde_json::Map::new());
-        let ssdlet = open(bytes, &no_args, GuestLimits { fuel_per_byte: None })?;
+        let description = describe(bytes, self.limits)?;
         let path = self.path(sha256);
         let failed = |e: io::Error| SsdletError::Failed(format!("it can't be kept: {e}"));
         if !path.exists() {
@@ -106,26 +107,27 @@ impl SsdletOpener for FolderOpener {
             debug_assert_eq!(output.storage().size(), bytes.len() as u64);
             output.publish().map_err(failed)?;
         }
-        Ok(ssdlet.description().clone())
+        Ok(description)
     }
 }
 
-/// Opens a guest. Its arguments are the text of `args`: a guest parses JSON if it wants to.
+/// Opens a guest. Its arguments are a text, as those of `merganser map --args`: a guest parses JSON if it
+/// wants to. An object is the text of its JSON, and no arguments are an empty text.
 #[cfg(feature = "wasm")]
 fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdlet>, SsdletError> {
-    let mut of_guest = merganser_wasm::Limits::default();
-    if let Some(fuel_per_byte) = limits.fuel_per_byte {
-        of_guest.fuel_per_byte = fuel_per_byte.min(of_guest.fuel_per_byte);
-    }
-    // {"text": "..."} is for guests that take a text of their own form; no arguments are an empty one.
-    let text = match args.as_object() {
-        Some(fields) if fields.is_empty() => String::new(),
-        Some(fields) if fields.len() == 1 && fields.get("text").is_some_and(Value::is_string) => {
-            fields["text"].as_str().unwrap_or_default().to_owned()
-        }
+    let text = match args {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) if fields.is_empty() => String::new(),
         _ => args.to_string(),
     };
-    Ok(Box::new(merganser_wasm::open(module, text.as_bytes(), of_guest)?))
+    let limits = crate::command::ssdlet::limits(limits);
+    Ok(Box::new(merganser_wasm::open(module, text.as_bytes(), limits)?))
+}
+
+/// Verifies a guest before any client has arguments for it.
+#[cfg(feature = "wasm")]
+fn describe(module: &[u8], limits: GuestLimits) -> Result<Description, SsdletError> {
+    merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits))
 }
 
 #[cfg(not(feature = "wasm"))]
@@ -134,5 +136,15 @@ fn open(
     _args: &Value,
     _limits: GuestLimits,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
-    Err(SsdletError::Failed("this server runs no WebAssembly".to_owned()))
+    Err(no_wasm())
+}
+
+#[cfg(not(feature = "wasm"))]
+fn describe(_module: &[u8], _limits: GuestLimits) -> Result<Description, SsdletError> {
+    Err(no_wasm())
+}
+
+#[cfg(not(feature = "wasm"))]
+fn no_wasm() -> SsdletError {
+    SsdletError::Failed("this server runs no WebAssembly".to_owned())
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use merganser_node::ssdlet::{Combine, Output, Type};
 use merganser_sort::record::Format;
-use merganser_wasm::{ABI, Checked, Limits, check};
+use merganser_wasm::{ABI, Checked, check};
 use serde_json::{Value, json};
 
-use super::{failure, hex, read};
+use super::{failure, hex, limits, read};
 use crate::config::SsdletCheck;
 use crate::failure::Failure;
 use crate::standard;
@@ -18,12 +18,7 @@ const SAMPLE_BYTES_MAX: usize = 64 << 20;
 
 /// Checks it and prints what was found.
 pub fn run(config: &SsdletCheck) -> Result<(), Failure> {
-    let limits = Limits {
-        memory_bytes: config.memory_bytes,
-        fuel_per_byte: config.fuel_per_byte,
-        call_time: config.call_time,
-        ..Limits::default()
-    };
+    let limits = limits(config.limits);
     let module = read(&config.file, limits.module_bytes)?;
     let sample = config.sample.as_deref().map(|path| sample(path, &module)).transpose()?;
     let checked = check(&module, &config.args, limits, sample.as_deref()).map_err(|error| {

@@ -45,17 +45,25 @@ pub enum ProgramName {
     Builtin(String),
     /// A file in WebAssembly.
     Wasm(PathBuf),
+    /// A guest that nodes have in their folders, by its name there.
+    OfNodes(String),
 }
 
 impl ProgramName {
-    /// The SSDlet that is called so: a file if it ends in `.wasm` or has a `/`.
-    fn new(typed: &OsStr) -> Result<Self, Failure> {
+    /// The SSDlet that is called so: a file if it ends in `.wasm` or has a `/`. A name that is not built in
+    /// may be one that nodes know.
+    fn new(typed: &OsStr, on_nodes: bool) -> Result<Self, Failure> {
         let path = Path::new(typed);
         let is_file = path.extension().is_some_and(|extension| extension == "wasm");
         if is_file || typed.as_encoded_bytes().contains(&b'/') {
             return Ok(ProgramName::Wasm(path.to_owned()));
         }
         match typed.to_str() {
+            Some(name)
+                if on_nodes && name != MATRIX && builtin::ALL.iter().all(|b| b.name != name) =>
+            {
+                Ok(ProgramName::OfNodes(name.to_owned()))
+            }
             Some(name) => Ok(ProgramName::Builtin(name.to_owned())),
             None => Err(format!("'{}': no SSDlet has a name like this", typed.display()).into()),
         }
@@ -72,12 +80,13 @@ impl Program {
         ssdlet: &OsStr,
         format: Option<Format>,
         inputs: &[Input],
+        on_nodes: bool,
         mut typed: ProgramArgs,
     ) -> Result<Self, Failure> {
-        let name = ProgramName::new(ssdlet)?;
+        let name = ProgramName::new(ssdlet, on_nodes)?;
         let raw = std::mem::take(&mut typed.raw);
         let guest_args = match &name {
-            ProgramName::Wasm(_) => typed.args.take(),
+            ProgramName::Wasm(_) | ProgramName::OfNodes(_) => typed.args.take(),
             ProgramName::Builtin(_) => None,
         };
         let mut args = object(typed.args.as_deref())?;
@@ -100,7 +109,7 @@ impl Program {
                     options.extend(record_arguments(builtin, format)?);
                 }
             }
-            ProgramName::Wasm(_) => {
+            ProgramName::Wasm(_) | ProgramName::OfNodes(_) => {
                 refuse_with_guest(format, &options)?;
                 let args = Value::String(guest_args.unwrap_or_default());
                 return Ok(Program::Ssdlet { name, args });
@@ -114,6 +123,17 @@ impl Program {
         }
         name_documents(&name, inputs, &mut args);
         Ok(Program::Ssdlet { name, args: Value::Object(args) })
+    }
+}
+
+impl Program {
+    /// Its name, if it is built in.
+    pub(super) fn builtin(&self) -> Option<&str> {
+        match self {
+            Program::Ssdlet { name: ProgramName::Builtin(name), .. } => Some(name),
+            Program::Matrix { .. } => Some(MATRIX),
+            Program::Ssdlet { .. } => None,
+        }
     }
 }
 
@@ -281,6 +301,12 @@ mod tests {
         ] {
             assert_eq!(meant(&[typed]).0, name);
         }
+        // With --on, a name may be that of a guest on the nodes, whose arguments are a text.
+        let of_nodes = meant(&["grep", "f", "--on", "a:1", "--args", "needle"]);
+        assert_eq!(of_nodes, (ProgramName::OfNodes("grep".to_owned()), json!("needle")));
+        assert_eq!(meant(&["x.wasm", "f", "--on", "a:1"]).1, json!(""));
+        let built_in = meant(&["wordcount", "f", "--on", "a:1"]).0;
+        assert_eq!(built_in, ProgramName::Builtin("wordcount".to_owned()));
     }
 
     #[test]
@@ -303,6 +329,15 @@ mod tests {
                 &["x.wasm", "--key", "a"],
                 "--key: is for built-in SSDlets; give a guest its arguments with --args, such as '{\"keys\": ...}'",
             ),
+            (
+                &["grep", "--on", "a:1", "f", "--key", "a"],
+                "--key: is for built-in SSDlets; give a guest its arguments with --args, such as '{\"keys\": ...}'",
+            ),
+            (
+                &["wordcount", "--time-limit", "1"],
+                "--time-limit: is for guests, and wordcount is built in; leave it out",
+            ),
+            (&["x.wasm", "--guest-memory", "1K"], "--guest-memory: at least 64K"),
             (&["matrix", "a", "b", "--key", "a"], "--key: matrix does not take it; leave it out"),
             (&["wordcount", "--raw", "f32:1x1"], "--raw: only with matrix"),
             (
