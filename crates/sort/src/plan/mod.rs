@@ -101,19 +101,13 @@ impl RunPlan {
         encoded: bool,
         threads: usize,
     ) -> Result<Self> {
-        let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
-        let tags = SIDE_ROOM * TAG_BYTES as f64 / sample.record_bytes + slab;
-        let keys = if encoded {
-            SIDE_ROOM * (ENTRY_HEAD + sample.key_bytes) / sample.record_bytes
-        } else {
-            0.0
-        };
+        let (tags, keys) = Self::side_ratios(sample, encoded);
         let fence_key_bytes = sample.fence_key_bytes;
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
         let pieces = (memory_bytes / PIECES_SHARE / piece / threads).clamp(1, PIECES_MAX);
         let fixed = pieces * threads * piece;
-        let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES;
+        let least = Self::least_bytes(sample, encoded, threads as usize);
         if memory_bytes < least {
             return Err(Error::Memory {
                 owner: "sorting",
@@ -175,6 +169,26 @@ impl RunPlan {
             block_bytes,
             fence_key_bytes,
         })
+    }
+
+    /// The least memory in which runs of records like those of `sample` are formed, in bytes.
+    #[must_use]
+    pub fn least_bytes(sample: Sample, encoded: bool, threads: usize) -> u64 {
+        let (tags, keys) = Self::side_ratios(sample, encoded);
+        let pieces = threads as u64 * PIECE_BYTES as u64;
+        pieces + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES
+    }
+
+    /// Bytes of one array of tags, and of encoded keys, for each byte of a chunk.
+    fn side_ratios(sample: Sample, encoded: bool) -> (f64, f64) {
+        let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
+        let tags = SIDE_ROOM * TAG_BYTES as f64 / sample.record_bytes + slab;
+        let keys = if encoded {
+            SIDE_ROOM * (ENTRY_HEAD + sample.key_bytes) / sample.record_bytes
+        } else {
+            0.0
+        };
+        (tags, keys)
     }
 
     /// Smaller chunks, so that reading the first one and writing the last one are a small part of
