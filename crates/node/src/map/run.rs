@@ -15,19 +15,21 @@ use merganser_sort::{
 use merganser_storage::thread::spawn_scoped;
 
 use super::encoding::Encoding;
-use super::reduce::{Records, Reducer};
+use super::records::RecordCutter;
+use super::reduce::Reducer;
 use super::rows::{Merge, RowStream};
-use super::shares::Shares;
+use super::shares::{Shares, sort_threads};
 use super::source::Sources;
 use super::spill::{self, SpillReader, Spills};
 use super::view::{ResultDescription, mark_unreduced, order, write_reduced};
 use super::work::{Job, KeyedSettings, Meeting, NO_CHUNK, OrderedOut};
-use super::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, RowSink};
+use super::{MapInput, MapOptions, MapOutput, MapReport, RowSink};
 use crate::ssdlet::{Combine, Output, PLACE_BYTES, Ssdlet, SsdletError, Type};
 use crate::table::SortedRows;
 
-/// A sort of spills has one thread for each of these, so that its buffers are not all of its memory.
-const SORT_BYTES_PER_THREAD: u64 = 8 << 20;
+/// Copies of the longest row outside its table, at most: in the merge of tables, and as a record of a view; each
+/// with as much room as it had before it grew.
+const ROW_COPIES: u64 = 4;
 
 /// Runs `ssdlet` over `inputs`.
 ///
@@ -68,7 +70,8 @@ fn map_all(
 ) -> Result<MapReport, SsdletError> {
     let started = Instant::now();
     let description = ssdlet.description();
-    let shares = Shares::new(description, &inputs, options)?;
+    let to_view = matches!(output, MapOutput::View { .. });
+    let shares = Shares::new(description, &inputs, options, to_view)?;
     let workers = options.threads.max(1);
     let worker_bytes = description.worker_bytes.saturating_mul(workers as u64);
     let own = options.budget.reserve(worker_bytes, "workers")?;
@@ -134,10 +137,13 @@ impl Run<'_, '_> {
     fn ordered(mut self, rows: &mut dyn RowSink) -> Result<MapReport, SsdletError> {
         let turns = Turns::new(OrderedOut { rows, bytes: 0 });
         let waiting_bytes = self.shares.waiting_bytes;
+        // All that they need, before the first of them reads an input, which may take memory, too.
+        let begun = (0..self.workers).map(|_| self.job.begin_ordered(waiting_bytes));
+        let begun = begun.collect::<Result<Vec<_>, _>>()?;
         std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.workers);
-            for _ in 0..self.workers {
-                let work = || self.job.ordered(&turns, waiting_bytes);
+            for begun in begun {
+                let work = || self.job.ordered(&turns, begun);
                 match spawn_scoped(scope, "map", work) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
@@ -163,24 +169,36 @@ impl Run<'_, '_> {
         let options = self.job.options;
         let state = Arc::new(Spills::default());
         let encoding = Encoding::of_unreduced(combine);
-        let (writer, batches) = spill::channel(&state, encoding, &options.budget);
+        let shares = self.shares;
+        let held = options.budget.reserve(shares.batch_bytes, "spilling")?;
+        let of_batches = (shares.batch_bytes, &options.budget);
+        let (writer, batches) = spill::channel(&state, encoding, of_batches);
+        let kept = options.budget.reserve(shares.kept_bytes, "sorting spills")?;
+        let reducing = match &output {
+            MapOutput::Rows(_) if shares.spills => {
+                let records = RecordCutter::new(&options.budget)?;
+                Some((records, Reducer::new(combine, value, encoding, &options.budget)?))
+            }
+            _ => None,
+        };
         let meeting = Meeting::of(self.workers);
-        let to_view = matches!(output, MapOutput::View { .. });
-        let spills =
-            options.partition != PartitionSize::Whole && (to_view || !options.temp.is_empty());
         let settings = KeyedSettings {
             combine,
             value,
-            table_bytes: self.shares.table_bytes,
-            spills,
+            table_bytes: shares.table_bytes,
+            spills: shares.spills,
             meeting: &meeting,
             state: &state,
         };
+        // All that they need, before the first of them reads an input, which may take memory, too.
+        let begun = (0..self.workers).map(|_| self.job.begin_keyed(settings, &writer));
+        let begun = begun.collect::<Result<Vec<_>, _>>()?;
+        let mut for_spills = Some((kept, reducing));
         let tables = std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.workers);
-            for _ in 0..self.workers {
-                let (job, writer) = (self.job, writer.clone());
-                match spawn_scoped(scope, "map", move || job.keyed(settings, &writer)) {
+            for begun in begun {
+                let job = self.job;
+                match spawn_scoped(scope, "map", move || job.keyed(settings, begun)) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
                         self.job.fail(NO_CHUNK, Error::from(error).into());
@@ -192,16 +210,18 @@ impl Run<'_, '_> {
             }
             drop(writer);
             // Until the first spill, or until all workers have ended.
-            if let Ok(first) = batches.recv() {
+            if let Ok(first) = batches.recv()
+                && let Some((kept, reducing)) = for_spills.take()
+            {
                 let reader = SpillReader::new(&state, first, batches);
-                let sorted = self.sort_spills(reader, (combine, value), &mut output);
+                let sorted = self.sort_spills(reader, kept, reducing, &mut output);
                 if let (Err(error), false) = (sorted, state.ended_sort()) {
                     self.job.fail(NO_CHUNK, error);
                 }
             }
             join(threads)
         });
-        drop(own);
+        drop((own, held, for_spills));
         self.report.spills = state.count.load(Ordering::Relaxed);
         self.report.spilled_records = state.records.load(Ordering::Relaxed);
         if self.job.has_failed() || state.any() {
@@ -230,12 +250,14 @@ impl Run<'_, '_> {
         let tables = tables.into_iter().map(TableRows).collect();
         let mut rows = Unplaced { rows: Merge::new(tables, merged_as, of), skip };
         let check = || if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) };
+        let budget = &self.job.options.budget;
+        let mut copies = budget.reserve(0, "reducing")?;
         match output {
             MapOutput::View { folder, name } => {
                 let what = self.what();
-                let budget = &self.job.options.budget;
                 let bytes = &mut self.report.output_bytes;
                 self.report.rows = write_reduced(&mut rows, &folder, name, &what, budget, |n| {
+                    copies.grow_to(ROW_COPIES * n)?;
                     *bytes += n;
                     progress.advance(n);
                     Ok(check()?)
@@ -245,6 +267,7 @@ impl Run<'_, '_> {
                 while rows.advance()? {
                     self.report.rows += 1;
                     let bytes = (rows.key().len() + rows.value().len()) as u64;
+                    copies.grow_to(ROW_COPIES * bytes)?;
                     self.report.output_bytes += bytes;
                     progress.advance(bytes);
                     if !sink.keyed(rows.key(), rows.value())? {
@@ -263,21 +286,24 @@ impl Run<'_, '_> {
         ResultDescription::of(self.job.ssdlet.description()).expect("its output is keyed")
     }
 
-    /// Sorts the records of all spills into the result.
+    /// Sorts the records of all spills into the result, in the memory that was kept for it and, if it is
+    /// free, all of its share.
     fn sort_spills(
         &mut self,
         reader: SpillReader,
-        (combine, value): (Combine, Type),
+        mut kept: Reservation,
+        reducing: Option<(RecordCutter, Reducer)>,
         output: &mut MapOutput<'_>,
     ) -> Result<(), SsdletError> {
         let options = self.job.options;
-        let bytes = self.shares.sort_bytes;
-        let _memory = options.budget.reserve(bytes, "sorting spills")?;
-        let threads = (bytes / SORT_BYTES_PER_THREAD).clamp(1, self.workers as u64) as usize;
+        if kept.grow_to(self.shares.sort_bytes).is_err() {
+            // A long record has some of it just now.
+            let _ = kept.grow_to(kept.bytes() + options.budget.free_bytes());
+        }
         let sort_options = SortOptions {
             order: order(),
-            budget: Budget::new(bytes),
-            threads,
+            budget: Budget::new(kept.bytes()),
+            threads: sort_threads(kept.bytes(), self.workers),
             temp: options.temp.clone(),
             temp_limit_bytes: None,
             compression: CompressionChoice::Auto,
@@ -296,10 +322,11 @@ impl Run<'_, '_> {
                 self.report.output_bytes = sorted.output_bytes;
             }
             MapOutput::Rows(sink) => {
+                let (records, reducer) = reducing.expect("it was made for rows");
                 let mut writer = ReduceWriter {
                     rows: &mut **sink,
-                    records: Records::new(&options.budget)?,
-                    reducer: Reducer::new(combine, value, Encoding::of_unreduced(combine)),
+                    records,
+                    reducer,
                     count: 0,
                     bytes: 0,
                     began: None,
@@ -373,7 +400,7 @@ impl<S: RowStream> RowStream for Unplaced<S> {
 /// Takes sorted records and hands their rows to a sink.
 struct ReduceWriter<'a> {
     rows: &'a mut dyn RowSink,
-    records: Records,
+    records: RecordCutter,
     reducer: Reducer,
     count: u64,
     bytes: u64,
@@ -397,15 +424,16 @@ fn hand_over(
 }
 
 impl ReduceWriter<'_> {
-    fn take(&mut self, bytes: &[u8]) -> Result<(), SsdletError> {
-        let ReduceWriter { rows, records, reducer, stopped, .. } = self;
-        let (count, handed) = (&mut self.count, &mut self.bytes);
-        records.push(bytes, |record| {
-            while !*stopped && reducer.push(record)? {
-                *stopped = !hand_over(reducer, &mut **rows, (count, handed))?;
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), SsdletError> {
+        while !self.stopped
+            && let Some(record) = self.records.next(&mut bytes)?
+        {
+            if self.reducer.push(record)? {
+                let counts = (&mut self.count, &mut self.bytes);
+                self.stopped = !hand_over(&self.reducer, self.rows, counts)?;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// After the last record.

@@ -64,18 +64,23 @@ pub(super) struct SpillWriter {
     spills: Arc<Spills>,
     sender: SyncSender<Batch>,
     encoding: Encoding,
+    /// Of usual batches: there is enough for all of them.
+    batches: Budget,
+    /// Of longer ones.
     budget: Budget,
 }
 
-/// A channel of spills; its writer is cloned for each worker.
+/// A channel of spills; its writer is cloned for each worker. Batches are of `batch_bytes`, which the caller
+/// holds, and those of long records of `budget`.
 pub(super) fn channel(
     spills: &Arc<Spills>,
     encoding: Encoding,
-    budget: &Budget,
+    (batch_bytes, budget): (u64, &Budget),
 ) -> (SpillWriter, Receiver<Batch>) {
     let (sender, receiver) = sync_channel(BATCHES);
     let (spills, budget) = (Arc::clone(spills), budget.clone());
-    (SpillWriter { spills, sender, encoding, budget }, receiver)
+    let batches = Budget::new(batch_bytes);
+    (SpillWriter { spills, sender, encoding, batches, budget }, receiver)
 }
 
 /// One spill that is being written.
@@ -93,8 +98,9 @@ impl SpillWriter {
     }
 
     fn batch(&self, bytes: usize) -> Result<Batch, Error> {
+        let budget = if bytes <= BATCH_BYTES { &self.batches } else { &self.budget };
         let bytes = bytes.max(BATCH_BYTES);
-        let memory = self.budget.reserve(bytes as u64, "spilling")?;
+        let memory = budget.reserve(bytes as u64, "spilling")?;
         Ok(Batch { bytes: Vec::with_capacity(bytes), _memory: memory })
     }
 

@@ -77,8 +77,7 @@ impl Combined {
         if self.adds() {
             self.sum = i128::from(number(value));
         } else {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(value);
+            set(&mut self.bytes, value);
         }
     }
 
@@ -95,8 +94,7 @@ impl Combined {
             Combine::None => unreachable!("all values are kept"),
         };
         if replaces {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(with);
+            set(&mut self.bytes, with);
         }
     }
 
@@ -112,11 +110,17 @@ impl Combined {
     pub(crate) fn finish(&mut self) -> Result<&[u8], ValueOverflow> {
         if self.adds() {
             let sum = i64::try_from(self.sum).map_err(|_| ValueOverflow)?;
-            self.bytes.clear();
-            self.bytes.extend_from_slice(&sum.to_le_bytes());
+            set(&mut self.bytes, &sum.to_le_bytes());
         }
         Ok(&self.bytes)
     }
+}
+
+/// Makes `to` hold `bytes`, with no more room than the longest that it has held: so the memory is known.
+pub(crate) fn set(to: &mut Vec<u8>, bytes: &[u8]) {
+    to.clear();
+    to.reserve_exact(bytes.len());
+    to.extend_from_slice(bytes);
 }
 
 /// A value as a number; 0 for bytes that are none.
