@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use merganser_node::map::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, map};
+use merganser_node::map::{
+    MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map,
+};
 use merganser_node::ssdlet::{Ssdlet, SsdletError};
 use merganser_sort::activity::Activity;
-use merganser_sort::{Budget, Error, Progress};
+use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
 use super::farm;
-use crate::config::MapConfig;
+use super::split::Split;
+use crate::config::{Destination, MapConfig};
 use crate::failure::Failure;
 
 /// An SSDlet, its open inputs, and what it may take.
@@ -18,33 +21,42 @@ pub struct Work<'a> {
     config: &'a MapConfig,
     ssdlet: &'a dyn Ssdlet,
     inputs: Vec<MapInput>,
-    budget: Budget,
-    /// All memory, for sentences: what the map has is a part of it.
-    memory_bytes: u64,
-    threads: usize,
-    partition: PartitionSize,
-    temp: Vec<Arc<dyn Directory>>,
+    options: MapOptions,
+    /// How the memory of `options` is a part of all.
+    split: Split,
 }
 
 impl<'a> Work<'a> {
-    /// The work of `config` in the memory of `budget`, which may be less than all.
+    /// The work of `config` in the memory of `budget`, which is what `split` has for it.
     pub fn new(
         config: &'a MapConfig,
         ssdlet: &'a dyn Ssdlet,
         inputs: Vec<MapInput>,
-        budget: Budget,
+        (budget, split): (Budget, Split),
         temp: &[Arc<FileDirectory>],
     ) -> Self {
-        Work {
-            config,
-            ssdlet,
-            inputs,
+        let options = MapOptions {
             budget,
-            memory_bytes: config.memory_bytes,
             threads: config.threads,
             partition: config.partition,
             temp: temp.iter().map(recorded).collect(),
+        };
+        Work { config, ssdlet, inputs, options, split }
+    }
+
+    /// Refuses too little memory before anything is read or made.
+    ///
+    /// # Errors
+    /// The least that works.
+    pub fn check_memory(&self) -> Result<(), Failure> {
+        if self.config.nodes.is_some() {
+            // The nodes have their own.
+            return Ok(());
         }
+        let to_view = matches!(self.config.destination, Destination::View(_));
+        let about = self.ssdlet.description();
+        let least = least_memory_bytes(about, &self.inputs, &self.options, to_view);
+        Ok(self.split.check(least)?)
     }
 
     /// Its SSDlet.
@@ -60,28 +72,11 @@ impl<'a> Work<'a> {
         if let Some(nodes) = &self.config.nodes {
             return farm::run(nodes, self.config, output, progress);
         }
-        let options = MapOptions {
-            budget: self.budget,
-            threads: self.threads,
-            partition: self.partition,
-            temp: self.temp,
-        };
-        let done = map(self.ssdlet, self.inputs, output, &options, progress);
-        done.map_err(|error| of_whole(error, self.memory_bytes))
-    }
-}
-
-/// The failure of a part of the work that has a part of `memory_bytes`. The least that works is said of
-/// the whole.
-pub fn of_whole(error: impl Into<SsdletError>, memory_bytes: u64) -> Failure {
-    match error.into() {
-        SsdletError::Engine(Error::Memory { owner, least_bytes, limit_bytes }) => {
-            let whole = u128::from(least_bytes) * u128::from(memory_bytes);
-            let least_bytes = whole.div_ceil(u128::from(limit_bytes.max(1)));
-            let least_bytes = u64::try_from(least_bytes).unwrap_or(u64::MAX);
-            Error::Memory { owner, least_bytes, limit_bytes: memory_bytes }.into()
-        }
-        error => error.into(),
+        let done = map(self.ssdlet, self.inputs, output, &self.options, progress);
+        done.map_err(|error| match error {
+            SsdletError::Engine(error) => self.split.of_map(error).into(),
+            error => error.into(),
+        })
     }
 }
 
