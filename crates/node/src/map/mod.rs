@@ -14,7 +14,8 @@
 //!   decompress    inputs that are compressed         records   records in bytes that come in pieces
 //!   shares        how the memory is divided          reduce    records of spills become rows
 //!   work          the workers                        rows      rows of several streams, merged
-//!   run           all of it                          view      the result as a view, and its reader
+//!   run           all of it                          sorting   the sorts of all spills
+//!   view          a result as a view, its reader     strip     what one of several sorts gave
 //! ```
 //!
 //! Without a spill, the rows of the workers' tables are merged straight into the result. With one, all
@@ -33,8 +34,10 @@ mod reduce;
 mod rows;
 mod run;
 mod shares;
+mod sorting;
 mod source;
 mod spill;
+mod strip;
 mod view;
 mod work;
 
@@ -144,6 +147,9 @@ pub struct MapReport {
     pub spills: u64,
     /// Records of these spills.
     pub spilled_records: u64,
+    /// Sorts of spilled records, one after another: more than one where there are more records than the memory
+    /// of one can index.
+    pub spill_sorts: u64,
     /// The most of the budget that was reserved at once, in bytes.
     pub memory_peak_bytes: u64,
     /// Bytes of one chunk of input.

@@ -9,13 +9,12 @@ use merganser_sort::budget::Reservation;
 
 use super::encoding::Encoding;
 use super::rows::overflow;
-use crate::ssdlet::{Combine, Combined, PLACE_BYTES, SsdletError, Type, set};
+use crate::ssdlet::{Combine, Combined, SsdletError, Type, set};
 
 /// Memory that a reducer holds at least, in bytes: enough for rows of 13 KiB.
 pub(super) const REDUCER_BYTES: u64 = 64 << 10;
-/// Copies of the longest record that it holds, at most: key and value of the row that it handed out; key
-/// and value of the one under way, and that value once more with its place; or a key without its
-/// escapes, which has no such value. One more while a copy grows.
+/// Copies of the longest record that it holds, at most: the row under way, the one that is complete, a key without
+/// its escapes, and the caller's record of the complete row. One more while a copy grows.
 const COPIES: u64 = 5;
 
 /// Takes records in order and hands out rows.
@@ -26,9 +25,7 @@ pub(super) struct Reducer {
     any: bool,
     key: Vec<u8>,
     combined: Combined,
-    /// With [`Encoding::Placed`], value and place of the first one so far.
-    first: Vec<u8>,
-    /// The row that was handed out.
+    /// The row that is complete.
     done_key: Vec<u8>,
     done: Combined,
     unescaped: Vec<u8>,
@@ -46,14 +43,14 @@ impl Reducer {
         encoding: Encoding,
         budget: &Budget,
     ) -> merganser_sort::Result<Self> {
-        let combined = || Combined::new(combine, combine.result_type(of));
+        let (combined_as, of) = encoding.combined_as(combine, of);
+        let combined = || Combined::new(combined_as, of);
         Ok(Reducer {
             combine,
             encoding,
             any: false,
             key: Vec::new(),
             combined: combined(),
-            first: Vec::new(),
             done_key: Vec::new(),
             done: combined(),
             unescaped: Vec::new(),
@@ -61,17 +58,17 @@ impl Reducer {
         })
     }
 
-    /// Takes the next record. When it is of another key, the answer is true: the row of the last one
-    /// is complete, and is in [`Reducer::row`] until the next call.
+    /// Takes the next record. When it is of another key, the answer is true: the row of the last one is
+    /// complete, until the next call.
     ///
     /// # Errors
-    /// Too little memory for a long record; a sum that leaves 64 bits.
+    /// Too little memory for a long record; a record that is none of a map.
     pub(super) fn push(&mut self, record: &[u8]) -> Result<bool, SsdletError> {
         self.memory.grow_to(COPIES * record.len() as u64)?;
         let mut unescaped = std::mem::take(&mut self.unescaped);
         let split = self.encoding.split(record, &mut unescaped);
         let taken = match split {
-            Some((key, value)) => self.take(key, value),
+            Some((key, value)) => Ok(self.take(key, value)),
             None => {
                 Err(SsdletError::Failed("a spilled record is no record of this map".to_owned()))
             }
@@ -80,46 +77,46 @@ impl Reducer {
         taken
     }
 
-    fn take(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
-        let placed = self.encoding == Encoding::Placed;
+    fn take(&mut self, key: &[u8], value: &[u8]) -> bool {
         if self.any && self.combine != Combine::None && self.key == key {
-            if !placed {
-                self.combined.fold(value);
-            } else if value < &self.first[..] {
-                set(&mut self.first, value);
-            }
-            return Ok(false);
+            self.combined.fold(value);
+            return false;
         }
-        let complete = self.end()?;
+        let complete = self.end();
         self.any = true;
         set(&mut self.key, key);
-        if placed {
-            set(&mut self.first, value);
-        } else {
-            self.combined.begin(value);
-        }
-        Ok(complete)
+        self.combined.begin(value);
+        complete
     }
 
     /// After the last record: whether there is one more row.
+    pub(super) fn end(&mut self) -> bool {
+        if !std::mem::take(&mut self.any) {
+            return false;
+        }
+        std::mem::swap(&mut self.key, &mut self.done_key);
+        std::mem::swap(&mut self.combined, &mut self.done);
+        true
+    }
+
+    /// Makes the values of the complete row one.
     ///
     /// # Errors
     /// A sum that leaves 64 bits.
-    pub(super) fn end(&mut self) -> Result<bool, SsdletError> {
-        if !std::mem::take(&mut self.any) {
-            return Ok(false);
-        }
-        if self.encoding == Encoding::Placed {
-            self.combined.begin(&self.first[PLACE_BYTES..]);
-        }
-        self.combined.finish().map_err(|e| overflow(&self.key, e))?;
-        std::mem::swap(&mut self.key, &mut self.done_key);
-        std::mem::swap(&mut self.combined, &mut self.done);
-        Ok(true)
+    pub(super) fn reduce(&mut self) -> Result<(), SsdletError> {
+        self.done.finish().map_err(|e| overflow(&self.done_key, e))?;
+        Ok(())
     }
 
-    /// The row that is complete.
+    /// The complete row, reduced.
     pub(super) fn row(&self) -> (&[u8], &[u8]) {
-        (&self.done_key, self.done.value())
+        (&self.done_key, &self.done.value()[self.encoding.place_bytes()..])
+    }
+
+    /// Appends the complete row as records that are reduced later: one, or several where a sum leaves 64 bits
+    /// on the way.
+    pub(super) fn push_records(&mut self, out: &mut Vec<u8>) {
+        let (key, encoding) = (&self.done_key, self.encoding);
+        self.done.parts(|value| encoding.push(key, value, out));
     }
 }

@@ -1,30 +1,25 @@
 //! One map, from its inputs to its result.
 
-use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::pipeline::Turns;
-use merganser_sort::run::Input;
-use merganser_sort::{
-    Budget, CompressionChoice, Error, Progress, SortOptions, SortOutput, Strategy,
-};
+use merganser_sort::{Error, Progress};
 use merganser_storage::thread::spawn_scoped;
 
 use super::encoding::Encoding;
-use super::records::RecordCutter;
-use super::reduce::Reducer;
 use super::rows::{Merge, RowStream};
-use super::shares::{Shares, sort_threads};
+use super::shares::Shares;
+use super::sorting::{Combining, Held, Sorting};
 use super::source::Sources;
-use super::spill::{self, SpillReader, Spills};
-use super::view::{ResultDescription, mark_unreduced, order, write_reduced};
+use super::spill::{self, SpillSource, Spills};
+use super::view::{ResultDescription, write_reduced};
 use super::work::{Job, KeyedSettings, Meeting, NO_CHUNK, OrderedOut};
 use super::{MapInput, MapOptions, MapOutput, MapReport, RowSink};
-use crate::ssdlet::{Combine, Output, PLACE_BYTES, Ssdlet, SsdletError, Type};
+use crate::ssdlet::{Combine, Output, Ssdlet, SsdletError, Type};
 use crate::table::SortedRows;
 
 /// Copies of the longest row outside its table, at most: in the merge of tables, and as a record of a view; each
@@ -170,17 +165,14 @@ impl Run<'_, '_> {
         let state = Arc::new(Spills::default());
         let encoding = Encoding::of_unreduced(combine);
         let shares = self.shares;
-        let held = options.budget.reserve(shares.batch_bytes, "spilling")?;
+        let batch_memory = options.budget.reserve(shares.batch_bytes, "spilling")?;
         let of_batches = (shares.batch_bytes, &options.budget);
         let (writer, batches) = spill::channel(&state, encoding, of_batches);
-        let kept = options.budget.reserve(shares.kept_bytes, "sorting spills")?;
-        let reducing = match &output {
-            MapOutput::Rows(_) if shares.spills => {
-                let records = RecordCutter::new(&options.budget)?;
-                Some((records, Reducer::new(combine, value, encoding, &options.budget)?))
-            }
-            _ => None,
-        };
+        let how = Combining { combine, value, encoding };
+        let mut for_spills = Held::new(&options.budget, &shares, how)?;
+        // Or for the writer of a view.
+        let kept_bytes = if shares.spills { 0 } else { shares.kept_bytes };
+        let kept = options.budget.reserve(kept_bytes, "writing the result")?;
         let meeting = Meeting::of(self.workers);
         let settings = KeyedSettings {
             combine,
@@ -193,7 +185,6 @@ impl Run<'_, '_> {
         // All that they need, before the first of them reads an input, which may take memory, too.
         let begun = (0..self.workers).map(|_| self.job.begin_keyed(settings, &writer));
         let begun = begun.collect::<Result<Vec<_>, _>>()?;
-        let mut for_spills = Some((kept, reducing));
         let tables = std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.workers);
             for begun in begun {
@@ -211,17 +202,28 @@ impl Run<'_, '_> {
             drop(writer);
             // Until the first spill, or until all workers have ended.
             if let Ok(first) = batches.recv()
-                && let Some((kept, reducing)) = for_spills.take()
+                && let Some(held) = for_spills.take()
             {
-                let reader = SpillReader::new(&state, first, batches);
-                let sorted = self.sort_spills(reader, kept, reducing, &mut output);
+                let source = SpillSource::new(&state, first, batches);
+                let sorting = Sorting {
+                    options,
+                    progress: self.job.progress,
+                    shares,
+                    workers: self.workers,
+                    started: self.started,
+                    how,
+                    what: ResultDescription::of(self.job.ssdlet.description())
+                        .expect("its output is keyed"),
+                    report: &mut self.report,
+                };
+                let sorted = sorting.run(source, held, &mut output);
                 if let (Err(error), false) = (sorted, state.ended_sort()) {
                     self.job.fail(NO_CHUNK, error);
                 }
             }
             join(threads)
         });
-        drop((own, held, for_spills));
+        drop((own, batch_memory, kept, for_spills));
         self.report.spills = state.count.load(Ordering::Relaxed);
         self.report.spilled_records = state.records.load(Ordering::Relaxed);
         if self.job.has_failed() || state.any() {
@@ -242,11 +244,9 @@ impl Run<'_, '_> {
     ) -> Result<(), SsdletError> {
         let progress = self.job.progress;
         progress.phase("reducing", None);
-        // Values that bear their places are merged as bytes: the least place is the first one.
-        let (merged_as, of, skip) = match combine {
-            Combine::First => (Combine::Min, Type::Bytes, PLACE_BYTES),
-            _ => (combine, combine.result_type(value), 0),
-        };
+        let encoding = Encoding::of_unreduced(combine);
+        let (merged_as, of) = encoding.combined_as(combine, value);
+        let skip = encoding.place_bytes();
         let tables = tables.into_iter().map(TableRows).collect();
         let mut rows = Unplaced { rows: Merge::new(tables, merged_as, of), skip };
         let check = || if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) };
@@ -284,70 +284,6 @@ impl Run<'_, '_> {
 
     fn what(&self) -> ResultDescription {
         ResultDescription::of(self.job.ssdlet.description()).expect("its output is keyed")
-    }
-
-    /// Sorts the records of all spills into the result, in the memory that was kept for it and, if it is
-    /// free, all of its share.
-    fn sort_spills(
-        &mut self,
-        reader: SpillReader,
-        mut kept: Reservation,
-        reducing: Option<(RecordCutter, Reducer)>,
-        output: &mut MapOutput<'_>,
-    ) -> Result<(), SsdletError> {
-        let options = self.job.options;
-        if kept.grow_to(self.shares.sort_bytes).is_err() {
-            // A long record has some of it just now.
-            let _ = kept.grow_to(kept.bytes() + options.budget.free_bytes());
-        }
-        let sort_options = SortOptions {
-            order: order(),
-            budget: Budget::new(kept.bytes()),
-            threads: sort_threads(kept.bytes(), self.workers),
-            temp: options.temp.clone(),
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Auto,
-            top: None,
-            strategy: Strategy::Merge,
-        };
-        let progress = SpillProgress { inner: self.job.progress, merging: AtomicBool::new(false) };
-        let input = Input::Stream { name: "spills".to_owned(), reader: Box::new(reader) };
-        match output {
-            MapOutput::View { folder, name } => {
-                let to = SortOutput::View { folder: Arc::clone(folder), name: name.clone() };
-                let sorted = merganser_sort::sort(vec![input], to, &sort_options, &progress)?;
-                self.report.map_seconds = self.started.elapsed().as_secs_f64();
-                mark_unreduced(folder, &self.what())?;
-                self.report.rows = sorted.records;
-                self.report.output_bytes = sorted.output_bytes;
-            }
-            MapOutput::Rows(sink) => {
-                let (records, reducer) = reducing.expect("it was made for rows");
-                let mut writer = ReduceWriter {
-                    rows: &mut **sink,
-                    records,
-                    reducer,
-                    count: 0,
-                    bytes: 0,
-                    began: None,
-                    stopped: false,
-                    error: None,
-                };
-                let to = SortOutput::Writer(&mut writer);
-                let sorted = merganser_sort::sort(vec![input], to, &sort_options, &progress);
-                if let Some(error) = writer.error.take() {
-                    return Err(error);
-                }
-                if !writer.stopped {
-                    sorted?;
-                    writer.end()?;
-                }
-                (self.report.rows, self.report.output_bytes) = (writer.count, writer.bytes);
-                let began = writer.began.unwrap_or_else(Instant::now);
-                self.report.map_seconds = began.duration_since(self.started).as_secs_f64();
-            }
-        }
-        Ok(())
     }
 }
 
@@ -394,97 +330,5 @@ impl<S: RowStream> RowStream for Unplaced<S> {
 
     fn value(&self) -> &[u8] {
         &self.rows.value()[self.skip..]
-    }
-}
-
-/// Takes sorted records and hands their rows to a sink.
-struct ReduceWriter<'a> {
-    rows: &'a mut dyn RowSink,
-    records: RecordCutter,
-    reducer: Reducer,
-    count: u64,
-    bytes: u64,
-    /// When the first record came: all input was mapped by then.
-    began: Option<Instant>,
-    /// The sink wants no more.
-    stopped: bool,
-    error: Option<SsdletError>,
-}
-
-/// What a row came to.
-fn hand_over(
-    reducer: &Reducer,
-    rows: &mut dyn RowSink,
-    (count, bytes): (&mut u64, &mut u64),
-) -> Result<bool, SsdletError> {
-    let (key, value) = reducer.row();
-    *count += 1;
-    *bytes += (key.len() + value.len()) as u64;
-    rows.keyed(key, value)
-}
-
-impl ReduceWriter<'_> {
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), SsdletError> {
-        while !self.stopped
-            && let Some(record) = self.records.next(&mut bytes)?
-        {
-            if self.reducer.push(record)? {
-                let counts = (&mut self.count, &mut self.bytes);
-                self.stopped = !hand_over(&self.reducer, self.rows, counts)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// After the last record.
-    fn end(&mut self) -> Result<(), SsdletError> {
-        if !self.stopped && self.reducer.end()? {
-            let counts = (&mut self.count, &mut self.bytes);
-            self.stopped = !hand_over(&self.reducer, self.rows, counts)?;
-        }
-        Ok(())
-    }
-}
-
-impl Write for ReduceWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.began.get_or_insert_with(Instant::now);
-        if let Err(error) = self.take(bytes) {
-            self.error = Some(error);
-        }
-        if self.stopped || self.error.is_some() {
-            // Ends the sort.
-            return Err(io::Error::other("no more rows are wanted"));
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The progress of the sort of spills, as that of a map: while it takes records, the map's own counts.
-struct SpillProgress<'a> {
-    inner: &'a dyn Progress,
-    merging: AtomicBool,
-}
-
-impl Progress for SpillProgress<'_> {
-    fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
-        if name != "sorting" {
-            self.merging.store(true, Ordering::Relaxed);
-            self.inner.phase("reducing", total_bytes);
-        }
-    }
-
-    fn advance(&self, bytes: u64) {
-        if self.merging.load(Ordering::Relaxed) {
-            self.inner.advance(bytes);
-        }
-    }
-
-    fn cancelled(&self) -> bool {
-        self.inner.cancelled()
     }
 }

@@ -18,6 +18,7 @@ use super::chunk_buffer::CARRY_BYTES;
 use super::reduce::REDUCER_BYTES;
 use super::source::buffer_bytes;
 use super::spill::{BATCH_BYTES, BATCHES};
+use super::strip;
 use super::view::WRITER_BYTES;
 use super::{MapInput, MapOptions, PartitionSize};
 use crate::ssdlet::{Description, Output};
@@ -93,7 +94,7 @@ struct Least {
     spills: bool,
     kept_bytes: u64,
     batch_bytes: u64,
-    /// Of what reduces the sorted rows.
+    /// Of what reduces the sorted rows, and writes a strip.
     reduce_bytes: u64,
 }
 
@@ -115,6 +116,8 @@ impl Least {
         let has_place = to_view || !options.temp.is_empty();
         let spills = keyed && has_place && options.partition != PartitionSize::Whole;
         let writer = if keyed && to_view { WRITER_BYTES } else { 0 };
+        // The strips of several sorts are merged in the memory of one.
+        let strips = if spills { writer + 2 * strip::READER_BYTES } else { writer };
         let sort = if spills { sort_least_bytes() } else { 0 };
         let batches = workers + BATCHES as u64 + 2;
         Least {
@@ -122,9 +125,13 @@ impl Least {
             fixed_bytes,
             output_bytes: workers * if keyed { TABLE_BYTES_MIN } else { chunk_bytes },
             spills,
-            kept_bytes: sort.max(writer),
+            kept_bytes: sort.max(strips),
             batch_bytes: if spills { batches * BATCH_BYTES as u64 } else { 0 },
-            reduce_bytes: if spills && !to_view { CARRY_BYTES as u64 + REDUCER_BYTES } else { 0 },
+            reduce_bytes: if spills {
+                CARRY_BYTES as u64 + REDUCER_BYTES + strip::WRITER_BYTES
+            } else {
+                0
+            },
         }
     }
 

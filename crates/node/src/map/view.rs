@@ -133,12 +133,61 @@ pub(super) fn write_reduced(
     Ok(count)
 }
 
-/// Says in the manifest of `folder`, which no one else has seen yet, that its records are to be combined.
+/// Says in the manifest of `folder`, which no one else has seen yet, that its records are to be combined. `more` is a
+/// run that was added to those that it has.
 pub(super) fn mark_unreduced(
     folder: &Arc<dyn Directory>,
     what: &ResultDescription,
-) -> Result<(), Error> {
-    Manifest::read(folder)?.of_map(what.stored(true)).write(folder)
+    more: Option<Segment>,
+) -> Result<Manifest, Error> {
+    let Manifest { name, order, preamble, made_unix_ns, buckets, .. } = Manifest::read(folder)?;
+    let segments = buckets.into_iter().flat_map(|bucket| bucket.segments).chain(more).collect();
+    let manifest = Manifest::new(name, order, preamble, made_unix_ns, segments);
+    let manifest = manifest.of_map(what.stored(true));
+    manifest.write(folder)?;
+    Ok(manifest)
+}
+
+/// Writes rows that are still to be combined, of about `bytes`, as one more run in the folder of a view.
+pub(super) fn write_run(
+    rows: &mut dyn RowStream,
+    encoding: Encoding,
+    folder: &Arc<dyn Directory>,
+    bytes: u64,
+    budget: &Budget,
+    mut advance: impl FnMut(u64) -> Result<(), SsdletError>,
+) -> Result<Segment, SsdletError> {
+    let spec = serde_json::to_string(&order()).expect("plain data");
+    let name = free_run_name(&folder.list().map_err(Error::from)?);
+    let _memory = budget.reserve(BUILDER_BYTES, "writing the result")?;
+    let fences = budget.reserve(0, "writing the result")?;
+    let storage = folder.create(&name).map_err(Error::from)?;
+    let block_bytes = block_bytes(bytes, budget.limit_bytes());
+    let writer = RunWriter::new(storage, block_bytes, Compression::Off, None, fences)?;
+    let mut builder = RunBuilder::new(writer, order().compile(None).map_err(Error::from)?)?;
+    let mut record = Vec::new();
+    while rows.advance()? {
+        record.clear();
+        encoding.push(rows.key(), rows.value(), &mut record);
+        builder.append(&record)?;
+        advance(record.len() as u64)?;
+    }
+    Ok(Segment::of(&builder.finish(&spec, true)?))
+}
+
+/// The name after all names of runs.
+fn free_run_name(names: &[String]) -> String {
+    let number = |name: &String| name.strip_suffix(".run")?.parse::<u64>().ok();
+    let last = names.iter().filter_map(number).max();
+    format!("{:06}.run", last.map_or(0, |last| last + 1))
+}
+
+/// Blocks so long that their fences take a sixteenth of the memory at most, if there are such blocks.
+fn block_bytes(bytes: u64, memory_bytes: u64) -> u32 {
+    const FENCE_BYTES: u64 = 400;
+    let wanted = bytes.saturating_mul(16 * FENCE_BYTES) / memory_bytes.max(1);
+    let wanted = wanted.clamp(u64::from(BLOCK_BYTES), 1 << 20);
+    wanted.next_power_of_two() as u32
 }
 
 /// The memory of rows: a copy of the record that is cut, and those of a reducer. They have a part of all
@@ -307,6 +356,7 @@ impl RowStream for ResultRows<'_> {
                 })?;
                 if complete {
                     self.used = last.len() - rest.len();
+                    self.reducer.reduce()?;
                     return Ok(true);
                 }
             }
@@ -323,7 +373,11 @@ impl RowStream for ResultRows<'_> {
                 }
                 .into());
             }
-            return self.reducer.end();
+            let more = self.reducer.end();
+            if more {
+                self.reducer.reduce()?;
+            }
+            return Ok(more);
         }
     }
 

@@ -103,6 +103,21 @@ impl Combined {
         &self.bytes
     }
 
+    /// The value of the key as values that are combined again: a sum that left 64 bits is several.
+    pub(crate) fn parts(&mut self, mut each: impl FnMut(&[u8])) {
+        if !self.adds() {
+            return each(&self.bytes);
+        }
+        loop {
+            let part = self.sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+            each(&(part as i64).to_le_bytes());
+            self.sum -= part;
+            if self.sum == 0 {
+                return;
+            }
+        }
+    }
+
     /// The value of the key.
     ///
     /// # Errors

@@ -70,11 +70,11 @@ fn least(how: How, to: To, ssdlet: &dyn Ssdlet) -> u64 {
 /// At the least that is named, data that spills again and again is mapped; with a byte less, nothing is.
 #[test]
 fn the_least_memory_works_and_a_byte_less_is_refused_at_once() {
-    let bytes = text(3_000_000, 200_000, 3);
+    let bytes = text(1_200_000, 100_000, 3);
     for combine in EVERY_COMBINE {
         let ssdlet = Plain::keyed(LINES, combine, Type::I64, words);
         let expected = model(&collected(&ssdlet, &[bytes.clone()]).keyed, combine, Type::I64);
-        for threads in [1, 2, 7] {
+        for threads in [1, 5] {
             for to in [To::Rows, To::View] {
                 for streams in [false, true] {
                     let how = How { threads, streams, ..How::default() };
@@ -82,7 +82,7 @@ fn the_least_memory_works_and_a_byte_less_is_refused_at_once() {
                     let enough = How { memory: least, ..how };
                     let (rows, report) = attempt(enough, to, &ssdlet, &bytes).expect("works");
                     assert!(rows.keyed == expected, "{combine:?} {enough:?} {to:?}");
-                    assert!(report.spills > 10, "{} spills in {least} bytes", report.spills);
+                    assert!(report.spills > 5, "{} spills in {least} bytes", report.spills);
                     let less = How { memory: least - 1, ..how };
                     let refused = attempt(less, to, &ssdlet, &bytes).expect_err("a byte less");
                     let told = matches!(refused, SsdletError::Engine(Error::Memory { least_bytes, .. })
@@ -149,6 +149,55 @@ fn every_memory_above_the_least_works() {
             let how = How { memory: least + more, ..how };
             attempt(how, To::Rows, &ssdlet, &bytes).expect("works");
         }
+    }
+}
+
+/// `count` different words of eight bytes, in an order that looks random, and each eighth of them once more.
+fn many_words(count: u64) -> Vec<u8> {
+    let mut text = Vec::new();
+    for n in 0..count {
+        let word = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        text.extend_from_slice(format!("{word:08x}\n").as_bytes());
+        if n % 8 == 0 {
+            let again = (n / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            text.extend_from_slice(format!("{again:08x}\n").as_bytes());
+        }
+    }
+    text
+}
+
+/// Two sums that are back within 64 bits only when both are known, at both ends of the input.
+fn whole_lines(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+    let word = &record[..8];
+    let number = match word {
+        b"greatest" => i64::MAX,
+        b"smallest" => i64::MIN + 1,
+        _ => 1,
+    };
+    let key = if number == 1 { word } else { b"sum" };
+    out.emit(key, &number.to_le_bytes());
+    Ok(())
+}
+
+/// More spills than the fences of one sort have memory for, in the least memory: several sorts take them, and the result
+/// is that of one.
+#[test]
+fn any_number_of_spills_fits_into_the_least_memory() {
+    let mut bytes = b"greatest\ngreatest\ngreatest\n".to_vec();
+    bytes.extend(many_words(1_600_000));
+    bytes.extend_from_slice(b"smallest\nsmallest\nsmallest\n");
+    for (combine, to) in
+        [(Combine::Sum, To::Rows), (Combine::First, To::View), (Combine::None, To::Rows)]
+    {
+        let ssdlet = Plain::keyed(LINES, combine, Type::I64, whole_lines);
+        let how = How { threads: 2, ..How::default() };
+        let roomy = How { memory: 1 << 30, ..how };
+        let (expected, report) = attempt(roomy, To::Rows, &ssdlet, &bytes).expect("maps");
+        assert_eq!(report.spill_sorts, 0, "it fits");
+        let enough = How { memory: least(how, to, &ssdlet), ..how };
+        let (rows, report) = attempt(enough, to, &ssdlet, &bytes).expect("works");
+        assert!(report.spill_sorts > 2, "{report:?}");
+        assert!(rows.keyed == expected.keyed, "{combine:?} {to:?}");
     }
 }
 
