@@ -232,13 +232,8 @@ fn each_record_is_mapped_once_for_every_split() {
     }
 }
 
+/// Lines of this text are longer than pages: a page without the end of a record is charged once, too.
 #[test]
-fn words_are_counted_in_a_modelled_device() {
-    count_words_in_a_modelled_device();
-}
-
-#[test]
-#[ignore = "missed: 1.43 times the work since the word count is the built-in one; the cause is not found"]
 fn a_word_count_in_the_device_waits_for_its_processor() {
     let (took, work) = count_words_in_a_modelled_device();
     assert!((1.0..1.1).contains(&(took / work)), "{took} s, {work} s of work");

@@ -3,6 +3,7 @@
 //! - `keyed` every combine against a naive model; spills; memory
 //! - `ordered` records leave in the order of the input
 //! - `sources` every record once, whatever cuts the input
+//! - `memory` the least is named, and it works
 //! - `views` results as views, and who may read them
 //! - `faults` what fails, and what is left then
 
@@ -13,6 +14,8 @@ mod support;
 mod faults;
 #[path = "map/keyed.rs"]
 mod keyed;
+#[path = "map/memory.rs"]
+mod memory;
 #[path = "map/ordered.rs"]
 mod ordered;
 #[path = "map/sources.rs"]

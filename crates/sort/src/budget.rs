@@ -72,6 +72,36 @@ impl Shared {
     }
 }
 
+/// A part of a memory: one of so many equal ones, but at least so many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// It is 1 / `share`; at least 2.
+    pub share: u64,
+    /// It has this much at least, in bytes.
+    pub bytes_min: u64,
+}
+
+impl Part {
+    /// The part of `memory_bytes`, in bytes.
+    #[must_use]
+    pub fn of(self, memory_bytes: u64) -> u64 {
+        (memory_bytes / self.share).max(self.bytes_min)
+    }
+
+    /// The least memory in which `bytes` are left beside the part: the second number of an error.
+    #[must_use]
+    pub fn least_beside(self, bytes: u64) -> u64 {
+        let with_share = bytes.saturating_add(bytes.saturating_sub(1) / (self.share - 1));
+        with_share.max(bytes.saturating_add(self.bytes_min))
+    }
+
+    /// The least memory whose part has `bytes`.
+    #[must_use]
+    pub fn least_with(self, bytes: u64) -> u64 {
+        if bytes <= self.bytes_min { self.bytes_min } else { bytes.saturating_mul(self.share) }
+    }
+}
+
 /// A part of the budget; goes back when dropped.
 #[derive(Debug)]
 pub struct Reservation {
@@ -243,6 +273,25 @@ mod tests {
         let peaks = budget.owner_peaks();
         let peaks: Vec<_> = peaks.iter().map(|peak| (peak.owner, peak.peak_bytes)).collect();
         assert_eq!((peaks, budget.peak_bytes()), (vec![("tags", 40), ("keys", 60)], 80));
+    }
+
+    /// The least is enough and one byte less is not, for every share and every rounding.
+    #[test]
+    fn the_least_memory_beside_a_part_is_exact() {
+        for share in [2, 3, 8, 100] {
+            for bytes_min in [0, 1, 7, 64] {
+                let part = Part { share, bytes_min };
+                for bytes in (0..700).chain([(1 << 40) + 7]) {
+                    let fits = |memory: u64| {
+                        memory.checked_sub(part.of(memory)).is_some_and(|left| left >= bytes)
+                    };
+                    let least = part.least_beside(bytes);
+                    assert!(fits(least), "{part:?} {bytes} {least}");
+                    assert!(least == 0 || !fits(least - 1), "{part:?} {bytes} {least}");
+                    assert!(part.of(part.least_with(bytes)) >= bytes);
+                }
+            }
+        }
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(super) struct Session {
     splits_mapped: u64,
     mapped_bytes: u64,
     metered: u64,
+    /// Bytes of the records that the worker got since its meter was read.
+    unmetered_bytes: u64,
     runs: Vec<u64>,
     result: Vec<u8>,
     area: Option<Area>,
@@ -124,6 +126,7 @@ impl Session {
             splits_mapped: 0,
             mapped_bytes: 0,
             metered: 0,
+            unmetered_bytes: 0,
             runs: Vec::new(),
             result: Vec::new(),
             area: None,
@@ -391,10 +394,9 @@ impl Session {
             self.carry.extend_from_slice(&rest[end..]);
             carried += rest.len() - end;
         }
-        self.mapped_bytes += bytes.len() as u64;
         let read = bytes.len() as u64;
-        let metered = self.meter(read);
-        let mut work = vec![Work::Metered(metered), Work::ReadBytes(read)];
+        self.mapped_bytes += read;
+        let mut work = vec![Work::Metered(self.meter()), Work::ReadBytes(read)];
         if carried > 0 {
             work.push(Work::CopiedBytes(carried as u64));
         }
@@ -416,7 +418,7 @@ impl Session {
             }
         }
         self.map_chunk(self.carry_at, &rest)?;
-        Ok(vec![Work::Metered(self.meter(0))])
+        Ok(vec![Work::Metered(self.meter())])
     }
 
     /// Runs the SSDlet on whole records at `at` in the split.
@@ -425,13 +427,16 @@ impl Session {
         let offset = split.place + (at - split.start_offset);
         let chunk = Chunk { input: split.input, offset, bytes };
         let mut out = Emitter::collecting(&mut self.collect);
+        self.unmetered_bytes += bytes.len() as u64;
         self.worker.chunk(chunk, &mut out).map_err(|e| text(&e))
     }
 
-    /// The units since the last call. An SSDlet without a meter is charged one per byte.
-    fn meter(&mut self, read: u64) -> u64 {
+    /// The units since the last call. An SSDlet without a meter is charged one for each byte of its
+    /// records. A page in which no record ends has none: its bytes are charged with their record.
+    fn meter(&mut self) -> u64 {
+        let bytes = std::mem::take(&mut self.unmetered_bytes);
         match self.worker.meter() {
-            0 => read,
+            0 => bytes,
             units => units,
         }
     }

@@ -107,17 +107,17 @@ pub(super) struct Carry {
     budget: Budget,
 }
 
-/// Less than this is not accounted for one by one.
-const STEP_BYTES: usize = 64 << 10;
+/// Bytes that one holds at least.
+pub(super) const CARRY_BYTES: usize = 64 << 10;
 
 impl Carry {
-    /// No bytes, with room for [`STEP_BYTES`].
+    /// No bytes, with room for [`CARRY_BYTES`].
     ///
     /// # Errors
     /// Too little memory.
     pub(super) fn new(budget: &Budget) -> merganser_sort::Result<Self> {
-        let memory = budget.reserve(STEP_BYTES as u64, "a record that is cut")?;
-        Ok(Carry { bytes: Vec::with_capacity(STEP_BYTES), memory, budget: budget.clone() })
+        let memory = budget.reserve(CARRY_BYTES as u64, "a record that is cut")?;
+        Ok(Carry { bytes: Vec::with_capacity(CARRY_BYTES), memory, budget: budget.clone() })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -126,9 +126,9 @@ impl Carry {
 
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        if self.bytes.capacity() > STEP_BYTES {
-            self.bytes = Vec::with_capacity(STEP_BYTES);
-            self.memory.shrink_to(STEP_BYTES as u64);
+        if self.bytes.capacity() > CARRY_BYTES {
+            self.bytes = Vec::with_capacity(CARRY_BYTES);
+            self.memory.shrink_to(CARRY_BYTES as u64);
         }
     }
 
@@ -139,22 +139,27 @@ impl Carry {
     pub(super) fn push(&mut self, more: &[u8]) -> merganser_sort::Result<()> {
         let len = self.bytes.len() + more.len();
         if len > self.bytes.capacity() {
-            let room = len.next_power_of_two();
-            // The old bytes and the new ones, while they are copied.
-            let memory = self.budget.reserve(room as u64, "a record that is cut")?;
-            let mut longer = Vec::new();
-            longer.try_reserve_exact(room).map_err(|_| out_of_memory(room))?;
-            longer.extend_from_slice(&self.bytes);
-            self.bytes = longer;
-            self.memory = memory;
+            self.make_room(len.next_power_of_two())?;
         }
         self.bytes.extend_from_slice(more);
         Ok(())
     }
 
-    /// Removes the first `n` bytes.
-    pub(super) fn remove(&mut self, n: usize) {
-        self.bytes.drain(..n);
+    /// Room for `len` bytes in all.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub(super) fn make_room(&mut self, len: usize) -> merganser_sort::Result<()> {
+        if len > self.bytes.capacity() {
+            // The old bytes and the new ones, while they are copied.
+            let memory = self.budget.reserve(len as u64, "a record that is cut")?;
+            let mut longer = Vec::new();
+            longer.try_reserve_exact(len).map_err(|_| out_of_memory(len))?;
+            longer.extend_from_slice(&self.bytes);
+            self.bytes = longer;
+            self.memory = memory;
+        }
+        Ok(())
     }
 }
 

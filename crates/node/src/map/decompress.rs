@@ -5,6 +5,10 @@
 //! | `1f 8b 08` | gzip, any number of members | fixed, about 64 KiB |
 //! | `28 b5 2f fd` | Zstandard, any number of frames | the window that the first frame names |
 //!
+//! A decompressor is made when its input is first read, so however many inputs there are, one of them has memory
+//! at a time. How much it is, the first bytes of a file tell before; those of a pipe are not read before
+//! its turn, because its writer may have to write another one first.
+//!
 //! A damaged or cut input is an error that names the file: a decompressor checks what it gives.
 
 use std::io::{self, BufReader, Read};
@@ -21,72 +25,147 @@ const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes that tell what an input is: a Zstandard frame header has 18 at most.
 const HEAD_BYTES: usize = 18;
+/// The least window.
+const WINDOW_BYTES_MIN: u64 = 1 << 10;
 /// Compressed bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
 /// A window that every decoder of Zstandard should take (RFC 8878, section 3.1.1.1.2), as a power of two.
-const WINDOW_LOG_MIN: u32 = 23;
+const WINDOW_LOG_USUAL: u32 = 23;
+/// That of `zstd` itself, unless it was asked for more.
+const WINDOW_LOG_OF_PIPES: u32 = 21;
+/// Later frames may have windows of the usual length if that is no more than this part of the memory, 1 / 4.
+const USUAL_SHARE: u64 = 4;
 
 impl MapInput {
-    /// All of `storage`, decompressed if it is compressed. The decompressor's memory is of `budget`.
+    /// All of `storage`, decompressed if it is compressed. The decompressor's memory is of `budget`, from
+    /// its first read on.
     ///
     /// # Errors
-    /// The storage's own; too little memory for the window of the compressed data.
+    /// The storage's own.
     pub fn detect(storage: Arc<dyn Storage>, budget: &Budget) -> merganser_sort::Result<MapInput> {
         let mut head = [0; HEAD_BYTES];
         let read = storage.read_at(0, &mut head)?;
-        let head = &head[..read];
-        if !head.starts_with(&GZIP) && !head.starts_with(&ZSTD) {
+        let Some(packed) = Packed::of(&head[..read], budget) else {
             return Ok(MapInput::Storage { storage, range: None });
-        }
+        };
         let name = storage.name().to_owned();
-        let size = storage.size();
-        let bytes = Compressed { storage, at: 0, size };
-        let reader = decompressed(head, Box::new(bytes), budget)?;
-        Ok(MapInput::Stream { name, reader })
+        let (size, budget) = (storage.size(), budget.clone());
+        let bytes = Box::new(Compressed { storage, at: 0, size });
+        let memory_bytes = packed.memory_bytes();
+        let reader = Box::new(Late { state: State::Known(packed, bytes), budget });
+        Ok(MapInput::Stream { name, reader, memory_bytes })
     }
 
-    /// The bytes of a pipe, decompressed if they are compressed. It reads the first few of them.
-    ///
-    /// # Errors
-    /// As [`MapInput::detect`].
-    pub fn detect_stream(
-        name: String,
-        mut reader: Box<dyn Read + Send>,
-        budget: &Budget,
-    ) -> merganser_sort::Result<MapInput> {
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        reader.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
-        let compressed = head.starts_with(&GZIP) || head.starts_with(&ZSTD);
-        let whole = Box::new(io::Cursor::new(head.clone()).chain(reader));
-        let reader = if compressed { decompressed(&head, whole, budget)? } else { whole };
-        Ok(MapInput::Stream { name, reader })
+    /// The bytes of a pipe, decompressed if they are compressed. Nothing is read of it yet. There is memory
+    /// for a window of 8 MiB, or 2 MiB if that is more than a quarter of `budget`; a longer one takes
+    /// what is free.
+    #[must_use]
+    pub fn detect_stream(name: String, reader: Box<dyn Read + Send>, budget: &Budget) -> MapInput {
+        let log = window_log_max(budget).unwrap_or(WINDOW_LOG_OF_PIPES);
+        let memory_bytes = READ_BYTES as u64 + (1 << log);
+        let reader = Box::new(Late { state: State::Unknown(reader), budget: budget.clone() });
+        MapInput::Stream { name, reader, memory_bytes }
+    }
+
+    /// Memory that it takes while it is read, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        match self {
+            MapInput::Storage { .. } => 0,
+            MapInput::Stream { memory_bytes, .. } => *memory_bytes,
+        }
     }
 }
 
-/// A decompressor for bytes that begin with `head`.
-fn decompressed(
-    head: &[u8],
-    bytes: Box<dyn Read + Send>,
-    budget: &Budget,
-) -> merganser_sort::Result<Box<dyn Read + Send>> {
-    let owner = "decompressing";
-    if head.starts_with(&GZIP) {
-        let memory = budget.reserve(READ_BYTES as u64, owner)?;
-        let decoder = MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, bytes));
-        return Ok(Box::new(Held { reader: decoder, _memory: memory }));
+/// The usual window, if later frames may have it.
+fn window_log_max(budget: &Budget) -> Option<u32> {
+    let usual = READ_BYTES as u64 + (1 << WINDOW_LOG_USUAL);
+    (usual <= budget.limit_bytes() / USUAL_SHARE).then_some(WINDOW_LOG_USUAL)
+}
+
+/// How bytes are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packed {
+    Gzip,
+    /// The longest window of a frame, as a power of two.
+    Zstd(u32),
+}
+
+impl Packed {
+    /// That of bytes that begin with `head`; `None` if they are not compressed.
+    fn of(head: &[u8], budget: &Budget) -> Option<Packed> {
+        if head.starts_with(&GZIP) {
+            return Some(Packed::Gzip);
+        }
+        let window = head.starts_with(&ZSTD).then(|| zstd_window_bytes(head).unwrap_or(0))?;
+        // A frame can name more than memory has; that is an error of the plan.
+        let first = window.clamp(WINDOW_BYTES_MIN, 1 << 40).next_power_of_two().ilog2();
+        Some(Packed::Zstd(window_log_max(budget).map_or(first, |usual| usual.max(first))))
     }
-    let window = zstd_window_bytes(head).unwrap_or(0);
-    let log = window.next_power_of_two().ilog2();
-    // Later frames may have other windows; up to the usual ones if there is memory.
-    let usual = READ_BYTES as u64 + (1 << WINDOW_LOG_MIN);
-    let (memory, log) = match budget.reserve(usual.max(READ_BYTES as u64 + window), owner) {
-        Ok(memory) => (memory, log.max(WINDOW_LOG_MIN)),
-        Err(_) => (budget.reserve(READ_BYTES as u64 + window, owner)?, log.max(10)),
-    };
-    let input = BufReader::with_capacity(READ_BYTES, bytes);
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
-    decoder.window_log_max(log)?;
-    Ok(Box::new(Held { reader: decoder, _memory: memory }))
+
+    fn memory_bytes(self) -> u64 {
+        let window = match self {
+            Packed::Gzip => 0,
+            Packed::Zstd(log) => 1 << log,
+        };
+        READ_BYTES as u64 + window
+    }
+
+    /// A decompressor for `bytes`.
+    fn reader(
+        self,
+        bytes: Box<dyn Read + Send>,
+        budget: &Budget,
+    ) -> merganser_sort::Result<Box<dyn Read + Send>> {
+        let memory = budget.reserve(self.memory_bytes(), "decompressing")?;
+        let bytes = BufReader::with_capacity(READ_BYTES, bytes);
+        Ok(match self {
+            Packed::Gzip => Box::new(Held { reader: MultiGzDecoder::new(bytes), _memory: memory }),
+            Packed::Zstd(log) => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
+                decoder.window_log_max(log)?;
+                Box::new(Held { reader: decoder, _memory: memory })
+            }
+        })
+    }
+}
+
+/// A stream whose decompressor is made at its first read.
+struct Late {
+    state: State,
+    budget: Budget,
+}
+
+enum State {
+    /// Its first bytes were not looked at.
+    Unknown(Box<dyn Read + Send>),
+    /// Compressed bytes.
+    Known(Packed, Box<dyn Read + Send>),
+    /// The bytes that it holds.
+    Open(Box<dyn Read + Send>),
+    Failed,
+}
+
+impl Read for Late {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut reader = match std::mem::replace(&mut self.state, State::Failed) {
+            State::Open(reader) => reader,
+            State::Known(packed, bytes) => packed.reader(bytes, &self.budget)?,
+            State::Unknown(mut reader) => {
+                let mut head = Vec::with_capacity(HEAD_BYTES);
+                reader.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+                let packed = Packed::of(&head, &self.budget);
+                let whole = Box::new(io::Cursor::new(head).chain(reader));
+                match packed {
+                    Some(packed) => packed.reader(whole, &self.budget)?,
+                    None => whole,
+                }
+            }
+            State::Failed => return Err(io::Error::other("it failed before")),
+        };
+        let read = reader.read(out);
+        self.state = State::Open(reader);
+        read
+    }
 }
 
 /// The window that a frame's header names (RFC 8878, section 3.1.1.1), in bytes.

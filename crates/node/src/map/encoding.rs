@@ -10,7 +10,7 @@
 //! the key that is sorted. A zero byte of the key becomes `00 ff`, and `00 00` ends it: so no escaped key is
 //! the beginning of another one, and their order is that of the keys.
 
-use crate::ssdlet::{Combine, PLACE_BYTES};
+use crate::ssdlet::{Combine, PLACE_BYTES, Type};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,19 @@ impl Encoding {
             Combine::None => Encoding::Joined,
             _ => Encoding::Plain,
         }
+    }
+
+    /// How the values of these records are combined, and their type. The least place is the first one.
+    pub(super) fn combined_as(self, combine: Combine, of: Type) -> (Combine, Type) {
+        match self {
+            Encoding::Placed => (Combine::Min, Type::Bytes),
+            Encoding::Plain | Encoding::Joined => (combine, combine.result_type(of)),
+        }
+    }
+
+    /// Bytes of the place before a value.
+    pub(super) fn place_bytes(self) -> usize {
+        if self == Encoding::Placed { PLACE_BYTES } else { 0 }
     }
 
     /// Bytes of the record of a row; `None` when it has a length that no record has.

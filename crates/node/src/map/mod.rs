@@ -11,10 +11,11 @@
 //! ```text
 //!   source        chunks of whole records            spill     rows of full tables, to a sort
 //!   chunk_buffer  the memory of one chunk            encoding  rows as records of a spill
-//!   decompress    inputs that are compressed         reduce    records of spills become rows
-//!   shares        how the memory is divided          rows      rows of several streams, merged
-//!   work          the workers                        view      the result as a view, and its reader
-//!   run           all of it
+//!   decompress    inputs that are compressed         records   records in bytes that come in pieces
+//!   shares        how the memory is divided          reduce    records of spills become rows
+//!   work          the workers                        rows      rows of several streams, merged
+//!   run           all of it                          sorting   the sorts of all spills
+//!   view          a result as a view, its reader     strip     what one of several sorts gave
 //! ```
 //!
 //! Without a spill, the rows of the workers' tables are merged straight into the result. With one, all
@@ -28,12 +29,15 @@
 mod chunk_buffer;
 mod decompress;
 mod encoding;
+mod records;
 mod reduce;
 mod rows;
 mod run;
 mod shares;
+mod sorting;
 mod source;
 mod spill;
+mod strip;
 mod view;
 mod work;
 
@@ -42,8 +46,10 @@ use std::sync::Arc;
 use merganser_sort::Budget;
 use merganser_storage::{Directory, Storage};
 
+pub use records::RecordCutter;
 pub use rows::{Merge, RowStream, merge};
 pub use run::map;
+pub use shares::{least_memory_bytes, sort_least_bytes, sort_threads};
 pub use view::{ResultDescription, ResultRows, ResultView, Row};
 
 use crate::ssdlet::SsdletError;
@@ -65,6 +71,9 @@ pub enum MapInput {
         name: String,
         /// The bytes.
         reader: Box<dyn std::io::Read + Send>,
+        /// Memory that the reader takes of the map's budget from its first read until it is dropped, in
+        /// bytes. One stream is read at a time.
+        memory_bytes: u64,
     },
 }
 
@@ -138,6 +147,9 @@ pub struct MapReport {
     pub spills: u64,
     /// Records of these spills.
     pub spilled_records: u64,
+    /// Sorts of spilled records, one after another: more than one where there are more records than the memory
+    /// of one can index.
+    pub spill_sorts: u64,
     /// The most of the budget that was reserved at once, in bytes.
     pub memory_peak_bytes: u64,
     /// Bytes of one chunk of input.

@@ -1,53 +1,74 @@
 //! Reduce: the sorted records of spills become rows, each key once.
 //!
 //! ```text
-//!   bytes of records in order ──► records ──► neighbours of one key, combined ──► rows
+//!   records in order ──► neighbours of one key, combined ──► rows
 //! ```
 
 use merganser_sort::Budget;
-use merganser_sort::record::Format;
+use merganser_sort::budget::Reservation;
 
-use super::chunk_buffer::Carry;
 use super::encoding::Encoding;
 use super::rows::overflow;
-use crate::ssdlet::{Combine, Combined, PLACE_BYTES, SsdletError, Type};
+use crate::ssdlet::{Combine, Combined, SsdletError, Type, set};
+
+/// Memory that a reducer holds at least, in bytes: enough for rows of 13 KiB.
+pub(super) const REDUCER_BYTES: u64 = 64 << 10;
+/// Copies of the longest record that it holds, at most: the row under way, the one that is complete, a key without
+/// its escapes, and the caller's record of the complete row. One more while a copy grows.
+const COPIES: u64 = 5;
 
 /// Takes records in order and hands out rows.
 pub(super) struct Reducer {
     combine: Combine,
     encoding: Encoding,
+    /// The row under way, if any.
+    any: bool,
     key: Vec<u8>,
     combined: Combined,
-    /// With [`Encoding::Placed`], value and place of the first one so far.
-    first: Vec<u8>,
+    /// The row that is complete.
+    done_key: Vec<u8>,
+    done: Combined,
     unescaped: Vec<u8>,
-    any: bool,
-    /// The key is a row that was handed out.
-    handed_out: bool,
+    memory: Reservation,
 }
 
 impl Reducer {
-    /// For values of the type `of`, as they were handed out.
-    pub(super) fn new(combine: Combine, of: Type, encoding: Encoding) -> Self {
-        Reducer {
+    /// For values of the type `of`, as they were handed out, with memory of `budget`.
+    ///
+    /// # Errors
+    /// Too little memory: it holds [`REDUCER_BYTES`] at least.
+    pub(super) fn new(
+        combine: Combine,
+        of: Type,
+        encoding: Encoding,
+        budget: &Budget,
+    ) -> merganser_sort::Result<Self> {
+        let (combined_as, of) = encoding.combined_as(combine, of);
+        let combined = || Combined::new(combined_as, of);
+        Ok(Reducer {
             combine,
             encoding,
-            key: Vec::new(),
-            combined: Combined::new(combine, combine.result_type(of)),
-            first: Vec::new(),
-            unescaped: Vec::new(),
             any: false,
-            handed_out: false,
-        }
+            key: Vec::new(),
+            combined: combined(),
+            done_key: Vec::new(),
+            done: combined(),
+            unescaped: Vec::new(),
+            memory: budget.reserve(REDUCER_BYTES, "reducing")?,
+        })
     }
 
-    /// Takes the next record. When it is of another key, the row of the last one is complete and stands in
-    /// [`Reducer::row`] until the next call: then the answer is true, and the record was not taken.
+    /// Takes the next record. When it is of another key, the answer is true: the row of the last one is
+    /// complete, until the next call.
+    ///
+    /// # Errors
+    /// Too little memory for a long record; a record that is none of a map.
     pub(super) fn push(&mut self, record: &[u8]) -> Result<bool, SsdletError> {
+        self.memory.grow_to(COPIES * record.len() as u64)?;
         let mut unescaped = std::mem::take(&mut self.unescaped);
         let split = self.encoding.split(record, &mut unescaped);
         let taken = match split {
-            Some((key, value)) => self.take(key, value),
+            Some((key, value)) => Ok(self.take(key, value)),
             None => {
                 Err(SsdletError::Failed("a spilled record is no record of this map".to_owned()))
             }
@@ -56,112 +77,46 @@ impl Reducer {
         taken
     }
 
-    fn take(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
-        let begins = !self.any || self.handed_out;
-        if !begins {
-            if self.combine == Combine::None || self.key != key {
-                self.finish()?;
-                return Ok(true);
-            }
-            if self.encoding == Encoding::Placed {
-                if value < &self.first[..] {
-                    self.first.clear();
-                    self.first.extend_from_slice(value);
-                }
-            } else {
-                self.combined.fold(value);
-            }
-            return Ok(false);
+    fn take(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if self.any && self.combine != Combine::None && self.key == key {
+            self.combined.fold(value);
+            return false;
         }
-        (self.any, self.handed_out) = (true, false);
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        if self.encoding == Encoding::Placed {
-            self.first.clear();
-            self.first.extend_from_slice(value);
-        } else {
-            self.combined.begin(value);
-        }
-        Ok(false)
-    }
-
-    fn finish(&mut self) -> Result<(), SsdletError> {
-        self.handed_out = true;
-        if self.encoding == Encoding::Placed {
-            self.combined.begin(&self.first[PLACE_BYTES..]);
-        }
-        self.combined.finish().map_err(|e| overflow(&self.key, e))?;
-        Ok(())
+        let complete = self.end();
+        self.any = true;
+        set(&mut self.key, key);
+        self.combined.begin(value);
+        complete
     }
 
     /// After the last record: whether there is one more row.
-    pub(super) fn end(&mut self) -> Result<bool, SsdletError> {
-        let more = self.any && !self.handed_out;
-        if more {
-            self.finish()?;
+    pub(super) fn end(&mut self) -> bool {
+        if !std::mem::take(&mut self.any) {
+            return false;
         }
-        Ok(more)
+        std::mem::swap(&mut self.key, &mut self.done_key);
+        std::mem::swap(&mut self.combined, &mut self.done);
+        true
     }
 
-    /// The row.
-    pub(super) fn row(&self) -> (&[u8], &[u8]) {
-        (&self.key, self.combined.value())
-    }
-}
-
-/// Finds records in bytes that come in pieces.
-pub(super) struct Records {
-    /// The beginning of a record.
-    carry: Carry,
-}
-
-impl Records {
-    /// # Errors
-    /// Too little memory.
-    pub(super) fn new(budget: &Budget) -> merganser_sort::Result<Self> {
-        Ok(Records { carry: Carry::new(budget)? })
-    }
-
-    /// Hands each whole record of the next `bytes` to `take`.
+    /// Makes the values of the complete row one.
     ///
     /// # Errors
-    /// Those of `take`; too little memory for a record.
-    pub(super) fn push(
-        &mut self,
-        mut bytes: &[u8],
-        mut take: impl FnMut(&[u8]) -> Result<(), SsdletError>,
-    ) -> Result<(), SsdletError> {
-        while !self.carry.bytes().is_empty() && !bytes.is_empty() {
-            // First its lengths, then as much as they say.
-            let have = self.carry.bytes().len();
-            let wanted = wanted_bytes(self.carry.bytes());
-            let n = bytes.len().min(wanted - have);
-            self.carry.push(&bytes[..n])?;
-            bytes = &bytes[n..];
-            if Format::Keyed.record_len(self.carry.bytes()).is_some() {
-                take(self.carry.bytes())?;
-                self.carry.clear();
-            }
-        }
-        while let Some(len) = Format::Keyed.record_len(bytes) {
-            take(&bytes[..len])?;
-            bytes = &bytes[len..];
-        }
-        if !bytes.is_empty() {
-            self.carry.push(bytes)?;
-        }
+    /// A sum that leaves 64 bits.
+    pub(super) fn reduce(&mut self) -> Result<(), SsdletError> {
+        self.done.finish().map_err(|e| overflow(&self.done_key, e))?;
         Ok(())
     }
-}
 
-/// How long the beginning of a record has to be until more is known of it, or it is whole.
-fn wanted_bytes(record: &[u8]) -> usize {
-    let number = |at: usize| {
-        let bytes = record.get(at..at + 4)?.try_into().ok()?;
-        Some(u32::from_le_bytes(bytes) as usize)
-    };
-    match (number(0), number(4)) {
-        (Some(key), Some(value)) => 8 + key + value,
-        _ => 8,
+    /// The complete row, reduced.
+    pub(super) fn row(&self) -> (&[u8], &[u8]) {
+        (&self.done_key, &self.done.value()[self.encoding.place_bytes()..])
+    }
+
+    /// Appends the complete row as records that are reduced later: one, or several where a sum leaves 64 bits
+    /// on the way.
+    pub(super) fn push_records(&mut self, out: &mut Vec<u8>) {
+        let (key, encoding) = (&self.done_key, self.encoding);
+        self.done.parts(|value| encoding.push(key, value, out));
     }
 }

@@ -1,33 +1,30 @@
 //! One map, from its inputs to its result.
 
-use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::pipeline::Turns;
-use merganser_sort::run::Input;
-use merganser_sort::{
-    Budget, CompressionChoice, Error, Progress, SortOptions, SortOutput, Strategy,
-};
+use merganser_sort::{Error, Progress};
 use merganser_storage::thread::spawn_scoped;
 
 use super::encoding::Encoding;
-use super::reduce::{Records, Reducer};
 use super::rows::{Merge, RowStream};
 use super::shares::Shares;
+use super::sorting::{Combining, Held, Sorting};
 use super::source::Sources;
-use super::spill::{self, SpillReader, Spills};
-use super::view::{ResultDescription, mark_unreduced, order, write_reduced};
+use super::spill::{self, SpillSource, Spills};
+use super::view::{ResultDescription, write_reduced};
 use super::work::{Job, KeyedSettings, Meeting, NO_CHUNK, OrderedOut};
-use super::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, RowSink};
-use crate::ssdlet::{Combine, Output, PLACE_BYTES, Ssdlet, SsdletError, Type};
+use super::{MapInput, MapOptions, MapOutput, MapReport, RowSink};
+use crate::ssdlet::{Combine, Output, Ssdlet, SsdletError, Type};
 use crate::table::SortedRows;
 
-/// A sort of spills has one thread for each of these, so that its buffers are not all of its memory.
-const SORT_BYTES_PER_THREAD: u64 = 8 << 20;
+/// Copies of the longest row outside its table, at most: in the merge of tables, and as a record of a view; each
+/// with as much room as it had before it grew.
+const ROW_COPIES: u64 = 4;
 
 /// Runs `ssdlet` over `inputs`.
 ///
@@ -68,7 +65,8 @@ fn map_all(
 ) -> Result<MapReport, SsdletError> {
     let started = Instant::now();
     let description = ssdlet.description();
-    let shares = Shares::new(description, &inputs, options)?;
+    let to_view = matches!(output, MapOutput::View { .. });
+    let shares = Shares::new(description, &inputs, options, to_view)?;
     let workers = options.threads.max(1);
     let worker_bytes = description.worker_bytes.saturating_mul(workers as u64);
     let own = options.budget.reserve(worker_bytes, "workers")?;
@@ -134,10 +132,13 @@ impl Run<'_, '_> {
     fn ordered(mut self, rows: &mut dyn RowSink) -> Result<MapReport, SsdletError> {
         let turns = Turns::new(OrderedOut { rows, bytes: 0 });
         let waiting_bytes = self.shares.waiting_bytes;
+        // All that they need, before the first of them reads an input, which may take memory, too.
+        let begun = (0..self.workers).map(|_| self.job.begin_ordered(waiting_bytes));
+        let begun = begun.collect::<Result<Vec<_>, _>>()?;
         std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.workers);
-            for _ in 0..self.workers {
-                let work = || self.job.ordered(&turns, waiting_bytes);
+            for begun in begun {
+                let work = || self.job.ordered(&turns, begun);
                 match spawn_scoped(scope, "map", work) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
@@ -163,24 +164,32 @@ impl Run<'_, '_> {
         let options = self.job.options;
         let state = Arc::new(Spills::default());
         let encoding = Encoding::of_unreduced(combine);
-        let (writer, batches) = spill::channel(&state, encoding, &options.budget);
+        let shares = self.shares;
+        let batch_memory = options.budget.reserve(shares.batch_bytes, "spilling")?;
+        let of_batches = (shares.batch_bytes, &options.budget);
+        let (writer, batches) = spill::channel(&state, encoding, of_batches);
+        let how = Combining { combine, value, encoding };
+        let mut for_spills = Held::new(&options.budget, &shares, how)?;
+        // Or for the writer of a view.
+        let kept_bytes = if shares.spills { 0 } else { shares.kept_bytes };
+        let kept = options.budget.reserve(kept_bytes, "writing the result")?;
         let meeting = Meeting::of(self.workers);
-        let to_view = matches!(output, MapOutput::View { .. });
-        let spills =
-            options.partition != PartitionSize::Whole && (to_view || !options.temp.is_empty());
         let settings = KeyedSettings {
             combine,
             value,
-            table_bytes: self.shares.table_bytes,
-            spills,
+            table_bytes: shares.table_bytes,
+            spills: shares.spills,
             meeting: &meeting,
             state: &state,
         };
+        // All that they need, before the first of them reads an input, which may take memory, too.
+        let begun = (0..self.workers).map(|_| self.job.begin_keyed(settings, &writer));
+        let begun = begun.collect::<Result<Vec<_>, _>>()?;
         let tables = std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.workers);
-            for _ in 0..self.workers {
-                let (job, writer) = (self.job, writer.clone());
-                match spawn_scoped(scope, "map", move || job.keyed(settings, &writer)) {
+            for begun in begun {
+                let job = self.job;
+                match spawn_scoped(scope, "map", move || job.keyed(settings, begun)) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
                         self.job.fail(NO_CHUNK, Error::from(error).into());
@@ -192,16 +201,29 @@ impl Run<'_, '_> {
             }
             drop(writer);
             // Until the first spill, or until all workers have ended.
-            if let Ok(first) = batches.recv() {
-                let reader = SpillReader::new(&state, first, batches);
-                let sorted = self.sort_spills(reader, (combine, value), &mut output);
+            if let Ok(first) = batches.recv()
+                && let Some(held) = for_spills.take()
+            {
+                let source = SpillSource::new(&state, first, batches);
+                let sorting = Sorting {
+                    options,
+                    progress: self.job.progress,
+                    shares,
+                    workers: self.workers,
+                    started: self.started,
+                    how,
+                    what: ResultDescription::of(self.job.ssdlet.description())
+                        .expect("its output is keyed"),
+                    report: &mut self.report,
+                };
+                let sorted = sorting.run(source, held, &mut output);
                 if let (Err(error), false) = (sorted, state.ended_sort()) {
                     self.job.fail(NO_CHUNK, error);
                 }
             }
             join(threads)
         });
-        drop(own);
+        drop((own, batch_memory, kept, for_spills));
         self.report.spills = state.count.load(Ordering::Relaxed);
         self.report.spilled_records = state.records.load(Ordering::Relaxed);
         if self.job.has_failed() || state.any() {
@@ -222,20 +244,20 @@ impl Run<'_, '_> {
     ) -> Result<(), SsdletError> {
         let progress = self.job.progress;
         progress.phase("reducing", None);
-        // Values that bear their places are merged as bytes: the least place is the first one.
-        let (merged_as, of, skip) = match combine {
-            Combine::First => (Combine::Min, Type::Bytes, PLACE_BYTES),
-            _ => (combine, combine.result_type(value), 0),
-        };
+        let encoding = Encoding::of_unreduced(combine);
+        let (merged_as, of) = encoding.combined_as(combine, value);
+        let skip = encoding.place_bytes();
         let tables = tables.into_iter().map(TableRows).collect();
         let mut rows = Unplaced { rows: Merge::new(tables, merged_as, of), skip };
         let check = || if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) };
+        let budget = &self.job.options.budget;
+        let mut copies = budget.reserve(0, "reducing")?;
         match output {
             MapOutput::View { folder, name } => {
                 let what = self.what();
-                let budget = &self.job.options.budget;
                 let bytes = &mut self.report.output_bytes;
                 self.report.rows = write_reduced(&mut rows, &folder, name, &what, budget, |n| {
+                    copies.grow_to(ROW_COPIES * n)?;
                     *bytes += n;
                     progress.advance(n);
                     Ok(check()?)
@@ -245,6 +267,7 @@ impl Run<'_, '_> {
                 while rows.advance()? {
                     self.report.rows += 1;
                     let bytes = (rows.key().len() + rows.value().len()) as u64;
+                    copies.grow_to(ROW_COPIES * bytes)?;
                     self.report.output_bytes += bytes;
                     progress.advance(bytes);
                     if !sink.keyed(rows.key(), rows.value())? {
@@ -261,66 +284,6 @@ impl Run<'_, '_> {
 
     fn what(&self) -> ResultDescription {
         ResultDescription::of(self.job.ssdlet.description()).expect("its output is keyed")
-    }
-
-    /// Sorts the records of all spills into the result.
-    fn sort_spills(
-        &mut self,
-        reader: SpillReader,
-        (combine, value): (Combine, Type),
-        output: &mut MapOutput<'_>,
-    ) -> Result<(), SsdletError> {
-        let options = self.job.options;
-        let bytes = self.shares.sort_bytes;
-        let _memory = options.budget.reserve(bytes, "sorting spills")?;
-        let threads = (bytes / SORT_BYTES_PER_THREAD).clamp(1, self.workers as u64) as usize;
-        let sort_options = SortOptions {
-            order: order(),
-            budget: Budget::new(bytes),
-            threads,
-            temp: options.temp.clone(),
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Auto,
-            top: None,
-            strategy: Strategy::Merge,
-        };
-        let progress = SpillProgress { inner: self.job.progress, merging: AtomicBool::new(false) };
-        let input = Input::Stream { name: "spills".to_owned(), reader: Box::new(reader) };
-        match output {
-            MapOutput::View { folder, name } => {
-                let to = SortOutput::View { folder: Arc::clone(folder), name: name.clone() };
-                let sorted = merganser_sort::sort(vec![input], to, &sort_options, &progress)?;
-                self.report.map_seconds = self.started.elapsed().as_secs_f64();
-                mark_unreduced(folder, &self.what())?;
-                self.report.rows = sorted.records;
-                self.report.output_bytes = sorted.output_bytes;
-            }
-            MapOutput::Rows(sink) => {
-                let mut writer = ReduceWriter {
-                    rows: &mut **sink,
-                    records: Records::new(&options.budget)?,
-                    reducer: Reducer::new(combine, value, Encoding::of_unreduced(combine)),
-                    count: 0,
-                    bytes: 0,
-                    began: None,
-                    stopped: false,
-                    error: None,
-                };
-                let to = SortOutput::Writer(&mut writer);
-                let sorted = merganser_sort::sort(vec![input], to, &sort_options, &progress);
-                if let Some(error) = writer.error.take() {
-                    return Err(error);
-                }
-                if !writer.stopped {
-                    sorted?;
-                    writer.end()?;
-                }
-                (self.report.rows, self.report.output_bytes) = (writer.count, writer.bytes);
-                let began = writer.began.unwrap_or_else(Instant::now);
-                self.report.map_seconds = began.duration_since(self.started).as_secs_f64();
-            }
-        }
-        Ok(())
     }
 }
 
@@ -367,96 +330,5 @@ impl<S: RowStream> RowStream for Unplaced<S> {
 
     fn value(&self) -> &[u8] {
         &self.rows.value()[self.skip..]
-    }
-}
-
-/// Takes sorted records and hands their rows to a sink.
-struct ReduceWriter<'a> {
-    rows: &'a mut dyn RowSink,
-    records: Records,
-    reducer: Reducer,
-    count: u64,
-    bytes: u64,
-    /// When the first record came: all input was mapped by then.
-    began: Option<Instant>,
-    /// The sink wants no more.
-    stopped: bool,
-    error: Option<SsdletError>,
-}
-
-/// What a row came to.
-fn hand_over(
-    reducer: &Reducer,
-    rows: &mut dyn RowSink,
-    (count, bytes): (&mut u64, &mut u64),
-) -> Result<bool, SsdletError> {
-    let (key, value) = reducer.row();
-    *count += 1;
-    *bytes += (key.len() + value.len()) as u64;
-    rows.keyed(key, value)
-}
-
-impl ReduceWriter<'_> {
-    fn take(&mut self, bytes: &[u8]) -> Result<(), SsdletError> {
-        let ReduceWriter { rows, records, reducer, stopped, .. } = self;
-        let (count, handed) = (&mut self.count, &mut self.bytes);
-        records.push(bytes, |record| {
-            while !*stopped && reducer.push(record)? {
-                *stopped = !hand_over(reducer, &mut **rows, (count, handed))?;
-            }
-            Ok(())
-        })
-    }
-
-    /// After the last record.
-    fn end(&mut self) -> Result<(), SsdletError> {
-        if !self.stopped && self.reducer.end()? {
-            let counts = (&mut self.count, &mut self.bytes);
-            self.stopped = !hand_over(&self.reducer, self.rows, counts)?;
-        }
-        Ok(())
-    }
-}
-
-impl Write for ReduceWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.began.get_or_insert_with(Instant::now);
-        if let Err(error) = self.take(bytes) {
-            self.error = Some(error);
-        }
-        if self.stopped || self.error.is_some() {
-            // Ends the sort.
-            return Err(io::Error::other("no more rows are wanted"));
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The progress of the sort of spills, as that of a map: while it takes records, the map's own counts.
-struct SpillProgress<'a> {
-    inner: &'a dyn Progress,
-    merging: AtomicBool,
-}
-
-impl Progress for SpillProgress<'_> {
-    fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
-        if name != "sorting" {
-            self.merging.store(true, Ordering::Relaxed);
-            self.inner.phase("reducing", total_bytes);
-        }
-    }
-
-    fn advance(&self, bytes: u64) {
-        if self.merging.load(Ordering::Relaxed) {
-            self.inner.advance(bytes);
-        }
-    }
-
-    fn cancelled(&self) -> bool {
-        self.inner.cancelled()
     }
 }

@@ -1,18 +1,25 @@
 //! How a map divides its memory.
 //!
 //! ```text
-//!   ┌──────────────────────────┬───────────────────────────────┬──────────────────────────────┐
-//!   │ per worker: a chunk,     │ tables (keyed) or chunks that │ the sort of spills: reserved │
-//!   │ the SSDlet's own memory  │ wait for their turn (ordered) │ when the first one comes     │
-//!   └──────────────────────────┴───────────────────────────────┴──────────────────────────────┘
+//!   ┌─────────────────┬─────────────────────┬─────────┬───────────────────────────────┐
+//!   │ per worker:     │ tables (keyed), or  │ batches │ the sort of spills: its least │
+//!   │ a chunk, the    │ chunks that wait    │         │ is kept from the beginning,   │
+//!   │ SSDlet's own    │ for their turn      │         │ the rest until the first one  │
+//!   └─────────────────┴─────────────────────┴─────────┴───────────────────────────────┘
 //! ```
 //!
-//! All sizes are known before the first byte is read, but only the memory that is used is reserved.
+//! All sizes are known before the first byte is read. What a map needs in any case is reserved then, so
+//! that it can't be missing at the first spill; a record longer than a chunk takes of what is left.
 
 use merganser_sort::Error;
+use merganser_sort::plan::{RunPlan, Sample};
 
+use super::chunk_buffer::CARRY_BYTES;
+use super::reduce::REDUCER_BYTES;
 use super::source::buffer_bytes;
 use super::spill::{BATCH_BYTES, BATCHES};
+use super::strip;
+use super::view::WRITER_BYTES;
 use super::{MapInput, MapOptions, PartitionSize};
 use crate::ssdlet::{Description, Output};
 
@@ -20,17 +27,43 @@ use crate::ssdlet::{Description, Output};
 /// has 1 MiB or more, next to the part of its table that is used most.
 const CHUNK_BYTES: u64 = 512 << 10;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
-/// Chunks take at most this part of the memory.
+/// What is more than the least goes to chunks up to this part, 1 / 8.
 const CHUNKS_SHARE: u64 = 8;
+/// Chunks grow by whole pages, as their buffers do.
+const PAGE_BYTES: u64 = 4096;
 /// The part of the rest that the sort of spills has, in hundredths. Its merge reads all runs at once, so with
 /// less of it there are more passes; with less for tables there are more runs.
 const SORT_PERCENT: u64 = 45;
 /// The sort has this much if tables then still have as much.
-const SORT_BYTES_MIN: u64 = 6 << 20;
+const SORT_BYTES_LIKED: u64 = 6 << 20;
 /// The least table.
 pub(super) const TABLE_BYTES_MIN: u64 = 128 << 10;
 /// Ordered output that waits for its turn, in chunks of each worker.
 const WAITING_CHUNKS: u64 = 4;
+/// A sort of rows has one thread for each of these, so that its buffers are not all of its memory.
+const SORT_BYTES_PER_THREAD: u64 = 8 << 20;
+/// The shortest length-prefixed record: no key and no value.
+const RECORD_BYTES_MIN: f64 = 8.0;
+
+/// Threads of a sort of length-prefixed rows in `memory_bytes`, where there are at most `threads`.
+#[must_use]
+pub fn sort_threads(memory_bytes: u64, threads: usize) -> usize {
+    (memory_bytes / SORT_BYTES_PER_THREAD).clamp(1, threads.max(1) as u64) as usize
+}
+
+/// The least memory of such a sort, in bytes, whatever the rows are; but no row may be longer than about
+/// 64 KiB then.
+#[must_use]
+pub fn sort_least_bytes() -> u64 {
+    // A record is compared as it is, so nothing is encoded.
+    let shortest = Sample {
+        record_bytes: RECORD_BYTES_MIN,
+        key_bytes: 0.0,
+        fence_key_bytes: 0.0,
+        in_order: false,
+    };
+    RunPlan::least_bytes(shortest, false, 1)
+}
 
 /// Sizes of one map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +71,108 @@ pub(super) struct Shares {
     pub(super) chunk_bytes: usize,
     /// Of each worker's table, at most.
     pub(super) table_bytes: u64,
-    /// Of the sort of spills.
-    pub(super) sort_bytes: u64,
     /// Of each worker's ordered output.
     pub(super) waiting_bytes: usize,
+    /// Whether there is a place to spill to.
+    pub(super) spills: bool,
+    /// Kept from the beginning: the least of the sort of spills, or of the writer of a view.
+    pub(super) kept_bytes: u64,
+    /// Of the sort of spills.
+    pub(super) sort_bytes: u64,
+    /// Of rows on their way to it.
+    pub(super) batch_bytes: u64,
+}
+
+/// What a map takes in any case.
+struct Least {
+    /// For chunks of the least length.
+    chunk_bytes: u64,
+    /// Workers with such chunks, and what they share.
+    fixed_bytes: u64,
+    /// Of all tables, or of ordered output.
+    output_bytes: u64,
+    spills: bool,
+    kept_bytes: u64,
+    batch_bytes: u64,
+    /// Of what reduces the sorted rows, and writes a strip.
+    reduce_bytes: u64,
+}
+
+impl Least {
+    fn of(
+        description: &Description,
+        inputs: &[MapInput],
+        options: &MapOptions,
+        to_view: bool,
+    ) -> Self {
+        let workers = options.threads.max(1) as u64;
+        let chunk_bytes = wanted_chunk(options).min(CHUNK_BYTES_MIN);
+        let decompressor = inputs.iter().map(MapInput::memory_bytes).max().unwrap_or(0);
+        let fixed_bytes = workers
+            .saturating_mul(worker_bytes(description, chunk_bytes))
+            .saturating_add(stream_bytes(inputs, chunk_bytes) + CARRY_BYTES as u64)
+            .saturating_add(decompressor);
+        let keyed = matches!(description.output, Output::Keyed { .. });
+        let has_place = to_view || !options.temp.is_empty();
+        let spills = keyed && has_place && options.partition != PartitionSize::Whole;
+        let writer = if keyed && to_view { WRITER_BYTES } else { 0 };
+        // The strips of several sorts are merged in the memory of one.
+        let strips = if spills { writer + 2 * strip::READER_BYTES } else { writer };
+        let sort = if spills { sort_least_bytes() } else { 0 };
+        let batches = workers + BATCHES as u64 + 2;
+        Least {
+            chunk_bytes,
+            fixed_bytes,
+            output_bytes: workers * if keyed { TABLE_BYTES_MIN } else { chunk_bytes },
+            spills,
+            kept_bytes: sort.max(strips),
+            batch_bytes: if spills { batches * BATCH_BYTES as u64 } else { 0 },
+            reduce_bytes: if spills {
+                CARRY_BYTES as u64 + REDUCER_BYTES + strip::WRITER_BYTES
+            } else {
+                0
+            },
+        }
+    }
+
+    fn spill_bytes(&self) -> u64 {
+        self.kept_bytes + self.batch_bytes + self.reduce_bytes
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.output_bytes + self.spill_bytes()).saturating_add(self.fixed_bytes)
+    }
+}
+
+/// Bytes of one worker.
+fn worker_bytes(description: &Description, chunk_bytes: u64) -> u64 {
+    description.worker_bytes.saturating_add(buffer_bytes(chunk_bytes as usize) as u64)
+}
+
+/// Bytes of the buffers of a stream: as long as a chunk, but each has 16 KiB at least.
+fn stream_bytes(inputs: &[MapInput], chunk_bytes: u64) -> u64 {
+    let streams = inputs.iter().any(|input| matches!(input, MapInput::Stream { .. }));
+    if streams { chunk_bytes.max(64 << 10) } else { 0 }
+}
+
+fn wanted_chunk(options: &MapOptions) -> u64 {
+    match options.partition {
+        PartitionSize::Bytes(bytes) => bytes.clamp(1, CHUNK_BYTES),
+        _ => CHUNK_BYTES,
+    }
+}
+
+/// The least budget in which [`map`](super::map()) works with these options, in bytes, what is taken of it
+/// already included. Records that are longer than a chunk, and rows longer than 13 KiB, may need more.
+#[must_use]
+pub fn least_memory_bytes(
+    description: &Description,
+    inputs: &[MapInput],
+    options: &MapOptions,
+    to_view: bool,
+) -> u64 {
+    let used = options.budget.limit_bytes() - options.budget.free_bytes();
+    used.saturating_add(Least::of(description, inputs, options, to_view).bytes())
 }
 
 impl Shares {
@@ -53,44 +184,39 @@ impl Shares {
         description: &Description,
         inputs: &[MapInput],
         options: &MapOptions,
+        to_view: bool,
     ) -> Result<Self, Error> {
         let (budget, workers) = (&options.budget, options.threads.max(1) as u64);
         let free = budget.free_bytes();
-        let wanted = match options.partition {
-            PartitionSize::Bytes(bytes) => bytes.clamp(1, CHUNK_BYTES),
-            _ => CHUNK_BYTES,
-        };
-        let most = (free / CHUNKS_SHARE / workers).max(CHUNK_BYTES_MIN);
-        let chunk = wanted.min(most);
-        let streams = inputs.iter().any(|input| matches!(input, MapInput::Stream { .. }));
-        // A stream's buffers are as long as a chunk; each has 16 KiB at least.
-        let stream = if streams { chunk.max(64 << 10) } else { 0 };
-        let carry = 64 << 10;
-        let buffer = buffer_bytes(chunk as usize) as u64;
-        let fixed = workers * (buffer + description.worker_bytes) + stream + carry;
-        let least = match description.output {
-            Output::Keyed { .. } => workers * TABLE_BYTES_MIN,
-            Output::Ordered { .. } => workers * chunk,
-        };
-        let Some(rest) = free.checked_sub(fixed).filter(|rest| *rest >= least) else {
-            let used = budget.limit_bytes() - free;
+        let least = Least::of(description, inputs, options, to_view);
+        let Some(spare) = free.checked_sub(least.bytes()) else {
             return Err(Error::Memory {
                 owner: "mapping",
-                least_bytes: used + fixed + least,
+                least_bytes: (budget.limit_bytes() - free).saturating_add(least.bytes()),
                 limit_bytes: budget.limit_bytes(),
             });
         };
-        let batches = (workers + BATCHES as u64 + 4) * BATCH_BYTES as u64;
-        let sort = match options.partition {
-            PartitionSize::Whole => 0,
-            _ => (rest * SORT_PERCENT / 100).max(SORT_BYTES_MIN.min(rest / 2)),
+        // Each worker's buffer and waiting output, and those of a stream, grow with it: three at most.
+        let longer = spare / CHUNKS_SHARE / workers / PAGE_BYTES * PAGE_BYTES;
+        let chunk = wanted_chunk(options).min(least.chunk_bytes + longer);
+        let buffers = workers * (buffer_bytes(chunk as usize) as u64) + stream_bytes(inputs, chunk)
+            - workers * (buffer_bytes(least.chunk_bytes as usize) as u64)
+            - stream_bytes(inputs, least.chunk_bytes);
+        let rest = free - least.fixed_bytes - buffers;
+        let spill = if least.spills {
+            let wanted = (rest * SORT_PERCENT / 100).max(SORT_BYTES_LIKED.min(rest / 2));
+            wanted.clamp(least.spill_bytes(), rest - least.output_bytes)
+        } else {
+            least.spill_bytes()
         };
-        let tables = rest - sort;
         Ok(Shares {
             chunk_bytes: chunk as usize,
-            table_bytes: (tables / workers).max(TABLE_BYTES_MIN),
-            sort_bytes: sort.saturating_sub(batches),
+            table_bytes: (rest - spill) / workers,
             waiting_bytes: (rest / workers).min(WAITING_CHUNKS * chunk) as usize,
+            spills: least.spills,
+            kept_bytes: least.kept_bytes,
+            sort_bytes: spill - least.batch_bytes - least.reduce_bytes,
+            batch_bytes: least.batch_bytes,
         })
     }
 }

@@ -5,7 +5,8 @@
 //!   worker: full table ──records──► batch ──┼──channel──► SpillReader ──► sort ──► view, or reduced rows
 //! ```
 //!
-//! The sort begins with the first batch. Without a spill there is none.
+//! The sort begins with the first batch. Without a spill there is none. Where there is more than the memory of one
+//! sort can index, another one follows (`sorting`).
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::{Budget, Error};
+use parking_lot::Mutex;
 
 use super::encoding::Encoding;
 use crate::ssdlet::SsdletError;
@@ -26,6 +28,8 @@ pub(super) const BATCHES: usize = 2;
 /// Records on their way to the sort.
 pub(super) struct Batch {
     bytes: Vec<u8>,
+    records: u64,
+    key_bytes: u64,
     _memory: Reservation,
 }
 
@@ -64,18 +68,23 @@ pub(super) struct SpillWriter {
     spills: Arc<Spills>,
     sender: SyncSender<Batch>,
     encoding: Encoding,
+    /// Of usual batches: there is enough for all of them.
+    batches: Budget,
+    /// Of longer ones.
     budget: Budget,
 }
 
-/// A channel of spills; its writer is cloned for each worker.
+/// A channel of spills; its writer is cloned for each worker. Batches are of `batch_bytes`, which the caller
+/// holds, and those of long records of `budget`.
 pub(super) fn channel(
     spills: &Arc<Spills>,
     encoding: Encoding,
-    budget: &Budget,
+    (batch_bytes, budget): (u64, &Budget),
 ) -> (SpillWriter, Receiver<Batch>) {
     let (sender, receiver) = sync_channel(BATCHES);
     let (spills, budget) = (Arc::clone(spills), budget.clone());
-    (SpillWriter { spills, sender, encoding, budget }, receiver)
+    let batches = Budget::new(batch_bytes);
+    (SpillWriter { spills, sender, encoding, batches, budget }, receiver)
 }
 
 /// One spill that is being written.
@@ -93,9 +102,11 @@ impl SpillWriter {
     }
 
     fn batch(&self, bytes: usize) -> Result<Batch, Error> {
+        let budget = if bytes <= BATCH_BYTES { &self.batches } else { &self.budget };
         let bytes = bytes.max(BATCH_BYTES);
-        let memory = self.budget.reserve(bytes as u64, "spilling")?;
-        Ok(Batch { bytes: Vec::with_capacity(bytes), _memory: memory })
+        let memory = budget.reserve(bytes as u64, "spilling")?;
+        let bytes = Vec::with_capacity(bytes);
+        Ok(Batch { bytes, records: 0, key_bytes: 0, _memory: memory })
     }
 
     fn send(&self, batch: Batch) -> Result<(), SsdletError> {
@@ -124,6 +135,8 @@ impl Spilling<'_> {
             None => self.batch.insert(self.writer.batch(bytes)?),
         };
         encoding.push(key, value, &mut batch.bytes);
+        batch.records += 1;
+        batch.key_bytes += key.len() as u64;
         self.records += 1;
         Ok(())
     }
@@ -142,23 +155,38 @@ impl Spilling<'_> {
     }
 }
 
-/// The input of the sort.
-pub(super) struct SpillReader {
+/// All records of the spills, for one sort after another: each takes as many as its memory can index.
+pub(super) struct SpillSource {
     spills: Arc<Spills>,
     receiver: Receiver<Batch>,
+    /// The batch that is taken next, and where.
     current: Option<Batch>,
     at: usize,
+    /// What the sort under way has taken: bytes, records, bytes of keys.
+    taken: (u64, u64, u64),
 }
 
-impl SpillReader {
+/// How many bytes of records one sort takes, whose keys have this mean length.
+pub(super) type Capacity = Box<dyn Fn(f64) -> u64 + Send>;
+
+impl SpillSource {
     /// What comes from `receiver`, after the batch that came first.
     pub(super) fn new(spills: &Arc<Spills>, first: Batch, receiver: Receiver<Batch>) -> Self {
-        SpillReader { spills: Arc::clone(spills), receiver, current: Some(first), at: 0 }
+        SpillSource {
+            spills: Arc::clone(spills),
+            receiver,
+            current: Some(first),
+            at: 0,
+            taken: (0, 0, 0),
+        }
     }
-}
 
-impl Read for SpillReader {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+    /// Whether there are records for another sort. Asked when a reader has ended.
+    pub(super) fn has_more(&self) -> bool {
+        self.current.is_some()
+    }
+
+    fn read(&mut self, out: &mut [u8], capacity: &Capacity) -> io::Result<usize> {
         while self.current.as_ref().is_some_and(|batch| self.at == batch.bytes.len()) {
             // Its memory goes back before more is waited for.
             self.current = None;
@@ -170,9 +198,41 @@ impl Read for SpillReader {
             return Err(io::Error::other("the map has failed"));
         }
         let Some(batch) = &self.current else { return Ok(0) };
+        if self.at == 0 {
+            let (bytes, records, key_bytes) = self.taken;
+            let mean = key_bytes as f64 / records.max(1) as f64;
+            if bytes > 0 && bytes + batch.bytes.len() as u64 > capacity(mean) {
+                return Ok(0);
+            }
+            self.taken = (
+                bytes + batch.bytes.len() as u64,
+                records + batch.records,
+                key_bytes + batch.key_bytes,
+            );
+        }
         let n = out.len().min(batch.bytes.len() - self.at);
         out[..n].copy_from_slice(&batch.bytes[self.at..self.at + n]);
         self.at += n;
         Ok(n)
+    }
+}
+
+/// The input of one sort. It ends where the sort has enough.
+pub(super) struct SpillReader {
+    source: Arc<Mutex<SpillSource>>,
+    capacity: Capacity,
+}
+
+impl SpillReader {
+    /// The next records of `source`, as many as `capacity` says.
+    pub(super) fn new(source: &Arc<Mutex<SpillSource>>, capacity: Capacity) -> Self {
+        source.lock().taken = (0, 0, 0);
+        SpillReader { source: Arc::clone(source), capacity }
+    }
+}
+
+impl Read for SpillReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.source.lock().read(out, &self.capacity)
     }
 }

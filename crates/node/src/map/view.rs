@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use merganser_sort::budget::{Part, Reservation};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::{Compression, RunBuilder, RunWriter};
@@ -16,9 +17,10 @@ use merganser_storage::{Directory, Storage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::chunk_buffer::Carry;
+use super::chunk_buffer::CARRY_BYTES;
 use super::encoding::Encoding;
-use super::reduce::Reducer;
+use super::records::RecordCutter;
+use super::reduce::{REDUCER_BYTES, Reducer};
 use super::rows::RowStream;
 use crate::ssdlet::{Combine, Description, Output, SsdletError, Type};
 
@@ -26,6 +28,9 @@ use crate::ssdlet::{Combine, Description, Output, SsdletError, Type};
 const BLOCK_BYTES: u32 = 32 << 10;
 /// What [`RunBuilder`] holds: four buffers.
 const BUILDER_BYTES: u64 = 4 << 20;
+/// The least memory in which [`write_reduced`] works, in bytes. Fences take a hundredth of the rows, which are in
+/// tables then; what the workers had is free.
+pub(super) const WRITER_BYTES: u64 = BUILDER_BYTES + (256 << 10);
 
 /// What the rows of a result are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,23 +133,114 @@ pub(super) fn write_reduced(
     Ok(count)
 }
 
-/// Says in the manifest of `folder`, which no one else has seen yet, that its records are to be combined.
+/// Says in the manifest of `folder`, which no one else has seen yet, that its records are to be combined. `more` is a
+/// run that was added to those that it has.
 pub(super) fn mark_unreduced(
     folder: &Arc<dyn Directory>,
     what: &ResultDescription,
-) -> Result<(), Error> {
-    Manifest::read(folder)?.of_map(what.stored(true)).write(folder)
+    more: Option<Segment>,
+) -> Result<Manifest, Error> {
+    let Manifest { name, order, preamble, made_unix_ns, buckets, .. } = Manifest::read(folder)?;
+    let segments = buckets.into_iter().flat_map(|bucket| bucket.segments).chain(more).collect();
+    let manifest = Manifest::new(name, order, preamble, made_unix_ns, segments);
+    let manifest = manifest.of_map(what.stored(true));
+    manifest.write(folder)?;
+    Ok(manifest)
 }
 
-/// A reader holds one portion of the view in addition to the view's own memory: the portions of a merge
-/// are about a tenth of its memory, and their room is a power of two. So 1 / 4 of the memory is left.
-const READERS_SHARE: u64 = 4;
+/// Writes rows that are still to be combined, of about `bytes`, as one more run in the folder of a view.
+pub(super) fn write_run(
+    rows: &mut dyn RowStream,
+    encoding: Encoding,
+    folder: &Arc<dyn Directory>,
+    bytes: u64,
+    budget: &Budget,
+    mut advance: impl FnMut(u64) -> Result<(), SsdletError>,
+) -> Result<Segment, SsdletError> {
+    let spec = serde_json::to_string(&order()).expect("plain data");
+    let name = free_run_name(&folder.list().map_err(Error::from)?);
+    let _memory = budget.reserve(BUILDER_BYTES, "writing the result")?;
+    let fences = budget.reserve(0, "writing the result")?;
+    let storage = folder.create(&name).map_err(Error::from)?;
+    let block_bytes = block_bytes(bytes, budget.limit_bytes());
+    let writer = RunWriter::new(storage, block_bytes, Compression::Off, None, fences)?;
+    let mut builder = RunBuilder::new(writer, order().compile(None).map_err(Error::from)?)?;
+    let mut record = Vec::new();
+    while rows.advance()? {
+        record.clear();
+        encoding.push(rows.key(), rows.value(), &mut record);
+        builder.append(&record)?;
+        advance(record.len() as u64)?;
+    }
+    Ok(Segment::of(&builder.finish(&spec, true)?))
+}
+
+/// The name after all names of runs.
+fn free_run_name(names: &[String]) -> String {
+    let number = |name: &String| name.strip_suffix(".run")?.parse::<u64>().ok();
+    let last = names.iter().filter_map(number).max();
+    format!("{:06}.run", last.map_or(0, |last| last + 1))
+}
+
+/// Blocks so long that their fences take a sixteenth of the memory at most, if there are such blocks.
+fn block_bytes(bytes: u64, memory_bytes: u64) -> u32 {
+    const FENCE_BYTES: u64 = 400;
+    let wanted = bytes.saturating_mul(16 * FENCE_BYTES) / memory_bytes.max(1);
+    let wanted = wanted.clamp(u64::from(BLOCK_BYTES), 1 << 20);
+    wanted.next_power_of_two() as u32
+}
+
+/// The memory of rows: a copy of the record that is cut, and those of a reducer. They have a part of all
+/// memory for themselves; streams are planned for the rest, whatever they could use.
+struct RowsMemory {
+    budget: Budget,
+    _part: Reservation,
+    /// Bytes of all memory, and of what was taken of it before.
+    limit_bytes: u64,
+    others_bytes: u64,
+}
+
+impl RowsMemory {
+    const PART: Part = Part { share: 8, bytes_min: CARRY_BYTES as u64 + REDUCER_BYTES };
+
+    fn of(budget: &Budget) -> Result<Self, Error> {
+        let free_bytes = budget.free_bytes();
+        let bytes = Self::PART.of(free_bytes);
+        Ok(RowsMemory {
+            budget: Budget::new(bytes),
+            _part: budget.reserve(bytes, "reading rows")?,
+            limit_bytes: budget.limit_bytes(),
+            others_bytes: budget.limit_bytes() - free_bytes,
+        })
+    }
+
+    /// An error of the streams, which names the least in which rows have their part, too.
+    fn beside(&self, error: Error) -> Error {
+        let part = self.others_bytes + self.budget.limit_bytes();
+        self.of_whole(error, |least| Self::PART.least_beside(least - part))
+    }
+
+    /// An error of the rows, which names the least of all memory.
+    fn within(&self, error: Error) -> Error {
+        self.of_whole(error, |least| Self::PART.least_with(least))
+    }
+
+    fn of_whole(&self, error: Error, whole: impl Fn(u64) -> u64) -> Error {
+        match error {
+            Error::Memory { owner, least_bytes, .. } => {
+                let least_bytes = self.others_bytes.saturating_add(whole(least_bytes));
+                Error::Memory { owner, least_bytes, limit_bytes: self.limit_bytes }
+            }
+            other => other,
+        }
+    }
+}
 
 /// The result of a map, open for reading.
 pub struct ResultView {
     view: View,
     description: ResultDescription,
-    budget: Budget,
+    memory: RowsMemory,
 }
 
 impl ResultView {
@@ -157,20 +253,15 @@ impl ResultView {
         budget: &Budget,
         threads: usize,
     ) -> Result<Self, SsdletError> {
-        // Streams are planned for the memory that is free now.
-        let readers = budget.reserve(budget.free_bytes() / READERS_SHARE, "reading rows")?;
+        let memory = RowsMemory::of(budget)?;
         let view = View::open_to_reduce(folder, budget, threads);
-        drop(readers);
-        let view = match view {
-            Err(Error::Memory { .. }) => View::open_to_reduce(folder, budget, threads),
-            opened => opened,
-        }?;
+        let view = view.map_err(|error| memory.beside(error))?;
         let manifest = view.manifest();
         let description = manifest.result.as_ref().and_then(ResultDescription::of_stored);
         let Some(description) = description.filter(|_| manifest.order == order()) else {
             return Err(SsdletError::NotAResult { view: folder.name().to_owned() });
         };
-        Ok(ResultView { view, description, budget: budget.clone() })
+        Ok(ResultView { view, description, memory })
     }
 
     /// What its rows are.
@@ -209,13 +300,14 @@ impl ResultView {
             Some(key) => self.view.offset_of_key(&encoding.first_key(key))?,
             None => 0,
         };
-        // Before the stream, which takes all memory that is free.
-        let pending = Carry::new(&self.budget)?;
+        let (memory, of) = (&self.memory, self.description.value);
+        let within = |error| memory.within(error);
         Ok(ResultRows {
+            memory,
+            records: RecordCutter::new(&memory.budget).map_err(within)?,
+            reducer: Reducer::new(combine, of, encoding, &memory.budget).map_err(within)?,
             stream: self.view.stream(start..self.view.size())?,
-            pending,
-            at: 0,
-            reducer: Reducer::new(combine, self.description.value, encoding),
+            used: 0,
             name: self.view.name().to_owned(),
             ended: false,
         })
@@ -227,10 +319,11 @@ pub type Row<'a> = (&'a [u8], &'a [u8]);
 
 /// The rows of a result in order, each key once ([`Combine::None`]: each value).
 pub struct ResultRows<'a> {
+    memory: &'a RowsMemory,
     stream: ViewStream<'a>,
-    /// Records that were read; those before `at` are done.
-    pending: Carry,
-    at: usize,
+    /// The bytes that the stream gave last and that are used.
+    used: usize,
+    records: RecordCutter,
     reducer: Reducer,
     name: String,
     ended: bool,
@@ -253,22 +346,26 @@ impl RowStream for ResultRows<'_> {
             return Ok(false);
         }
         loop {
-            let rest = &self.pending.bytes()[self.at..];
-            if let Some(len) = Format::Keyed.record_len(rest) {
-                if self.reducer.push(&rest[..len])? {
+            let last = self.stream.last_bytes();
+            let mut rest = &last[self.used..];
+            let within = |error| self.memory.within(error);
+            while let Some(record) = self.records.next(&mut rest).map_err(within)? {
+                let complete = self.reducer.push(record).map_err(|error| match error {
+                    SsdletError::Engine(error) => within(error).into(),
+                    other => other,
+                })?;
+                if complete {
+                    self.used = last.len() - rest.len();
+                    self.reducer.reduce()?;
                     return Ok(true);
                 }
-                self.at += len;
-                continue;
             }
-            self.pending.remove(self.at);
-            self.at = 0;
-            if let Some(bytes) = self.stream.next_bytes()? {
-                self.pending.push(bytes)?;
+            self.used = 0;
+            if self.stream.next_bytes()?.is_some() {
                 continue;
             }
             self.ended = true;
-            if !self.pending.bytes().is_empty() {
+            if self.records.is_inside_a_record() {
                 return Err(Error::Corrupt {
                     file: self.name.clone(),
                     offset: 0,
@@ -276,7 +373,11 @@ impl RowStream for ResultRows<'_> {
                 }
                 .into());
             }
-            return self.reducer.end();
+            let more = self.reducer.end();
+            if more {
+                self.reducer.reduce()?;
+            }
+            return Ok(more);
         }
     }
 

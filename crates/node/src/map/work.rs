@@ -11,10 +11,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use merganser_sort::budget::Reservation;
 use merganser_sort::pipeline::{Turn, Turns};
 use merganser_sort::{Error, Progress};
 use parking_lot::{Condvar, Mutex};
 
+use super::chunk_buffer::ChunkBuffer;
 use super::source::{Claim, Failed, Sources};
 use super::spill::{SpillWriter, Spills};
 use super::{MapOptions, PartitionSize, RowSink};
@@ -172,17 +174,50 @@ pub(super) struct KeyedSettings<'a> {
     pub(super) state: &'a Spills,
 }
 
+/// The memory of a worker of a keyed output.
+pub(super) struct BegunKeyed {
+    keyed: Keyed,
+    buffer: ChunkBuffer,
+}
+
 impl Job<'_> {
+    /// A worker of a keyed output before it begins.
+    ///
+    /// # Errors
+    /// Too little memory; a combine that its type of values does not have.
+    pub(super) fn begin_keyed(
+        &self,
+        settings: KeyedSettings<'_>,
+        writer: &SpillWriter,
+    ) -> Result<BegunKeyed, SsdletError> {
+        let budget = &self.options.budget;
+        let (writer, limit_bytes) = (writer.clone(), budget.limit_bytes());
+        let spills = settings.spills;
+        let spill = move |table: &crate::table::Table| {
+            if !spills {
+                let owner = "a result that is not spilled";
+                let least_bytes = limit_bytes.saturating_add(1 << 20);
+                return Err(Error::Memory { owner, least_bytes, limit_bytes }.into());
+            }
+            let mut spilling = writer.begin();
+            table.each(|key, value| spilling.push(key, value))?;
+            spilling.finish()
+        };
+        let of = (settings.combine, settings.value);
+        let keyed = Keyed::new(of, budget, settings.table_bytes, Box::new(spill))?;
+        Ok(BegunKeyed { keyed, buffer: self.sources.buffer()? })
+    }
+
     /// One worker of a keyed output. Its rows are in the answer, unless they were spilled.
     pub(super) fn keyed(
         &self,
         settings: KeyedSettings<'_>,
-        writer: &SpillWriter,
+        begun: BegunKeyed,
     ) -> Option<SortedRows> {
         let arriving = Arriving(settings.meeting);
         let break_off = || settings.state.break_off();
         let _alarm = Alarm { job: self, stop: &break_off };
-        let mapped = self.map_keyed(settings, writer);
+        let mapped = self.map_keyed(settings, begun);
         let mapped = mapped.map_err(|Failure { number, error }| self.fail(number, error));
         drop(arriving);
         let mut missing = settings.meeting.missing.lock();
@@ -206,31 +241,10 @@ impl Job<'_> {
         Some(keyed.into_table().into_sorted())
     }
 
-    fn map_keyed(
-        &self,
-        settings: KeyedSettings<'_>,
-        writer: &SpillWriter,
-    ) -> Result<Keyed, Failure> {
+    fn map_keyed(&self, settings: KeyedSettings<'_>, begun: BegunKeyed) -> Result<Keyed, Failure> {
         let nowhere = |error: SsdletError| Failure { number: NO_CHUNK, error };
-        let budget = &self.options.budget;
-        let mut keyed = {
-            let (writer, limit_bytes) = (writer.clone(), budget.limit_bytes());
-            let spills = settings.spills;
-            let spill = move |table: &crate::table::Table| {
-                if !spills {
-                    let owner = "a result that is not spilled";
-                    let least_bytes = limit_bytes.saturating_add(1 << 20);
-                    return Err(Error::Memory { owner, least_bytes, limit_bytes }.into());
-                }
-                let mut spilling = writer.begin();
-                table.each(|key, value| spilling.push(key, value))?;
-                spilling.finish()
-            };
-            let of = (settings.combine, settings.value);
-            Keyed::new(of, budget, settings.table_bytes, Box::new(spill)).map_err(nowhere)?
-        };
+        let BegunKeyed { mut keyed, mut buffer } = begun;
         let mut worker = self.ssdlet.worker().map_err(nowhere)?;
-        let mut buffer = self.sources.buffer().map_err(|error| nowhere(error.into()))?;
         let (mut partition, mut header_due) = (0, true);
         loop {
             self.check_cancelled().map_err(nowhere)?;
@@ -277,12 +291,30 @@ pub(super) struct OrderedOut<'a> {
     pub(super) bytes: u64,
 }
 
+/// The memory of a worker of an ordered output.
+pub(super) struct BegunOrdered {
+    /// Output that waits for its turn.
+    waiting: Ordered,
+    buffer: ChunkBuffer,
+    _memory: Reservation,
+}
+
 impl Job<'_> {
-    /// One worker of an ordered output, whose chunks wait for their turn in `waiting_bytes`.
-    pub(super) fn ordered(&self, turns: &Turns<OrderedOut<'_>>, waiting_bytes: usize) {
+    /// A worker of an ordered output before it begins; its chunks wait for their turn in `waiting_bytes`.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub(super) fn begin_ordered(&self, waiting_bytes: usize) -> Result<BegunOrdered, Error> {
+        let memory = self.options.budget.reserve(waiting_bytes as u64, "waiting output")?;
+        let waiting = Ordered { buffer: Vec::with_capacity(waiting_bytes), misused: false };
+        Ok(BegunOrdered { waiting, buffer: self.sources.buffer()?, _memory: memory })
+    }
+
+    /// One worker of an ordered output.
+    pub(super) fn ordered(&self, turns: &Turns<OrderedOut<'_>>, begun: BegunOrdered) {
         let stop = || turns.stop();
         let _alarm = Alarm { job: self, stop: &stop };
-        if let Err(error) = self.map_ordered(turns, waiting_bytes) {
+        if let Err(error) = self.map_ordered(turns, begun) {
             self.fail(NO_CHUNK, error);
             turns.stop();
         }
@@ -291,12 +323,10 @@ impl Job<'_> {
     fn map_ordered(
         &self,
         turns: &Turns<OrderedOut<'_>>,
-        waiting_bytes: usize,
+        begun: BegunOrdered,
     ) -> Result<(), SsdletError> {
-        let _memory = self.options.budget.reserve(waiting_bytes as u64, "waiting output")?;
-        let mut ordered = Ordered { buffer: Vec::with_capacity(waiting_bytes), misused: false };
+        let BegunOrdered { waiting: mut ordered, mut buffer, _memory } = begun;
         let mut worker = self.ssdlet.worker()?;
-        let mut buffer = self.sources.buffer()?;
         let mut header_due = true;
         loop {
             self.check_cancelled()?;

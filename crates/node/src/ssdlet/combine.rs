@@ -77,8 +77,7 @@ impl Combined {
         if self.adds() {
             self.sum = i128::from(number(value));
         } else {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(value);
+            set(&mut self.bytes, value);
         }
     }
 
@@ -95,14 +94,28 @@ impl Combined {
             Combine::None => unreachable!("all values are kept"),
         };
         if replaces {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(with);
+            set(&mut self.bytes, with);
         }
     }
 
     /// The value so far; for a sum, what was there before [`Combined::finish`].
     pub(crate) fn value(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The value of the key as values that are combined again: a sum that left 64 bits is several.
+    pub(crate) fn parts(&mut self, mut each: impl FnMut(&[u8])) {
+        if !self.adds() {
+            return each(&self.bytes);
+        }
+        loop {
+            let part = self.sum.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+            each(&(part as i64).to_le_bytes());
+            self.sum -= part;
+            if self.sum == 0 {
+                return;
+            }
+        }
     }
 
     /// The value of the key.
@@ -112,11 +125,17 @@ impl Combined {
     pub(crate) fn finish(&mut self) -> Result<&[u8], ValueOverflow> {
         if self.adds() {
             let sum = i64::try_from(self.sum).map_err(|_| ValueOverflow)?;
-            self.bytes.clear();
-            self.bytes.extend_from_slice(&sum.to_le_bytes());
+            set(&mut self.bytes, &sum.to_le_bytes());
         }
         Ok(&self.bytes)
     }
+}
+
+/// Makes `to` hold `bytes`, with no more room than the longest that it has held: so the memory is known.
+pub(crate) fn set(to: &mut Vec<u8>, bytes: &[u8]) {
+    to.clear();
+    to.reserve_exact(bytes.len());
+    to.extend_from_slice(bytes);
 }
 
 /// A value as a number; 0 for bytes that are none.

@@ -30,8 +30,8 @@ mod number_key;
 use merganser_sort::record::Format;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use combine::Combined;
 pub use combine::{Combine, ValueOverflow};
+pub(crate) use combine::{Combined, set};
 pub use emitter::{Collect, Emitter};
 pub(crate) use emitter::{Ordered, Overflow};
 pub use error::SsdletError;

@@ -99,6 +99,11 @@ fn a_panic_of_a_worker_is_one_of_the_map() {
     });
 }
 
+/// An SSDlet of each kind of output.
+fn both() -> [Plain; 2] {
+    [Plain::keyed(LINES, Combine::Count, Type::I64, words), Plain::ordered(LINES, panics)]
+}
+
 /// Cancels after so many bytes.
 struct Impatient(AtomicU64, u64);
 
@@ -117,12 +122,7 @@ fn a_map_that_is_cancelled_ends() {
     within(&"a map", Duration::from_secs(60), || {
         let inputs = [text(2_000_000, 1000, 1)];
         for temp in [true, false] {
-            for keyed in [true, false] {
-                let ssdlet = if keyed {
-                    Plain::keyed(LINES, Combine::Count, Type::I64, words)
-                } else {
-                    Plain::ordered(LINES, panics)
-                };
+            for ssdlet in both() {
                 let how = How { temp, ..How::chunks(10_000, 2) };
                 let options = how.options();
                 let mut rows = Rows::default();
@@ -160,12 +160,7 @@ fn the_error_of_a_sink_ends_the_map() {
     within(&"a map", Duration::from_secs(60), || {
         let inputs = [text(200_000, 1000, 1)];
         for temp in [true, false] {
-            for keyed in [true, false] {
-                let ssdlet = if keyed {
-                    Plain::keyed(LINES, Combine::Count, Type::I64, words)
-                } else {
-                    Plain::ordered(LINES, panics)
-                };
+            for ssdlet in both() {
                 let how = How { temp, ..How::chunks(10_000, 3) };
                 let mut sink = Breaks(0);
                 let output = MapOutput::Rows(&mut sink);
@@ -244,31 +239,12 @@ fn a_stream_that_fails_is_named() {
     within(&"a map", Duration::from_secs(60), || {
         for threads in [1, 3] {
             let reader = Box::new(Breaking(100_000));
-            let input = MapInput::Stream { name: "pipe".to_owned(), reader };
+            let input = MapInput::Stream { name: "pipe".to_owned(), reader, memory_bytes: 0 };
             let how = How { threads, ..How::default() };
             let error = how.map(&Plain::ordered(LINES, panics), vec![input]).expect_err("fails");
             assert_eq!(error.to_string(), "pipe: the pipe broke");
         }
     });
-}
-
-#[test]
-fn too_little_memory_says_what_is_enough() {
-    let inputs = [text(100_000, 1000, 1)];
-    for keyed in [true, false] {
-        let ssdlet = if keyed {
-            Plain::keyed(LINES, Combine::Count, Type::I64, words)
-        } else {
-            Plain::ordered(LINES, panics)
-        };
-        let how = How { memory: 10_000, ..How::default() };
-        let error = how.map(&ssdlet, how.inputs(&inputs)).expect_err("too little");
-        let SsdletError::Engine(Error::Memory { least_bytes, .. }) = error else {
-            panic!("{error}")
-        };
-        let enough = How { memory: least_bytes, ..how };
-        enough.map(&ssdlet, enough.inputs(&inputs)).expect("enough");
-    }
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn a_record_may_be_longer_than_a_chunk_but_not_than_memory() {
             let row = |key: &[u8], n: i64| (key.to_vec(), n.to_le_bytes().to_vec());
             assert_eq!(rows.keyed, [row(b"a\n", 2), row(b"bb", 3_000_001), row(b"c\n", 2)]);
         }
-        let small = How { memory: 2 << 20, threads: 1, ..how };
+        let small = How { memory: 5 << 20, threads: 1, ..how };
         let error = small
             .map(&keyed(format), small.inputs(std::slice::from_ref(&bytes)))
             .expect_err("too long");
@@ -252,7 +252,7 @@ fn compressed_inputs_are_found_by_their_first_bytes() {
             let found = MapInput::detect(storage(&bytes), &budget).expect("reads");
             assert_eq!(matches!(found, MapInput::Stream { .. }), compressed);
             let reader = Box::new(std::io::Cursor::new(bytes.clone()));
-            let piped = MapInput::detect_stream("pipe".to_owned(), reader, &budget).expect("reads");
+            let piped = MapInput::detect_stream("pipe".to_owned(), reader, &budget);
             for input in [found, piped] {
                 let (rows, _) = how.map(&ssdlet, vec![input]).expect("maps");
                 assert!(rows.ordered == expected);
@@ -284,16 +284,41 @@ fn a_damaged_or_cut_compressed_input_is_an_error_that_names_it() {
     }
 }
 
+/// Inputs are decompressed one after another, so any number of them takes the memory of the largest, and that is known
+/// before.
 #[test]
-fn the_window_of_a_compressed_input_is_of_the_budget() {
-    let bytes = zstd::encode_all(&text(100_000, 1000, 5)[..], 3).expect("packs");
-    let refused = MapInput::detect(storage(&bytes), &Budget::new(300_000));
-    assert!(matches!(refused.map(|_| ()), Err(Error::Memory { .. })));
-    let budget = Budget::new(3 << 20);
-    let input = MapInput::detect(storage(&bytes), &budget).expect("fits");
-    assert!(budget.free_bytes() < 3 << 20);
-    drop(input);
-    assert_eq!(budget.free_bytes(), 3 << 20);
+fn the_memory_of_a_decompressor_is_of_the_budget_while_it_works() {
+    let ssdlet = Plain::keyed(LINES, Combine::Count, Type::I64, lengths);
+    let text = text(100_000, 1000, 5);
+    let (gz, zst) = (packed(&text, false), zstd::encode_all(&text[..], 3).expect("packs"));
+    let plain = How { threads: 1, ..How::default() };
+    let inputs = |count: usize, budget: &Budget| -> Vec<MapInput> {
+        let packed = [&gz, &zst].into_iter().cycle().take(count);
+        packed.map(|bytes| MapInput::detect(storage(bytes), budget).expect("reads")).collect()
+    };
+    let budget = Budget::new(1 << 20);
+    let waiting = inputs(100, &budget);
+    assert_eq!(budget.free_bytes(), 1 << 20, "nothing was read yet");
+    drop(waiting);
+    for count in [2, 30] {
+        let attempt = |memory: u64| {
+            let how = How { memory, ..plain };
+            let options = how.options();
+            let mut rows = Rows::default();
+            let output = merganser_node::map::MapOutput::Rows(&mut rows);
+            let inputs = inputs(count, &options.budget);
+            let silent = merganser_sort::Silent;
+            merganser_node::map::map(&ssdlet, inputs, output, &options, &silent)
+        };
+        let refused = attempt(0);
+        let Err(SsdletError::Engine(Error::Memory { least_bytes, .. })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(least_bytes > 2 << 20, "the window is of it: {least_bytes}");
+        let report = attempt(least_bytes).expect("the least works");
+        assert_eq!(report.input_bytes, count as u64 * (text.len() as u64 + 1).max(100_000));
+        assert!(attempt(least_bytes - 1).is_err());
+    }
 }
 
 proptest! {

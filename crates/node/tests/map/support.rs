@@ -228,7 +228,7 @@ impl How {
         let input = |bytes: &Vec<u8>| {
             if self.streams {
                 let reader = Box::new(std::io::Cursor::new(bytes.clone()));
-                MapInput::Stream { name: "stream".to_owned(), reader }
+                MapInput::Stream { name: "stream".to_owned(), reader, memory_bytes: 0 }
             } else {
                 MapInput::Storage { storage: storage(bytes), range: None }
             }

@@ -18,7 +18,7 @@ use crate::run::chunk::{Chunk, SPAN_BYTES};
 use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 use crate::run::extract::SLAB_TAGS;
 use crate::run::form::TAG_BYTES;
-use crate::run::format::{BLOCK_BYTES, PIECE_BYTES};
+use crate::run::format::{BLOCK_BYTES, FENCE_KEY_BYTES_MAX, PIECE_BYTES};
 use crate::run::index::IndexMemory;
 use crate::{Error, Result, shares};
 
@@ -101,19 +101,13 @@ impl RunPlan {
         encoded: bool,
         threads: usize,
     ) -> Result<Self> {
-        let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
-        let tags = SIDE_ROOM * TAG_BYTES as f64 / sample.record_bytes + slab;
-        let keys = if encoded {
-            SIDE_ROOM * (ENTRY_HEAD + sample.key_bytes) / sample.record_bytes
-        } else {
-            0.0
-        };
+        let (tags, keys) = Self::side_ratios(sample, encoded);
         let fence_key_bytes = sample.fence_key_bytes;
         let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
         let pieces = (memory_bytes / PIECES_SHARE / piece / threads).clamp(1, PIECES_MAX);
         let fixed = pieces * threads * piece;
-        let least = fixed + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES;
+        let least = Self::least_bytes(sample, encoded, threads as usize);
         if memory_bytes < least {
             return Err(Error::Memory {
                 owner: "sorting",
@@ -175,6 +169,42 @@ impl RunPlan {
             block_bytes,
             fence_key_bytes,
         })
+    }
+
+    /// The least memory in which runs of records like those of `sample` are formed, in bytes.
+    #[must_use]
+    pub fn least_bytes(sample: Sample, encoded: bool, threads: usize) -> u64 {
+        let (tags, keys) = Self::side_ratios(sample, encoded);
+        let pieces = threads as u64 * PIECE_BYTES as u64;
+        pieces + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES
+    }
+
+    /// The most bytes of a stream of unknown length that surely are sorted in `memory_bytes`, if keys have
+    /// `key_bytes` in the mean: the fences of all runs have to be in memory.
+    #[must_use]
+    pub fn stream_bytes_max(memory_bytes: u64, key_bytes: f64) -> u64 {
+        const STREAM_BYTES: u64 = 1 << 40;
+        let fence = IndexMemory::expected(1, 1, UNKNOWN_KEY_BYTES).open;
+        let wanted = UNKNOWN_TIMES * fence * UNKNOWN_FENCES_SHARE;
+        let block = wanted.min(u64::from(Self::block_bytes_max(memory_bytes)));
+        let block = (1u32 << block.ilog2()).max(*BLOCK_BYTES.start());
+        let key_bytes = key_bytes.min(FENCE_KEY_BYTES_MAX as f64);
+        let index = IndexMemory::expected(STREAM_BYTES, block, key_bytes).open;
+        // As much again may be expected of the next runs, and the last blocks of runs are short.
+        let room = shares::for_fences(memory_bytes / UNKNOWN_FENCES_SHARE) / 2;
+        (u128::from(STREAM_BYTES) * u128::from(room) / u128::from(index)) as u64
+    }
+
+    /// Bytes of one array of tags, and of encoded keys, for each byte of a chunk.
+    fn side_ratios(sample: Sample, encoded: bool) -> (f64, f64) {
+        let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
+        let tags = SIDE_ROOM * TAG_BYTES as f64 / sample.record_bytes + slab;
+        let keys = if encoded {
+            SIDE_ROOM * (ENTRY_HEAD + sample.key_bytes) / sample.record_bytes
+        } else {
+            0.0
+        };
+        (tags, keys)
     }
 
     /// Smaller chunks, so that reading the first one and writing the last one are a small part of

@@ -166,7 +166,7 @@ impl View {
         let mut portions = ViewPortions::new(self, from..to, None, Purpose::Whole);
         // Errors of the first section are returned now.
         portions.begin()?;
-        Ok(ViewStream { view: self, head, portions, current: None, from, to })
+        Ok(ViewStream { view: self, head, portions, current: None, given: 0..0, from, to })
     }
 
     /// Portions for a reader that continues from `place`.
@@ -206,6 +206,8 @@ pub struct ViewStream<'a> {
     head: &'a [u8],
     portions: ViewPortions,
     current: Option<Portion>,
+    /// The bytes of `current` that were handed out last.
+    given: Range<usize>,
     from: u64,
     to: u64,
 }
@@ -224,6 +226,7 @@ impl ViewStream<'_> {
         }
         loop {
             if let Some(portion) = self.current.take() {
+                self.given = 0..0;
                 self.portions.recycle(portion.buffer, portion.ticket);
             }
             let Some(portion) = self.portions.next()? else {
@@ -233,10 +236,17 @@ impl ViewStream<'_> {
             let (start, end) = (range.start.max(self.from), range.end.min(self.to));
             if start < end {
                 let wanted = (start - range.start) as usize..(end - range.start) as usize;
-                self.from = end;
+                (self.from, self.given) = (end, wanted.clone());
                 return Ok(Some(&self.current.insert(portion).bytes()[wanted]));
             }
             self.current = Some(portion);
         }
+    }
+
+    /// The records that [`ViewStream::next_bytes`] handed out last, for a reader that comes back to them; no
+    /// bytes before its first call, and none of the preamble.
+    #[must_use]
+    pub fn last_bytes(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |portion| &portion.bytes()[self.given.clone()])
     }
 }

@@ -11,9 +11,10 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use merganser_node::map::RowSink;
+use merganser_node::map::{RecordCutter, RowSink, sort_least_bytes, sort_threads};
 use merganser_node::ssdlet::{SsdletError, Type};
 use merganser_sort::activity::Activity;
+use merganser_sort::budget::{Part, Reservation};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
@@ -26,13 +27,22 @@ use merganser_storage::thread::spawn_scoped;
 
 use super::rank;
 use super::rows::{RowWriter, keyed};
-use super::run::of_whole;
+use super::split::Split;
 use crate::failure::Failure;
 
-/// Rows go to the sort in pieces of this size.
-const PIECE_BYTES: usize = 256 << 10;
+/// Rows go to the sort in pieces of this size, but for a row that is longer.
+const PIECE_BYTES: usize = 64 << 10;
 /// Pieces on their way.
 const PIECES: usize = 2;
+/// Pieces that have memory: those on their way, one at each end, and the rank of a row.
+const PIECES_HELD: u64 = PIECES as u64 + 3;
+/// The part of the memory for them and for a row that the output of the sort cuts. The sort has the rest.
+const OF_PIECES: Part = Part { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
+
+/// The least memory in which rows are sorted, in bytes.
+pub fn least_bytes() -> u64 {
+    OF_PIECES.least_beside(sort_least_bytes())
+}
 
 /// How the rows are sorted.
 pub struct ByValue {
@@ -40,9 +50,9 @@ pub struct ByValue {
     pub of: Type,
     /// The memory of the sort.
     pub budget: Budget,
-    /// All memory, for sentences.
-    pub memory_bytes: u64,
-    /// Its threads.
+    /// What part of all memory it is.
+    pub split: Split,
+    /// Its threads, at most.
     pub threads: usize,
     /// Its temporary folders.
     pub temp: Vec<Arc<dyn Directory>>,
@@ -60,15 +70,24 @@ impl ByValue {
         map: impl FnOnce(&mut dyn RowSink) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let (sender, receiver) = sync_channel(PIECES);
-        let of = self.of;
+        let (of, split) = (self.of, self.split);
+        let of_chosen = |error| split.of_chosen(error);
+        let of_pieces = Budget::new(OF_PIECES.of(self.budget.limit_bytes()));
+        let owner = "sorting rows by value";
+        let _held = self.budget.reserve(of_pieces.limit_bytes(), owner).map_err(of_chosen)?;
+        let records = RecordCutter::new(&of_pieces).map_err(of_chosen)?;
+        let held = PIECES_HELD * PIECE_BYTES as u64;
+        let memory = of_pieces.reserve(held, owner).map_err(of_chosen)?;
         let activity = Activity::here();
         std::thread::scope(|scope| {
             let sorting = spawn_scoped(scope, "by value", move || {
                 let _worker = activity.enroll("order");
-                self.sort(receiver, rows, progress)
+                let mut unpack = Unpack { of, records, rows };
+                self.sort(receiver, &mut unpack, progress)?;
+                unpack.rows.flush().map_err(|error| Failure::named(&error))
             });
             let sorting = sorting.map_err(|error| Failure::named(&error))?;
-            let mut feed = Feed { of, piece: Vec::new(), rank: Vec::new(), sender };
+            let mut feed = Feed { of, piece: Vec::new(), rank: Vec::new(), sender, memory, split };
             let mapped = map(&mut feed);
             feed.end(mapped.is_ok());
             let sorted = sorting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -80,28 +99,28 @@ impl ByValue {
         })
     }
 
-    fn sort<W: Write + Send>(
+    fn sort(
         self,
         receiver: Receiver<io::Result<Vec<u8>>>,
-        rows: &mut RowWriter<W>,
+        rows: &mut (dyn Write + Send),
         progress: &dyn Progress,
     ) -> Result<(), Failure> {
         let fed = Fed { receiver, piece: Vec::new(), at: 0 };
         let input = Input::Stream { name: "the rows".to_owned(), reader: Box::new(fed) };
+        let memory_bytes = self.budget.free_bytes();
         let options = SortOptions {
             order: OrderSpec::new(Format::Keyed),
+            threads: sort_threads(memory_bytes, self.threads),
             budget: self.budget,
-            threads: self.threads,
             temp: self.temp,
             temp_limit_bytes: None,
             compression: CompressionChoice::Fixed(Compression::Off),
             top: None,
             strategy: Strategy::Merge,
         };
-        let mut unpack = Unpack { of: self.of, pending: Vec::new(), rows };
-        let sorted = sort(vec![input], SortOutput::Writer(&mut unpack), &options, &Quiet(progress));
-        sorted.map_err(|error| of_whole(error, self.memory_bytes))?;
-        unpack.rows.flush().map_err(|error| Failure::named(&error))
+        let sorted = sort(vec![input], SortOutput::Writer(rows), &options, &Quiet(progress));
+        sorted.map_err(|error| self.split.of_chosen(error))?;
+        Ok(())
     }
 }
 
@@ -120,6 +139,9 @@ struct Feed {
     piece: Vec<u8>,
     rank: Vec<u8>,
     sender: SyncSender<io::Result<Vec<u8>>>,
+    /// Of all pieces: each as long as the longest row so far.
+    memory: Reservation,
+    split: Split,
 }
 
 impl Feed {
@@ -133,15 +155,28 @@ impl Feed {
 
 impl RowSink for Feed {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
-        self.rank.clear();
-        rank::rank(self.of, key, value, &mut self.rank);
-        keyed(&self.rank, value, &mut self.piece).map_err(merganser_sort::Error::from)?;
-        if self.piece.len() < PIECE_BYTES {
-            return Ok(true);
+        // At most: the value is in the rank, too, with a byte more for each of some.
+        let most = 8 + key.len() + 3 * value.len() + 10;
+        let held = PIECES_HELD * most as u64;
+        if self.memory.grow_to(held).is_err() {
+            let cut_bytes = most as u64;
+            let least = OF_PIECES.least_with(held.saturating_add(cut_bytes));
+            let least = self.split.least_with_chosen(least);
+            return Err(SsdletError::Failed(format!(
+                "--order value: a row takes {most} bytes; with --memory {least} or more there is room for it"
+            )));
         }
-        let next = Vec::with_capacity(self.piece.capacity());
-        let full = std::mem::replace(&mut self.piece, next);
-        Ok(self.sender.send(Ok(full)).is_ok())
+        self.rank.clear();
+        self.rank.reserve_exact(most);
+        rank::rank(self.of, key, value, &mut self.rank);
+        let mut is_wanted = true;
+        if self.piece.capacity() - self.piece.len() < most {
+            let next = Vec::with_capacity(PIECE_BYTES.max(most));
+            let full = std::mem::replace(&mut self.piece, next);
+            is_wanted = self.sender.send(Ok(full)).is_ok();
+        }
+        keyed(&self.rank, value, &mut self.piece).map_err(merganser_sort::Error::from)?;
+        Ok(is_wanted)
     }
 
     fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
@@ -174,37 +209,18 @@ impl Read for Fed {
 /// Takes sorted records, and writes them as rows.
 struct Unpack<'a, W> {
     of: Type,
-    /// The beginning of a record that a write broke off.
-    pending: Vec<u8>,
+    records: RecordCutter,
     rows: &'a mut RowWriter<W>,
-}
-
-impl<W: Write> Unpack<'_, W> {
-    /// Writes the rows of whole records at the front of `bytes`; gives their length.
-    fn rows(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut at = 0;
-        while let Some(len) = Format::Keyed.record_len(&bytes[at..]) {
-            let record = &bytes[at..at + len];
-            let key_len = u32::from_le_bytes(record[..4].try_into().expect("4 bytes")) as usize;
-            let (rank, value) = record[8..].split_at(key_len);
-            self.rows.row(rank::key_of_rank(self.of, rank), value)?;
-            at += len;
-        }
-        Ok(at)
-    }
 }
 
 impl<W: Write> Write for Unpack<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.pending.is_empty() {
-            let framed = self.rows(bytes)?;
-            self.pending.extend_from_slice(&bytes[framed..]);
-        } else {
-            self.pending.extend_from_slice(bytes);
-            let pending = std::mem::take(&mut self.pending);
-            let framed = self.rows(&pending)?;
-            self.pending = pending;
-            self.pending.drain(..framed);
+        let mut rest = bytes;
+        while let Some(record) = self.records.next(&mut rest)? {
+            let (head, both) = record.split_at(8);
+            let key_len = u32::from_le_bytes(*head.first_chunk().expect("8 bytes")) as usize;
+            let (rank, value) = both.split_at(key_len);
+            self.rows.row(rank::key_of_rank(self.of, rank), value)?;
         }
         Ok(bytes.len())
     }

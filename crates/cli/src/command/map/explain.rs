@@ -11,7 +11,9 @@ use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
 use super::report::page::text;
-use super::{Split, sources};
+use super::run;
+use super::sources;
+use super::split::Split;
 use crate::config::{Choice, Destination, MapConfig};
 use crate::failure::Failure;
 use crate::shown;
@@ -33,7 +35,9 @@ pub fn text(
     temp: &[Arc<FileDirectory>],
     cancel: &Cancel,
 ) -> Result<String, Failure> {
-    let inputs = sources::open(&config.inputs, &Budget::new(config.memory_bytes), cancel)?;
+    let split = Split::new(config, &description.output);
+    let budget = Budget::new(split.map_bytes());
+    let inputs = sources::open(&config.inputs, &budget, cancel)?;
     let mut out = Lines(String::new());
     out.say("SSDlet", &format!("{}, over {}", description.name, records(description.input)));
     out.say("gives", &gives(&description.output));
@@ -44,11 +48,13 @@ pub fn text(
         out.say("", &format!("and {} more", inputs.len() - NAMES));
     }
     out.say("workers", &config.threads.to_string());
-    let split = super::split(config, &description.output);
     out.say("memory", &memory(config, split));
     out.say("partition", &partition(config.partition, &description.output));
     out.say("spills", &spills(config, &inputs, &description.output, split, temp));
     out.say("result", &result(config, &description.output));
+    // What can't be done is not explained.
+    let options = run::options(config, budget, temp);
+    run::check_memory(config, description, &inputs, &options, split)?;
     Ok(out.0)
 }
 
@@ -86,16 +92,16 @@ fn memory(config: &MapConfig, split: Split) -> String {
     let of = |bytes| text::memory(bytes);
     let all = of(config.memory_bytes);
     match config.choice {
-        _ if split.chosen_bytes == 0 => format!("{all}, all for the map"),
+        _ if split.chosen_bytes() == 0 => format!("{all}, all for the map"),
         Choice::ByValue => format!(
             "{all}: {} for the map, {} for sorting rows by value",
-            of(split.map_bytes),
-            of(split.chosen_bytes)
+            of(split.map_bytes()),
+            of(split.chosen_bytes())
         ),
         Choice::ByKey | Choice::Top { .. } => format!(
             "{all}: {} for the map, at most {} for the rows of --top",
-            of(split.map_bytes),
-            of(split.chosen_bytes)
+            of(split.map_bytes()),
+            of(split.chosen_bytes())
         ),
     }
 }
@@ -139,11 +145,11 @@ fn spills(
             let partitions = total.div_ceil(bytes).max(1);
             format!("{partitions} or more, into {place}")
         }
-        (_, PartitionSize::Auto, Some(total)) if total * FOOTPRINT <= split.map_bytes => {
+        (_, PartitionSize::Auto, Some(total)) if total * FOOTPRINT <= split.map_bytes() => {
             "none: all rows fit into memory, whatever they are".to_owned()
         }
         (_, _, Some(total)) => {
-            let most = (total * FOOTPRINT).div_ceil(split.map_bytes.max(1));
+            let most = (total * FOOTPRINT).div_ceil(split.map_bytes().max(1));
             format!(
                 "none if the distinct keys fit into memory; {most} or so if all keys differ, into {place}"
             )

@@ -3,7 +3,7 @@
 //! ```text
 //!   program   the SSDlet of a name or a file          explain   what would be done
 //!   sources   the inputs, for the engine              matrix    a product of matrices, which is no SSDlet
-//!   run       the map: here, or on nodes (farm)
+//!   run       the map: here, or on nodes (farm)       split     how the memory is divided
 //!      │
 //!      ├─► a view, reduced when it is read            result    a view of rows: cat, materialize, info, ...
 //!      ├─► records in the order of the inputs
@@ -23,6 +23,7 @@ mod rows;
 mod run;
 mod sink;
 mod sources;
+mod split;
 mod top;
 
 use std::io;
@@ -49,10 +50,8 @@ use by_value::ByValue;
 use rows::{RowTypes, RowWriter};
 use run::{Mapper, What, Work};
 use sink::{ToRecords, ToRows, ToTop};
+use split::Split;
 use top::Top;
-
-/// The share of the memory that the rows of `--top` may take: 1 / 8.
-const TOP_SHARE: u64 = 8;
 
 /// Opens everything, maps, makes the result visible, and reports.
 pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -144,25 +143,6 @@ fn gives_records(config: &MapConfig, what: &What) -> bool {
     what.rows_most.is_some() && config.form.is_none() && config.choice == Choice::ByKey
 }
 
-/// How the memory is divided between the map and the choice of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Split {
-    /// For the map.
-    map_bytes: u64,
-    /// For the rows of `--top`, or the second sort.
-    chosen_bytes: u64,
-}
-
-fn split(config: &MapConfig, output: &Kind) -> Split {
-    let all = config.memory_bytes;
-    let chosen_bytes = match (output, config.choice) {
-        (Kind::Ordered { .. }, _) | (_, Choice::ByKey) => 0,
-        (_, Choice::ByValue) => all / 2,
-        (_, Choice::Top { .. }) => all / TOP_SHARE,
-    };
-    Split { map_bytes: all - chosen_bytes, chosen_bytes }
-}
-
 /// The files and folders whose devices do the work.
 fn files(config: &MapConfig) -> Vec<PathBuf> {
     // Those of nodes are not files of this machine.
@@ -186,14 +166,15 @@ fn map(
     cancel: &Cancel,
 ) -> Result<Done, Failure> {
     let what = mapper.what();
-    let split = split(config, &what.description.output);
-    let budget = Budget::new(split.map_bytes);
+    let split = Split::new(config, &what.description.output);
+    let budget = Budget::new(split.map_bytes());
     let inputs = match config.nodes {
         // The nodes have them.
         Some(_) => Vec::new(),
         None => sources::open(&config.inputs, &budget, cancel)?,
     };
-    let work = Work::new(config, mapper, inputs, budget.clone(), temp);
+    let work = Work::new(config, mapper, inputs, (budget.clone(), split), temp);
+    work.check_memory()?;
     let path = match &config.destination {
         Destination::View(path) => {
             let unfinished = UnfinishedView::create(path)?;
@@ -207,10 +188,11 @@ fn map(
         Destination::File(path) => Some(&**path),
         Destination::Stdout => None,
     };
-    let of_choice = Budget::new(split.chosen_bytes);
+    let of_choice = Budget::new(split.chosen_bytes());
     let mut output = Output::open(path, cancel)?;
     let storage = output.storage();
-    let counted = written(config, &what, work, &of_choice, temp, &mut output, progress)?;
+    let choice = (&of_choice, split);
+    let counted = written(config, &what, work, choice, temp, &mut output, progress)?;
     let io = storage.map(|storage| ("output", storage.mode().to_string()));
     let spills = temp.iter().map(|folder| ("spills", folder.mode().to_string()));
     let io = io.into_iter().chain(spills).collect();
@@ -222,8 +204,8 @@ fn map(
 fn written(
     config: &MapConfig,
     what: &What,
-    work: Work,
-    of_choice: &Budget,
+    work: Work<'_>,
+    (of_choice, split): (&Budget, Split),
     temp: &[Arc<FileDirectory>],
     output: &mut Output,
     progress: &dyn Progress,
@@ -259,7 +241,7 @@ fn written(
             let sorter = ByValue {
                 of: value,
                 budget: of_choice.clone(),
-                memory_bytes: config.memory_bytes,
+                split,
                 threads: config.threads,
                 temp: temp.iter().map(run::recorded).collect(),
             };

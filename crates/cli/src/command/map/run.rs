@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use merganser_node::map::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, map};
+use merganser_node::map::{MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map};
 use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
 use merganser_sort::activity::Activity;
-use merganser_sort::{Budget, Error, Progress};
+use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
 use super::farm::Farm;
 use super::program;
-use crate::config::{MapConfig, ProgramName};
+use super::split::Split;
+use crate::config::{Destination, MapConfig, ProgramName};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 
@@ -72,34 +73,40 @@ impl Mapper {
 }
 
 /// An SSDlet, its open inputs, and what it may take.
-pub struct Work {
+pub struct Work<'a> {
+    config: &'a MapConfig,
     mapper: Mapper,
     inputs: Vec<MapInput>,
-    budget: Budget,
-    /// All memory, for sentences: what the map has is a part of it.
-    memory_bytes: u64,
-    threads: usize,
-    partition: PartitionSize,
-    temp: Vec<Arc<dyn Directory>>,
+    options: MapOptions,
+    /// How the memory of `options` is a part of all.
+    split: Split,
 }
 
-impl Work {
-    /// The work of `config` in the memory of `budget`, which may be less than all.
+impl<'a> Work<'a> {
+    /// The work of `config` in the memory of `budget`, which is what `split` has for it.
     pub fn new(
-        config: &MapConfig,
+        config: &'a MapConfig,
         mapper: Mapper,
         inputs: Vec<MapInput>,
-        budget: Budget,
+        (budget, split): (Budget, Split),
         temp: &[Arc<FileDirectory>],
     ) -> Self {
-        Work {
-            mapper,
-            inputs,
-            budget,
-            memory_bytes: config.memory_bytes,
-            threads: config.threads,
-            partition: config.partition,
-            temp: temp.iter().map(recorded).collect(),
+        let options = options(config, budget, temp);
+        Work { config, mapper, inputs, options, split }
+    }
+
+    /// Refuses too little memory before anything is read or made.
+    ///
+    /// # Errors
+    /// The least that works.
+    pub fn check_memory(&self) -> Result<(), Failure> {
+        match &self.mapper {
+            Mapper::Here(ssdlet) => {
+                let about = ssdlet.description();
+                check_memory(self.config, about, &self.inputs, &self.options, self.split)
+            }
+            // The nodes have their own.
+            Mapper::Nodes(_) => Ok(()),
         }
     }
 
@@ -113,29 +120,38 @@ impl Work {
             (Mapper::Nodes(farm), MapOutput::Rows(sink)) => return farm.map(sink, progress),
             (Mapper::Nodes(_), MapOutput::View { .. }) => unreachable!("refused before"),
         };
-        let options = MapOptions {
-            budget: self.budget,
-            threads: self.threads,
-            partition: self.partition,
-            temp: self.temp,
-        };
-        let done = map(&*ssdlet, self.inputs, output, &options, progress);
-        done.map_err(|error| of_whole(error, self.memory_bytes))
+        let done = map(&*ssdlet, self.inputs, output, &self.options, progress);
+        done.map_err(|error| match error {
+            SsdletError::Engine(error) => self.split.of_map(error).into(),
+            error => error.into(),
+        })
     }
 }
 
-/// The failure of a part of the work that has a part of `memory_bytes`. The least that works is said of
-/// the whole.
-pub fn of_whole(error: impl Into<SsdletError>, memory_bytes: u64) -> Failure {
-    match error.into() {
-        SsdletError::Engine(Error::Memory { owner, least_bytes, limit_bytes }) => {
-            let whole = u128::from(least_bytes) * u128::from(memory_bytes);
-            let least_bytes = whole.div_ceil(u128::from(limit_bytes.max(1)));
-            let least_bytes = u64::try_from(least_bytes).unwrap_or(u64::MAX);
-            Error::Memory { owner, least_bytes, limit_bytes: memory_bytes }.into()
-        }
-        error => error.into(),
+/// The options of the engine, in the memory of `budget`.
+pub fn options(config: &MapConfig, budget: Budget, temp: &[Arc<FileDirectory>]) -> MapOptions {
+    MapOptions {
+        budget,
+        threads: config.threads,
+        partition: config.partition,
+        temp: temp.iter().map(recorded).collect(),
     }
+}
+
+/// Refuses too little memory before anything is read or made.
+///
+/// # Errors
+/// The least that works.
+pub fn check_memory(
+    config: &MapConfig,
+    about: &Description,
+    inputs: &[MapInput],
+    options: &MapOptions,
+    split: Split,
+) -> Result<(), Failure> {
+    let to_view = matches!(config.destination, Destination::View(_));
+    let least = least_memory_bytes(about, inputs, options, to_view);
+    Ok(split.check(least)?)
 }
 
 /// A folder whose reads and writes are in the report.

@@ -88,7 +88,8 @@ fn pump(
     empty: &Receiver<Vec<u8>>,
     full: &SyncSender<io::Result<Vec<u8>>>,
 ) {
-    while let Ok(mut buffer) = empty.recv() {
+    let last = loop {
+        let Ok(mut buffer) = empty.recv() else { return };
         let room = buffer.capacity();
         buffer.resize(room, 0);
         let read = loop {
@@ -102,8 +103,14 @@ fn pump(
             buffer.truncate(n);
             buffer
         });
-        if full.send(message).is_err() || ends {
+        if ends {
+            break message;
+        }
+        if full.send(message).is_err() {
             return;
         }
-    }
+    };
+    // Its memory is back before the next input begins.
+    drop(reader);
+    let _ = full.send(last);
 }

@@ -62,7 +62,7 @@ impl Sequential {
                 }
                 (storage.name().to_owned(), Bytes::Storage { storage, at: 0, size }, end)
             }
-            MapInput::Stream { name, reader } => {
+            MapInput::Stream { name, reader, .. } => {
                 let feed = Feed::start(reader, chunk_bytes, budget)?;
                 (name, Bytes::Feed(feed), u64::MAX)
             }
