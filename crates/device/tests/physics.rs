@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
-use merganser_device::device::{Component, Device, Done};
+use merganser_device::device::{Command, Component, Device, Done};
 use merganser_device::request::RequestKind::{Read, Trim, Write};
+use merganser_device::request::SimTime;
 use merganser_device::ssd::Ssd;
 
 fn read_speed(settings: &[&str]) -> f64 {
@@ -227,4 +228,117 @@ fn cold_data_move_when_wear_differs() {
     };
     let (without, with) = (spread("wear_spread=0"), spread("wear_spread=4"));
     assert!(with <= 12 && without > 4 * with, "{with} with levelling, {without} without");
+}
+
+/// Reads of a page among writes that keep all dies busy: mean and longest response, in nanoseconds, and
+/// the writes per second.
+fn reads_among_writes(settings: &[&str]) -> (f64, f64, f64) {
+    let mut device = ssd("msr", &[&["queue_depth=64"], settings].concat());
+    let capacity = device.capacity_bytes();
+    device.precondition(capacity);
+    let writes = random(Write, 4096, capacity, 20_000, 1);
+    let reads = random(Read, 4096, capacity, 2_000, 2);
+    let asks: Vec<Ask> = writes.collect::<Vec<_>>().chunks(10).zip(reads).fold(
+        Vec::new(),
+        |mut asks, (ten, read)| {
+            asks.extend(ten);
+            asks.push(read);
+            asks
+        },
+    );
+    let kinds: Vec<bool> = asks.iter().map(|ask| ask.kind == Read).collect();
+    let ended = closed_loop(&mut device, asks, 32);
+    let last = ended.iter().map(|done| done.at.0).max().expect("some") as f64;
+    let of_reads = ended.iter().filter(|done| kinds[done.id as usize]);
+    let spans: Vec<f64> = of_reads.map(|done| (done.at.0 - done.submitted.0) as f64).collect();
+    let max = spans.iter().copied().fold(0.0, f64::max);
+    (spans.iter().sum::<f64>() / spans.len() as f64, max, 20_000e9 / last)
+}
+
+/// A read needs 132 us alone. Behind a program it waits 305 us for each that is before it.
+#[test]
+fn reads_first_wait_for_one_operation_and_suspend_for_none() {
+    let (in_order, ..) = reads_among_writes(&[]);
+    let (first, _, writes) = reads_among_writes(&["reads_first=16"]);
+    let (suspending, _, more) = reads_among_writes(&["reads_first=16", "suspend_ns=10us"]);
+    println!(
+        "reads among writes: {in_order:.0} ns in order, {first:.0} first, {suspending:.0} suspending; {writes:.0} and {more:.0} writes per second"
+    );
+    assert!(first < 0.6 * in_order && suspending < 0.9 * first);
+    assert!(suspending > 132_000.0, "a read takes as long as alone");
+    assert!(more > 0.8 * writes, "programs go on");
+}
+
+/// Reads that never end must not keep a write from flash.
+#[test]
+fn writes_are_served_among_reads_that_come_first() {
+    let mut device = ssd("msr", &["channels=1", "reads_first=4", "suspend_ns=10us"]);
+    let capacity = device.capacity_bytes();
+    device.precondition(capacity);
+    let mut asks: Vec<Ask> = random(Read, 4096, capacity, 4_000, 2).collect();
+    asks.insert(100, Ask { kind: Write, offset: 0, len: 4096 });
+    let ended = closed_loop(&mut device, asks, 16);
+    let write = ended.iter().find(|done| done.id == 100).expect("it ends");
+    // Sixteen reads of 131 us at most are before it or overtake it.
+    let took = write.at.0 - write.submitted.0;
+    assert!(took < 6_000_000, "{took} ns");
+}
+
+/// A suspended program takes as long as it has left, and nothing of it is lost or counted twice.
+#[test]
+fn a_suspended_erase_ends_later_by_what_interrupted_it() {
+    let run = |suspend: &str, interrupted: bool| {
+        let settings = ["channels=1", "program_ns=10ms", "reads_first=16", suspend];
+        let mut device = ssd("msr", &settings);
+        device.precondition(64 << 20);
+        let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+        device.submit(SimTime(0), command(1, Write, 0));
+        if interrupted {
+            let at = SimTime(5_000_000);
+            while device.next_at().is_some_and(|next| next < at) {
+                device.advance();
+            }
+            device.submit(at, command(2, Read, 32 << 20));
+        }
+        while device.advance() {}
+        let mut at = [0; 3];
+        while let Some(done) = device.completed() {
+            at[done.id as usize] = done.at.0;
+        }
+        let flash = device.statistics().flash.expect("it is flash");
+        assert_eq!((flash.page_programs, flash.page_reads), (1, u64::from(interrupted)));
+        at
+    };
+    let (alone, waited) = (run("suspend_ns=0", false), run("suspend_ns=0", true));
+    let suspended = run("suspend_ns=10us", true);
+    // Two microseconds more on the link, for the read.
+    assert!(waited[1] == alone[1] && waited[2] > alone[1], "{waited:?} {alone:?}");
+    let read = 10_000 + 25_000 + 105_600;
+    assert!(suspended[2].abs_diff(5_000_000 + read) < 5_000, "{suspended:?}");
+    assert!(suspended[1].abs_diff(alone[1] + read + 10_000) < 5_000, "{suspended:?} {alone:?}");
+}
+
+/// Pages of a block take turns at the times of their bits.
+#[test]
+fn pages_have_the_times_of_their_bits() {
+    let settings = [
+        "channels=1",
+        "planes=1",
+        "cell_bits=3",
+        "read_2_ns=50us",
+        "read_3_ns=90us",
+        "program_2_ns=1ms",
+        "program_3_ns=3ms",
+        "block_summary_bytes=0",
+        "pages_per_block=48",
+    ];
+    let mut device = ssd("msr", &settings);
+    let total = 48 * 4096;
+    let carry = 105_600.0;
+    let wrote = closed_loop(&mut device, sequential(Write, 4096, total), 1);
+    let start = wrote.iter().map(|done| done.at.0).max().expect("some") as f64;
+    close("programs, ns", start / 48.0, (200e3 + 1e6 + 3e6) / 3.0 + carry, 0.002);
+    let read = closed_loop(&mut device, sequential(Read, 4096, total), 1);
+    let end = read.iter().map(|done| done.at.0).max().expect("some") as f64;
+    close("reads, ns", (end - start) / 48.0, (25e3 + 50e3 + 90e3) / 3.0 + carry, 0.02);
 }

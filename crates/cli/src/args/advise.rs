@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Size;
+
 /// Measure this machine and print settings that suit it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  merganser advise hadoop --dir /data/1/yarn       settings for map tasks of this node")]
+  merganser advise hadoop --dir /data/1/yarn       when map tasks of this node should defer
+  merganser advise hadoop --job 10G --device 830   settings for a job on a modelled disk")]
 pub struct AdviseArgs {
     /// The program to advise on
     #[command(subcommand)]
@@ -21,7 +24,7 @@ pub enum AdviseCommand {
     Hadoop(AdviseHadoopArgs),
 }
 
-/// When map tasks of this node should leave their merge to the fetch
+/// When map tasks of this node should leave their merge to the fetch, or settings for a job
 ///
 /// Takes some 20 seconds and up to 272 MiB in a folder below DIR, which is removed. Measures how fast
 /// the disk writes and reads, what a seek takes, and how fast spills of records from 32 bytes to 32 KiB
@@ -29,17 +32,61 @@ pub enum AdviseCommand {
 /// saves, the reason, and the properties for mapred-site.xml. A deferred merge saves writing and reading
 /// the merged copy. It costs a seek and some work for each segment, and one fetch in ten is repeated and
 /// merges again. Run it while the node is idle.
+///
+/// With --job, it looks for io.sort.mb, io.sort.factor, dfs.blocksize and whether to defer for a job of
+/// so many bytes, with a small model of Hadoop's passes. It prints the spills to expect and what other
+/// values cost. With --device, the disk is a modelled one, and nothing is measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   merganser advise hadoop --dir /data/1/yarn
-  merganser advise hadoop --dir /data/1/yarn --json > node7.json")]
+  merganser advise hadoop --dir /data/1/yarn --json > node7.json
+  merganser advise hadoop --job 10G --dir /data/1/yarn --memory 16G
+  merganser advise hadoop --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4")]
 pub struct AdviseHadoopArgs {
-    /// A folder on the disk of yarn.nodemanager.local-dirs
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
+    /// A folder on the disk of yarn.nodemanager.local-dirs [default: .]
+    #[arg(long, value_name = "DIR", conflicts_with = "device")]
+    pub dir: Option<PathBuf>,
 
     /// Print the measurements and the advice as JSON
     #[arg(long)]
     pub json: bool,
+
+    /// Advise on a job with this much input
+    #[arg(long, value_name = "SIZE", help_heading = "Job")]
+    pub job: Option<Size>,
+
+    /// Bytes of map output per byte of input
+    #[arg(long, value_name = "R", default_value_t = 1.0, requires = "job", help_heading = "Job")]
+    pub ratio: f64,
+
+    /// Mean size of a record of map output
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "100",
+        requires = "job",
+        help_heading = "Job"
+    )]
+    pub record_size: Size,
+
+    /// Reducers [default: as many as --cores]
+    #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
+    pub reducers: Option<u32>,
+
+    /// Tasks that run at the same time [default: the processors of this machine]
+    #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
+    pub cores: Option<u32>,
+
+    /// Memory of the node: half of it for heaps of tasks, half for the page cache
+    #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
+    pub memory: Option<Size>,
+
+    /// Take the speed of this modelled device (simulate --list)
+    #[arg(long, value_name = "DEVICE", requires = "job", help_heading = "Job")]
+    pub device: Option<String>,
+
+    /// Change one of its parameters; repeat for more
+    #[arg(long, value_name = "NAME=VALUE", requires = "device", help_heading = "Job")]
+    pub set: Vec<String>,
 }

@@ -67,8 +67,8 @@ pub struct EmulateArgs {
     #[arg(long, requires = "mount", help_heading = "Door")]
     pub allow_other: bool,
 
-    /// Serve the disk as the export 'disk' of an NBD server at a Unix socket or a TCP port
-    #[arg(long, value_name = "SOCKET|HOST:PORT", help_heading = "Door")]
+    /// Serve the disk as the export 'disk' of an NBD server at a Unix socket, or at HOST:PORT
+    #[arg(long, value_name = "SOCKET", help_heading = "Door")]
     pub nbd: Option<String>,
 
     /// Microseconds that the way from a program to the model and back takes on this machine; each

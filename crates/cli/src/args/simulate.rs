@@ -66,7 +66,7 @@ pub enum SimulateCommand {
 /// Which device.
 #[derive(Debug, Clone, Args)]
 pub struct DeviceArgs {
-    /// The device: jasmine, msr, nvme, isc, 830, cheetah, barracuda or wd5000aakx
+    /// The device: jasmine, msr, nvme, isc, 830, tlc, cheetah, barracuda or wd5000aakx
     #[arg(long, value_name = "DEVICE", default_value = "nvme", help_heading = "Device")]
     pub device: String,
 
@@ -96,14 +96,34 @@ pub struct SimulateRunArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Write the addressed bytes once before the run, without time: an empty SSD answers reads without
-    /// flash
-    #[arg(long, conflicts_with = "precondition", help_heading = "Device")]
-    pub filled: bool,
+    /// Write bytes once before the run, without time: the addressed ones, or =all. An empty SSD answers
+    /// reads without flash, and one that is not full has nothing to collect
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "addressed",
+        hide_possible_values = true,
+        conflicts_with = "precondition",
+        help_heading = "Device"
+    )]
+    pub filled: Option<FilledName>,
 
-    /// Fill the device, then overwrite it at random until its garbage collection is steady
-    #[arg(long, help_heading = "Device")]
-    pub precondition: bool,
+    /// Fill the device, then overwrite it until its garbage collection is steady: at random, or with the
+    /// writes of =workload
+    #[arg(
+        long,
+        value_name = "BY",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "random",
+        hide_possible_values = true,
+        help_heading = "Device"
+    )]
+    pub precondition: Option<PreconditionName>,
 
     /// The share of the device that --precondition fills
     #[arg(long, value_name = "SHARE", help_heading = "Device", requires = "precondition")]
@@ -195,6 +215,20 @@ pub struct SimulateRunArgs {
     pub json: bool,
 }
 
+/// What --filled writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FilledName {
+    Addressed,
+    All,
+}
+
+/// What --precondition overwrites a device with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PreconditionName {
+    Random,
+    Workload,
+}
+
 /// The options for reading a trace.
 #[derive(Debug, Clone, Args)]
 pub struct TraceArgs {
@@ -243,6 +277,10 @@ pub struct TraceArgs {
     /// Wrap addresses beyond the device, so that they begin again at 0
     #[arg(long, conflicts_with = "address_scale", help_heading = "Trace")]
     pub wrap: bool,
+
+    /// Skip up to N lines that can't be used, and count them; the next one is an error
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Trace")]
+    pub skip_bad: u64,
 }
 
 /// Sort on a modelled device

@@ -51,7 +51,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Recover(typed) => recover::run(&typed),
         Command::Map(typed) => map::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
-        Command::Advise(typed) => advise::run(&typed.into()),
+        Command::Advise(typed) => advise::run(&typed.try_into()?),
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
         Command::Array(typed) => array::run(typed.try_into()?, cancel),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),

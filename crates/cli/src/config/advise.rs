@@ -2,39 +2,153 @@
 
 use std::path::PathBuf;
 
-use crate::args::{AdviseArgs, AdviseCommand};
+use super::DeviceChoice;
+use crate::args::{AdviseArgs, AdviseCommand, Size};
+use crate::failure::Failure;
 
 /// The settings of `merganser advise hadoop`.
-#[derive(Debug, PartialEq, Eq)]
-pub struct AdviseConfig {
-    /// The folder whose disk is measured.
-    pub dir: PathBuf,
+#[derive(Debug)]
+pub enum AdviseConfig {
+    /// When map tasks should leave their merge to the fetch.
+    Deferring {
+        /// The folder whose disk is measured.
+        dir: PathBuf,
+        /// Whether the advice is printed as JSON.
+        json: bool,
+    },
+    /// Settings for a job.
+    Job(AdviseJob),
+}
+
+/// A job that settings are looked for.
+#[derive(Debug)]
+pub struct AdviseJob {
+    /// The job, and its node.
+    pub job: HadoopJob,
+    /// Its disk.
+    pub on: AdviseOn,
     /// Whether the advice is printed as JSON.
     pub json: bool,
 }
 
-impl From<AdviseArgs> for AdviseConfig {
-    fn from(typed: AdviseArgs) -> Self {
+/// The job, and the node that it runs on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HadoopJob {
+    /// Bytes of its input.
+    pub input_bytes: f64,
+    /// Bytes of map output per byte of input.
+    pub ratio: f64,
+    /// Mean bytes of a record of map output.
+    pub record_bytes: f64,
+    /// Tasks that run at the same time.
+    pub cores: f64,
+    /// Memory of the node, in bytes.
+    pub memory_bytes: f64,
+    /// Reducers.
+    pub reducers: f64,
+}
+
+/// Whose speed is taken.
+#[derive(Debug)]
+pub enum AdviseOn {
+    /// The disk of this folder, measured.
+    Dir(PathBuf),
+    /// A modelled device.
+    Device(DeviceChoice),
+}
+
+impl TryFrom<AdviseArgs> for AdviseConfig {
+    type Error = Failure;
+
+    fn try_from(typed: AdviseArgs) -> Result<Self, Failure> {
         let AdviseCommand::Hadoop(typed) = typed.what;
-        AdviseConfig { dir: typed.dir, json: typed.json }
+        let dir = typed.dir.unwrap_or_else(|| ".".into());
+        let Some(Size(input_bytes)) = typed.job else {
+            return Ok(AdviseConfig::Deferring { dir, json: typed.json });
+        };
+        let least_one = |flag: &str| Failure::from(format!("{flag}: at least 1"));
+        if input_bytes == 0 {
+            return Err("--job: at least 1 byte".to_owned().into());
+        }
+        if !(typed.ratio.is_finite() && typed.ratio >= 0.0) {
+            return Err(format!("--ratio: {}, expected 0 or more", typed.ratio).into());
+        }
+        if typed.record_size.0 == 0 {
+            return Err("--record-size: at least 1 byte".to_owned().into());
+        }
+        let cores = match typed.cores {
+            Some(0) => return Err(least_one("--cores")),
+            Some(cores) => cores,
+            None => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        };
+        let reducers = match typed.reducers {
+            Some(0) => return Err(least_one("--reducers")),
+            Some(reducers) => reducers,
+            None => cores,
+        };
+        let Some(memory) = typed.memory else {
+            return Err("--job: say how much memory the node has, such as --memory 16G"
+                .to_owned()
+                .into());
+        };
+        let memory_bytes = super::memory_bytes(Some(memory))? as f64;
+        let job = HadoopJob {
+            input_bytes: input_bytes as f64,
+            ratio: typed.ratio,
+            record_bytes: typed.record_size.0 as f64,
+            cores: f64::from(cores),
+            memory_bytes,
+            reducers: f64::from(reducers),
+        };
+        let on = match typed.device {
+            Some(name) => AdviseOn::Device(DeviceChoice { name, settings: typed.set, seed: 1 }),
+            None => AdviseOn::Dir(dir),
+        };
+        Ok(AdviseConfig::Job(AdviseJob { job, on, json: typed.json }))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::config;
+    use super::super::tests::{config, refusal};
     use super::*;
     use crate::args::Command;
 
+    fn meant(words: &[&str]) -> AdviseConfig {
+        let words = [&["advise", "hadoop"], words].concat();
+        let Command::Advise(typed) = config(&words) else { unreachable!() };
+        AdviseConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
+    }
+
     #[test]
     fn this_folder_is_measured_unless_another_is_named() {
-        for (words, dir, json) in
+        for (words, expected, as_data) in
             [(&[][..], ".", false), (&["--dir", "/data"], "/data", false), (&["--json"], ".", true)]
         {
-            let words = [&["advise", "hadoop"], words].concat();
-            let Command::Advise(typed) = config(&words) else { unreachable!() };
-            let expected = AdviseConfig { dir: dir.into(), json };
-            assert_eq!(AdviseConfig::from(typed), expected, "{words:?}");
+            let AdviseConfig::Deferring { dir, json } = meant(words) else { panic!("{words:?}") };
+            assert_eq!((dir, json), (PathBuf::from(expected), as_data), "{words:?}");
         }
+    }
+
+    #[test]
+    fn a_job_has_bytes_a_node_and_a_disk() {
+        let words = ["--job", "10G", "--memory", "4G", "--cores", "2", "--device", "830"];
+        let AdviseConfig::Job(AdviseJob { job, on, .. }) = meant(&words) else { panic!("no job") };
+        assert_eq!((job.input_bytes, job.cores, job.reducers), ((10_u64 << 30) as f64, 2.0, 2.0));
+        assert_eq!(job.memory_bytes, (4_u64 << 30) as f64);
+        assert!(matches!(on, AdviseOn::Device(choice) if choice.name == "830"));
+        let AdviseConfig::Job(AdviseJob { on, .. }) = meant(&["--job", "1G", "--memory", "1G"])
+        else {
+            panic!()
+        };
+        assert!(matches!(on, AdviseOn::Dir(dir) if dir.as_os_str() == "."));
+        let said = |words: &[&str]| refusal(&[&["advise", "hadoop"], words].concat());
+        assert_eq!(
+            said(&["--job", "1G"]),
+            "--job: say how much memory the node has, such as --memory 16G"
+        );
+        assert_eq!(said(&["--job", "0"]), "--job: at least 1 byte");
+        assert_eq!(said(&["--job", "1G", "--cores", "0"]), "--cores: at least 1");
+        assert_eq!(said(&["--job", "1G", "--ratio=-1"]), "--ratio: -1, expected 0 or more");
     }
 }

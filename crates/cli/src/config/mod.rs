@@ -22,9 +22,9 @@ mod ssdlet;
 mod verify;
 mod view;
 
-pub use advise::AdviseConfig;
+pub use advise::{AdviseConfig, AdviseJob, AdviseOn, HadoopJob};
 pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
-pub use emulate::{BackingConfig, EmulateConfig};
+pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};

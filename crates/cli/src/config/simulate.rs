@@ -11,9 +11,9 @@ use merganser_sort::key::OrderSpec;
 use super::order;
 use super::simulate_array::{SimulateArray, simulate_array};
 use crate::args::{
-    ArrivalsName, DeviceArgs, EventName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
-    SimulateRunArgs, SimulateSortArgs, Size, StrategyName, TraceArgs, TraceFormatName,
-    WorkloadName,
+    ArrivalsName, DeviceArgs, EventName, FilledName, PreconditionName, SimulateArgs,
+    SimulateCommand, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, Size, StrategyName,
+    TraceArgs, TraceFormatName, WorkloadName,
 };
 use crate::config::ReportForm;
 use crate::failure::Failure;
@@ -52,10 +52,10 @@ pub struct DeviceChoice {
 pub struct SimulateRun {
     /// The device.
     pub device: DeviceChoice,
-    /// The addressed bytes were written before.
-    pub filled: bool,
-    /// How it is worn before, if at all.
-    pub precondition: Option<Bounds>,
+    /// Which bytes were written before.
+    pub filled: Option<FilledName>,
+    /// How it is worn before, if at all, and whether by the writes of the workload.
+    pub precondition: Option<(Bounds, bool)>,
     /// The requests to play.
     pub load: Load,
     /// The file of the report, and its kind.
@@ -203,7 +203,14 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
     if !(share > 0.0 && share <= 1.0) {
         return Err(format!("--precondition-share: {share}, expected above 0, up to 1").into());
     }
-    let precondition = typed.precondition.then(|| Bounds { share, ..Bounds::default() });
+    let by_workload = typed.precondition == Some(PreconditionName::Workload);
+    if by_workload && typed.trace_file.is_some() {
+        return Err("--precondition=workload: a trace is no workload; leave out =workload"
+            .to_owned()
+            .into());
+    }
+    let bounds = Bounds { share, ..Bounds::default() };
+    let precondition = typed.precondition.map(|_| (bounds, by_workload));
     let report = report(typed.report)?;
     if typed.depth == Some(0) {
         return Err("--depth: at least 1".to_owned().into());
@@ -325,7 +332,9 @@ pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
         EventName::Queued => Event::Queued,
     };
     let time_scale = typed.time_scale;
-    let options = Options { format, event, disks, time_scale, address, limit_bytes: None };
+    let skip_bad = typed.skip_bad;
+    let options =
+        Options { format, event, disks, time_scale, address, limit_bytes: None, skip_bad };
     Ok(Reading { options, wrap: typed.wrap })
 }
 
@@ -415,6 +424,10 @@ mod tests {
             (
                 &["run", "--precondition", "--precondition-share", "2"],
                 "--precondition-share: 2, expected above 0, up to 1",
+            ),
+            (
+                &["run", "--precondition=workload", "--trace", "x"],
+                "--precondition=workload: a trace is no workload; leave out =workload",
             ),
             (
                 &["record", "--wrap", "x", "-o", "y"],

@@ -32,6 +32,14 @@ fn within_points(outcome: &Value, what: &str, points: f64) {
     assert!((ours - paper).abs() <= points, "{what}: {ours}, the paper {paper}");
 }
 
+/// A figure that misses its aim, by at most `by`: docs/active-sort.md says why. One that meets it has to
+/// leave this list.
+fn missed_points(outcome: &Value, what: &str, aim: f64, by: f64) {
+    let (paper, ours) = row(outcome, what);
+    let off = (ours - paper).abs();
+    assert!(off > aim && off <= aim + by, "{what}: {ours}, the paper {paper}");
+}
+
 #[test]
 fn reading_a_merge_is_as_fast_as_the_paper_says() {
     let outcome = outcome("activesort-throughput", "64MB");
@@ -39,12 +47,16 @@ fn reading_a_merge_is_as_fast_as_the_paper_says() {
     within_percent(&outcome, "plain write, MB/s", 3.);
     within_percent(&outcome, "32 KB records, 4-byte key", 5.);
     within_points(&outcome, "fall from 32 KB to 128-byte records, percent", 3.);
-    // Small records and long keys cost more. (Where flash is the limit, a percent is chance.)
+    // Small records and long keys cost more, as long as the processor is the limit. Where flash is, at
+    // nine tenths of the highest rate and above, which pages meet at a channel decides.
     for key in [4, 10] {
         let rates: Vec<f64> = (7..15)
             .map(|power| row(&outcome, &format!("{}-byte records, {key}-byte key", 1 << power)).1)
             .collect();
-        assert!(rates.windows(2).all(|pair| pair[1] > 0.98 * pair[0]), "{rates:?}");
+        let flash = 0.9 * rates.iter().copied().fold(0., f64::max);
+        let grows = |pair: &[f64]| pair[1] > pair[0] || (pair[0] >= flash && pair[1] >= flash);
+        assert!(rates.windows(2).all(grows), "{rates:?}");
+        assert!(rates[3] < flash, "the processor is the limit of four sizes: {rates:?}");
     }
     let of = |key: u64| row(&outcome, &format!("128-byte records, {key}-byte key")).1;
     assert!(of(10) < 0.9 * of(4));
@@ -58,9 +70,8 @@ fn sorting_moves_the_bytes_of_table_3_and_takes_the_time_of_figure_9() {
     {
         within_percent(&outcome, what, 1.);
     }
-    // They miss the 5 points that were aimed at, by 0.1 and 1.0: docs/active-sort.md says why.
-    within_points(&outcome, "1 GB, direct", 6.);
-    within_points(&outcome, "1 GB, buffered", 6.5);
+    within_points(&outcome, "1 GB, direct", 5.);
+    missed_points(&outcome, "1 GB, buffered", 5., 1.);
     let sections = outcome["sections"].as_array().expect("sections");
     let says = |section: &&Value| section["title"].as_str().expect("text").starts_with("what the");
     let statements = sections.iter().find(says).expect("statements");

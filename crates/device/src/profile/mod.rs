@@ -8,6 +8,8 @@ mod presets;
 mod ssd;
 mod unit;
 
+use std::cmp::Reverse;
+
 pub use error::ProfileError;
 pub use ssd::{CachePolicy, GcPolicy, Parameter, Placement, SsdSettings, ssd_parameters};
 pub use unit::Unit;
@@ -86,8 +88,8 @@ fn nearest(name: &str) -> Option<&'static str> {
     nearest_of(name, ssd_parameters().iter().map(|parameter| parameter.name))
 }
 
-/// The name that shares the most words with `name`; if none shares one, the name that differs in the
-/// fewest letters, at most a third of them.
+/// The name that shares the most words with `name`, and of those the one that differs in the fewest
+/// letters; if none shares a word, the name that differs in the fewest letters, at most a third of them.
 pub(crate) fn nearest_of(
     name: &str,
     names: impl Iterator<Item = &'static str> + Clone,
@@ -95,7 +97,8 @@ pub(crate) fn nearest_of(
     let shared = |other: &str| {
         name.split('_').filter(|word| !word.is_empty() && other.contains(word)).count()
     };
-    let best = names.clone().max_by_key(|other| shared(other))?;
+    let nearest = |other: &&'static str| (shared(other), Reverse(letters_apart(name, other)));
+    let best = names.clone().max_by_key(nearest)?;
     if shared(best) > 0 {
         return Some(best);
     }
@@ -156,7 +159,7 @@ mod tests {
         assert_eq!(said("colour=4"), "colour is no parameter of a device");
         assert_eq!(said("gc_policy=lazy"), "gc_policy=lazy: one of greedy, cost-benefit, choices");
         let none = SsdProfile::preset("x").expect_err("refused").to_string();
-        assert_eq!(none, "no device is called x: there are jasmine, msr, nvme, isc, 830");
+        assert_eq!(none, "no device is called x: there are jasmine, msr, nvme, isc, 830, tlc");
     }
 
     #[test]

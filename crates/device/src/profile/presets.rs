@@ -28,6 +28,11 @@ pub(super) const ALL: &[Preset] = &[
         about: "Samsung SSD 830, 256 GB: 64 dies of MLC flash, SATA 6 Gb/s",
         values: SAMSUNG_830,
     },
+    Preset {
+        name: "tlc",
+        about: "a drive of TLC flash on PCIe 3.0: times of each page type by SimpleSSD, as FEMU has them",
+        values: TLC,
+    },
 ];
 
 const ACTIVESORT: &str = "ActiveSort 4.1.1";
@@ -204,4 +209,37 @@ const SAMSUNG_830: &[(&str, u64, &str)] = &[
     ("erase_ns", 3_000_000, "assumed, as other MLC flash of 2x nm"),
     ("endurance_cycles", 3_000, "assumed, as other MLC flash of 2x nm"),
     ("channel_bytes_per_second", 133_000_000, "Tech Report 22401: toggle DDR at 133 Mb/s per pin"),
+];
+
+const FEMU: &str = "FEMU, hw/femu/nand/nand.h: TLC after SimpleSSD (CAL 2018)";
+
+/// The flash is from the source; the drive around it is assumed, as FEMU has none.
+const TLC: &[(&str, u64, &str)] = &[
+    ("link_bytes_per_second", 3_300_000_000, "PCIe 3.0 with four lanes, less its headers; assumed"),
+    ("link_latency_ns", 4_250, "as the preset nvme"),
+    ("link_duplex", 1, "PCIe has a lane pair for each direction"),
+    ("queue_depth", 1024, ASSUMED),
+    ("cache_policy", 3, ASSUMED),
+    ("cache_bytes", 64 << 20, ASSUMED),
+    ("dram_bytes", 512 << 20, ASSUMED),
+    ("dram_bytes_per_second", 12_800_000_000, ASSUMED),
+    ("over_provisioning_permille", 70, ASSUMED),
+    ("channels", 8, "FEMU's own default: 8 channels of 8 chips"),
+    ("ways", 8, "FEMU's own default: 8 channels of 8 chips"),
+    ("planes", 2, ASSUMED),
+    ("blocks_per_plane", 512, ASSUMED),
+    ("pages_per_block", 384, "a multiple of three; assumed"),
+    ("page_bytes", 16 << 10, "assumed; FEMU's 52,433 ns of a page on its channel are 312 MB/s"),
+    ("map_unit_bytes", 4096, ASSUMED),
+    ("transfer_unit_bytes", 4096, ASSUMED),
+    ("cell_bits", 3, FEMU),
+    ("read_ns", 56_500, FEMU),
+    ("read_2_ns", 77_500, FEMU),
+    ("read_3_ns", 106_000, FEMU),
+    ("program_ns", 820_500, FEMU),
+    ("program_2_ns", 2_225_000, FEMU),
+    ("program_3_ns", 5_734_000, FEMU),
+    ("erase_ns", 3_000_000, FEMU),
+    ("channel_bytes_per_second", 312_474_968, "FEMU, nand.h: 52,433 ns a page"),
+    ("multi_plane", 1, ASSUMED),
 ];

@@ -169,6 +169,13 @@ parameters! {
     read_ns: Nanoseconds, 0, SECOND, 25_000, "Sensing a page (tR).";
     program_ns: Nanoseconds, 0, SECOND, 200_000, "Programming a page (tPROG).";
     erase_ns: Nanoseconds, 0, SECOND, 1_500_000, "Erasing a block (tBERS).";
+    cell_bits: Count, 1, 3, 1, "Bits of a cell: the pages of a block take turns at as many times to sense and to program.";
+    read_2_ns: Nanoseconds, 0, SECOND, 0, "Sensing a page of the second bit, with cell_bits from 2 on.";
+    read_3_ns: Nanoseconds, 0, SECOND, 0, "Sensing a page of the third bit, with cell_bits=3.";
+    program_2_ns: Nanoseconds, 0, SECOND, 0, "Programming a page of the second bit, with cell_bits from 2 on.";
+    program_3_ns: Nanoseconds, 0, SECOND, 0, "Programming a page of the third bit, with cell_bits=3.";
+    reads_first: Count, 0, 1_000_000, 0, "Reads of the host in a row that a die serves before other work that waits; 0 for its order of arrival.";
+    suspend_ns: Nanoseconds, 0, SECOND, 0, "Time to suspend a program or an erase for such reads, and to resume it, each; 0 for never.";
     channel_bytes_per_second: BytesPerSecond, 1 << 20, TIB, 40_000_000, "Rate of a channel.";
     channel_overhead_ns: Nanoseconds, 0, SECOND, 0, "Time for which a page holds its channel in addition to its bytes.";
     multi_plane: Switch, 0, 1, 0, "Whether the planes of a die work together.";
@@ -286,6 +293,12 @@ impl SsdSettings {
         }
         if self.block_summary_bytes > page_bytes {
             return refuse(format!("block_summary_bytes is at most page_bytes={page_bytes}"));
+        }
+        if self.suspend_ns > 0 && (self.reads_first == 0 || self.interleaving == 0) {
+            return refuse(format!(
+                "suspend_ns={} needs reads_first=1 or more, and interleaving=on",
+                self.suspend_ns
+            ));
         }
         // The units that the host can address must fit into the blocks that are neither free nor
         // open, and leave a block that gives space to collection.

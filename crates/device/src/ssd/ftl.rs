@@ -304,8 +304,8 @@ impl Ftl {
             for (turn, page) in copies.chunk_by(same).enumerate() {
                 let bytes = self.carried_bytes(page.len() as u64 * self.settings.map_unit_bytes);
                 let (kind, page) = (OpKind::Read, self.array.page_of(page[0].0));
-                let plane = plane % count;
-                reads.push((turn, Op { kind, die, plane, page, bytes, owner: Owner::Nobody }));
+                let (plane, owner) = (plane % count, Owner::Nobody);
+                reads.push((turn, Op { kind, die, plane, block: victim, page, bytes, owner }));
             }
             for (place, unit) in copies {
                 units.push((unit, self.array.take(place, unit)));
@@ -329,7 +329,8 @@ impl Ftl {
             self.array.erase(victim);
             let (kind, plane_in_die) = (OpKind::Erase, plane % count);
             let owner = Owner::Nobody;
-            ops.push(Op { kind, die, plane: plane_in_die, page: 0, bytes: 0, owner });
+            let (page, bytes) = (0, 0);
+            ops.push(Op { kind, die, plane: plane_in_die, block: victim, page, bytes, owner });
             let state = &mut self.planes[plane as usize];
             if self.wear.endures(victim, &self.array) {
                 state.free.push_back(victim.0);
@@ -364,8 +365,8 @@ impl Ftl {
             for page in copies.chunk_by(|a, b| self.array.page_of(a.0) == self.array.page_of(b.0)) {
                 let bytes = self.carried_bytes(page.len() as u64 * self.settings.map_unit_bytes);
                 let page = self.array.page_of(page[0].0);
-                let kind = OpKind::Read;
-                ops.push(Op { kind, die, plane: in_die, page, bytes, owner: Owner::Nobody });
+                let (kind, plane, owner) = (OpKind::Read, in_die, Owner::Nobody);
+                ops.push(Op { kind, die, plane, block: victim, page, bytes, owner });
             }
         }
         for group in copies.chunks(a_page as usize) {
@@ -384,6 +385,7 @@ impl Ftl {
             kind: OpKind::Erase,
             die,
             plane: in_die,
+            block: victim,
             page: 0,
             bytes: 0,
             owner: Owner::Nobody,
@@ -424,7 +426,8 @@ impl Ftl {
             chunk.get_or_insert_with(|| Box::new([NOWHERE; CHUNK]))[unit as usize % CHUNK] = place;
         }
         let bytes = self.carried_bytes(self.settings.page_bytes);
-        let op = Op { kind: OpKind::Program, die, plane: in_die, page, bytes, owner: last };
+        let kind = OpKind::Program;
+        let op = Op { kind, die, plane: in_die, block, page, bytes, owner: last };
         ops.push(op);
         if page + 1 == self.data_pages {
             if self.settings.block_summary_bytes > 0 {

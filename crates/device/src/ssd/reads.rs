@@ -129,6 +129,7 @@ impl Controller {
             kind: OpKind::Read,
             die: array.die_of(block),
             plane: array.plane_of(block) % array.planes_per_die,
+            block,
             page: array.page_of(place),
             bytes: self.ftl.carried_bytes(bytes),
             owner,

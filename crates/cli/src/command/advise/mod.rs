@@ -12,6 +12,11 @@
 //! fetch as paid: they look at the same records once. So the model does not know which of the two
 //! merges is faster, or which of them waits for a free core.
 
+mod job;
+mod passes;
+
+use std::path::Path;
+
 use merganser_node::shuffle::calibration::{Calibration, MergeCost, calibrate};
 use serde_json::json;
 
@@ -34,9 +39,16 @@ const TYPICAL_SEGMENT_BYTES: u64 = 256 << 10;
 
 /// Measures and tells.
 pub fn run(config: &AdviseConfig) -> Result<(), Failure> {
-    let found = calibrate(&config.dir, &RECORD_BYTES, &FAN_INS).map_err(|e| e.to_string())?;
+    match config {
+        AdviseConfig::Job(config) => job::run(config),
+        AdviseConfig::Deferring { dir, json } => deferring(dir, *json),
+    }
+}
+
+fn deferring(dir: &Path, json: bool) -> Result<(), Failure> {
+    let found = calibrate(dir, &RECORD_BYTES, &FAN_INS).map_err(|e| e.to_string())?;
     let advice = Advice::from(&found);
-    let text = if config.json { advice.json(&found) } else { advice.text(&found) };
+    let text = if json { advice.json(&found) } else { advice.text(&found) };
     standard::print(text)
 }
 

@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(bytes[..text.len()], *text.as_bytes());
         assert!(bytes[text.len()..].iter().all(|&byte| byte == 0));
         let growing = Label { bytes: 20, clear: Some(10) };
-        assert_eq!(growing.encode()[..42], *b"merganser emulated disk 1\nbytes 20\nclear 10");
+        assert_eq!(growing.encode()[..43], *b"merganser emulated disk 1\nbytes 20\nclear 10");
         for label in [label, growing] {
             let bytes = label.encode();
             assert_eq!(Label::decode(&bytes), Some(label));

@@ -25,6 +25,7 @@ pub fn of_run(run: &MeasuredRun) -> Value {
             "other_lines": tally.other_lines,
             "late": tally.late,
             "wrapped": tally.wrapped,
+            "bad_lines": tally.bad_lines,
         })),
         "results": of_results(&run.results),
         "reads_found_nothing": super::table::read_nothing(&run.results),

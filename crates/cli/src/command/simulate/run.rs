@@ -9,27 +9,30 @@ use merganser_device::request::Request;
 use merganser_device::results::{Collector, Played};
 use merganser_device::trace::{self, Address, Options, Repeat, Tally, TraceError};
 use merganser_device::workload::{
-    Pace, PlayError, PreconditionError, Workload, WorkloadError, play, precondition,
+    Pace, PlayError, PreconditionError, Preconditioned, Preconditioning, Workload, WorkloadError,
+    play, precondition,
 };
 
 use super::measured::MeasuredRun;
 use super::model::Model;
 use super::{data, page, table};
+use crate::args::FilledName;
 use crate::config::{Load, Reading, ReportForm, SimulateRun};
 use crate::failure::{Failure, Stopped};
 use crate::input::Input;
+use crate::progress;
 use crate::signals::Cancel;
 use crate::standard::print;
 
 /// Plays the requests and prints the results.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
-    let filled_bytes = match &config.load {
-        _ if !config.filled => 0,
-        Load::Made { start, span_bytes, .. } => {
-            span_bytes.map_or(u64::MAX, |span| start.saturating_add(span))
+    let filled_bytes = match (config.filled, &config.load) {
+        (None, _) => 0,
+        (Some(FilledName::Addressed), Load::Made { start, span_bytes: Some(span), .. }) => {
+            start.saturating_add(*span)
         }
-        Load::Trace { .. } => u64::MAX,
+        (Some(_), _) => u64::MAX,
     };
     let mut device = model.device(config.device.seed, filled_bytes)?;
     if let Some((path, _)) = &config.report {
@@ -37,17 +40,7 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
         fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
     }
     let started = Instant::now();
-    let preconditioned = match config.precondition {
-        None => None,
-        Some(bounds) => Some(
-            precondition(&mut *device, bounds, config.device.seed, &|| cancel.is_set()).map_err(
-                |error| match error {
-                    PreconditionError::Cancelled => Failure::Cancelled,
-                    error => format!("--precondition: {error}").into(),
-                },
-            )?,
-        ),
-    };
+    let preconditioned = worn(&mut *device, config, cancel)?;
     let mut collector = Collector::new(&*device);
     let mut tally = None;
     let (played, load) = match &config.load {
@@ -75,12 +68,32 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-fn made(
+/// Preconditions the device, if that is asked for, with a bar.
+fn worn(
     device: &mut dyn Device,
     config: &SimulateRun,
-    collector: &mut Collector,
     cancel: &Cancel,
-) -> Result<(Played, String), Failure> {
+) -> Result<Option<Preconditioned>, Failure> {
+    let Some((bounds, by_workload)) = config.precondition else { return Ok(None) };
+    let by = if by_workload { Some(workload(device, config)?) } else { None };
+    let bar = progress::on_stderr(false, cancel);
+    let how = Preconditioning {
+        bounds,
+        seed: config.device.seed,
+        by: by.as_ref(),
+        progress: &|bytes| bar.advance(bytes),
+        cancelled: &|| bar.cancelled(),
+    };
+    // It ends sooner when the device is steady.
+    bar.phase("precondition", Some(how.bytes_max(device.capacity_bytes())));
+    precondition(device, &how).map(Some).map_err(|error| match error {
+        PreconditionError::Cancelled => Failure::Cancelled,
+        error => format!("--precondition: {error}").into(),
+    })
+}
+
+/// The workload of generated requests.
+fn workload(device: &dyn Device, config: &SimulateRun) -> Result<Workload, Failure> {
     let Load::Made {
         pattern,
         read_share,
@@ -104,7 +117,7 @@ fn made(
         )
         .into());
     }
-    let workload = Workload {
+    Ok(Workload {
         pattern: *pattern,
         read_share: *read_share,
         sizes: sizes.clone(),
@@ -114,7 +127,16 @@ fn made(
         span_bytes,
         align_bytes: *align_bytes,
         seed: config.device.seed,
-    };
+    })
+}
+
+fn made(
+    device: &mut dyn Device,
+    config: &SimulateRun,
+    collector: &mut Collector,
+    cancel: &Cancel,
+) -> Result<(Played, String), Failure> {
+    let workload = workload(device, config)?;
     let drawn = workload.requests().map_err(|error| Failure::from(flag(&error)))?;
     let asked = drawn.map(|request| wanted(request, cancel));
     let played = play(device, asked, workload.pace(), collector).map_err(failure)?;

@@ -166,6 +166,7 @@ fn tally_words(tally: &Tally) -> String {
         (tally.other_lines, "lines that are no request"),
         (tally.late, "earlier than the one before, given its time"),
         (tally.wrapped, "addresses wrapped"),
+        (tally.bad_lines, "bad lines skipped"),
     ] {
         if count > 0 {
             let _ = write!(words, ", {} {what}", text::count(count));

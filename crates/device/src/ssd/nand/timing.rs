@@ -11,6 +11,14 @@
 //! (interleaving). With multi-plane commands, an operation is joined by the operations of its kind
 //! that follow it in the queue and are on other planes: they share the die's time and cross the
 //! channel one after another. Without interleaving a die holds its channel for as long as it works.
+//!
+//! With `reads_first`, reads of the host overtake other work that waits at their die, as long as none of
+//! that work is on the block that they read, and for at most so many reads in a row. With `suspend_ns`,
+//! they interrupt a program or an erase, too, which then goes on for the time that it had left:
+//!
+//! ```text
+//!   program ───┐ suspend │ read │ read │ resume ┌─── the rest of the program
+//! ```
 
 use std::collections::VecDeque;
 
@@ -19,6 +27,7 @@ use crate::profile::SsdSettings;
 use crate::request::SimTime;
 use crate::sim::Engine;
 use crate::ssd::event::{FlashEvent, Owner, SsdEvent};
+use crate::ssd::nand::Block;
 
 /// The kind of an operation of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +46,8 @@ pub(crate) struct Op {
     pub die: u32,
     /// The plane within the die.
     pub plane: u32,
+    /// The block: a read waits for work on its own.
+    pub block: Block,
     /// The page within its block: planes program together only at the same page.
     pub page: u32,
     /// The number of bytes that cross the channel.
@@ -52,6 +63,15 @@ struct Die {
     working: Vec<Op>,
     /// The number of those that have crossed the channel.
     carried: usize,
+    /// The end of the program or erase in progress. An event at another time is of one that was
+    /// suspended.
+    settles_at: Option<SimTime>,
+    /// Work that was suspended, and the time that it has left.
+    suspended: Option<(Vec<Op>, SimTime)>,
+    /// The next read waits for the suspension.
+    interrupted: bool,
+    /// Reads of the host that were served in a row before other work.
+    overtaken: u64,
     since: SimTime,
     busy: SimTime,
     services: u64,
@@ -76,9 +96,13 @@ struct Channel {
 pub(crate) struct Flash {
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    read: SimTime,
-    program: SimTime,
+    /// Sensing and programming, by the bit of a page's cells.
+    read: [SimTime; 3],
+    program: [SimTime; 3],
+    cell_bits: u32,
     erase: SimTime,
+    reads_first: u64,
+    suspend: SimTime,
     overhead_ns: u64,
     bytes_per_second: u64,
     ways: u32,
@@ -103,9 +127,13 @@ impl Flash {
         Flash {
             dies,
             channels,
-            read: SimTime(settings.read_ns),
-            program: SimTime(settings.program_ns),
+            read: [settings.read_ns, settings.read_2_ns, settings.read_3_ns].map(SimTime),
+            program: [settings.program_ns, settings.program_2_ns, settings.program_3_ns]
+                .map(SimTime),
+            cell_bits: settings.cell_bits as u32,
             erase: SimTime(settings.erase_ns),
+            reads_first: settings.reads_first,
+            suspend: SimTime(settings.suspend_ns),
             overhead_ns: settings.channel_overhead_ns,
             bytes_per_second: settings.channel_bytes_per_second,
             ways: settings.ways as u32,
@@ -134,25 +162,88 @@ impl Flash {
     /// Queues an expected operation at its die.
     pub fn submit(&mut self, op: Op, engine: &mut Engine<SsdEvent>) {
         self.dies[op.die as usize].waiting.push_back(op);
+        self.suspend(op.die, engine);
         self.start(op.die, engine);
+    }
+
+    /// The place in the queue of the read of the host that `die` serves before other work, if it does.
+    fn first_read(&self, die: &Die) -> Option<usize> {
+        if die.overtaken >= self.reads_first {
+            return None;
+        }
+        let waiting = &die.waiting;
+        let at = waiting
+            .iter()
+            .position(|op| op.kind == OpKind::Read && matches!(op.owner, Owner::Read { .. }))?;
+        let block = waiting[at].block;
+        let busy = die.working.iter().chain(die.suspended.iter().flat_map(|(ops, _)| ops));
+        let mut others = waiting.iter().take(at).chain(busy);
+        // Its page may be among those that are still to be programmed.
+        others.all(|op| op.kind == OpKind::Read || op.block != block).then_some(at)
+    }
+
+    /// Suspends the program or erase of a die, if a read of the host may interrupt it.
+    fn suspend(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+        let die = &self.dies[index as usize];
+        let Some(settles_at) = die.settles_at else { return };
+        let left = settles_at.0 - engine.now().0;
+        // What ends sooner than it is suspended and resumed is not worth it.
+        if self.suspend.0 == 0 || left <= 2 * self.suspend.0 || self.first_read(die).is_none() {
+            return;
+        }
+        let die = &mut self.dies[index as usize];
+        let ops = std::mem::take(&mut die.working);
+        die.settles_at = None;
+        die.suspended = Some((ops, SimTime(left)));
+        die.interrupted = true;
+        die.busy.0 += engine.now().0 - die.since.0;
+    }
+
+    /// The time to sense or program a page.
+    fn of_page(&self, times: &[SimTime; 3], page: u32) -> SimTime {
+        times[(page % self.cell_bits) as usize]
+    }
+
+    /// Lets `die` work until `span` from now.
+    fn settle(&mut self, index: u32, span: SimTime, engine: &mut Engine<SsdEvent>) {
+        self.dies[index as usize].settles_at = Some(SimTime(engine.now().0 + span.0));
+        engine.after(span, SsdEvent::Flash(FlashEvent::Settled { die: index }));
+    }
+
+    /// Resumes the suspended work of `die`.
+    fn resume(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+        let die = &mut self.dies[index as usize];
+        let (ops, left) = die.suspended.take().expect("something is suspended");
+        die.working = ops;
+        die.since = engine.now();
+        self.settle(index, SimTime(self.suspend.0 + left.0), engine);
     }
 
     /// Starts the next operation of `die`, if possible.
     fn start(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
         let channel = self.channel_of(index) as usize;
-        let die = &mut self.dies[index as usize];
-        if !die.working.is_empty() || die.waiting.is_empty() {
+        let die = &self.dies[index as usize];
+        if !die.working.is_empty() || (die.waiting.is_empty() && die.suspended.is_none()) {
             return;
         }
+        let read = self.first_read(die);
+        if read.is_none() && die.suspended.is_some() {
+            return self.resume(index, engine);
+        }
+        let die = &mut self.dies[index as usize];
+        let interrupts = std::mem::take(&mut die.interrupted);
         if !self.interleaving {
             match self.channels[channel].held_by {
                 Some(_) => return,
                 None => self.channels[channel].held_by = Some(index),
             }
         }
-        let first = die.waiting.pop_front().expect("something waits");
+        let at = read.unwrap_or(0);
+        let before = at > 0 || die.suspended.is_some();
+        die.overtaken = if before { die.overtaken + 1 } else { 0 };
+        let first = die.waiting.remove(at).expect("something waits");
         die.working.push(first);
-        if self.multi_plane {
+        if self.multi_plane && at == 0 {
             while let Some(next) = die.waiting.front() {
                 let together = next.kind == first.kind
                     && die.working.iter().all(|op| op.plane != next.plane)
@@ -167,13 +258,15 @@ impl Flash {
         die.since = engine.now();
         die.services += 1;
         let count = die.working.len() as u64;
-        let event = |engine: &mut Engine<SsdEvent>, span, event| {
-            engine.after(span, SsdEvent::Flash(event));
-        };
+        let die = &self.dies[index as usize];
+        let slowest = die.working.iter().map(|op| self.of_page(&self.read, op.page)).max();
+        let slowest = slowest.expect("something works");
         match first.kind {
             OpKind::Read => {
                 self.counts[0] += count;
-                event(engine, self.read, FlashEvent::Sensed { die: index });
+                let wait = if interrupts { self.suspend.0 } else { 0 };
+                let sensed = SsdEvent::Flash(FlashEvent::Sensed { die: index });
+                engine.after(SimTime(wait + slowest.0), sensed);
             }
             OpKind::Program => {
                 self.counts[1] += count;
@@ -181,13 +274,13 @@ impl Flash {
             }
             OpKind::Erase => {
                 self.counts[2] += count;
-                event(engine, self.erase, FlashEvent::Settled { die: index });
+                self.settle(index, self.erase, engine);
             }
             OpKind::CopyBack => {
                 self.counts[0] += count;
                 self.counts[1] += count;
-                let span = SimTime(self.read.0 + self.program.0);
-                event(engine, span, FlashEvent::Settled { die: index });
+                let program = self.of_page(&self.program, first.page);
+                self.settle(index, SimTime(slowest.0 + program.0), engine);
             }
         }
     }
@@ -220,7 +313,10 @@ impl Flash {
         match event {
             FlashEvent::Sensed { die } => self.carry(die, engine),
             FlashEvent::Carried { channel } => self.carried(channel, engine, done),
+            FlashEvent::Settled { die }
+                if self.dies[die as usize].settles_at != Some(engine.now()) => {}
             FlashEvent::Settled { die } => {
+                self.dies[die as usize].settles_at = None;
                 done.extend(self.dies[die as usize].working.iter().map(|op| op.owner));
                 self.finish(die, engine);
             }
@@ -246,7 +342,10 @@ impl Flash {
                 self.finish(index, engine);
             }
         } else if !more {
-            engine.after(self.program, SsdEvent::Flash(FlashEvent::Settled { die: index }));
+            self.settle(index, self.of_page(&self.program, op.page), engine);
+            // A read may have come while the page crossed the channel.
+            self.suspend(index, engine);
+            self.start(index, engine);
         }
     }
 
