@@ -34,7 +34,7 @@ pub enum NodeError<E> {
         offset: u64,
         /// Its bytes.
         len: u64,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The node has no room, or a device refused a command.
