@@ -7,7 +7,7 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use crate::bytes::{PAGE, Page};
 
 /// Transfers in flight at once: beyond this a disk gains nothing, and each holds a block of memory.
-const IN_FLIGHT: usize = 64;
+pub(crate) const IN_FLIGHT: usize = 64;
 
 /// Writes each block at its offset.
 pub(crate) fn write_blocks<'a>(

@@ -4,26 +4,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Build, MIB, Model, PAGE, content};
+use common::{Build, MIB, Model, PAGE, content, copy_of, unique};
 use merganser_array::{Error, Hash, Members, Migration, Settings, Volume};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::Random;
 use merganser_testkit::faulty::{Fault, Faulty, Plan};
-
-fn unique(random: &mut Random) -> Vec<u8> {
-    (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
-}
-
-fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
-    let copy = MemoryDirectory::new();
-    for name in directory.list().expect("lists") {
-        let from = directory.open(&name, false).expect("opens");
-        let bytes = from.read_vec(0, from.size() as usize).expect("reads");
-        copy.create(&name).expect("made").write_at(0, &bytes).expect("written");
-    }
-    copy
-}
 
 #[test]
 fn duplicates_are_stored_once_and_counted() {

@@ -183,7 +183,7 @@ impl Log {
     /// first page. Returns the log, whose records will be of session `session`.
     ///
     /// Records that are known to be durable are passed on as they are: damaged pages are found when they
-    /// are read. Of the others, the first that isn't whole ends the log.
+    /// are read. The first of the others that isn't whole ends the log.
     ///
     /// # Errors
     /// When a durable record is missing, or the log is newer than the data members.
@@ -372,7 +372,7 @@ mod tests {
         assert!(error.contains("record 2 is damaged: it was written in session 5"), "{error}");
     }
 
-    /// What is written without a sync is bounded, so that recovery is, too.
+    /// Blocks written without a sync are bounded, so that recovery is bounded, too.
     #[test]
     fn a_log_syncs_by_itself_from_time_to_time() {
         let array = ring(UNSYNCED_BLOCKS_MAX + 600);

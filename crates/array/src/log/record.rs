@@ -72,7 +72,7 @@ impl Header {
         out
     }
 
-    /// The header in `block`; `None` when it is none, or damaged.
+    /// The header in `block`; `None` when the block isn't one, or is damaged.
     pub(crate) fn decode(block: &[u8]) -> Option<Header> {
         if block.len() != PAGE || u32_at(block, 0) != MAGIC || !is_sealed(block, SEAL) {
             return None;

@@ -89,7 +89,9 @@ impl Maps {
         if run > 0 {
             writes.push((run_at, run * BLOCK));
         }
-        self.transfer(Access::Write, writes.into_iter());
+        for writes in writes.chunks(crate::bulk::IN_FLIGHT) {
+            self.transfer(Access::Write, writes.iter().copied());
+        }
         self.steps.push(sync(Role::Data));
         for copy in 0..2 {
             self.transfer(Access::Write, std::iter::once((copy * BLOCK, BLOCK)));

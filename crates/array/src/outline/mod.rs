@@ -76,7 +76,7 @@ pub enum Access {
 pub struct Transfer {
     /// Which array.
     pub role: Role,
-    /// What it does.
+    /// Its direction.
     pub access: Access,
     /// First byte of the array; see [`Outline::striping`].
     pub offset: u64,
@@ -210,7 +210,7 @@ impl Outline {
         !self.ring.residents.is_empty()
     }
 
-    /// Number of the oldest record that has not moved; that of the next one, if there is none.
+    /// Number of the oldest record that has not moved, or else of the next record.
     #[must_use]
     pub fn first_record(&self) -> u64 {
         self.ring.tail().seq

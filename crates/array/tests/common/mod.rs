@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use merganser_array::{Hash, Members, OpenOptions, Settings, Volume};
+use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::Random;
 
@@ -65,6 +66,22 @@ impl Build {
     pub fn open(&self, directory: &dyn Directory) -> merganser_array::Result<Volume> {
         Volume::open("vol", &self.members(directory), self.options.clone())
     }
+}
+
+/// A page like no other.
+pub fn unique(random: &mut Random) -> Vec<u8> {
+    (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
+}
+
+/// The same files in memory.
+pub fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
+    let copy = MemoryDirectory::new();
+    for name in directory.list().expect("lists") {
+        let from = directory.open(&name, false).expect("opens");
+        let bytes = from.read_vec(0, from.size() as usize).expect("reads");
+        copy.create(&name).expect("made").write_at(0, &bytes).expect("written");
+    }
+    copy
 }
 
 /// The contents that each page may have.

@@ -44,7 +44,7 @@ fn help_is_as_reviewed() {
     for command in COMMANDS {
         golden(&format!("{command}.txt"), &prints(dir.path(), &[command, "--help"]));
     }
-    for what in ["run", "sort", "record"] {
+    for what in ["run", "sort", "record", "array"] {
         let help = prints(dir.path(), &["simulate", what, "--help"]);
         golden(&format!("simulate-{what}.txt"), &help);
     }
@@ -84,7 +84,9 @@ fn the_manual_has_a_page_per_command() {
         COMMANDS.iter().map(|command| format!("merganser-{command}.1")).collect();
     expected.push("merganser.1".into());
     expected.push("merganser-advise-hadoop.1".into());
-    expected.extend(["record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")));
+    expected.extend(
+        ["array", "record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")),
+    );
     expected.extend(["check", "list", "new"].map(|what| format!("merganser-ssdlet-{what}.1")));
     let of_array = ["check", "create", "info", "report", "serve"];
     expected.extend(of_array.map(|what| format!("merganser-array-{what}.1")));

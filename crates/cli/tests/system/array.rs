@@ -1,14 +1,17 @@
 //! A volume that is served, written over NBD, killed and served again. The client here is written from
-//! the protocol, so that the test needs no program.
+//! the protocol, so that the test needs no program; a file system on a volume needs nbdfuse and root.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Chance, Folder, asked, fails, merganser, merganser_itself, prints, stderr};
+use crate::harness::{
+    Chance, Folder, asked, fails, is_root, merganser, merganser_itself, prints, stderr,
+};
 
 const PAGE: usize = 4096;
 const PAGES: u64 = 4096;
@@ -184,7 +187,10 @@ fn a_volume_is_made_served_checked_and_reported() {
     assert_eq!((&info["dedup"], &info["buffer_members"]), (&"sha1".into(), &2.into()));
     assert_eq!(json("report")["pages_written"], 100);
     assert_eq!(json("check")["problems"], 0);
-    prints(merganser(["array", "report"]).arg(&volume));
+    prints(merganser(["array", "report"]).arg(&volume).arg("--page").arg(folder.at("page.html")));
+    let html = fs::read_to_string(folder.at("page.html")).expect("a page");
+    assert!(html.contains("<svg") && html.contains("deduplication by SHA-1"), "{html}");
+    assert!(!html.contains("<script"), "{html}");
 
     // Damage is found, wherever the page is now.
     for name in ["ssd0", "ssd1", "hdd0", "hdd1"] {
@@ -222,4 +228,103 @@ fn what_cant_be_made_leaves_nothing() {
     assert_eq!(fs::read(&held).expect("there"), b"content");
     let refused = fails(merganser(["array", "info"]).arg(&held));
     assert!(refused.contains("is no description of a volume"), "{refused}");
+}
+
+fn works(words: &[&str]) -> bool {
+    let run = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+    let output = run.unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    if !output.status.success() {
+        eprintln!("{words:?}: {}", stderr(&output));
+    }
+    output.status.success()
+}
+
+/// The volume as a loop device, through nbdfuse.
+struct Loop {
+    fuse: Child,
+    file: String,
+    device: String,
+}
+
+impl Loop {
+    /// `None` without FUSE or loop devices.
+    fn new(folder: &Folder, bytes: u64) -> Option<Loop> {
+        let file = folder.write("disk", b"").to_str().expect("text").to_owned();
+        let uri = format!("nbd+unix:///?socket={}", folder.at("s").display());
+        let fuse = Command::new("nbdfuse").args([&*file, &*uri]).stderr(Stdio::null()).spawn();
+        let mut made = Loop { fuse: fuse.ok()?, file, device: String::new() };
+        let start = Instant::now();
+        while fs::metadata(&made.file).map_or(0, |found| found.len()) != bytes {
+            if made.fuse.try_wait().expect("asked").is_some() || start.elapsed().as_secs() > 30 {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let found = Command::new("losetup").args(["-f", "--show", &*made.file]).output().ok()?;
+        made.device = String::from_utf8(found.stdout).expect("a path").trim().to_owned();
+        (found.status.success() && !made.device.is_empty()).then_some(made)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if !self.device.is_empty() {
+            works(&["losetup", "-d", &self.device]);
+        }
+        works(&["umount", &self.file]);
+        let _ = self.fuse.wait();
+    }
+}
+
+/// ext4 on a volume: a source tree is unpacked, the server is killed after the file system was unmounted,
+/// and the tree is there again, with sound metadata.
+#[test]
+fn a_file_system_survives_a_killed_server() {
+    let programs = ["nbdfuse", "mkfs.ext4", "e2fsck", "losetup"];
+    let missing =
+        programs.iter().find(|name| Command::new(name).arg("--version").output().is_err());
+    if let Some(missing) = missing {
+        eprintln!("skipped: there is no {missing}");
+        return;
+    }
+    if !is_root("a file system on a volume") {
+        return;
+    }
+    let folder = Folder::new();
+    let at = |name: &str| folder.at(name).to_str().expect("text").to_owned();
+    let mut command = merganser(["array", "create"]);
+    command.arg(at("vol.json")).args(["--size", "64M", "--buffer-size", "16M"]);
+    command.arg("--data").arg(format!("{},{}", at("ssd0"), at("ssd1")));
+    prints(command.arg("--buffer").arg(format!("{},{}", at("hdd0"), at("hdd1"))));
+    let tree =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../array").canonicalize().expect("there");
+    let tree = tree.to_str().expect("text");
+    fs::create_dir(folder.at("mounted")).expect("made");
+    let mounted = at("mounted");
+    for round in 0..2 {
+        let mut server = serve(&folder);
+        let Some(disk) = Loop::new(&folder, 64 << 20) else {
+            eprintln!("skipped: no FUSE, or no loop device");
+            let _ = server.kill();
+            let _ = server.wait();
+            return;
+        };
+        let device = disk.device.clone();
+        if round == 0 {
+            assert!(works(&["mkfs.ext4", "-q", &device]));
+        }
+        assert!(works(&["e2fsck", "-f", "-n", &device]), "round {round}");
+        assert!(works(&["mount", &device, &mounted]), "round {round}");
+        let done = (round == 1 || works(&["cp", "-a", tree, &mounted]))
+            && works(&["diff", "-r", tree, &format!("{mounted}/array")]);
+        // Before anything fails: a mounted file system would outlive the test.
+        assert!(works(&["umount", &mounted]) && done, "round {round}");
+        assert!(works(&["e2fsck", "-f", "-n", &device]), "round {round}");
+        drop(disk);
+        server.kill().expect("killed");
+        server.wait().expect("it ends");
+        let checked = prints(merganser(["array", "check", "--json"]).arg(folder.at("vol.json")));
+        let checked: serde_json::Value = serde_json::from_slice(&checked).expect("JSON");
+        assert_eq!(checked["problems"], 0, "{checked}");
+    }
 }

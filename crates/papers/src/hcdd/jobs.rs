@@ -17,7 +17,7 @@ pub(super) struct Part {
     pub len: u64,
 }
 
-/// Steps, of which one is being done.
+/// The steps of a request or a move; one of them is in progress.
 #[derive(Debug, Default)]
 struct Job {
     /// The last one is next.

@@ -14,7 +14,7 @@ pub struct Measured {
     pub writes: Histogram,
     /// Of trims and flushes.
     pub others: Histogram,
-    /// Writes that waited for room in the buffer.
+    /// How often writes were found waiting for room in the buffer.
     pub held: u64,
     /// From the first possible arrival to the end of the last request.
     pub elapsed: SimTime,

@@ -34,7 +34,7 @@ pub enum NodeError<E> {
         offset: u64,
         /// Its bytes.
         len: u64,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The node has no room, or a device refused a command.
@@ -281,7 +281,7 @@ impl Node {
     /// Passes the requests that wait to the log, if it isn't busy and has room, and moves pages if it is
     /// time to.
     fn pump<E>(&mut self) -> Result<(), NodeError<E>> {
-        if self.writing.is_none() && !self.queue.is_empty() {
+        while self.writing.is_none() && !self.queue.is_empty() {
             let Some(outline) = &mut self.outline else { return Ok(()) };
             let count = together(&self.queue, outline);
             if count == 0 {
@@ -307,19 +307,14 @@ impl Node {
             }
             let requests: Vec<_> =
                 requests.iter().map(|request| (request.kind, request.arrival)).collect();
-            match self.jobs.begin(&mut self.steps) {
-                Some(job) => {
-                    self.writing = Some(first);
-                    self.requests_flying += count;
-                    self.fly(job, Flying::Log(requests));
-                    return self.moves_at_once();
-                }
+            if let Some(job) = self.jobs.begin(&mut self.steps) {
+                self.writing = Some(first);
+                self.requests_flying += count;
+                self.fly(job, Flying::Log(requests));
+            } else {
                 // A trim of less than a page.
-                None => {
-                    for (kind, arrival) in requests {
-                        self.answered(kind, arrival);
-                    }
-                    return self.pump();
+                for (kind, arrival) in requests {
+                    self.answered(kind, arrival);
                 }
             }
         }

@@ -35,6 +35,7 @@ fn check(
     let description = Description::read(&typed.volume)?;
     let members = description.open(true)?;
     let volume = Volume::open(&description.name(), &members, options)?;
+    let dropped = volume.space().records_dropped;
     let progress = progress::on_stderr(typed.quiet, cancel);
     let mut done = 0;
     let checked = volume.check(&mut |page, pages| {
@@ -56,13 +57,14 @@ fn check(
             "pages_stored": checked.pages_stored,
             "pages_leaked": checked.pages_leaked,
             "index_blocks_damaged": checked.index_blocks_damaged,
+            "records_dropped": dropped,
         });
         format!("{found:#}\n")
     } else {
         let mut text: String =
             checked.findings.iter().map(|finding| format!("{}\n", finding.text)).collect();
         text += &format!(
-            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\n",
+            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\nrecords dropped       {dropped}\n",
             checked.problems,
             checked.pages_mapped,
             checked.pages_buffered,

@@ -21,8 +21,8 @@ struct Run {
     trace: String,
     format: &'static str,
     measured: Measured,
-    /// Of this machine.
-    processor_seconds: f64,
+    /// Time that the simulation took.
+    wall_seconds: f64,
 }
 
 /// Plays each trace on a node of its own and prints the results.
@@ -70,12 +70,12 @@ fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, F
         NodeError::Requests(_) if cancel.is_set() => Failure::Cancelled,
         error => on_input(&error),
     })?;
-    let processor_seconds = started.elapsed().as_secs_f64();
-    Ok(Run { trace: input.to_string(), format, measured, processor_seconds })
+    let wall_seconds = started.elapsed().as_secs_f64();
+    Ok(Run { trace: input.to_string(), format, measured, wall_seconds })
 }
 
 fn table(out: &mut String, run: &Run) {
-    let Run { trace, format, measured, processor_seconds } = run;
+    let Run { trace, format, measured, wall_seconds } = run;
     let all = measured.all();
     let _ = writeln!(out, "\ntrace         {trace} ({format})");
     for (name, class) in [("reads", &measured.reads), ("writes", &measured.writes)] {
@@ -130,17 +130,17 @@ fn table(out: &mut String, run: &Run) {
         text::count(flash.page_programs),
         text::count(flash.erases)
     );
-    let rate = all.count() as f64 / processor_seconds.max(1e-9);
+    let rate = all.count() as f64 / wall_seconds.max(1e-9);
     let _ = writeln!(
         out,
         "simulation    {} ({} requests per second)",
-        text::seconds(*processor_seconds),
+        text::seconds(*wall_seconds),
         text::count(rate as u64)
     );
 }
 
 fn data(run: &Run) -> Value {
-    let Run { trace, format, measured, processor_seconds } = run;
+    let Run { trace, format, measured, wall_seconds } = run;
     let class = |of: &merganser_device::results::Histogram| {
         json!({
             "requests": of.count(),
@@ -172,6 +172,6 @@ fn data(run: &Run) -> Value {
         "ssd_pages_programmed": measured.flash.page_programs,
         "ssd_blocks_erased": measured.flash.erases,
         "hdd_bytes_written": measured.hdd_bytes,
-        "simulation_seconds": processor_seconds,
+        "wall_seconds": wall_seconds,
     })
 }
