@@ -33,7 +33,7 @@ impl Token {
     /// The token in `text`, which may end with a newline.
     ///
     /// # Errors
-    /// When it is none.
+    /// Why it is no token.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim_end_matches(['\n', '\r']);
         if !text.bytes().all(|b| b.is_ascii_graphic()) {

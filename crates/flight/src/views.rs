@@ -212,7 +212,7 @@ fn offset_of_key(view: &View, path: &str, typed: &str) -> Result<u64, SessionErr
 fn engine(path: &str, error: &Error) -> SessionError {
     match error {
         Error::NotAView { .. } => SessionError::Missing(format!("{path}: it is not a view")),
-        // The folder's own name is none that a client knows.
+        // A client does not know the folder's own name.
         error => SessionError::Failed(format!(
             "{path}: {}",
             error.to_string().replace("/proc/self/fd/", "#")

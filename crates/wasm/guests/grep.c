@@ -25,6 +25,28 @@ MGS_EXPORT(mgs_open) int32_t mgs_open(void) {
     return 0;
 }
 
+#ifndef BYTES
+typedef uint8_t sixteen __attribute__((vector_size(16)));
+typedef char mask __attribute__((vector_size(16)));
+
+/* Which of sixteen places have the first and the last byte of the text. */
+static inline mask both_fit(const uint8_t *at, uint8_t first, uint8_t last) {
+    sixteen a, b;
+    __builtin_memcpy(&a, at, 16);
+    __builtin_memcpy(&b, at + text_bytes - 1, 16);
+    return (mask)((a == first) & (b == last));
+}
+
+/* A bit for each place. */
+static inline uint32_t bits(mask places) {
+#ifdef __wasm__
+    return (uint32_t)__builtin_wasm_bitmask_i8x16((__typeof__(__builtin_wasm_abs_i8x16((mask){0})))places);
+#else
+    return (uint32_t)__builtin_ia32_pmovmskb128(places);
+#endif
+}
+#endif
+
 /* Where the text occurs for the first time, or `end`. */
 static inline const uint8_t *find(const uint8_t *at, const uint8_t *end) {
     uint8_t first = text[0], last = text[text_bytes - 1];
@@ -32,19 +54,15 @@ static inline const uint8_t *find(const uint8_t *at, const uint8_t *end) {
     const uint8_t *stop = end - text_bytes + 1;
     while (at < stop) {
 #ifndef BYTES
-        /* Sixteen places at once: both the first and the last byte fit. */
-        typedef uint8_t sixteen __attribute__((vector_size(16)));
-        typedef char mask __attribute__((vector_size(16)));
+        /* Most places fit nowhere: 64 of them for each turn of the loop, which costs fuel. */
+        while ((uint32_t)(stop - at) >= 64) {
+            mask any = both_fit(at, first, last) | both_fit(at + 16, first, last) |
+                       both_fit(at + 32, first, last) | both_fit(at + 48, first, last);
+            if (bits(any)) break;
+            at += 64;
+        }
         if ((uint32_t)(stop - at) >= 16) {
-            sixteen a, b;
-            __builtin_memcpy(&a, at, 16);
-            __builtin_memcpy(&b, at + text_bytes - 1, 16);
-            mask both = (mask)((a == first) & (b == last));
-#ifdef __wasm__
-            uint32_t found = (uint32_t)__builtin_wasm_bitmask_i8x16((__typeof__(__builtin_wasm_abs_i8x16((mask){0})))both);
-#else
-            uint32_t found = (uint32_t)__builtin_ia32_pmovmskb128(both);
-#endif
+            uint32_t found = bits(both_fit(at, first, last));
             if (!found) {
                 at += 16;
                 continue;

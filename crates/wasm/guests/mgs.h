@@ -17,9 +17,9 @@
 #define MGS_EXPORT(name) __attribute__((export_name(#name)))
 #define MGS_IMPORT(name) __attribute__((import_module("mgs"), import_name(#name)))
 
-/* A key or a record that lies in the current chunk. */
+/* A key or a record in the current chunk. */
 struct mgs_span { uint32_t offset, bytes; };
-/* A key that lies in the current chunk, with a number. */
+/* A key in the current chunk, with a number. */
 struct mgs_value { uint32_t offset, bytes; int64_t value; };
 
 #ifdef __wasm__

@@ -1,13 +1,17 @@
-/* A guest as a program of this machine, for comparison: -DGUEST='"fold.c"'. Calls mgs_chunk on pieces of
- * about a MiB that end where lines end, and prints the processor seconds of each round, and what the guest
- * handed over in the last one.
+/* A guest as a program of this machine, for comparison: -DGUEST='"fold.c"'. Reads chunks as the engine does,
+ * about 512 KiB that end where lines end, and calls mgs_chunk on each. Prints the processor seconds of each
+ * round, and what the guest handed over in the last one.
  *
  *   native FILE ROUNDS [ARGUMENTS]
  */
 #include GUEST
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES (512 << 10)
 
 static uint64_t handed_over, sum;
 
@@ -41,26 +45,22 @@ static double seconds(void) {
 
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
-    FILE *file = fopen(argv[1], "rb");
-    if (!file || fseek(file, 0, SEEK_END)) return 2;
-    size_t bytes = (size_t)ftell(file);
-    rewind(file);
-    uint8_t *all = calloc(1, bytes + 16);
-    if (!all || fread(all, 1, bytes, file) != bytes) return 2;
+    int file = open(argv[1], O_RDONLY);
+    uint8_t *chunk = calloc(1, CHUNK_BYTES + 16);
+    if (file < 0 || !chunk) return 2;
     if (argc > 3) memcpy(mgs_args((uint32_t)strlen(argv[3])), argv[3], strlen(argv[3]));
-    int32_t (*open)(void) = mgs_open, (*close)(void) = mgs_close;
-    if (open && open()) return 2;
+    int32_t (*begin)(void) = mgs_open, (*end)(void) = mgs_close;
+    if (begin && begin()) return 2;
     for (int round = atoi(argv[2]); round > 0; round--) {
         handed_over = sum = 0;
         double begun = seconds();
-        for (size_t from = 0, to; from < bytes; from = to) {
-            to = from + (1 << 20);
-            if (to >= bytes) to = bytes;
-            else while (all[to - 1] != '\n') to--;
-            if (mgs_chunk(all + from, (uint32_t)(to - from))) return 2;
+        ssize_t bytes;
+        for (off_t from = 0; (bytes = pread(file, chunk, CHUNK_BYTES, from)) > 0; from += bytes) {
+            while (bytes && chunk[bytes - 1] != '\n') bytes--;
+            if (!bytes || mgs_chunk(chunk, (uint32_t)bytes)) return 2;
         }
         printf("%.6f\n", seconds() - begun);
-        if (close && close()) return 2;
+        if (end && end()) return 2;
     }
     fprintf(stderr, "%llu %llu\n", (unsigned long long)handed_over, (unsigned long long)sum);
     return 0;

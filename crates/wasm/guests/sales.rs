@@ -15,7 +15,7 @@ unsafe extern "C" {
     fn error_at(place: u32, text: *const u8, bytes: u32) -> !;
 }
 
-/// A key that lies in the current chunk, with a number.
+/// A key in the current chunk, with a number.
 #[repr(C)]
 struct Value {
     offset: u32,

@@ -1,4 +1,4 @@
-//! The engines of a process: how guests are compiled, and where their memory lies.
+//! The engines of a process: how guests are compiled, and where their memory is.
 //!
 //! ```text
 //!                     plenty of address space           RLIMIT_AS is small

@@ -227,7 +227,7 @@ pub fn begin(client: &mut Client, ssdlet: &str, paths: &[&str]) -> Result<String
     Ok(session)
 }
 
-/// A proxy that cuts its first connections after so many bytes from the server each.
+/// A proxy that cuts its first connections after some number of bytes from the server each.
 pub struct Proxy {
     pub address: SocketAddr,
     pub connections: Arc<AtomicU64>,

@@ -14,14 +14,14 @@ mod host {
     }
 }
 
-/// A key or a record that lies in the current chunk.
+/// A key or a record in the current chunk.
 #[repr(C)]
 pub struct Span {
     pub offset: u32,
     pub bytes: u32,
 }
 
-/// A key that lies in the current chunk, with a number.
+/// A key in the current chunk, with a number.
 #[repr(C)]
 pub struct Value {
     pub offset: u32,

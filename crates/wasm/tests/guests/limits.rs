@@ -22,7 +22,7 @@ fn a_call_ends_at_its_time() {
     );
     assert!(begun.elapsed() >= Duration::from_millis(50));
     assert!(begun.elapsed() < Duration::from_secs(30));
-    // Each call has the time anew, and a guest that is quick never meets it.
+    // Each call has all of the time, and a guest that is quick never meets it.
     let quick = guest(KEYED, "", "");
     let ssdlet = open(&quick, b"", limits).expect("good");
     let mut worker = ssdlet.worker().expect("started");
