@@ -37,8 +37,7 @@ const PIECES: usize = 2;
 /// Pieces that have memory: those on their way, one at each end, and the rank of a row.
 const PIECES_HELD: u64 = PIECES as u64 + 3;
 /// The part of the memory for them and for a row that the output of the sort cuts. The sort has the rest.
-const OF_PIECES: Part =
-    Part { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
+const OF_PIECES: Part = Part { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
 
 /// The least memory in which rows are sorted, in bytes.
 pub fn least_bytes() -> u64 {

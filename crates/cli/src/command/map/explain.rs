@@ -12,8 +12,8 @@ use merganser_storage::file::FileDirectory;
 
 use super::report::page::text;
 use super::run::Work;
-use super::split::Split;
 use super::sources;
+use super::split::Split;
 use crate::config::{Choice, Destination, MapConfig};
 use crate::failure::Failure;
 use crate::shown;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use merganser_node::map::{
-    MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map,
-};
+use merganser_node::map::{MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map};
 use merganser_node::ssdlet::{Ssdlet, SsdletError};
 use merganser_sort::activity::Activity;
 use merganser_sort::{Budget, Progress};

@@ -104,8 +104,7 @@ mod tests {
     fn the_least_of_all_memory_is_exact() {
         for (part, chosen) in [(None, 0), (Some(OF_SORT), 5_000_003), (Some(OF_TOP), 0)] {
             for map in [1, 9_999, 4_000_000, 20_000_001] {
-                let split =
-                    |all_bytes| Split { all_bytes, part, chosen_least_bytes: chosen };
+                let split = |all_bytes| Split { all_bytes, part, chosen_least_bytes: chosen };
                 let Err(Error::Memory { least_bytes, .. }) = split(0).check(map) else {
                     panic!("nothing is too little")
                 };
