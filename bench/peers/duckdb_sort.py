@@ -8,33 +8,14 @@ then their first as a number. Quoting is off on both sides, so that lines come o
 
 import argparse
 
-import duckdb
-
-# A separator that occurs in no input makes a whole line one column.
-NO_SEPARATOR = "\x01"
-
-
-def text(value):
-    """`value` as an SQL string."""
-    return "'" + str(value).replace("'", "''") + "'"
+from duckdb_peer import NO_SEPARATOR, arguments, connect, text
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=["lines", "csv"])
-    parser.add_argument("input")
-    parser.add_argument("output")
-    parser.add_argument("--memory", type=int, required=True)
-    parser.add_argument("--temp", required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    args = parser.parse_args()
-
-    db = duckdb.connect(config={
-        "memory_limit": f"{args.memory}B",
-        "temp_directory": args.temp,
-        "threads": args.threads,
-        "preserve_insertion_order": False,
-    })
+    args = arguments(parser)
+    db = connect(args)
     separator = NO_SEPARATOR if args.kind == "lines" else ","
     style = {"header": "false", "delim": text(separator), "quote": "''", "escape": "''"}
     if args.kind == "lines":

@@ -5,34 +5,12 @@
 Writes one row a word: the word, a tab, how often it occurs; sorted by the bytes of words.
 """
 
-import argparse
-
-import duckdb
-
-# A separator that occurs in no input makes a whole line one column.
-NO_SEPARATOR = "\x01"
-
-
-def text(value):
-    """`value` as an SQL string."""
-    return "'" + str(value).replace("'", "''") + "'"
+from duckdb_peer import NO_SEPARATOR, arguments, connect, text
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("input")
-    parser.add_argument("output")
-    parser.add_argument("--memory", type=int, required=True)
-    parser.add_argument("--temp", required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    args = parser.parse_args()
-
-    db = duckdb.connect(config={
-        "memory_limit": f"{args.memory}B",
-        "temp_directory": args.temp,
-        "threads": args.threads,
-        "preserve_insertion_order": False,
-    })  # fmt: skip
+    args = arguments()
+    db = connect(args)
     lines = (
         f"read_csv({text(args.input)}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, "
         f"delim = {text(NO_SEPARATOR)}, quote = '', escape = '')"

@@ -165,9 +165,9 @@ fn errors_come_back_as_sentences() {
     let _node = place.node(POLLING);
     let mut client = place.client("c");
     let mut said = |inputs: &[&str]| call(&mut client, inputs).expect_err("refused").to_string();
-    assert_eq!(said(&["../secret"]), "../secret: it is not a path below the data folder");
-    assert_eq!(said(&["sub"]), "sub: it is not a regular file");
-    assert!(said(&["none"]).starts_with("none: No such file"), "{}", said(&["none"]));
+    assert_eq!(said(&["../secret"]), "../secret: a path has no .., no . and no empty name in it");
+    assert_eq!(said(&["sub"]), "sub: it is no regular file");
+    assert_eq!(said(&["none"]), "none: there is no such file");
     let none = client.call("sort", &json!({}), &[], LIMIT).expect_err("no module").to_string();
     assert!(none.starts_with("no node serves sort in "), "{none}");
     assert!(Client::new(&place.logs(), "../x", POLLING).is_err());
@@ -212,6 +212,60 @@ fn a_number_has_one_answer() {
     });
     let answers = place.answers("c");
     assert!(answers.starts_with(&before[..]) && answers[len..] == before[..answers.len() - len]);
+}
+
+/// Of two nodes, one serves: both would append to one file.
+#[test]
+fn a_folder_has_one_node() {
+    let place = Place::new();
+    let node = place.node(POLLING);
+    let refused = serve(&place.settings(POLLING), &AtomicBool::new(true)).expect_err("refused");
+    assert_eq!(
+        refused.to_string(),
+        format!("{}: another node serves this folder", place.logs().display())
+    );
+    drop(node);
+    serve(&place.settings(POLLING), &AtomicBool::new(true)).expect("the other one has ended");
+}
+
+/// A client that ended while no node was there leaves nothing for ever.
+#[test]
+fn what_ended_clients_leave_is_removed_by_the_next_node() {
+    let place = Place::new();
+    let node = place.node(POLLING);
+    for name in ["gone", "here"] {
+        let mut client = place.client(name);
+        call(&mut client, &["sub/large"]).expect("answered");
+    }
+    drop(node);
+    fs::write(place.module().join(".gone.2.rows.part"), b"x").expect("written");
+    fs::write(place.module().join("notes"), b"x").expect("written");
+    fs::remove_file(place.module().join("gone.req")).expect("there");
+    let _node = place.node(POLLING);
+    call(&mut place.client("here"), &["small"]).expect("answered");
+    let names = fs::read_dir(place.module()).expect("there");
+    let mut names: Vec<_> =
+        names.map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect();
+    names.sort();
+    assert_eq!(names, ["here.1.rows", "here.req", "here.res", "notes"]);
+}
+
+/// A node that is to end does not finish a long map, and does not answer it either: the next one does.
+#[test]
+fn a_request_that_a_stop_interrupts_is_answered_by_the_next_node() {
+    let place = Place::new();
+    let long: String = (0..3_000_000).map(|n| format!("w{n} x\n")).collect();
+    fs::write(place.data().join("long"), long).expect("written");
+    let node = place.node(POLLING);
+    let mut client = place.client("c");
+    let mut ask = |limit| client.ask("wordcount", 1, &json!({}), &["long"], limit);
+    let early = ask(Duration::from_millis(30));
+    assert!(matches!(early, Err(CallError::Timeout { .. })), "{early:?}");
+    drop(node);
+    assert!(place.answers("c").is_empty(), "no answer, rather than a wrong one");
+    let _node = place.node(POLLING);
+    let rows = counts(ask(Duration::from_secs(60)).expect("answered"));
+    assert_eq!((rows.len(), rows["x"]), (3_000_001, 3_000_000));
 }
 
 /// A request that arrives in two parts, cut at every byte, is awaited and then answered.

@@ -13,6 +13,8 @@ use super::{Count, GuestArgs, Size};
 /// Only files below DIR are read, and no links are followed. Beyond this machine it serves only with
 /// a token and TLS. 'merganser map --on' is a client, and so is any other of Arrow Flight.
 ///
+/// With --log-folder it answers calls through files, for clients that share a folder with it.
+///
 /// With --shuffle it runs next to a NodeManager whose shuffle service is Merganser's: map tasks
 /// leave their spills unmerged, and this process merges the part of a reducer while it is sent. It
 /// reads spills below the folders given by --local-dir and nothing else, checks every checksum, and
@@ -29,6 +31,8 @@ use super::{Count, GuestArgs, Size};
 Examples:
   # a node for this machine
   merganser serve --data /data
+  # a node whose clients call through files, without a network
+  merganser serve --data /data --log-folder /data/calls
   # a node for others
   merganser serve --data /data --listen 0.0.0.0:7443 --token-file T --tls-cert C --tls-key K
   # next to a NodeManager
@@ -39,15 +43,20 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR", help_heading = "Node")]
     pub data: Option<PathBuf>,
 
-    /// Listen here; port 0 stands for any that is free
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        default_value = "127.0.0.1:7443",
-        requires = "data",
-        help_heading = "Node"
-    )]
-    pub listen: String,
+    /// Listen here; port 0 stands for any that is free [default: 127.0.0.1:7443, or nowhere with
+    /// --log-folder]
+    #[arg(long, value_name = "HOST:PORT", requires = "data", help_heading = "Node")]
+    pub listen: Option<String>,
+
+    /// Answer calls that clients write into files in the folder DIR (smartFAM), such as one that this
+    /// machine exports by NFS. Whoever may write there may read all data
+    #[arg(long, value_name = "DIR", requires = "data", help_heading = "Node")]
+    pub log_folder: Option<PathBuf>,
+
+    /// With --log-folder: look for calls every 5 to 250 milliseconds, and don't ask for news of files
+    /// (inotify)
+    #[arg(long, requires = "log_folder", help_heading = "Node")]
+    pub poll: bool,
 
     /// Clients must show the token in FILE: 16 to 1024 characters in one line
     #[arg(long, value_name = "FILE", requires = "data", help_heading = "Node")]
@@ -135,8 +144,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "MODE", default_value = "600", help_heading = "Shuffle")]
     pub socket_mode: String,
 
-    /// Use at most this much memory, and some 10 MiB beyond it for --shuffle, 64 MiB for --data. With
-    /// both, each gets half
+    /// Use at most this much memory, and some 10 MiB beyond it for --shuffle, 64 MiB for --data. Merges,
+    /// sessions and calls through files get equal parts of it
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "256M")]
     pub memory: Size,
 

@@ -31,7 +31,7 @@ pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};
 pub use order::flags as order_flags;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
-pub use serve::{NodeConfig, ServeConfig, ShuffleConfig};
+pub use serve::{CallsConfig, NodeConfig, ServeConfig, ShuffleConfig};
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 /// The least memory: enough for one merge of 64 spills.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
+/// Where a node listens unless it is told.
+const LISTEN: &str = "127.0.0.1:7443";
+
 /// The least memory of a node: runs and streams of a few sessions.
 const NODE_BYTES_MIN: u64 = 16 << 20;
 
@@ -22,6 +25,27 @@ pub struct ServeConfig {
     pub shuffle: Option<ShuffleConfig>,
     /// The node.
     pub node: Option<NodeConfig>,
+    /// Calls through files.
+    pub calls: Option<CallsConfig>,
+}
+
+/// The folders and limits of `merganser serve --log-folder`.
+#[derive(Debug)]
+pub struct CallsConfig {
+    /// The folder of the calls.
+    pub folder: PathBuf,
+    /// The folder of the data, as an absolute path.
+    pub data: PathBuf,
+    /// The folder of SSDlets.
+    pub ssdlets: Option<PathBuf>,
+    /// Where spills go.
+    pub temp_dir: PathBuf,
+    /// The memory budget of a call; they are served one after another.
+    pub memory_bytes: u64,
+    /// Threads of a call.
+    pub threads: usize,
+    /// Whether inotify tells of calls.
+    pub inotify: bool,
 }
 
 /// The folders and limits of `merganser serve --shuffle`.
@@ -82,12 +106,44 @@ impl TryFrom<ServeArgs> for ServeConfig {
     type Error = Failure;
 
     fn try_from(typed: ServeArgs) -> Result<Self, Failure> {
-        let both = typed.shuffle.is_some() && typed.data.is_some();
-        let memory_bytes = if both { typed.memory.0 / 2 } else { typed.memory.0 };
-        let node = node(&typed, memory_bytes)?;
+        let listens =
+            typed.data.is_some() && (typed.log_folder.is_none() || typed.listen.is_some());
+        let parts = [typed.shuffle.is_some(), typed.log_folder.is_some(), listens];
+        let parts = parts.iter().filter(|part| **part).count().max(1) as u64;
+        let memory_bytes = typed.memory.0 / parts;
+        let calls = calls(&typed, memory_bytes)?;
+        let node = if listens { node(&typed, memory_bytes)? } else { None };
         let shuffle = shuffle(typed, memory_bytes)?;
-        Ok(ServeConfig { shuffle, node })
+        Ok(ServeConfig { shuffle, node, calls })
     }
+}
+
+fn calls(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<CallsConfig>, Failure> {
+    let (Some(folder), Some(data)) = (&typed.log_folder, &typed.data) else { return Ok(None) };
+    if memory_bytes < NODE_BYTES_MIN {
+        return Err(
+            "--memory: at least 16M for --log-folder, and as much for --listen and for --shuffle"
+                .to_owned()
+                .into(),
+        );
+    }
+    let absolute = |dir: &PathBuf| std::path::absolute(dir).map_err(|e| Failure::on(dir, &e));
+    Ok(Some(CallsConfig {
+        folder: absolute(folder)?,
+        data: absolute(data)?,
+        ssdlets: typed.ssdlets.clone(),
+        temp_dir: temp_dir(typed),
+        memory_bytes,
+        threads: threads(typed.threads)?,
+        inotify: !typed.poll,
+    }))
+}
+
+fn temp_dir(typed: &ServeArgs) -> PathBuf {
+    typed.temp_dir.clone().unwrap_or_else(|| {
+        let set = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+        set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    })
 }
 
 fn shuffle(typed: ServeArgs, memory_bytes: u64) -> Result<Option<ShuffleConfig>, Failure> {
@@ -134,13 +190,9 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
     }
     // One thread more than processors: no session gets all, so a single one still uses every processor.
     let threads = typed.threads.map_or_else(|| Ok(threads(None)? + 1), |n| threads(Some(n)))?;
-    let temp_dir = typed.temp_dir.clone().unwrap_or_else(|| {
-        let set = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
-        set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
-    });
     Ok(Some(NodeConfig {
         data: std::path::absolute(data).map_err(|e| Failure::on(data, &e))?,
-        listen: typed.listen.clone(),
+        listen: typed.listen.clone().unwrap_or_else(|| LISTEN.to_owned()),
         token_file: typed.token_file.clone(),
         tls: typed.tls_cert.clone().zip(typed.tls_key.clone()),
         insecure: typed.insecure,
@@ -150,7 +202,7 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
         sessions_max,
         idle: Duration::from_secs(typed.idle.0),
         scratch_bytes: typed.scratch.0,
-        temp_dir,
+        temp_dir: temp_dir(typed),
         memory_bytes,
         threads,
     }))
@@ -188,6 +240,23 @@ mod tests {
             let sentence = refusal(&[&["serve", "--data", "/d"][..], &more].concat());
             assert!(sentence.starts_with(told), "{sentence}");
         }
+    }
+
+    /// A node that answers through files listens only if it is told to, and all parts share the memory.
+    #[test]
+    fn calls_through_files_need_no_port() {
+        let files = meant(&["serve", "--data", "/d", "--log-folder", "/l", "--poll"]);
+        let calls = files.calls.expect("asked for");
+        assert_eq!((calls.folder, calls.data), ("/l".into(), "/d".into()));
+        assert!(files.node.is_none() && !calls.inotify && calls.memory_bytes == 256 << 20);
+        let both = &["serve", "--data", "/d", "--log-folder", "/l", "--listen", "127.0.0.1:0"];
+        let all = meant(&[&both[..], &["--shuffle", "s", "--local-dir", "/e"]].concat());
+        let each = (256 << 20) / 3;
+        assert_eq!(all.calls.expect("asked for").memory_bytes, each);
+        assert_eq!(all.node.expect("asked for").memory_bytes, each);
+        assert_eq!(all.shuffle.expect("asked for").memory_bytes, each);
+        let less = refusal(&["serve", "--data", "/d", "--log-folder", "/l", "--memory", "1M"]);
+        assert!(less.starts_with("--memory: at least 16M for --log-folder"), "{less}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! - `readme`: the examples of the README and the guides
 //! - `reports`: the reports of every command that writes one
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
+//! - `smart_fam`: calls through files, as a process; kills, torn requests, stops
 //! - `simulate`: modelled devices: workloads, traces, sorts
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, compared with GNU sort
@@ -26,6 +27,7 @@ mod reports;
 mod reproduce;
 mod serve;
 mod simulate;
+mod smart_fam;
 mod usage;
 mod verify;
 mod views;

@@ -124,6 +124,15 @@ pub trait RowSink: Send {
     /// Its own.
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError>;
 
+    /// The header row of records that come as the values of rows ([`Ssdlet::rows_most`](crate::ssdlet::Ssdlet::rows_most)),
+    /// before the first of them.
+    ///
+    /// # Errors
+    /// Its own.
+    fn header(&mut self, _row: &[u8]) -> Result<(), SsdletError> {
+        Ok(())
+    }
+
     /// Whole records of an ordered output. Returns whether more is wanted.
     ///
     /// # Errors

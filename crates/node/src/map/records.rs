@@ -48,7 +48,10 @@ impl RecordCutter {
             *bytes = rest;
             return Ok(Some(record));
         }
-        self.carry.push(std::mem::take(bytes))?;
+        if !bytes.is_empty() {
+            self.carry.make_room(wanted_bytes(bytes))?;
+            self.carry.push(std::mem::take(bytes))?;
+        }
         Ok(None)
     }
 

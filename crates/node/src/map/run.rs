@@ -41,30 +41,13 @@ pub fn map(
     options: &MapOptions,
     progress: &dyn Progress,
 ) -> Result<MapReport, SsdletError> {
-    match (output, ssdlet.rows_most()) {
-        (MapOutput::Rows(rows), Some(left)) => {
-            let mut first = FirstRows { rows, left };
-            map_all(ssdlet, inputs, MapOutput::Rows(&mut first), options, progress)
-        }
-        (MapOutput::View { .. }, Some(_)) => {
-            let name = &ssdlet.description().name;
-            let detail =
-                "a view holds all rows, but only the first ones are wanted; write the rows";
-            Err(SsdletError::Failed(format!("{name}: {detail}")))
-        }
-        (output, None) => map_all(ssdlet, inputs, output, options, progress),
-    }
-}
-
-fn map_all(
-    ssdlet: &dyn Ssdlet,
-    inputs: Vec<MapInput>,
-    output: MapOutput<'_>,
-    options: &MapOptions,
-    progress: &dyn Progress,
-) -> Result<MapReport, SsdletError> {
     let started = Instant::now();
     let description = ssdlet.description();
+    if let (MapOutput::View { .. }, Some(_)) = (&output, ssdlet.rows_most()) {
+        let name = &description.name;
+        let detail = "a view holds all rows, but only the first ones are wanted; write the rows";
+        return Err(SsdletError::Failed(format!("{name}: {detail}")));
+    }
     let to_view = matches!(output, MapOutput::View { .. });
     let shares = Shares::new(description, &inputs, options, to_view)?;
     let workers = options.threads.max(1);
@@ -75,6 +58,16 @@ fn map_all(
     let job = Job::new(ssdlet, &sources, options, progress);
     let run = Run { job: &job, shares, workers, started, report: MapReport::default() };
     let mut report = match (&description.output, output) {
+        (Output::Keyed { value, combine, .. }, MapOutput::Rows(rows))
+            if let Some(left) = ssdlet.rows_most() =>
+        {
+            let mut first = FirstRows { rows, left, header: Some((ssdlet, &sources)) };
+            let output = MapOutput::Rows(&mut first);
+            let report = run.keyed((*combine, *value), own, output)?;
+            // Also where there is no row.
+            first.begin()?;
+            report
+        }
         (Output::Keyed { value, combine, .. }, output) => {
             run.keyed((*combine, *value), own, output)?
         }
@@ -91,15 +84,29 @@ fn map_all(
     Ok(report)
 }
 
-/// Takes the first rows of a keyed result.
+/// Takes the first rows of a keyed result, after the header row of the inputs.
 struct FirstRows<'a> {
     rows: &'a mut dyn RowSink,
     left: u64,
+    /// `None` when it was handed out.
+    header: Option<(&'a dyn Ssdlet, &'a Sources)>,
+}
+
+impl FirstRows<'_> {
+    fn begin(&mut self) -> Result<(), SsdletError> {
+        if let Some((ssdlet, sources)) = self.header.take()
+            && let Some(row) = sources.header()
+        {
+            self.rows.header(&ssdlet.header(&row)?)?;
+        }
+        Ok(())
+    }
 }
 
 impl RowSink for FirstRows<'_> {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
-        self.left -= 1;
+        self.begin()?;
+        self.left = self.left.saturating_sub(1);
         Ok(self.rows.keyed(key, value)? && self.left > 0)
     }
 

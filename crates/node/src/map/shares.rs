@@ -175,6 +175,21 @@ pub fn least_memory_bytes(
     used.saturating_add(Least::of(description, inputs, options, to_view).bytes())
 }
 
+impl MapOptions {
+    /// The same with fewer workers where the memory is too little for all of them: for a caller whose user has not
+    /// named a number. The result is rows.
+    #[must_use]
+    pub fn fitting(mut self, description: &Description, inputs: &[MapInput]) -> Self {
+        let limit_bytes = self.budget.limit_bytes();
+        while self.threads > 1
+            && least_memory_bytes(description, inputs, &self, false) > limit_bytes
+        {
+            self.threads -= 1;
+        }
+        self
+    }
+}
+
 impl Shares {
     /// Sizes for the free part of the budget.
     ///

@@ -19,8 +19,8 @@ use crate::ssdlet::SsdletError;
 
 /// A run works with as little as this fraction of the memory that it wants, 1 / 4.
 const LEAST_SHARE: u64 = 4;
-/// The least memory of a run, in bytes.
-pub(super) const MEMORY_BYTES_MIN: u64 = 4 << 20;
+/// The least memory of a run, in bytes: one worker of any built-in SSDlet that spills has enough.
+pub(super) const MEMORY_BYTES_MIN: u64 = 6 << 20;
 
 /// How far a run is, and whether it shall end.
 #[derive(Debug, Default)]
@@ -93,6 +93,7 @@ fn work(
         partition: PartitionSize::Auto,
         temp: vec![Arc::clone(&session.temp) as Arc<dyn Directory>],
     };
+    let options = options.fitting(description, &inputs);
     let output = MapOutput::Rows(&mut recorder);
     let report = map(&*session.ssdlet, inputs, output, &options, &*begun.meter)?;
     Ok((recorder.finish()?, report))

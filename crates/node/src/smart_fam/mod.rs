@@ -23,7 +23,6 @@
 //! opened, inputs are opened below the node's data folder, and a file that is no log is left alone.
 //! Whoever may write in the folder may call the modules and read all data: its permissions decide.
 
-mod beneath;
 mod client;
 mod log;
 mod node;

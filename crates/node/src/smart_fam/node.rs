@@ -3,25 +3,28 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirEntryExt;
+use std::os::unix::fs::{DirEntryExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use merganser_sort::{Budget, Silent};
+use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Directory;
-use merganser_storage::file::{FileOptions, FileStorage};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::log::{LogReader, LogWriter, Next};
 use super::record::{self, Answer, Outcome, Request};
 use super::result::ResultSink;
 use super::wait::{Waiter, Waiting};
-use super::{FolderError, answer_file, beneath, is_name, request_file, rows_file};
+use super::{FolderError, answer_file, is_name, request_file, rows_file};
 use crate::isc::Installed;
 use crate::map::{MapInput, MapOptions, MapOutput, PartitionSize, map};
+use crate::session::DataFolder;
 use crate::ssdlet::SsdletError;
 
+/// Locked in the folder while a node serves it.
+const LOCK_NAME: &str = ".lock";
 /// The most clients of a module.
 const CLIENTS_MAX: usize = 1024;
 /// For so long bytes that are no record may become one: an NFS server shows the pages of an append in
@@ -50,12 +53,14 @@ pub struct Serve {
 
 /// Serves until `stop` is set. Requests are served one after another, those of all clients in turn.
 ///
-/// It may be killed at any time; the next one goes on where it was. Only one node serves a folder.
+/// It may be killed at any time; the next one goes on where it was. A request that `stop` interrupts has no
+/// answer, and the next node serves it.
 ///
 /// # Errors
-/// When the folder or its modules can't be made or listed. What is wrong with one client ends that
-/// client alone.
+/// When another node serves the folder; when it or its modules can't be made or listed. What is wrong with one
+/// client ends that client alone.
 pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
+    let _lock = lock(&serve.folder)?;
     let mut waiter = Waiter::new(serve.waiting);
     let mut modules = Vec::new();
     for name in &serve.modules {
@@ -67,6 +72,7 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
         }
         fs::create_dir_all(&folder).map_err(FolderError::on(&folder))?;
         waiter.watch(&folder);
+        remove_ended(&folder).map_err(FolderError::on(&folder))?;
         modules.push(Module { name, folder, clients: BTreeMap::new() });
     }
     while !stop.load(Ordering::Relaxed) {
@@ -81,6 +87,54 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
         }
     }
     Ok(())
+}
+
+/// Keeps other nodes of this machine away: of two, both would append to the files of answers. It ends with the
+/// process.
+fn lock(folder: &Path) -> Result<fs::File, FolderError> {
+    fs::create_dir_all(folder).map_err(FolderError::on(folder))?;
+    let path = folder.join(LOCK_NAME);
+    let open = || {
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o644).custom_flags(flags);
+        let file = options.open(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            rustix::io::Errno::WOULDBLOCK => {
+                io::Error::new(io::ErrorKind::WouldBlock, "another node serves this folder")
+            }
+            error => error.into(),
+        })?;
+        Ok(file)
+    };
+    open().map_err(FolderError::on(folder))
+}
+
+/// Removes what is left of clients that ended while no node served: a file of answers is made after that of requests.
+fn remove_ended(folder: &Path) -> io::Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.extend(entry?.file_name().to_str().map(str::to_owned));
+    }
+    for name in &names {
+        // CLIENT.res, CLIENT.ID.rows, .CLIENT.ID.rows.part
+        let plain = name.strip_prefix('.').unwrap_or(name);
+        let made = [".res", ".rows", ".rows.part"].iter().any(|end| plain.ends_with(end));
+        let Some((client, _)) = plain.split_once('.').filter(|_| made) else { continue };
+        if is_name(client) && !names.contains(&request_file(client)) {
+            let _ = fs::remove_file(folder.join(name));
+        }
+    }
+    Ok(())
+}
+
+/// Ends a map when the node is to end.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Progress for Stopping<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 struct Module<'a> {
@@ -124,7 +178,7 @@ impl Module<'_> {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            served |= seen.next(serve, self.name, &self.folder, client);
+            served |= seen.next((serve, stop), self.name, &self.folder, client);
         }
         Ok(served)
     }
@@ -181,7 +235,13 @@ impl Seen {
     }
 
     /// Answers the next request, if there is one.
-    fn next(&mut self, serve: &Serve, module: &str, folder: &Path, client: &str) -> bool {
+    fn next(
+        &mut self,
+        serve: (&Serve, &AtomicBool),
+        module: &str,
+        folder: &Path,
+        client: &str,
+    ) -> bool {
         let Some(answers) = &mut self.answers else { return false };
         let outcome = match self.requests.next() {
             Ok(Next::Nothing) => {
@@ -193,7 +253,11 @@ impl Seen {
                 let times = answers.times.entry(id).or_default();
                 times.asked += 1;
                 match times.given {
-                    0 => answers.give(id, answer(serve, module, folder, client, id, &body)),
+                    0 => match answer(serve, module, folder, client, id, &body) {
+                        Some(outcome) => answers.give(id, outcome),
+                        // The next node does it.
+                        None => return false,
+                    },
                     given if given < times.asked => answers.repeat(id),
                     _ => Ok(()),
                 }
@@ -245,25 +309,28 @@ impl Answers {
     }
 }
 
-/// Does what a request asks for.
+/// Does what a request asks for; `None` if the node is to end before that is done.
 fn answer(
-    serve: &Serve,
+    (serve, stop): (&Serve, &AtomicBool),
     module: &str,
     folder: &Path,
     client: &str,
     id: u64,
     body: &[u8],
-) -> Outcome {
+) -> Option<Outcome> {
     let mut sink = ResultSink::new(folder, client, id);
-    let mapped = run(serve, module, body, &mut sink);
+    let mapped = run((serve, stop), module, body, &mut sink);
     let outcome = match mapped {
         Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
         Err(error) => {
             sink.discard();
-            Err(error)
+            if matches!(error, SsdletError::Engine(Error::Cancelled)) {
+                return None;
+            }
+            Err(error.to_string())
         }
     };
-    outcome.unwrap_or_else(|error| Outcome::Failed { error: shortened(error) })
+    Some(outcome.unwrap_or_else(|error| Outcome::Failed { error: shortened(error) }))
 }
 
 /// An error that fits into a record.
@@ -273,24 +340,29 @@ fn shortened(mut error: String) -> String {
     error
 }
 
-fn run(serve: &Serve, module: &str, body: &[u8], sink: &mut ResultSink) -> Result<(), String> {
-    let request: Request =
-        serde_json::from_slice(body).map_err(|e| format!("the request makes no sense: {e}"))?;
-    let text = |e: SsdletError| e.to_string();
-    let ssdlet = (serve.installed)(module, &request.args).map_err(text)?;
+fn run(
+    (serve, stop): (&Serve, &AtomicBool),
+    module: &str,
+    body: &[u8],
+    sink: &mut ResultSink,
+) -> Result<(), SsdletError> {
+    let request: Request = serde_json::from_slice(body)
+        .map_err(|e| SsdletError::Failed(format!("the request makes no sense: {e}")))?;
+    let ssdlet = (serve.installed)(module, &request.args)?;
+    let budget = Budget::new(serve.memory_bytes);
+    let data = DataFolder::new(serve.data.clone());
     let mut inputs = Vec::new();
     for path in &request.inputs {
-        let file = beneath::open_beneath(&serve.data, path).map_err(|e| format!("{path}: {e}"))?;
-        let storage = FileStorage::from_file(file, path.clone(), false, FileOptions::default())
-            .map_err(|e| format!("{path}: {e}"))?;
-        inputs.push(MapInput::Storage { storage, range: None });
+        let file = data.file(path).map_err(|e| SsdletError::Failed(e.to_string()))?;
+        inputs.push(MapInput::detect(file, &budget)?);
     }
     let options = MapOptions {
-        budget: Budget::new(serve.memory_bytes),
+        budget,
         threads: serve.threads,
         partition: PartitionSize::Auto,
         temp: serve.temp.clone(),
     };
-    map(&*ssdlet, inputs, MapOutput::Rows(sink), &options, &Silent).map_err(text)?;
+    let options = options.fitting(ssdlet.description(), &inputs);
+    map(&*ssdlet, inputs, MapOutput::Rows(sink), &options, &Stopping(stop))?;
     Ok(())
 }

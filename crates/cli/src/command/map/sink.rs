@@ -90,6 +90,10 @@ impl RowSink for ToRecords<'_> {
         self.records(self.terminator)
     }
 
+    fn header(&mut self, row: &[u8]) -> Result<(), SsdletError> {
+        self.records(row).map(|_| ())
+    }
+
     fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
         if self.piece.len() + records.len() > PIECE_BYTES {
             self.flush().map_err(refused)?;

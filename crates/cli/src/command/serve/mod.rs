@@ -1,9 +1,9 @@
-//! `merganser serve`: merges for Hadoop, a node for sessions, or both in one process.
+//! `merganser serve`: merges for Hadoop, a node for sessions, calls through files, or all in one process.
 
+mod calls;
 mod heap;
 #[cfg(feature = "flight")]
 mod node;
-#[cfg(feature = "flight")]
 mod opener;
 mod shuffle;
 
@@ -30,6 +30,9 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mut servers = Vec::new();
     if let Some(config) = config.shuffle {
         servers.push(shuffle::listen(config)?);
+    }
+    if let Some(config) = config.calls {
+        servers.push(calls::listen(config)?);
     }
     if let Some(config) = config.node {
         servers.push(listen_node(config)?);

@@ -41,13 +41,47 @@ fn a_map_stays_within_its_memory() {
     assert!(found == tsv(&counts));
 }
 
+/// However the rows are chosen and wherever they go: what is named works, with spills, and a byte less is refused
+/// before an output is begun.
 #[test]
 fn too_little_memory_names_the_least_that_works() {
     let folder = Folder::new();
-    let input = folder.write("input", b"a b\n");
-    let sentence = fails(merganser(["map", "wordcount", "--memory", "1000"]).arg(&input));
-    assert!(sentence.starts_with("--memory 1000 is too small"), "{sentence}");
-    prints(merganser(["map", "wordcount", SMALL_MEMORY, "--threads", "2"]).arg(&input));
+    let (input, text) = many_words(&folder);
+    let counts = words(&text);
+    let by_count: Vec<_> = super::by_count(&counts);
+    let (all, sorted) = (tsv(&counts), tsv(by_count.iter().copied()));
+    let top = tsv(by_count.iter().copied().take(9));
+    let view = folder.at("x.view");
+    let view = view.to_str().expect("UTF-8");
+    for (how, expected) in [
+        (&[][..], &all),
+        (&["--order", "value"], &sorted),
+        (&["--top", "9"], &top),
+        (&["--view", view], &all),
+    ] {
+        for threads in ["1", "3"] {
+            let with = |memory: u64| {
+                let mut command = merganser(["map", "wordcount", "--threads", threads]);
+                command.args(["--memory", &memory.to_string()]).args(how).arg(&input);
+                command
+            };
+            let sentence = fails(&mut with(1000));
+            assert!(sentence.starts_with("--memory 1000 is too small for mapping"), "{sentence}");
+            let least = sentence.split("at least ").nth(1).and_then(|rest| rest.split(' ').next());
+            let least: u64 = least.and_then(|least| least.parse().ok()).expect("a number");
+            assert!((3 << 20..12 << 20).contains(&least), "{how:?} {threads}: {least}");
+            let refused = fails(&mut with(least - 1));
+            assert!(refused.contains(&format!("at least {least} bytes")), "{refused}");
+            assert!(fails(with(least - 1).arg("--explain")).contains("too small"), "explained");
+            let mut found = prints(&mut with(least));
+            if how.contains(&"--view") {
+                found = prints(merganser(["cat"]).arg(view));
+                fs::remove_dir_all(view).expect("removed");
+            }
+            assert!(found == *expected, "{how:?} {threads}");
+        }
+    }
+    assert_eq!(folder.names(), ["input"]);
 }
 
 #[test]

@@ -114,6 +114,15 @@ fn samples_are_records_of_the_input() {
         exact.dedup();
         assert_eq!(exact.len(), 50);
     }
+    // Records of csv keep the header row, however they are chosen.
+    let table = folder.write("table.csv", b"id,name\n1,\"a\nb\"\n2,c\n3,d\n");
+    for amount in [["--fraction", "1"], ["--records", "9"]] {
+        let found = map(&[&["sample", "--header"][..], &amount].concat(), &[&table, &table]);
+        let rows = found.strip_prefix(b"id,name\n").expect("the header row comes first");
+        assert_eq!(rows.len(), 2 * b"1,\"a\nb\"\n2,c\n3,d\n".len(), "and once");
+    }
+    let none = folder.write("none.csv", b"id,name\n");
+    assert_eq!(map(&["sample", "--header", "--records", "9"], &[&none]), b"id,name\n");
     let mut view = merganser(["map", "sample", "--records", "5", "--view"]);
     let sentence = fails(view.arg(folder.at("x.view")).arg(&input));
     assert!(sentence.starts_with("--view: sample"), "{sentence}");

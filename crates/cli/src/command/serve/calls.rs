@@ -1,0 +1,83 @@
+//! Calls through files (smartFAM).
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use merganser_node::session::request::Wanted;
+use merganser_node::session::{GuestLimits, SsdletOpener};
+use merganser_node::smart_fam::{Serve, Waiting, is_name, serve};
+use merganser_node::ssdlet::{SsdletError, builtin};
+use merganser_storage::Directory;
+use merganser_storage::file::FileDirectory;
+use serde_json::Value;
+
+use super::Listening;
+use super::opener::FolderOpener;
+use crate::config::CallsConfig;
+use crate::failure::{Failure, notice};
+use crate::shown;
+
+/// Makes the folders of all modules, and is ready to serve.
+///
+/// # Errors
+/// When a folder is not there or can't be made.
+pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
+    let CallsConfig { folder, data, ssdlets, temp_dir, memory_bytes, threads, inotify } = config;
+    if !data.is_dir() {
+        return Err(format!("{}: no such folder; --data names one", shown::name(&data)).into());
+    }
+    let guests = ssdlets.map(FolderOpener::new).transpose()?;
+    let builtin = builtin::ALL.iter().map(|builtin| builtin.name.to_owned());
+    let others = guests.iter().flat_map(|guests| guests.list()).map(|offered| offered.name);
+    // A guest with another name can't be called in this way.
+    let mut modules: Vec<_> = builtin.chain(others).filter(|name| is_name(name)).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    let temp = FileDirectory::open(&temp_dir).map_err(|e| Failure::named(&e))?;
+    // What can't be made is said before anything is served.
+    fs::create_dir_all(&folder).map_err(|e| Failure::on(&folder, &e))?;
+    let serving = Serve {
+        folder: folder.clone(),
+        data,
+        modules,
+        installed: Arc::new(move |name: &str, args: &Value| opened(guests.as_ref(), name, args)),
+        memory_bytes,
+        threads,
+        temp: vec![temp as Arc<dyn Directory>],
+        waiting: Waiting { inotify, ..Waiting::default() },
+    };
+    notice(&format!(
+        "calls through files in {}: {} SSDlets, in {memory_bytes} bytes",
+        shown::name(&folder),
+        serving.modules.len()
+    ));
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
+    let run = move || {
+        serve(&serving, &stopped).map_err(|error| match error.source.kind() {
+            io::ErrorKind::WouldBlock => {
+                format!("{error}; stop it, or give --log-folder another one").into()
+            }
+            _ => Failure::from(error.to_string()),
+        })
+    };
+    let stop = move || stop.store(true, Ordering::Relaxed);
+    Ok(Listening { run: Box::new(run), stop: Box::new(stop) })
+}
+
+/// Opens the SSDlet of a call.
+fn opened(
+    guests: Option<&FolderOpener>,
+    name: &str,
+    args: &Value,
+) -> Result<Box<dyn merganser_node::ssdlet::Ssdlet>, SsdletError> {
+    let unknown = match builtin::open(name, args) {
+        Err(unknown @ SsdletError::Unknown { .. }) => unknown,
+        opened => return opened,
+    };
+    let limits = GuestLimits { fuel_per_byte: None };
+    let guest = guests.map(|guests| guests.open(Wanted::Name(name), args, limits)).transpose()?;
+    guest.flatten().ok_or(unknown)
+}
