@@ -38,6 +38,8 @@ pub struct CallsConfig {
     pub data: PathBuf,
     /// The folder of SSDlets.
     pub ssdlets: Option<PathBuf>,
+    /// What a guest of that folder may use.
+    pub guest_limits: GuestLimits,
     /// Where spills go.
     pub temp_dir: PathBuf,
     /// The memory budget of a call; they are served one after another.
@@ -132,6 +134,7 @@ fn calls(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<CallsConfig>, Fa
         folder: absolute(folder)?,
         data: absolute(data)?,
         ssdlets: typed.ssdlets.clone(),
+        guest_limits: guest::limits(&typed.guest)?,
         temp_dir: temp_dir(typed),
         memory_bytes,
         threads: threads(typed.threads)?,

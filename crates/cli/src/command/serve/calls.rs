@@ -24,11 +24,12 @@ use crate::shown;
 /// # Errors
 /// When a folder is not there or can't be made.
 pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
-    let CallsConfig { folder, data, ssdlets, temp_dir, memory_bytes, threads, inotify } = config;
+    let CallsConfig { folder, data, temp_dir, memory_bytes, threads, inotify, .. } = config;
     if !data.is_dir() {
         return Err(format!("{}: no such folder; --data names one", shown::name(&data)).into());
     }
-    let guests = ssdlets.map(FolderOpener::new).transpose()?;
+    let guests =
+        config.ssdlets.map(|dir| FolderOpener::new(dir, config.guest_limits)).transpose()?;
     let builtin = builtin::ALL.iter().map(|builtin| builtin.name.to_owned());
     let others = guests.iter().flat_map(|guests| guests.list()).map(|offered| offered.name);
     // A guest with another name can't be called in this way.
@@ -77,7 +78,8 @@ fn opened(
         Err(unknown @ SsdletError::Unknown { .. }) => unknown,
         opened => return opened,
     };
-    let limits = GuestLimits { fuel_per_byte: None };
+    // A caller has no limits of its own; those of the folder hold.
+    let limits = GuestLimits::default();
     let guest = guests.map(|guests| guests.open(Wanted::Name(name), args, limits)).transpose()?;
     guest.flatten().ok_or(unknown)
 }
