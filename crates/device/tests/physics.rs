@@ -342,3 +342,31 @@ fn pages_have_the_times_of_their_bits() {
     let end = read.iter().map(|done| done.at.0).max().expect("some") as f64;
     close("reads, ns", (end - start) / 48.0, (25e3 + 50e3 + 90e3) / 3.0 + carry, 0.02);
 }
+
+/// Audit finding F11: reads overtook a write whose bytes were still on the link. With whole transfers, a
+/// read that comes meanwhile waits behind all pages of the write.
+#[test]
+fn f11_a_read_waits_for_the_whole_write_before_it() {
+    let read = |whole: &str| {
+        let mut device = ssd("msr", &[whole]);
+        device.precondition(64 << 20);
+        let command = |id, kind, offset, len| Command { id, kind, offset, len, buffer: None };
+        device.submit(SimTime(0), command(0, Write, 0, 4 << 20));
+        // The bytes cross in 1.95 ms.
+        let at = SimTime(200_000);
+        while device.next_at().is_some_and(|next| next < at) {
+            device.advance();
+        }
+        device.submit(at, command(1, Read, 32 << 20, 4096));
+        while device.advance() {}
+        let ended: Vec<Done> = std::iter::from_fn(|| device.completed()).collect();
+        let [read, write] =
+            [1, 0].map(|id| ended.iter().find(|done| done.id == id).expect("ended"));
+        (read.at.0, write.at.0)
+    };
+    let (waited, write) = read("whole_transfers=on");
+    // 128 programs at each of eight packages, of which the read's is one.
+    assert!(write > 39_000_000 && waited > 39_000_000, "{waited} {write}");
+    let (overtook, _) = read("whole_transfers=off");
+    assert!(overtook < 10_000_000, "{overtook}");
+}

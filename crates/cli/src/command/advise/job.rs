@@ -37,7 +37,10 @@ pub fn run(config: &AdviseJob) -> Result<(), Failure> {
             (disk, format!("the disk of {}", dir.display()))
         }
         AdviseOn::Device(choice) => {
-            (modelled(choice, config.job.cores as u32)?, choice.name.clone())
+            let HadoopJob { input_bytes, ratio, cores, .. } = config.job;
+            // Input, map output, runs of the reducers, and the result.
+            let bytes = (input_bytes * (1.0 + 3.0 * ratio)) as u64;
+            (modelled(choice, cores as u32, bytes)?, choice.name.clone())
         }
     };
     let advice = Advice::of(&config.job, disk)?;
