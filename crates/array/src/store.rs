@@ -18,6 +18,7 @@
 //! | pending | 0; the last durable transaction still needs it | free, by the next commit |
 
 mod allocate;
+mod commit;
 mod recover;
 
 pub(crate) use recover::{create, layout_of};
@@ -25,7 +26,7 @@ pub(crate) use recover::{create, layout_of};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
+use merganser_storage::{Storage, StorageExt};
 
 use crate::bytes::{PAGE, Page, put_u32, put_u64, u32_at, u64_at};
 use crate::counters::Counters;
@@ -360,157 +361,6 @@ impl Store {
     /// Marks the bytes of a volume page as lost to damage.
     pub(crate) fn lose(&mut self, page: u64) -> Result<()> {
         self.change(page, Change::Lost { page }, LOST)
-    }
-
-    /// Writes the staged pages, neighbours in one transfer, all in flight at once.
-    fn write_staged(&mut self) -> Result<()> {
-        let staged = std::mem::take(&mut self.staged);
-        if staged.is_empty() {
-            return Ok(());
-        }
-        self.unsynced = true;
-        let mut runs: Vec<(u64, Vec<&Page>)> = Vec::new();
-        for (&place, content) in &staged {
-            match runs.last_mut() {
-                Some((first, pages)) if *first + pages.len() as u64 == place => pages.push(content),
-                _ => runs.push((place, vec![content])),
-            }
-        }
-        let completions = Completions::new();
-        let count = runs.len();
-        for (first, pages) in runs {
-            let mut buffer = Buffer::try_new(pages.len() * PAGE)?;
-            for (to, page) in buffer.chunks_mut(PAGE).zip(pages) {
-                to.copy_from_slice(page);
-            }
-            let offset = self.layout.page_at(first);
-            self.array.submit(0, Operation::Write { offset, buffer }, &completions);
-        }
-        let clock = self.array.clock();
-        let mut failed = None;
-        for _ in 0..count {
-            if let Err(error) = completions.wait(&*clock).result {
-                failed.get_or_insert(error);
-            }
-        }
-        failed.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    /// Makes everything durable that was put, unmapped or lost, and [`Store::log_tail`], as one.
-    pub(crate) fn commit(&mut self) -> Result<()> {
-        if self.changes.is_empty() && self.log_tail == self.superblock.log_tail {
-            return Ok(());
-        }
-        let due = self.journal.is_half_full() || self.index.as_ref().is_some_and(Index::is_full);
-        if due || !self.journal.has_room(self.changes.len()) {
-            return self.checkpoint(false);
-        }
-        self.write_staged()?;
-        if self.unsynced {
-            self.array.sync()?;
-            self.unsynced = false;
-        }
-        let changes = std::mem::take(&mut self.changes);
-        self.append_transaction(changes)?;
-        self.free_pending();
-        Ok(())
-    }
-
-    fn append_transaction(&mut self, changes: Vec<u8>) -> Result<()> {
-        self.journal.append(changes, self.log_tail, self.log_synced)?;
-        self.array.sync()?;
-        // The last transaction knows more of the log than the last checkpoint.
-        self.superblock.log_tail = self.log_tail;
-        self.superblock.log_synced = self.log_synced;
-        Ok(())
-    }
-
-    /// Commits, and makes the members show that the last transaction, and the records of the log up to
-    /// [`Store::log_synced`], were durable. Without that, damage to them after a power cut looks like a
-    /// write that the cut tore.
-    pub(crate) fn seal(&mut self) -> Result<()> {
-        self.commit()?;
-        if !self.journal.is_open_ended() && self.superblock.log_synced == self.log_synced {
-            return Ok(());
-        }
-        if !self.journal.has_room(0) {
-            return self.checkpoint(false);
-        }
-        self.append_transaction(Vec::new())
-    }
-
-    /// Begins this session: its number and the first record that it can write become durable.
-    pub(crate) fn begin_session(&mut self, log_opened: u64) -> Result<()> {
-        self.superblock.log_opened = log_opened;
-        self.checkpoint(false)
-    }
-
-    /// Commits, and writes all tables, so that the journal is empty. `clean` says that the volume is
-    /// closed.
-    pub(crate) fn checkpoint(&mut self, clean: bool) -> Result<()> {
-        self.write_staged()?;
-        self.free_pending();
-        if let Some(mut index) = self.index.take() {
-            let filled = self.fill_index(&mut index);
-            self.index = Some(index);
-            filled?;
-        }
-        let copy = 1 - self.superblock.states_copy;
-        self.tables.prepare(copy)?;
-        self.array.sync()?;
-        self.unsynced = false;
-        self.counters.checkpoints += 1;
-        let superblock = Superblock {
-            checkpoint: self.superblock.checkpoint + 1,
-            states_copy: copy,
-            clean,
-            journal: self.journal.head(),
-            log_tail: self.log_tail,
-            log_synced: self.log_synced,
-            counters: self.counted(),
-            runs: self.index.as_ref().map(Index::places).unwrap_or_default(),
-            ..self.superblock.clone()
-        };
-        superblock.write(&*self.array)?;
-        self.superblock = superblock;
-        self.tables.committed();
-        if let Some(index) = &mut self.index {
-            index.committed();
-        }
-        self.journal.restart(self.superblock.session);
-        self.changes.clear();
-        Ok(())
-    }
-
-    /// Writes the index's table as a run. If many entries are stale, rebuilds the index first.
-    fn fill_index(&mut self, index: &mut Index) -> Result<()> {
-        if index.is_stale() {
-            self.rebuild_index(index)?;
-        }
-        index.spill()
-    }
-
-    fn rebuild_index(&mut self, index: &mut Index) -> Result<()> {
-        index.clear();
-        for segment in 0..self.layout.segments {
-            if self.tables.used[segment as usize] == 0 {
-                continue;
-            }
-            for place in segment * SEGMENT_PAGES..(segment + 1) * SEGMENT_PAGES {
-                match self.stored(place) {
-                    Ok(stored) if stored.references > 0 => {
-                        index.insert(fingerprint::tag(&stored.fingerprint), place);
-                    }
-                    Ok(_) => {}
-                    Err(error) if error.is_damage() => break,
-                    Err(error) => return Err(error),
-                }
-            }
-            if index.is_full() {
-                index.spill()?;
-            }
-        }
-        Ok(())
     }
 
     /// The counters, with the counts of all parts since the volume was opened.

@@ -11,6 +11,8 @@
 
 pub(crate) mod record;
 mod ring;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -295,96 +297,5 @@ impl Log {
             Entry::Trim { .. } => None,
         });
         Ok(pages.chunks(PAGE).zip(crcs).all(|(page, crc)| crc32c::crc32c(page) == crc))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use merganser_storage::memory::MemoryStorage;
-
-    const VOLUME: [u8; 16] = [7; 16];
-    const FIRST: Place = Place { seq: 1, at: 0, chain: 5 };
-
-    fn ring(blocks: u64) -> Arc<dyn Storage> {
-        MemoryStorage::from_bytes("ring", &vec![0; (blocks * PAGE as u64) as usize])
-    }
-
-    /// Appends a record of `pages` pages of `byte`.
-    fn append(log: &mut Log, pages: usize, byte: u8) {
-        let page = [byte; PAGE];
-        let crc = crc32c::crc32c(&page);
-        let entries: Vec<Entry> = (0..pages as u64).map(|page| Entry::Page { page, crc }).collect();
-        log.append(&entries, &vec![&page; pages]).expect("room");
-    }
-
-    /// Numbers and first blocks of the records that an opening finds.
-    fn found(array: &Arc<dyn Storage>, known: Known) -> Result<(Vec<(u64, u64)>, Log)> {
-        let mut found = Vec::new();
-        let session = known.session + 1;
-        let log = Log::recover(Arc::clone(array), VOLUME, session, known, |header, block| {
-            found.push((header.seq, block - 1));
-            Ok(())
-        })?;
-        Ok((found, log))
-    }
-
-    /// A torn record that was written before the end of the ring, and a later session that had to begin
-    /// its record at block 0: the torn one must not hide it.
-    #[test]
-    fn the_later_session_counts_at_the_end_of_the_ring() {
-        let array = ring(256);
-        let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
-        for _ in 0..2 {
-            append(&mut log, 125, 1);
-        }
-        log.sync().expect("synced");
-        log.release(2);
-        let tail = log.tail();
-        append(&mut log, 2, 2);
-        // Its first page did not reach the disk.
-        array.write_at(253 * PAGE as u64, &[0; PAGE]).expect("torn");
-        let known = Known { tail, synced: 2, session: 1, opened: 1 };
-        let (records, mut log) = found(&array, known).expect("opens");
-        assert_eq!((records, log.dropped(), log.next_seq()), (vec![], 1, 3));
-        append(&mut log, 20, 3);
-        log.sync().expect("synced");
-        let known = Known { tail, synced: 2, session: 2, opened: 3 };
-        let (records, _) = found(&array, known).expect("opens");
-        assert_eq!(records, [(3, 0)]);
-    }
-
-    /// A record whose number and predecessor are right counts only in the session that could write it.
-    #[test]
-    fn records_of_other_sessions_do_not_count() {
-        let forged = |session| {
-            let array = ring(64);
-            let mut log = Log::new(Arc::clone(&array), VOLUME, 4, FIRST);
-            append(&mut log, 1, 1);
-            let mut other = Log::new(Arc::clone(&array), VOLUME, session, log.ring.head);
-            append(&mut other, 1, 2);
-            let known = Known { tail: FIRST, synced: 0, session: 4, opened: 1 };
-            found(&array, known).map(|(records, _)| records.len())
-        };
-        assert_eq!(forged(4).expect("opens"), 2);
-        assert_eq!(forged(3).expect("opens"), 1);
-        let error = forged(5).expect_err("refused").to_string();
-        assert!(error.contains("record 2 is damaged: it was written in session 5"), "{error}");
-    }
-
-    /// Blocks written without a sync are bounded, so that recovery is bounded, too.
-    #[test]
-    fn a_log_syncs_by_itself_from_time_to_time() {
-        let array = ring(UNSYNCED_BLOCKS_MAX + 600);
-        let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
-        while log.synced() == 0 {
-            append(&mut log, 252, 1);
-            assert!(log.fill().1 <= UNSYNCED_BLOCKS_MAX + 253);
-        }
-        // The first block of the first record is damaged. The proof is 32 MiB away.
-        array.write_at(10, b"damage").expect("written");
-        append(&mut log, 252, 1);
-        let known = Known { tail: FIRST, synced: 0, session: 1, opened: 1 };
-        assert!(found(&array, known).err().expect("refused").is_damage());
     }
 }

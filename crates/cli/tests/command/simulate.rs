@@ -64,7 +64,7 @@ fn impossible_settings_are_one_sentence() {
     assert_eq!(share, "--read: share of reads: 2, expected 0 to 1");
     let missing = said(&["run", "--trace", "missing"]);
     assert!(missing.starts_with("missing: No such file"), "{missing}");
-    assert_eq!(said(&[]), "simulate: say run, sort or record, or --list");
+    assert_eq!(said(&[]), "simulate: say run, sort, record or array, or --list");
     fs::write(dir.path().join("bad"), "0,1,512,R,0.5\n0,2,512,X,0.6\n").expect("written");
     let line = said(&["run", "--device", "cheetah", "--trace", "bad"]);
     assert_eq!(line, "bad: line 2, column 9: found 'X', expected R or W");
@@ -281,4 +281,42 @@ fn a_sort_on_a_device_is_the_sort_and_takes_about_the_same_time_again() {
     prints(dir.path(), &small);
     let table = text(dir.path(), &["sort", "few", "few", "--device", "msr", "--memory", "16M"]);
     assert!(table.contains("200 records in order"), "{table}");
+}
+
+/// Four writes of two contents, in each arrangement; and in MSR's format, without hashes.
+#[test]
+fn a_hybrid_volume_is_simulated() {
+    let dir = folder();
+    let lines: String =
+        (0..4).map(|i| format!("{} W {} 4096 {:x}\n", i * 50_000_000, i * 4096, i % 2)).collect();
+    let trace = format!("# merganser trace 1\n{lines}300000000 R 4096 4096\n");
+    fs::write(dir.path().join("trace"), trace).expect("written");
+    let small = ["--set-ssd", "blocks_per_plane=64", "--buffer-size", "64M", "--json"];
+    let run = |config: &str, more: &[&str]| -> serde_json::Value {
+        let words = ["simulate", "array", "--config", config];
+        let printed = prints(dir.path(), &[&words[..], &small, more].concat());
+        serde_json::from_slice(&printed).expect("JSON")
+    };
+    for (config, duplicates) in [("hcdd", Some(2)), ("hybrid", Some(0)), ("ssds", None)] {
+        let found = run(config, &["--trace", "trace"]);
+        let found = &found["runs"][0];
+        assert_eq!(
+            (&found["writes"]["requests"], &found["reads"]["requests"]),
+            (&4.into(), &1.into())
+        );
+        assert_eq!(found["volume"]["pages_duplicate"].as_u64(), duplicates, "{config}: {found}");
+        assert!(found["mean_response_ms"].as_f64().expect("a number") > 0.0);
+    }
+    // Drawn duplicates count instead of hashes; several traces are several runs.
+    let found = run("hcdd", &["--trace", "trace", "trace", "--duplicates", "0"]);
+    assert_eq!(found["runs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(found["runs"][1]["volume"]["pages_duplicate"], 0);
+    let words = ["simulate", "array", "--config", "ssds", "--trace"];
+    assert!(
+        fails(dir.path(), &[&words[..], &["missing"]].concat()).starts_with("missing: No such")
+    );
+    fs::write(dir.path().join("far"), "# merganser trace 1\n0 W 1099511627776 4096\n")
+        .expect("written");
+    let far = fails(dir.path(), &[&words[..], &["far"]].concat());
+    assert!(far.starts_with("far: line 2"), "{far}");
 }
