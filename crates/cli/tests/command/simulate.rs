@@ -292,7 +292,7 @@ fn a_hybrid_volume_is_simulated() {
     let trace = format!("# merganser trace 1\n{lines}300000000 R 4096 4096\n");
     fs::write(dir.path().join("trace"), trace).expect("written");
     let small = ["--set-ssd", "blocks_per_plane=64", "--buffer-size", "64M", "--json"];
-    let run = |config: &str, more: &[&str]| -> serde_json::Value {
+    let run = |config: &str, more: &[&str]| -> Value {
         let words = ["simulate", "array", "--config", config];
         let printed = prints(dir.path(), &[&words[..], &small, more].concat());
         serde_json::from_slice(&printed).expect("JSON")
