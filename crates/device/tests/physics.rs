@@ -1,4 +1,5 @@
 //! Devices act as physics says when their parts change; nothing is lost; runs repeat.
+#![allow(clippy::print_stdout, reason = "a test says what it saw")]
 
 mod common;
 

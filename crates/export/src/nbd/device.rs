@@ -31,8 +31,11 @@ pub(super) struct Device {
     spare: Arc<Spare>,
 }
 
+/// What is done with a completion.
+type Work = Box<dyn FnOnce(Completion) + Send>;
+
 /// Takes one completion.
-struct Then(Mutex<Option<Box<dyn FnOnce(Completion) + Send>>>);
+struct Then(Mutex<Option<Work>>);
 
 impl Collect for Then {
     fn arrived(&self, completion: Completion) {
@@ -162,15 +165,15 @@ impl Changing {
         drop(state);
         if self.durable && result.is_ok() {
             let changing = Arc::clone(self);
-            let flushed = move |result| changing.reply(ticket, result);
+            let flushed = move |result| changing.reply(ticket, &result);
             return self.device.change("flushing", Operation::Sync, flushed);
         }
-        self.reply(ticket, result);
+        self.reply(ticket, &result);
     }
 
-    fn reply(&self, ticket: Ticket, result: Done) {
+    fn reply(&self, ticket: Ticket, result: &Done) {
         let cookie = self.cookie;
-        let head = || match (&result, self.structured) {
+        let head = || match (result, self.structured) {
             (Ok(()), true) => wire::done_chunk(cookie),
             (Ok(()), false) => wire::simple_reply(cookie, 0),
             (Err((error, why)), true) => wire::error_chunk(cookie, *error, why),

@@ -100,21 +100,22 @@ fn all_requests_are_under_way_at_once() {
         // Neighbours are not joined, and nothing is put in order.
         for cookie in 0..100_u64 {
             let offset = (cookie ^ 1) * 4096;
-            if cookie % 3 == 0 {
+            if cookie.is_multiple_of(3) {
                 client.send(&[&request(WRITE, 0, cookie, offset, 4096), &[1; 4096]]);
             } else {
                 client.request(READ, 0, cookie, offset, 4096);
             }
         }
         let seen = held.under_way(100);
-        let asked =
-            |cookie: u64| (if cookie % 3 == 0 { 'w' } else { 'r' }, (cookie ^ 1) * 4096, 4096);
+        let asked = |cookie: u64| {
+            (if cookie.is_multiple_of(3) { 'w' } else { 'r' }, (cookie ^ 1) * 4096, 4096)
+        };
         assert_eq!(seen, (0..100).map(asked).collect::<Vec<_>>());
         // The last one first.
         for cookie in (0..100_u64).rev() {
             held.end(cookie as usize, cookie as u8);
             assert_eq!(client.simple(), (0, cookie));
-            if cookie % 3 != 0 {
+            if !cookie.is_multiple_of(3) {
                 assert_eq!(client.take(4096), [cookie as u8; 4096]);
             }
         }

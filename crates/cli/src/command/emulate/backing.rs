@@ -222,7 +222,7 @@ mod tests {
             let after = fs::read(&path).expect("there");
             assert!(after[0] == b'y' && after[1..] == content[1..], "no label is added");
         }
-        // A disk that was cut, or got more bytes, is nobody's.
+        // A disk that was cut, or got more bytes, has no label at its end.
         let disk = dir.path().join("disk");
         drop(open(&config(&disk, Some(9000), false)).expect("made"));
         let file = OpenOptions::new().write(true).open(&disk).expect("opened");

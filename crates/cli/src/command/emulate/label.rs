@@ -4,7 +4,7 @@
 //!   0 ────────── the disk, byte for byte ────────── bytes ── label, 4096 bytes ── end of the file
 //! ```
 //!
-//! A file with content but without a label belongs to somebody else, and is not written to. The label is
+//! A file with content but without a label is not a disk, and is not written to. The label is
 //! text, padded with zeros, and has exactly one form for its values, so that anything else is no label.
 //! docs/emulate.md describes it.
 

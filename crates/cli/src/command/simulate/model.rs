@@ -13,9 +13,9 @@ use crate::failure::Failure;
 #[derive(Debug, Clone)]
 pub enum Model {
     /// Flash.
-    Ssd(SsdProfile),
+    Ssd(Box<SsdProfile>),
     /// Platters.
-    Hdd(HddProfile),
+    Hdd(Box<HddProfile>),
 }
 
 impl Model {
@@ -30,10 +30,10 @@ impl Model {
     /// If there is no such preset.
     pub fn preset(name: &str) -> Result<Self, ProfileError> {
         if SsdProfile::names().any(|known| known == name) {
-            return SsdProfile::preset(name).map(Model::Ssd);
+            return SsdProfile::preset(name).map(|profile| Model::Ssd(Box::new(profile)));
         }
         if HddProfile::names().any(|known| known == name) {
-            return HddProfile::preset(name).map(Model::Hdd);
+            return HddProfile::preset(name).map(|profile| Model::Hdd(Box::new(profile)));
         }
         let known = Self::names().collect::<Vec<_>>().join(", ");
         Err(ProfileError::Preset { name: name.to_owned(), known })
