@@ -24,6 +24,9 @@ use crate::section::{Declared, check_functions};
 
 /// Modules that are kept although no SSDlet uses them.
 const KEPT: usize = 8;
+/// Machine code of all modules that are in use, in bytes. No budget counts it: sessions share it, and one that
+/// is open and does nothing holds it.
+const CODE_BYTES_MAX: usize = 32 << 20;
 
 /// A module that can be started.
 pub struct Compiled {
@@ -37,6 +40,8 @@ pub struct Compiled {
     pub instance: InstancePre<State>,
     /// How long compiling took.
     pub compile_time: Duration,
+    /// Length of its machine code in bytes.
+    pub code_bytes: usize,
 }
 
 /// A module's identity: content, and whether a clock watches it.
@@ -54,6 +59,19 @@ impl Cache {
         let found = self.all.get(&key)?.upgrade()?;
         self.keep(key, found.clone());
         Some(found)
+    }
+
+    /// Whether there is room for `more` bytes of code. Those that are kept and not used make room.
+    fn has_room(&mut self, more: usize) -> bool {
+        let fits = |cache: &Cache| {
+            let in_use =
+                cache.all.values().filter_map(Weak::upgrade).map(|module| module.code_bytes);
+            in_use.sum::<usize>().saturating_add(more) <= CODE_BYTES_MAX
+        };
+        fits(self) || {
+            self.recent.clear();
+            fits(self)
+        }
     }
 
     fn keep(&mut self, key: Key, compiled: Arc<Compiled>) {
@@ -85,7 +103,15 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
         return Ok(found);
     }
     let compiled = Arc::new(compile(bytes, digest, timed)?);
-    CACHE.lock().get_or_insert_default().keep(key, compiled.clone());
+    let mut cache = CACHE.lock();
+    let cache = cache.get_or_insert_default();
+    if !cache.has_room(compiled.code_bytes) {
+        let told = format!(
+            "the SSDlets in use have too much code: {CODE_BYTES_MAX} bytes is the most of all together; come again later"
+        );
+        return Err(crate::failed(&compiled.declared.name, told));
+    }
+    cache.keep(key, compiled.clone());
     Ok(compiled)
 }
 
@@ -107,7 +133,9 @@ fn compile(bytes: &[u8], digest: [u8; 32], timed: bool) -> Result<Compiled, Ssdl
     let instance = imports::linker(&engine)
         .and_then(|linker| linker.instantiate_pre(&module))
         .map_err(|error| refused(&crate::plain(error.to_string().as_bytes())))?;
-    Ok(Compiled { declared, digest, bytes: bytes.len(), instance, compile_time })
+    let code = module.image_range();
+    let code_bytes = (code.end as usize).saturating_sub(code.start as usize);
+    Ok(Compiled { declared, digest, bytes: bytes.len(), instance, compile_time, code_bytes })
 }
 
 /// Parameters and results: `i` is an `i32`, `l` an `i64`.
@@ -203,4 +231,38 @@ fn check_exports(module: &Module) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(name: &str) -> Arc<Compiled> {
+        let text = format!(
+            r#"(module (memory (export "memory") 1)
+                (func (export "mgs_abi") (result i32) i32.const 1)
+                (func (export "mgs_buffer") (param i32) (result i32) i32.const 8)
+                (func (export "mgs_chunk") (param i32 i32) (result i32) i32.const 0)
+                (@custom "merganser.ssdlet" "{{\"abi\": 1, \"name\": \"{name}\", \"input\": \"lines\", \"output\": {{\"ordered\": {{\"format\": \"lines\"}}}}}}"))"#
+        );
+        let bytes = wat::parse_str(&text).expect("well-formed");
+        let digest = Sha256::digest(&bytes).into();
+        Arc::new(compile(&bytes, digest, false).expect("a guest"))
+    }
+
+    #[test]
+    fn code_in_use_is_bounded_and_kept_code_makes_room() {
+        let mut cache = Cache::default();
+        let (held, kept) = (module("held"), module("kept"));
+        assert!(held.code_bytes > 0);
+        let bytes = held.code_bytes;
+        cache.keep((held.digest, false), held.clone());
+        cache.keep((kept.digest, false), kept);
+        assert!(cache.has_room(0) && cache.recent.len() == 2, "both fit");
+        assert!(cache.has_room(CODE_BYTES_MAX - bytes), "the one that is not used goes");
+        assert!(cache.recent.is_empty() && cache.find((held.digest, false)).is_some());
+        assert!(!cache.has_room(CODE_BYTES_MAX), "the other one is in use");
+        drop(held);
+        assert!(cache.has_room(CODE_BYTES_MAX));
+    }
 }
