@@ -254,7 +254,7 @@ fn what_ended_clients_leave_is_removed_by_the_next_node() {
 #[test]
 fn a_request_that_a_stop_interrupts_is_answered_by_the_next_node() {
     let place = Place::new();
-    let long: String = (0..3_000_000).map(|n| format!("w{n} x\n")).collect();
+    let long: String = (0..3_000_000).map(|n| format!("w{} x\n", n % 9999)).collect();
     fs::write(place.data().join("long"), long).expect("written");
     let node = place.node(POLLING);
     let mut client = place.client("c");
@@ -265,7 +265,7 @@ fn a_request_that_a_stop_interrupts_is_answered_by_the_next_node() {
     assert!(place.answers("c").is_empty(), "no answer, rather than a wrong one");
     let _node = place.node(POLLING);
     let rows = counts(ask(Duration::from_secs(60)).expect("answered"));
-    assert_eq!((rows.len(), rows["x"]), (3_000_001, 3_000_000));
+    assert_eq!((rows.len(), rows["x"]), (10_000, 3_000_000));
 }
 
 /// A request that arrives in two parts, cut at every byte, is awaited and then answered.

@@ -184,7 +184,7 @@ fn whole_lines(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), Ssdle
 #[test]
 fn any_number_of_spills_fits_into_the_least_memory() {
     let mut bytes = b"greatest\ngreatest\ngreatest\n".to_vec();
-    bytes.extend(many_words(1_600_000));
+    bytes.extend(many_words(2_400_000));
     bytes.extend_from_slice(b"smallest\nsmallest\nsmallest\n");
     for (combine, to) in
         [(Combine::Sum, To::Rows), (Combine::First, To::View), (Combine::None, To::Rows)]
@@ -196,7 +196,7 @@ fn any_number_of_spills_fits_into_the_least_memory() {
         assert_eq!(report.spill_sorts, 0, "it fits");
         let enough = How { memory: least(how, to, &ssdlet), ..how };
         let (rows, report) = attempt(enough, to, &ssdlet, &bytes).expect("works");
-        assert!(report.spill_sorts > 2, "{report:?}");
+        assert!(report.spill_sorts > 1, "{report:?}");
         assert!(rows.keyed == expected.keyed, "{combine:?} {to:?}");
     }
 }
