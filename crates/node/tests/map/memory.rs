@@ -73,7 +73,8 @@ fn the_least_memory_works_and_a_byte_less_is_refused_at_once() {
     let bytes = text(1_200_000, 100_000, 3);
     for combine in EVERY_COMBINE {
         let ssdlet = Plain::keyed(LINES, combine, Type::I64, words);
-        let expected = model(&collected(&ssdlet, &[bytes.clone()]).keyed, combine, Type::I64);
+        let expected =
+            model(&collected(&ssdlet, std::slice::from_ref(&bytes)).keyed, combine, Type::I64);
         for threads in [1, 5] {
             for to in [To::Rows, To::View] {
                 for streams in [false, true] {
