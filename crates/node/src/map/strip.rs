@@ -221,7 +221,9 @@ mod tests {
         writer.finish(0).expect("written")
     }
 
-    fn read(strip: Strip, budget: &Budget) -> Result<Vec<(Vec<u8>, Vec<u8>)>, SsdletError> {
+    type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+    fn read(strip: Strip, budget: &Budget) -> Result<Rows, SsdletError> {
         let mut rows = StripRows::new(strip, Encoding::Plain, budget)?;
         let mut all = Vec::new();
         while rows.advance()? {

@@ -73,7 +73,8 @@ fn the_least_memory_works_and_a_byte_less_is_refused_at_once() {
     let bytes = text(1_200_000, 100_000, 3);
     for combine in EVERY_COMBINE {
         let ssdlet = Plain::keyed(LINES, combine, Type::I64, words);
-        let expected = model(&collected(&ssdlet, &[bytes.clone()]).keyed, combine, Type::I64);
+        let expected =
+            model(&collected(&ssdlet, std::slice::from_ref(&bytes)).keyed, combine, Type::I64);
         for threads in [1, 5] {
             for to in [To::Rows, To::View] {
                 for streams in [false, true] {
@@ -184,7 +185,7 @@ fn whole_lines(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), Ssdle
 #[test]
 fn any_number_of_spills_fits_into_the_least_memory() {
     let mut bytes = b"greatest\ngreatest\ngreatest\n".to_vec();
-    bytes.extend(many_words(1_600_000));
+    bytes.extend(many_words(2_400_000));
     bytes.extend_from_slice(b"smallest\nsmallest\nsmallest\n");
     for (combine, to) in
         [(Combine::Sum, To::Rows), (Combine::First, To::View), (Combine::None, To::Rows)]
@@ -196,7 +197,7 @@ fn any_number_of_spills_fits_into_the_least_memory() {
         assert_eq!(report.spill_sorts, 0, "it fits");
         let enough = How { memory: least(how, to, &ssdlet), ..how };
         let (rows, report) = attempt(enough, to, &ssdlet, &bytes).expect("works");
-        assert!(report.spill_sorts > 2, "{report:?}");
+        assert!(report.spill_sorts > 1, "{report:?}");
         assert!(rows.keyed == expected.keyed, "{combine:?} {to:?}");
     }
 }

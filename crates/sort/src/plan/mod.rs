@@ -190,8 +190,8 @@ impl RunPlan {
         let block = (1u32 << block.ilog2()).max(*BLOCK_BYTES.start());
         let key_bytes = key_bytes.min(FENCE_KEY_BYTES_MAX as f64);
         let index = IndexMemory::expected(STREAM_BYTES, block, key_bytes).open;
-        // As much again may be expected of the next runs, and the last blocks of runs are short.
-        let room = shares::for_fences(memory_bytes / UNKNOWN_FENCES_SHARE) / 2;
+        // The last blocks of runs are short. Where that is too little, there still is some of `REST_BYTES`.
+        let room = shares::of_stream(memory_bytes / UNKNOWN_FENCES_SHARE);
         (u128::from(STREAM_BYTES) * u128::from(room) / u128::from(index)) as u64
     }
 
