@@ -17,6 +17,7 @@ mod generate;
 mod input;
 mod output;
 mod progress;
+mod removal;
 mod shown;
 mod signals;
 mod standard;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
     };
     merganser_storage::file::descriptors::raise_limit();
     merganser_storage::thread::prepare();
+    if let Err(error) = merganser_storage::thread::check_first() {
+        return ended(&failure::Failure::Error(error.to_string()));
+    }
     let cancel = match signals::install() {
         Ok(cancel) => cancel,
         Err(error) => return ended(&failure::Failure::Error(format!("signals: {error}"))),

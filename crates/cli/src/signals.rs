@@ -1,20 +1,23 @@
 //! Ctrl-C and SIGTERM: they set a flag that work in progress checks, so that it can remove unfinished
 //! files.
 
-use std::fs;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::Stopped;
+use crate::removal::remove_folder;
 
 /// The time that work in progress has to notice a signal. After this time, or at a second signal,
 /// the process just ends. Some waits never look at the flag: for a disk that does not answer, for a
@@ -25,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Unfinished folders, to be removed even when the process just ends.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static UNFINISHED: Mutex<Vec<CString>> = Mutex::new(Vec::new());
 
 /// Whether a signal asked the process to end, and the number of that signal.
 #[derive(Debug, Clone, Default)]
@@ -121,12 +124,13 @@ pub fn install() -> io::Result<Cancel> {
 
 /// Has this folder removed when the process ends by a signal before [`forget`].
 pub fn remember(unfinished: &Path) {
-    UNFINISHED.lock().push(unfinished.to_owned());
+    // A name that is no C string is no name of a file, either.
+    UNFINISHED.lock().extend(CString::new(unfinished.as_os_str().as_bytes()));
 }
 
 /// The folder is removed or finished.
 pub fn forget(unfinished: &Path) {
-    UNFINISHED.lock().retain(|path| path != unfinished);
+    UNFINISHED.lock().retain(|path| path.as_bytes() != unfinished.as_os_str().as_bytes());
 }
 
 /// Ends the process without waiting for its work.
@@ -135,7 +139,7 @@ fn end(signal: i32) -> ! {
     std::process::exit(i32::from(status(signal)))
 }
 
-/// Removes the folders that [`remember`] named, for a process that ends. It does not wait long for the
+/// Removes the folders that [`remember`] named, for a process that ends, perhaps because there is no memory. It does not wait long for the
 /// lock of the list, because the thread that ends the process may hold the lock itself.
 pub fn remove_unfinished() {
     let mut tries = 0;
@@ -151,9 +155,9 @@ pub fn remove_unfinished() {
     for path in &*unfinished {
         // Work that is still running may create another file there meanwhile.
         for _ in 0..10 {
-            match fs::remove_dir_all(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {}
-                _ => break,
+            match remove_folder(path) {
+                Ok(()) | Err(Errno::NOENT) => break,
+                Err(_) => {}
             }
         }
     }

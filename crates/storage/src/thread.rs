@@ -18,6 +18,18 @@ use crate::Buffer;
 /// it can report that no memory is left.
 const START_BYTES: usize = 3 << 20;
 
+/// Address space that a process needs before it begins: for the starts of its first threads, which all
+/// come before its buffers have been refused.
+const FIRST_BYTES: usize = 16 << 20;
+
+/// Refuses a process that would find no memory for its first threads: glibc aborts it then.
+///
+/// # Errors
+/// When less than 16 MiB of address space are free, in words that say so.
+pub fn check_first() -> io::Result<()> {
+    Buffer::try_new(FIRST_BYTES).map(drop)
+}
+
 /// Starts a thread called `name`.
 ///
 /// # Errors

@@ -1,0 +1,113 @@
+//! Removes a folder and everything in it without memory of the heap: it runs when there is none left.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, openat, seek, unlinkat};
+use rustix::io::Errno;
+
+/// Levels of folders that are removed. Unfinished work has two.
+const LEVELS_MAX: u32 = 8;
+/// Stack for the entries of a level.
+const ENTRIES_BYTES: usize = 4096;
+
+/// Removes the folder `path`. Links in it are removed, never followed. Work that still runs may add files
+/// meanwhile: then the caller tries again.
+///
+/// # Errors
+/// [`Errno::NOENT`] if it is not there; the system's own.
+pub fn remove_folder(path: &CStr) -> Result<(), Errno> {
+    remove_level(CWD, path, LEVELS_MAX)
+}
+
+fn remove_level(parent: BorrowedFd<'_>, name: &CStr, levels: u32) -> Result<(), Errno> {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(parent, name, how, Mode::empty())?;
+    // A removal may hide other entries from the same listing.
+    while remove_listed(folder.as_fd(), levels)? {
+        seek(&folder, SeekFrom::Start(0))?;
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Removes the entries of one listing; whether there were any.
+fn remove_listed(folder: BorrowedFd<'_>, levels: u32) -> Result<bool, Errno> {
+    let mut memory = [MaybeUninit::uninit(); ENTRIES_BYTES];
+    let mut entries = RawDir::new(folder, &mut memory);
+    let mut any = false;
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        any = true;
+        let removed = match unlinkat(folder, name, AtFlags::empty()) {
+            // POSIX says EPERM for a folder, Linux EISDIR.
+            Err(Errno::ISDIR | Errno::PERM) if levels > 1 => remove_level(folder, name, levels - 1),
+            other => other,
+        };
+        match removed {
+            // Work that still runs has removed it.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(any)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::*;
+
+    fn of(path: &Path) -> CString {
+        CString::new(path.as_os_str().as_bytes()).expect("no zero byte")
+    }
+
+    #[test]
+    fn a_folder_of_many_files_goes_and_what_links_name_stays() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (folder, other) = (place.path().join("folder"), place.path().join("other"));
+        fs::create_dir_all(folder.join("inner")).expect("made");
+        fs::create_dir(&other).expect("made");
+        fs::write(other.join("kept"), "kept").expect("written");
+        for n in 0..500 {
+            let name = format!("file with a name that fills the listing {n}");
+            fs::write(folder.join(&name), "x").expect("written");
+            fs::write(folder.join("inner").join(&name), "x").expect("written");
+        }
+        symlink(&other, folder.join("link")).expect("linked");
+        symlink("nowhere", folder.join("dangling")).expect("linked");
+        remove_folder(&of(&folder)).expect("removed");
+        assert!(!folder.exists());
+        assert_eq!(fs::read(other.join("kept")).expect("there"), b"kept");
+        assert_eq!(remove_folder(&of(&folder)), Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_folder_is_not_followed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (link, other) = (place.path().join("link"), place.path().join("other"));
+        fs::create_dir(&other).expect("made");
+        fs::write(other.join("kept"), "kept").expect("written");
+        symlink(&other, &link).expect("linked");
+        assert!(remove_folder(&of(&link)).is_err());
+        assert!(other.join("kept").exists());
+    }
+
+    #[test]
+    fn deeper_folders_than_ours_are_left() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("1");
+        fs::create_dir_all(folder.join("2/3/4/5/6/7/8/9")).expect("made");
+        assert!(remove_folder(&of(&folder)).is_err());
+        assert!(folder.join("2/3/4/5/6/7/8/9").exists());
+    }
+}
