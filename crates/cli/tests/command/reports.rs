@@ -120,8 +120,8 @@ fn a_report_compares_the_plan_with_the_counters() {
         let names = workers.iter().map(|worker| worker["name"].as_str().expect("a name"));
         let names: Vec<&str> = names.map(|name| name.split(' ').next().expect("one")).collect();
         let expected: &[&str] = match (planned, result) {
-            ("distribute", "-o") => &["sort", "read", "part", "write", "bucket"],
-            ("distribute", _) => &["sort", "read", "part", "write"],
+            ("distribute", "-o") => &["sort", "read", "split", "write", "bucket"],
+            ("distribute", _) => &["sort", "read", "split", "write"],
             ("merge", "-o") => &["sort", "read", "merge", "write"],
             _ => &["sort", "read"],
         };

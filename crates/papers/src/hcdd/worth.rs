@@ -5,7 +5,7 @@ use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::request::{Request, SimTime};
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
 
-use super::runs::play;
+use super::runs::{most, play};
 use super::setup::{Arrangement, Setup};
 use crate::chart::Series;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::outcome::Section;
 const RATES: [u64; 6] = [50, 200, 800, 3200, 12_800, 51_200];
 /// Duplicates, in percent.
 const DUPLICATES: [u32; 3] = [0, 50, 90];
-/// Writes of each point.
+/// Writes of each point, at most.
 const REQUESTS: u64 = 20_000;
 
 /// A pair of devices.
@@ -43,13 +43,13 @@ const PAIRS: [Pair; 2] = [
     },
 ];
 
-fn writes(rate: u64) -> Result<Vec<Request>, Error> {
+fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<Request>, Error> {
     let workload = Workload {
         pattern: Pattern::Random,
         read_share: 0.,
         sizes: Sizes::Fixed(4096),
         arrivals: Arrivals::Exponential(SimTime(1_000_000_000 / rate)),
-        requests: REQUESTS,
+        requests: REQUESTS.min(most(lab)),
         start: 0,
         span_bytes: 4 << 30,
         align_bytes: 4096,
@@ -76,14 +76,14 @@ pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
         let mut alone = Vec::new();
         for rate in RATES {
             let setup = setup(pair, Arrangement::Ssds).map_err(model)?;
-            alone.push(play(lab, &setup, &writes(rate)?, 0.)?);
+            alone.push(play(lab, &setup, &writes(lab, rate)?, 0.)?);
         }
         for percent in DUPLICATES {
             let mut points = Vec::new();
             for (rate, alone) in RATES.into_iter().zip(&alone) {
                 let setup = setup(pair, Arrangement::Hcdd).map_err(model)?;
                 let share = f64::from(percent) / 100.;
-                let hcdd = play(lab, &setup, &writes(rate)?, share)?;
+                let hcdd = play(lab, &setup, &writes(lab, rate)?, share)?;
                 let response = hcdd.writes.mean() / alone.writes.mean();
                 let bytes = hcdd.flash.host_bytes as f64 / alone.flash.host_bytes.max(1) as f64;
                 let what = format!("{}, {percent} % duplicates, {rate}/s", pair.name);
