@@ -139,7 +139,7 @@ def packed(bench):
                     at_most=1.1,
                 )
             )  # fmt: skip
-            claims.append(_ratio(f"time of {' '.join(unpack)} | map over that of {ours}", piped, ours, "wall_s", at_least=1.0))
+            claims.append(_ratio(f"time of {' '.join(unpack)} piped into map, over that of {ours}", piped, ours, "wall_s", at_least=1.0))
     yield Plan(bench.folder, os.path.getsize(source), memory, tuple(contenders), tuple(claims))
     for name in ("gz", "zst"):
         (bench.folder / f"words.{name}").unlink(missing_ok=True)
