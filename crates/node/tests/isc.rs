@@ -100,7 +100,7 @@ fn scatter(storage: &dyn Storage, input: &[u8], base: u64, random: &mut Random) 
         next += bytes + 512 * random.below(3);
         at = end;
     }
-    // What follows the input in its last sector is never seen.
+    // The rest of the last sector, behind the input, is never seen.
     storage.write_at(next, &[b'#'; 512]).expect("written");
     extents
 }

@@ -410,7 +410,7 @@ fn a_node_may_be_killed_at_any_time() {
     assert_eq!(answers.len(), 12);
 }
 
-/// Files that are no logs end their own client, and nobody else's.
+/// Files that are no logs end their own client, and no other.
 #[test]
 fn hostile_files_are_left_alone() {
     let place = Place::new();

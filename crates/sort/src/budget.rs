@@ -72,7 +72,7 @@ impl Shared {
     }
 }
 
-/// A part of a memory: one of so many equal ones, but at least so many bytes.
+/// A part of a memory: one of `share` equal ones, but at least `bytes_min` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// It is 1 / `share`; at least 2.
@@ -88,7 +88,7 @@ impl Part {
         (memory_bytes / self.share).max(self.bytes_min)
     }
 
-    /// The least memory in which `bytes` are left beside the part: the second number of an error.
+    /// The least memory in which `bytes` are left in addition to the part: the second number of an error.
     #[must_use]
     pub fn least_beside(self, bytes: u64) -> u64 {
         let with_share = bytes.saturating_add(bytes.saturating_sub(1) / (self.share - 1));

@@ -1,4 +1,4 @@
-//! What each customer paid: a csv file whose first column is a name and whose second is an amount.
+//! The payments of each customer: a csv file whose first column is a name and whose second is an amount.
 //!
 //! The name is a span of the chunk, so it is not copied; the amounts are added by the engine.
 

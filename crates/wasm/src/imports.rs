@@ -81,7 +81,7 @@ pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     Ok(linker)
 }
 
-/// What a guest hands over, and the fuel that looking at it is worth.
+/// The rows that a guest hands over, and the fuel that looking at it is worth.
 struct Given {
     at: u32,
     bytes: u64,

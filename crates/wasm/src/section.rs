@@ -26,7 +26,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 pub struct Declared {
     /// Its name: small letters, digits, `-` and `_`.
     pub name: String,
-    /// What it does, in one line; may be empty.
+    /// Its purpose, in one line; may be empty.
     pub about: String,
     /// Its arguments, in one line; may be empty.
     pub arguments: String,

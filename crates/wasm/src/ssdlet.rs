@@ -41,7 +41,7 @@ pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, Ssd
     Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, first, ticker })
 }
 
-/// What a module takes and gives. It is compiled and checked, and not started: it may need arguments for
+/// The input and the output of a module. It is compiled and checked, and not started: it may need arguments for
 /// that.
 ///
 /// # Errors

@@ -108,7 +108,7 @@ pub struct Chunk<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What an SSDlet takes and gives.
+/// The input and the output of an SSDlet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// Its name.

@@ -1,4 +1,4 @@
-//! What fails, and what is left then.
+//! Failures, and their leftovers.
 
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};

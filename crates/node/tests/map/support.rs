@@ -18,7 +18,7 @@ pub const LINES: Format = Format::Lines { delimiter: b'\n' };
 pub const EVERY_COMBINE: [Combine; 6] =
     [Combine::Sum, Combine::Min, Combine::Max, Combine::Count, Combine::First, Combine::None];
 
-/// What a test SSDlet does with one record and the place of its first byte.
+/// The work of a test SSDlet on one record and the place of its first byte.
 pub type Each = fn(&[u8], u64, &mut Emitter<'_>) -> Result<(), SsdletError>;
 
 /// An SSDlet of one function.

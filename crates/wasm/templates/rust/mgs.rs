@@ -33,7 +33,7 @@ pub struct Value {
 pub struct Fault {
     /// Its place in the chunk.
     pub place: usize,
-    /// What is wrong with it.
+    /// The fault in it.
     pub text: String,
 }
 
@@ -62,7 +62,7 @@ impl Spans {
     }
 }
 
-/// Hands over keys that lie in the current chunk, each with its number.
+/// Hands over keys that are in the current chunk, each with its number.
 pub fn emit_values(values: &[Value]) {
     // SAFETY: the host reads this many values before it returns.
     unsafe { host::emit_values(values.as_ptr(), values.len() as u32) };
