@@ -1,4 +1,4 @@
-"""What the DuckDB peers have in common: their arguments, a connection, and texts in SQL."""
+"""Shared by the DuckDB peers: their arguments, a connection, and texts in SQL."""
 
 import argparse
 

@@ -22,7 +22,7 @@ pub(crate) fn of(hash: Hash, page: &Page) -> Fingerprint {
     }
 }
 
-/// The first eight bytes, by which the index finds candidates. A candidate's whole fingerprint is compared.
+/// The first eight bytes. The index finds candidates with them. A candidate's whole fingerprint is compared.
 pub(crate) fn tag(fingerprint: &Fingerprint) -> u64 {
     u64::from_be_bytes(fingerprint[..8].try_into().expect("eight bytes"))
 }

@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// Takes one change off the front of `bytes`; `None` where they are none.
+    /// Takes one change off the front of `bytes`; `None` if they are not a change.
     pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Change> {
         let len = match bytes.first()? {
             1 => 21 + FINGERPRINT_BYTES,

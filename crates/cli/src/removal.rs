@@ -1,4 +1,4 @@
-//! Removes a folder and everything in it without memory of the heap: it runs when there is none left.
+//! Removes a folder and everything in it without memory of the heap: it runs when the heap is used up.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;

@@ -139,8 +139,8 @@ fn end(signal: i32) -> ! {
     std::process::exit(i32::from(status(signal)))
 }
 
-/// Removes the folders that [`remember`] named, for a process that ends, perhaps because there is no memory. It does not wait long for the
-/// lock of the list, because the thread that ends the process may hold the lock itself.
+/// Removes the folders that [`remember`] named, for a process that ends, perhaps because there is no memory.
+/// It does not wait long for the lock of the list, because the thread that ends the process may hold it.
 pub fn remove_unfinished() {
     let mut tries = 0;
     // Not `try_lock_for`: it may allocate, and this runs when there is no memory.

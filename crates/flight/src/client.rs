@@ -75,7 +75,7 @@ pub enum ClientError {
     /// The node refused, or its run failed; its sentence.
     #[error("{sentence}")]
     Refused {
-        /// What kind of refusal it is.
+        /// The kind of the refusal.
         why: Refusal,
         /// The node's own sentence.
         sentence: String,

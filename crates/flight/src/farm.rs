@@ -122,7 +122,7 @@ impl Farm {
         Ok(Farm { members })
     }
 
-    /// What the SSDlet takes and gives, as the first node describes it.
+    /// The SSDlet's formats and options, as the first node describes them.
     #[must_use]
     pub fn opened(&self) -> &Opened {
         &self.members[0].opened

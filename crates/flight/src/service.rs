@@ -21,7 +21,7 @@ use crate::listener::Presence;
 use crate::wire::{self, Ticket, Uploaded, ViewTicket, to_json};
 use crate::{get, put, schema, views};
 
-/// Streams of results, views and blobs at once; a further one is told to come again.
+/// Streams of results, views and blobs at once; a further one is refused and may try again.
 pub(crate) const STREAMS_MAX: usize = 128;
 
 /// The service. Clones are the same one.
@@ -88,7 +88,7 @@ impl Door {
         })
     }
 
-    /// What a descriptor describes: a path is a view, a command is a ticket.
+    /// The subject of a descriptor: a path is a view, a command is a ticket.
     async fn info(&self, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
         let ticket = if descriptor.cmd.is_empty() {
             let view = descriptor.path.join("/");

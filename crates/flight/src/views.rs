@@ -146,7 +146,7 @@ impl Part {
                 }
             }
         }
-        // What is left is a record that lacks its terminator.
+        // The rest is a record that lacks its terminator.
         if values.len() > end_of(&ends) {
             ends.push(i32::try_from(values.len()).expect("batches are small"));
         }

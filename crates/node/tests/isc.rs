@@ -239,7 +239,7 @@ fn a_word_count_in_the_device_waits_for_its_processor() {
     assert!((1.0..1.1).contains(&(took / work)), "{took} s, {work} s of work");
 }
 
-/// Seconds that it took, and seconds of work: so many cycles per byte.
+/// Seconds that it took, and seconds of work at the given cycles per byte.
 fn count_words_in_a_modelled_device() -> (f64, f64) {
     let mut random = Random::new(3);
     let mut input = text(&mut random, 2000);

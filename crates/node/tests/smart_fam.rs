@@ -220,7 +220,7 @@ fn a_number_has_one_answer() {
     assert!(answers.starts_with(&before[..]) && answers[len..] == before[..answers.len() - len]);
 }
 
-/// Of two nodes, one serves: both would append to one file.
+/// Only one of two nodes serves: both would append to one file.
 #[test]
 fn a_folder_has_one_node() {
     let place = Place::new();
@@ -322,7 +322,7 @@ fn torn_requests_are_awaited() {
     }
 }
 
-/// A node was killed when so many bytes of its answer were written: the next one cuts them off and
+/// A node was killed when it had written a part of its answer: the next one cuts them off and
 /// answers again. A client was killed in its request: the same.
 #[test]
 fn torn_ends_are_cut_off_by_their_writers() {

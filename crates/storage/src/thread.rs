@@ -18,8 +18,8 @@ use crate::Buffer;
 /// it can report that no memory is left.
 const START_BYTES: usize = 3 << 20;
 
-/// Address space that a process needs before it begins: for the starts of its first threads, which all
-/// come before its buffers have been refused.
+/// Address space that must be free when a process begins. Its first threads start before any buffer is
+/// refused, and glibc aborts if one of them finds no memory.
 const FIRST_BYTES: usize = 16 << 20;
 
 /// Refuses a process that would find no memory for its first threads: glibc aborts it then.

@@ -124,7 +124,7 @@ impl Index {
         self.table.len() >= self.table_max
     }
 
-    /// Whether so many entries are stale that it should be rebuilt.
+    /// Whether the index has enough stale entries to be rebuilt.
     pub(crate) fn is_stale(&self) -> bool {
         self.runs.iter().map(|run| run.place.entries).sum::<u64>() > self.entries_max
     }

@@ -85,7 +85,7 @@ pub struct ArrayCreateArgs {
     #[arg(long, conflicts_with_all = ["hash", "compare"])]
     pub no_dedup: bool,
 
-    /// The hash by which equal pages are found
+    /// The hash that finds equal pages
     #[arg(long, value_enum, default_value_t = HashName::Blake3)]
     pub hash: HashName,
 

@@ -39,7 +39,7 @@ pub struct ArrayCreate {
     pub data: Vec<PathBuf>,
     /// Its buffer members.
     pub buffer: Vec<PathBuf>,
-    /// What it is to be.
+    /// The settings of the new volume.
     pub settings: Settings,
     /// Bytes of a data member that is made; `None` for what the volume needs.
     pub data_member_bytes: Option<u64>,

@@ -49,7 +49,7 @@ pub enum BackingConfig {
     File {
         /// Its name.
         path: PathBuf,
-        /// The size of the disk, which grows to it; that of the file if there is none.
+        /// The size of the disk; a smaller file grows to it. Without it, the disk is as large as the file.
         size: Option<u64>,
         /// Whether the file may be one that this command did not make.
         existing: bool,

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// The least memory: enough for one merge of 64 spills.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
-/// Where a node listens unless it is told.
+/// Where a node listens by default.
 const LISTEN: &str = "127.0.0.1:7443";
 
 /// The least memory of a node: runs and streams of a few sessions.
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A node that answers through files listens only if it is told to, and all parts share the memory.
+    /// A node that answers through files listens only if `--listen` is given, and all parts share the memory.
     #[test]
     fn calls_through_files_need_no_port() {
         let files = meant(&["serve", "--data", "/d", "--log-folder", "/l", "--poll"]);

@@ -86,7 +86,7 @@ fn a_client_in_another_process_calls_with_inotify_and_by_polling() {
         assert_eq!(said(refused), "../token: a path has no .., no . and no empty name in it");
         let refused = client.call("wordcount", &json!({"x": 1}), &["small"], LIMIT);
         assert!(said(refused).starts_with("wordcount: "), "the SSDlet's own sentence");
-        // Of two nodes, one serves.
+        // Only one of two nodes serves.
         let words = ["serve", "--data", "data", "--log-folder", "calls"];
         let output = merganser(dir.path(), &words).output().expect("it starts");
         let told = String::from_utf8(output.stderr).expect("text");

@@ -286,7 +286,7 @@ fn a_signal_unmounts_and_tells_what_happened() {
     }
 }
 
-/// What fio sees is what the model says, within 5 %; the full table is bench/emulate's.
+/// fio sees the times of the model, within 5 %; the full table is bench/emulate's.
 #[test]
 fn a_program_waits_as_long_as_the_model_says() {
     if skipped() {

@@ -17,7 +17,7 @@ use crate::device::Device;
 use crate::request::{Request, RequestKind, SimTime};
 use crate::results::{Power, Results};
 
-/// What is emulated, and what holds its data.
+/// The emulated device, and the storage of its data.
 pub struct EmulatedOptions {
     /// The model; its own data are not used.
     pub device: Box<dyn Device>,

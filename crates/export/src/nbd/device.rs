@@ -31,7 +31,7 @@ pub(super) struct Device {
     spare: Arc<Spare>,
 }
 
-/// What is done with a completion.
+/// The function that gets a completion.
 type Work = Box<dyn FnOnce(Completion) + Send>;
 
 /// Takes one completion.
@@ -65,7 +65,7 @@ impl Device {
         self.storage.submit(0, operation, &Completions::collected(Arc::new(then)));
     }
 
-    /// Reads; `then` gets the bytes, or why there are none.
+    /// Reads; `then` gets the bytes, or the error.
     fn read(
         self: &Arc<Self>,
         offset: u64,

@@ -49,7 +49,7 @@ impl ReplyRoom {
     }
 }
 
-/// What a client may have asked for and not yet read.
+/// The most that a client may have asked for and not yet read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
     pub(super) requests: usize,

@@ -18,7 +18,7 @@ use crate::{Error, READ_BYTES_MAX};
 /// Workers for changes, where an export is writable.
 pub(super) const WRITERS: usize = 4;
 
-/// What is to be done.
+/// A request that changes the device.
 pub(super) enum Change {
     /// These bytes.
     Write(Buffer),
@@ -130,7 +130,7 @@ impl Writes {
     }
 }
 
-/// The number by which a client gets this error.
+/// The number that a client gets for this error.
 pub(super) fn number_of(error: &io::Error) -> u32 {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => errno::NOSPC,

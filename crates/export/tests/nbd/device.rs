@@ -10,7 +10,7 @@ const WRITE: u16 = 1;
 const FUA: u16 = 1;
 const DISK_BYTES: u64 = 64 << 20;
 
-/// Holds every operation until it is told to end some.
+/// Holds every operation until the test ends it.
 #[derive(Default)]
 struct Held {
     waiting: Mutex<Vec<(Operation, Completions, u64)>>,
@@ -37,7 +37,7 @@ impl Storage for Held {
 }
 
 impl Held {
-    /// What is under way once there are `count` operations: kind, offset and bytes of each.
+    /// The operations under way once there are `count` operations: kind, offset and bytes of each.
     fn under_way(&self, count: usize) -> Vec<(char, u64, usize)> {
         let mut waiting = self.waiting.lock();
         let few = |waiting: &mut Vec<_>| waiting.len() < count;

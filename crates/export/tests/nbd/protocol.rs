@@ -220,7 +220,7 @@ fn a_failed_read_is_eio_with_the_storages_words() {
     simple.request(READ, 0, 1, 0, 4 << 20);
     let mut got = Vec::new();
     simple.stream.read_to_end(&mut got).expect("hung up");
-    // What was not written by then, even the header, is dropped.
+    // Bytes that were not written by then are dropped, even the header.
     let header = [&b"\x67\x44\x66\x98\0\0\0\0"[..], &1_u64.to_be_bytes()].concat();
     let promised = [&header, &served.bytes.content[..2 * M]].concat();
     assert!(promised.starts_with(&got), "nothing of the damaged part");

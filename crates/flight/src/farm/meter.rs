@@ -21,7 +21,7 @@ struct All {
     done: u64,
 }
 
-/// What one node has told.
+/// The progress that one node reported.
 pub(super) struct NodeMeter<'m, 'a> {
     meter: &'m Meter<'a>,
     is_known: bool,
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// What was reported: `phase TOTAL` and `+BYTES`.
+    /// The reports: `phase TOTAL` and `+BYTES`.
     #[derive(Default)]
     struct Said(Mutex<Vec<String>>);
 

@@ -186,7 +186,7 @@ fn a_node_that_ends_during_its_run_is_named() {
     });
 }
 
-/// Counts, and is cancelled when it is told.
+/// Counts the calls, and says whether the test cancelled the run.
 #[derive(Default)]
 struct Counted {
     phases: AtomicU64,

@@ -143,7 +143,7 @@ fn wrong_tickets_descriptors_and_calls_get_an_answer() {
         for descriptor in descriptors {
             client.get_flight_info(with_token(descriptor)).await.map(|_| ()).expect_err("nothing");
         }
-        // Blobs that are none.
+        // Bytes that are not blobs.
         let path = FlightDescriptor::new_path(vec![session.clone(), "b".to_owned()]);
         let garbage = FlightData::new()
             .with_descriptor(path.clone())
@@ -172,7 +172,7 @@ fn a_reader_that_stops_frees_its_memory_and_can_continue() {
     let session = begin(&mut slow, "copy", &["lines"]).expect("begun");
     let mut taken = slow.rows(rows_of(&session, 0));
     assert!(taken.advance().expect("a first row"));
-    // It reads no more. What is ready for it fills all buffers, then its connection is closed.
+    // It reads no more. Its results fill all buffers, then its connection is closed.
     thread::sleep(Duration::from_secs(3));
     let quick = thread::scope(|scope| {
         scope

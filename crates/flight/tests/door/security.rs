@@ -1,4 +1,4 @@
-//! Who may come in: token, TLS, and addresses.
+//! Access: token, TLS, and addresses.
 
 use merganser_flight::Token;
 use merganser_flight::client::{Client, NodeAddress};

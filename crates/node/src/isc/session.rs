@@ -269,7 +269,7 @@ impl Session {
 
     fn fail(&mut self, error: String) {
         self.error.get_or_insert(error);
-        // What it held is of no use. Pages stay until their reads have ended.
+        // Its data is of no use. Pages stay until their reads have ended.
         self.table.take_run();
         self.result = Vec::new();
     }

@@ -26,7 +26,7 @@ const TEXT_MAX: usize = 1000;
 /// A status names the lengths of at most this many runs.
 pub const RUNS_MAX: usize = 64;
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -43,7 +43,7 @@ pub enum State {
 /// The status of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// What it is doing.
+    /// Its state.
     pub state: State,
     /// Splits of this run that are mapped.
     pub splits: u64,
@@ -79,7 +79,7 @@ impl Status {
     /// The status in a page.
     ///
     /// # Errors
-    /// Bytes that are none.
+    /// Bytes that are not a status.
     pub fn decode(bytes: &[u8]) -> Result<Status, FrameError> {
         let frame = Frame::decode(MAGIC, BODY_MAX, bytes)?;
         frame.ok_or_else(|| FrameError::Body("the status is cut short".to_owned()))?.0.value()

@@ -22,7 +22,7 @@
 //! rows go through a sort of records ([`merganser_sort::sort`]), which knows runs, passes and disks; its
 //! result is reduced on the way to the sink, or stays a view that is reduced when it is read.
 //!
-//! What does not depend on threads, chunks, partitions and memory: the rows and their order. With
+//! The rows and their order do not depend on threads, chunks, partitions and memory. With
 //! [`Combine::First`](crate::ssdlet::Combine::First), what a worker hands out when it is closed has no
 //! place in the input and comes last.
 

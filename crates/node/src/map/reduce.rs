@@ -62,7 +62,7 @@ impl Reducer {
     /// complete, until the next call.
     ///
     /// # Errors
-    /// Too little memory for a long record; a record that is none of a map.
+    /// Too little memory for a long record; a record that no map wrote.
     pub(super) fn push(&mut self, record: &[u8]) -> Result<bool, SsdletError> {
         self.memory.grow_to(COPIES * record.len() as u64)?;
         let mut unescaped = std::mem::take(&mut self.unescaped);

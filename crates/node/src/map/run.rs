@@ -177,7 +177,7 @@ impl Run<'_, '_> {
         let (writer, batches) = spill::channel(&state, encoding, of_batches);
         let how = Combining { combine, value, encoding };
         let mut for_spills = Held::new(&options.budget, &shares, how)?;
-        // Or for the writer of a view.
+        // Without spills, this memory is for the writer of a view.
         let kept_bytes = if shares.spills { 0 } else { shares.kept_bytes };
         let kept = options.budget.reserve(kept_bytes, "writing the result")?;
         let meeting = Meeting::of(self.workers);

@@ -8,7 +8,7 @@
 //!   └─────────────────┴─────────────────────┴─────────┴───────────────────────────────┘
 //! ```
 //!
-//! All sizes are known before the first byte is read. What a map needs in any case is reserved then, so
+//! All sizes are known before the first byte is read. The least that a map needs is reserved then, so
 //! that it can't be missing at the first spill; a record longer than a chunk takes of what is left.
 
 use merganser_sort::Error;
@@ -27,7 +27,7 @@ use crate::ssdlet::{Description, Output};
 /// has 1 MiB or more, next to the part of its table that is used most.
 const CHUNK_BYTES: u64 = 512 << 10;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
-/// What is more than the least goes to chunks up to this part, 1 / 8.
+/// Of the memory above the least, chunks get up to this part, 1 / 8.
 const CHUNKS_SHARE: u64 = 8;
 /// Chunks grow by whole pages, as their buffers do.
 const PAGE_BYTES: u64 = 4096;
@@ -77,24 +77,24 @@ pub(super) struct Shares {
     pub(super) spills: bool,
     /// Kept from the beginning: the least of the sort of spills, or of the writer of a view.
     pub(super) kept_bytes: u64,
-    /// Of the sort of spills.
+    /// For the sort of spills.
     pub(super) sort_bytes: u64,
-    /// Of rows on their way to it.
+    /// For rows on their way to it.
     pub(super) batch_bytes: u64,
 }
 
-/// What a map takes in any case.
+/// The least memory of a map, by its use.
 struct Least {
     /// For chunks of the least length.
     chunk_bytes: u64,
     /// Workers with such chunks, and what they share.
     fixed_bytes: u64,
-    /// Of all tables, or of ordered output.
+    /// For all tables, or for ordered output.
     output_bytes: u64,
     spills: bool,
     kept_bytes: u64,
     batch_bytes: u64,
-    /// Of what reduces the sorted rows, and writes a strip.
+    /// For reducing the sorted rows and writing a strip.
     reduce_bytes: u64,
 }
 

@@ -12,7 +12,7 @@
 //!           └► sort ──► strip ─┘
 //! ```
 //!
-//! A sort holds the fences of all its runs, so its memory says how many bytes it takes. What comes after them goes to
+//! A sort holds the fences of all its runs, so its memory says how many bytes it takes. Later bytes go to
 //! another sort in the same memory. A result of a sort that is not the last one is a strip, whose reader takes the
 //! same memory however long it is; strips are merged when there are too many for one merge. So no amount of spills
 //! is too much for the least memory.
@@ -330,7 +330,7 @@ impl Sorting<'_> {
     }
 }
 
-/// How many strips are merged at once in `budget`, beside `others`: at least two, for which there is memory in any
+/// How many strips are merged at once in `budget`, in addition to `others`: at least two, for which there is memory in any
 /// case.
 fn fan_in(budget: &Budget, others: u64) -> usize {
     let room = budget.limit_bytes().saturating_sub(others);

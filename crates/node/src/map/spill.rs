@@ -5,7 +5,7 @@
 //!   worker: full table ──records──► batch ──┼──channel──► SpillReader ──► sort ──► view, or reduced rows
 //! ```
 //!
-//! The sort begins with the first batch. Without a spill there is none. Where there is more than the memory of one
+//! The sort begins with the first batch. Without a spill nothing is sorted. Where there is more than the memory of one
 //! sort can index, another one follows (`sorting`).
 
 use std::io::{self, Read};
@@ -68,7 +68,7 @@ pub(super) struct SpillWriter {
     spills: Arc<Spills>,
     sender: SyncSender<Batch>,
     encoding: Encoding,
-    /// Of usual batches: there is enough for all of them.
+    /// The memory of usual batches: enough for all of them.
     batches: Budget,
     /// Of longer ones.
     budget: Budget,
@@ -162,7 +162,7 @@ pub(super) struct SpillSource {
     /// The batch that is taken next, and where.
     current: Option<Batch>,
     at: usize,
-    /// What the sort under way has taken: bytes, records, bytes of keys.
+    /// The input of the sort under way: bytes, records, bytes of keys.
     taken: (u64, u64, u64),
 }
 
@@ -170,7 +170,7 @@ pub(super) struct SpillSource {
 pub(super) type Capacity = Box<dyn Fn(f64) -> u64 + Send>;
 
 impl SpillSource {
-    /// What comes from `receiver`, after the batch that came first.
+    /// The batches of `receiver`, after the batch that came first.
     pub(super) fn new(spills: &Arc<Spills>, first: Batch, receiver: Receiver<Batch>) -> Self {
         SpillSource {
             spills: Arc::clone(spills),

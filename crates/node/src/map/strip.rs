@@ -1,7 +1,7 @@
 //! Sorted records in a file without a name: the result of one sort of spills, until all of them are merged.
 //!
 //! ```text
-//!   ├ length u32 ┼ CRC32C u32 ┼ bytes of records, up to 128 KiB ┤ ├ ...        a record may go on in the next block
+//!   ├ length u32 ┼ CRC32C u32 ┼ bytes of records, up to 128 KiB ┤ ├ ...        a record may continue in the next block
 //! ```
 //!
 //! It is read from its beginning to its end, so it has no index, and its reader takes the same little memory however

@@ -32,7 +32,7 @@ const BUILDER_BYTES: u64 = 4 << 20;
 /// tables then; what the workers had is free.
 pub(super) const WRITER_BYTES: u64 = BUILDER_BYTES + (256 << 10);
 
-/// What the rows of a result are.
+/// The meaning of the rows of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultDescription {
     /// The SSDlet that made it.
@@ -264,7 +264,7 @@ impl ResultView {
         Ok(ResultView { view, description, memory })
     }
 
-    /// What its rows are.
+    /// The meaning of its rows.
     #[must_use]
     pub fn description(&self) -> &ResultDescription {
         &self.description

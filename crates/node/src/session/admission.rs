@@ -1,8 +1,8 @@
-//! Who may work now: memory and threads of the server, given out first come, first served.
+//! Admission of runs: memory and threads of the server, given out first come, first served.
 //!
 //! ```text
 //!   take ──► queue ──► at the front, and enough is free? ──► Permit ──dropped──► given back
-//!            bounded   nobody passes the one at the front
+//!            bounded   no run passes the one at the front
 //! ```
 //!
 //! A request says what it would like and the least that works, and gets what is free in between. No
@@ -19,7 +19,7 @@ use super::{Result, SessionError};
 /// How long a waiting request sleeps before it looks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What there is to give.
+/// All memory and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// Memory in bytes.
@@ -84,7 +84,7 @@ impl Admission {
         self.all
     }
 
-    /// What is free now.
+    /// The free memory and threads.
     #[cfg(test)]
     pub(crate) fn free(&self) -> Shares {
         self.state.lock().free

@@ -44,13 +44,13 @@ impl GuestLimits {
 pub struct Offered {
     /// Its name.
     pub name: String,
-    /// What it does, or where it is from, in one line.
+    /// Its purpose, or its file, in one line.
     pub about: String,
 }
 
 /// Opens SSDlets that are not built in. The program that makes the server knows which kinds there are.
 pub trait SsdletOpener: Send + Sync {
-    /// Opens the SSDlet `wanted`; `None` if there is none. `args` is an object or a text.
+    /// Opens the SSDlet `wanted`; `None` if no SSDlet has this name. `args` is an object or a text.
     ///
     /// # Errors
     /// When it is damaged, or `args` make no sense to it.
@@ -67,7 +67,7 @@ pub trait SsdletOpener: Send + Sync {
     /// Verifies an SSDlet that a client sends, and keeps it under the SHA-256 of `bytes`.
     ///
     /// # Errors
-    /// When it is none, or can't be kept.
+    /// When it is not a guest, or can't be kept.
     fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description, SsdletError>;
 }
 

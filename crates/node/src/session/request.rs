@@ -1,4 +1,4 @@
-//! What clients ask for, as they write it in JSON. docs/formats.md has the same fields with examples.
+//! Requests of clients, as they write them in JSON. docs/formats.md has the same fields with examples.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl OpenRequest {
         }
     }
 
-    /// The arguments: an object, empty if there are none, or a text.
+    /// The arguments: an object (empty by default) or a text.
     ///
     /// # Errors
     /// When they are something else.

@@ -70,7 +70,7 @@ pub(super) fn run(session: &Session, begun: &Begun, admission: &Arc<Admission>, 
         }
     };
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let told = "the run was ended by a mistake in this program; its session can go on";
+        let told = "the run was ended by a mistake in this program; its session can continue";
         Err(SessionError::Failed(told.to_owned()))
     });
     session.ended(result);

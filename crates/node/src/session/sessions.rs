@@ -57,7 +57,7 @@ pub struct SessionOptions {
 pub struct Opened {
     /// The id, which only this client knows.
     pub session: String,
-    /// What the SSDlet takes and gives.
+    /// The SSDlet's formats and options.
     pub description: Description,
     /// A run gives at most this many rows, those with the least keys; nothing for all. The rows of several
     /// runs are then not those of all input.
@@ -274,7 +274,7 @@ impl Sessions {
     /// Verifies and keeps an SSDlet of a client.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not an SSDlet.
     pub fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description> {
         self.shared.catalog.upload(sha256, bytes)
     }
@@ -382,7 +382,7 @@ fn no_session(id: &str) -> SessionError {
     SessionError::NoSession { id }
 }
 
-/// 128 random bits in hexadecimal digits: nobody guesses the session of another client.
+/// 128 random bits in hexadecimal digits: so that no client guesses the session of another.
 fn new_id() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -66,7 +66,7 @@ impl<'a> Action<'a> {
     /// The action called `name` with this body.
     ///
     /// # Errors
-    /// When there is none of this name, or the body is not its JSON.
+    /// When no action has this name, or the body is not its JSON.
     pub fn parse(name: &str, body: &'a [u8]) -> Result<Self, SessionError> {
         Ok(match name {
             "list" => Action::List,
@@ -94,7 +94,7 @@ impl<'a> Action<'a> {
 pub struct SetBody {
     /// The session.
     pub session: String,
-    /// What is added to its next run.
+    /// The ranges that are added to its next run.
     #[serde(default)]
     pub ranges: Vec<Range>,
     /// Whether the run begins.
@@ -140,11 +140,11 @@ pub struct FileStatus {
 pub struct Uploaded {
     /// The name under which open finds it.
     pub sha256: String,
-    /// What it takes and gives.
+    /// Its formats and options.
     pub description: Description,
 }
 
-/// What a DoGet is for.
+/// The subject of a DoGet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ticket {
     /// The rows of a session's run.

@@ -53,7 +53,7 @@ pub struct Serve {
 
 /// Serves until `stop` is set. Requests are served one after another, those of all clients in turn.
 ///
-/// It may be killed at any time; the next one goes on where it was. A request that `stop` interrupts has no
+/// It may be killed at any time; the next one continues where it was. A request that `stop` interrupts has no
 /// answer, and the next node serves it.
 ///
 /// # Errors
@@ -274,7 +274,7 @@ impl Seen {
             Err(error) => Err(error),
         };
         if outcome.is_err() {
-            // It is left alone until its files are made anew.
+            // It is left alone until its files are made again.
             self.answers = None;
         }
         true

@@ -138,7 +138,7 @@ pub(crate) fn set(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// A value as a number; 0 for bytes that are none.
+/// A value as a number; 0 for bytes that are not a number.
 fn number(value: &[u8]) -> i64 {
     value.try_into().map_or(0, i64::from_le_bytes)
 }

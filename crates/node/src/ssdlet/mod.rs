@@ -40,7 +40,7 @@ pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
 
 /// An SSDlet that was opened with its arguments.
 pub trait Ssdlet: Send + Sync {
-    /// What it takes and gives.
+    /// Its formats and options.
     fn description(&self) -> &Description;
 
     /// The state of one thread that runs it.

@@ -104,7 +104,7 @@ fn both() -> [Plain; 2] {
     [Plain::keyed(LINES, Combine::Count, Type::I64, words), Plain::ordered(LINES, panics)]
 }
 
-/// Cancels after so many bytes.
+/// Cancels after this number of bytes.
 struct Impatient(AtomicU64, u64);
 
 impl Progress for Impatient {

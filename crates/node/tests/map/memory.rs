@@ -63,7 +63,7 @@ fn least(how: How, to: To, ssdlet: &dyn Ssdlet) -> u64 {
         &nothing.options(),
         to == To::View,
     );
-    assert_eq!(named, least_bytes, "who asks before is told the same");
+    assert_eq!(named, least_bytes, "a question beforehand gets the same answer");
     least_bytes
 }
 

@@ -108,7 +108,7 @@ pub fn spans(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), Ss
 pub struct Rows {
     pub keyed: Vec<(Vec<u8>, Vec<u8>)>,
     pub ordered: Vec<u8>,
-    /// No more than so many calls.
+    /// A limit of calls.
     pub most: Option<usize>,
     pub calls: usize,
 }
@@ -210,7 +210,7 @@ impl Default for How {
 }
 
 impl How {
-    /// Chunks of so many bytes, and no spills.
+    /// Chunks of this number of bytes, and no spills.
     pub fn chunks(bytes: u64, threads: usize) -> Self {
         How { partition: PartitionSize::Bytes(bytes), threads, temp: false, ..How::default() }
     }

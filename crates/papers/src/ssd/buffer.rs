@@ -1,4 +1,4 @@
-//! Write buffers of an SSD: a list of pages per flash package, each of which evicts the same number
+//! Write buffers of an SSD: one list of pages per flash package. Each list evicts the same number
 //! (dissertation 5.3.3, Algorithm 1), against one LRU list.
 //!
 //! Figures 5.6 to 5.9 are bars without numbers. The axes are in the text, so that each bar has an upper

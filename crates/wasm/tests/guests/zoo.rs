@@ -5,7 +5,7 @@ use merganser_wasm::Limits;
 
 use crate::*;
 
-/// Limits with which loops end soon.
+/// Limits that end loops soon.
 fn tight() -> Limits {
     Limits { fuel_per_byte: 1000, ..Limits::default() }
 }

@@ -148,7 +148,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     let merges = spills > 1.0 && !settings.defer;
     if merges {
         let passes = rewritten(spills as u64, settings.factor);
-        // What the tasks that run now have spilled is read back.
+        // The spills of the tasks that run now are read back.
         let cached = (cache / (of_map * job.cores.min(maps))).min(1.0);
         let segment = of_map / spills / job.reducers;
         map.read(output * passes, segment, cached);

@@ -18,7 +18,7 @@ pub const LABEL_BYTES: u64 = 4096;
 /// The label of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
-    /// Bytes of the disk, all of which are before the label.
+    /// Bytes of the disk. All of them are before the label.
     pub bytes: u64,
     /// Where a smaller disk ended whose label is still there: it becomes zeros.
     pub clear: Option<u64>,

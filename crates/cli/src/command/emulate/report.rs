@@ -20,7 +20,7 @@ pub struct EmulatedRun {
     pub seed: u64,
     /// What programs did.
     pub activity: Activity,
-    /// What the model did, and how late answers were.
+    /// The work of the model, and the lag of the answers.
     pub ended: Ended,
 }
 

@@ -50,7 +50,7 @@ pub struct ByValue {
     pub of: Type,
     /// The memory of the sort.
     pub budget: Budget,
-    /// What part of all memory it is.
+    /// The split of all memory that gave it.
     pub split: Split,
     /// Its threads, at most.
     pub threads: usize,
@@ -139,7 +139,7 @@ struct Feed {
     piece: Vec<u8>,
     rank: Vec<u8>,
     sender: SyncSender<io::Result<Vec<u8>>>,
-    /// Of all pieces: each as long as the longest row so far.
+    /// The memory of all pieces: each is as long as the longest row so far.
     memory: Reservation,
     split: Split,
 }

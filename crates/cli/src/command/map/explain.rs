@@ -52,7 +52,7 @@ pub fn text(
     out.say("partition", &partition(config.partition, &description.output));
     out.say("spills", &spills(config, &inputs, &description.output, split, temp));
     out.say("result", &result(config, &description.output));
-    // What can't be done is not explained.
+    // A map that can't run is not explained.
     let options = run::options(config, budget, temp);
     run::check_memory(config, description, &inputs, &options, split)?;
     Ok(out.0)

@@ -108,7 +108,7 @@ mod with_flight {
     fn module(path: &Path) -> Result<Vec<u8>, Failure> {
         let most = merganser_wasm::Limits::default();
         let bytes = crate::command::ssdlet::read(path, most.module_bytes)?;
-        // What no node would take is refused before one is asked.
+        // Options that no node takes are refused before a node is asked.
         match merganser_wasm::Declared::of(&bytes) {
             Ok(_) => Ok(bytes),
             Err(error) => Err(crate::command::ssdlet::failure(path, error)),
@@ -147,7 +147,7 @@ mod without_flight {
     use crate::failure::Failure;
     use crate::signals::Cancel;
 
-    /// There is none.
+    /// This build can't use nodes.
     pub(in super::super) enum Farm {}
 
     impl Farm {

@@ -24,10 +24,10 @@ pub enum Mapper {
     Nodes(Farm),
 }
 
-/// What is known of a [`Mapper`]'s rows.
+/// The shape of a [`Mapper`]'s rows.
 #[derive(Debug, Clone)]
 pub struct What {
-    /// What the SSDlet takes and gives.
+    /// The SSDlet's formats and options.
     pub description: Description,
     /// How many rows are wanted, if it is not all of them.
     pub rows_most: Option<u64>,
@@ -58,7 +58,7 @@ impl Mapper {
         Ok(Mapper::Nodes(farm))
     }
 
-    /// What is known of its rows.
+    /// The shape of its rows.
     pub fn what(&self) -> What {
         match self {
             Mapper::Here(ssdlet) => {

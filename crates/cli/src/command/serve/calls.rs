@@ -37,7 +37,7 @@ pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
     modules.sort_unstable();
     modules.dedup();
     let temp = FileDirectory::open(&temp_dir).map_err(|e| Failure::named(&e))?;
-    // What can't be made is said before anything is served.
+    // Problems with the folders are reported before anything is served.
     fs::create_dir_all(&folder).map_err(|e| Failure::on(&folder, &e))?;
     let serving = Serve {
         folder: folder.clone(),

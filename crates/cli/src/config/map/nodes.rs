@@ -79,7 +79,7 @@ fn is_this_machine(address: &str) -> bool {
     }
 }
 
-/// What was asked for, for [`refuse_unfit`].
+/// The options that [`refuse_unfit`] looks at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) program: &'a Program,

@@ -5,11 +5,11 @@
 //!
 //! ```text
 //!   chunk   ....\n.....\n..hit..\n......\n....
-//!                        └record─┘▲ the search goes on here
+//!                        └record─┘▲ the search continues here
 //! ```
 //! A hit is a *match* only if it is within its record. A hit that spans records hides none: any match of
 //! the record in which it begins would begin no earlier, so that record is searched alone, and the search
-//! goes on behind it.
+//! continues behind it.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
@@ -58,7 +58,7 @@ const SPANNING_MOST: u32 = 16;
 struct Match {
     description: Description,
     finder: Finder,
-    /// What is counted under which name; empty if records are wanted.
+    /// The texts to count, with their names; empty if records are wanted.
     counted: Vec<String>,
     /// Finds all keys of a record, also those that overlap: if several are counted.
     all: Option<AhoCorasick>,
