@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build guests test test-bench test-java test-cluster test-python test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-build test-bench test-java test-cluster test-python test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -53,18 +53,22 @@ test-cluster: build
 	@JAVA_MINUTES=60 .ci/java verify -Pfaults
 
 # Clients of a node that are not ours; those that can't be installed are left out.
-test-python:
-	@.ci/setup base rust flight
-	@$(CARGO) build --locked -p merganser-cli
-	@MERGANSER=target/debug/merganser .ci/python
+test-python: test-build
+	@.ci/setup flight
+	@MERGANSER=$(BUILT)/merganser .ci/python
 
-test-rust:
-	@.ci/setup base rust fuse nbd guests
+test-rust: test-build
+	@.ci/setup fuse nbd guests
 	@$(CARGO) test --workspace --locked
 
-# The release build leaves out WebAssembly and Arrow Flight, which take minutes to optimise and which its users, the
-# small bench and the short campaign, don't need. The tests have them.
-check: FEATURES = --no-default-features
+# One build of the command, the examples and the tests, for all steps of `make check` that run something. Another set of
+# packages would choose other features of the libraries, and compile most of them again.
+BUILT := $(CURDIR)/target/debug
+test-build:
+	@.ci/setup base rust
+	@$(CARGO) test --workspace --locked --no-run
+
+check: export MERGANSER := $(BUILT)/merganser
 check: fmt clippy doc deny bench-smoke campaign-smoke fuzz test
 
 fmt:
@@ -74,6 +78,7 @@ fmt:
 
 clippy:
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@$(CARGO) clippy -p merganser-cli --no-default-features --locked -- -D warnings
 
 doc:
 	@$(CARGO) doc --workspace --no-deps --document-private-items --locked
@@ -90,9 +95,9 @@ fuzz:
 sanitize:
 	@.ci/sanitize
 
-bench-smoke: build
-	@$(CARGO) build --release --locked --workspace --exclude merganser-wasm --exclude merganser-flight --examples
-	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke
+bench-smoke: test-build
+	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke \
+		--merganser $(BUILT)/merganser --examples $(BUILT)/examples
 
 # The fault campaign over the real command. MINUTES says how long; CAMPAIGN takes other options, such as --seed 7.
 MINUTES := 60
@@ -100,8 +105,8 @@ campaign: build
 	@.ci/setup campaign
 	@$(PYTHON) campaign/run.py --minutes $(MINUTES) --json target/campaign.json --table target/campaign.md $(CAMPAIGN)
 
-campaign-smoke: build
-	@$(PYTHON) campaign/run.py --smoke $(CAMPAIGN)
+campaign-smoke: test-build
+	@$(PYTHON) campaign/run.py --smoke --merganser $(BUILT)/merganser $(CAMPAIGN)
 
 bench: build
 	@$(CARGO) build --release --locked --workspace --examples
