@@ -64,7 +64,7 @@ class Tools:
 
     def versions(self):
         """The versions of the peers that take part, by name, and of Merganser's sources; for the results."""
-        found = {"merganser": _said("git", "-C", REPOSITORY, "describe", "--always", "--dirty")}
+        found = {"merganser": _sources()}
         if self.gnu:
             found["gnu"] = _said(self.gnu, "--version")
         if self.stxxl:
@@ -119,6 +119,13 @@ class Tools:
     def two_pass_floor(self, source):
         """The lower bound for any external sort in two passes: copies `source`, and then the copy."""
         return (self.example("raw_io"), "passes", source)
+
+
+def _sources():
+    """The commit of the sources, with `-dirty` after it if a tracked file differs. Results don't count: each run changes them."""
+    commit = _said("git", "-C", REPOSITORY, "describe", "--always")
+    changed = _said("git", "-C", REPOSITORY, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results")
+    return f"{commit}-dirty" if commit and changed else commit
 
 
 def _said(*words):
