@@ -4,15 +4,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_export::Error;
 use merganser_export::fuse::{DiskOptions, Mount};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{
-    Clock, Completion, Completions, Operation, RealClock, Storage, StorageExt,
+    Buffer, Clock, Completion, Completions, Operation, RealClock, Storage, StorageExt,
 };
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -23,6 +24,7 @@ const SIZE: u64 = 8 << 20;
 struct Noted {
     inner: Arc<MemoryStorage>,
     bad_from: u64,
+    bad_syncs: AtomicBool,
     seen: Mutex<Vec<(&'static str, u64, u64)>>,
 }
 
@@ -30,7 +32,12 @@ impl Noted {
     fn new(bad_from: u64) -> Arc<Self> {
         let inner = MemoryStorage::new("memory");
         inner.run(Operation::SetSize { size: SIZE }).expect("sized");
-        Arc::new(Noted { inner, bad_from, seen: Mutex::default() })
+        let (bad_syncs, seen) = Default::default();
+        Arc::new(Noted { inner, bad_from, bad_syncs, seen })
+    }
+
+    fn fail_syncs(&self) {
+        self.bad_syncs.store(true, Ordering::Relaxed);
     }
 
     fn take(&self) -> Vec<(&'static str, u64, u64)> {
@@ -60,7 +67,8 @@ impl Storage for Noted {
             Operation::Allocate { .. } | Operation::SetSize { .. } => panic!("{operation:?}"),
         };
         self.seen.lock().push(noted);
-        if noted.1 + noted.2 > self.bad_from {
+        let bad_sync = noted.0 == "sync" && self.bad_syncs.load(Ordering::Relaxed);
+        if bad_sync || noted.1 + noted.2 > self.bad_from {
             let result = Err(io::Error::other("noted: damaged here"));
             return completions.post(Completion { token, buffer: None, result });
         }
@@ -136,6 +144,39 @@ fn requests_reach_the_storage_as_they_are_made() {
     drop(file);
     mount.unmounter().unmount().expect("unmounted");
     mount.run().expect("no failure");
+}
+
+/// The kernel flushes nothing for such a file: what the write's own flags ask for is the server's task.
+#[test]
+fn a_synchronous_write_is_durable_when_it_is_answered() {
+    if skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let storage = Noted::new(u64::MAX);
+    let (mount, path) = mounted(Arc::clone(&storage), dir.path());
+    for flags in [libc::O_DSYNC, libc::O_SYNC, libc::O_DSYNC | libc::O_DIRECT] {
+        let file = OpenOptions::new().write(true).custom_flags(flags).open(&path).expect("opened");
+        let page = Buffer::new(4096);
+        file.write_all_at(&page, 8192).expect("written");
+        assert_eq!(storage.take(), [("write", 8192, 4096), ("sync", 0, 0)], "{flags:o}");
+    }
+    let file = open(&path);
+    file.write_all_at(b"x", 0).expect("written");
+    assert_eq!(storage.take(), [("write", 0, 1)]);
+    // One write of a file without these flags.
+    let bytes = [io::IoSlice::new(b"once")];
+    let count = rustix::io::pwritev2(&file, &bytes, 5, rustix::io::ReadWriteFlags::DSYNC);
+    assert_eq!(count, Ok(4));
+    assert_eq!(storage.take(), [("write", 5, 4), ("sync", 0, 0)]);
+    // A flush that fails is the write's error.
+    storage.fail_syncs();
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_DSYNC).open(&path);
+    let error = file.expect("opened").write_at(b"lost", 0).expect_err("not durable");
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+    mount.unmounter().unmount().expect("unmounted");
+    let Err(Error::Request { what, .. }) = mount.run() else { panic!("no failure") };
+    assert_eq!(what, "flushing");
 }
 
 #[test]
