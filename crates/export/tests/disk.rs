@@ -203,6 +203,31 @@ fn a_disk_keeps_its_size() {
     drop(mount);
 }
 
+/// A program would take it for the end of the disk, and a copy of the disk would be cut there.
+#[test]
+fn a_storage_that_ends_too_early_is_an_error() {
+    if skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let storage = Noted::new(u64::MAX);
+    let (mount, path) = mounted(Arc::clone(&storage), dir.path());
+    storage.inner.run(Operation::SetSize { size: 1 << 20 }).expect("cut");
+    let file = open(&path);
+    assert_eq!(file.read_at(&mut [0; 4096], (1 << 20) - 4096).expect("it is there"), 4096);
+    for offset in [(1 << 20) - 10, 1 << 20, SIZE - 4096] {
+        let error = file.read_at(&mut [0; 4096], offset).expect_err("cut");
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+    }
+    drop(file);
+    mount.unmounter().unmount().expect("unmounted");
+    let error = mount.run().expect_err("the first failure").to_string();
+    assert_eq!(
+        error,
+        "noted: reading 4096 bytes at offset 1048566 failed: it ended after 10 bytes, before its size"
+    );
+}
+
 #[test]
 fn a_failure_is_the_requests_own_and_comes_back_from_run() {
     if skipped() {

@@ -172,9 +172,13 @@ impl Filesystem for Disk {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        // A program may ask beyond the end, and gets what is before it.
+        let rest = self.size.saturating_sub(offset);
+        let len = usize::try_from(rest).map_or(size as usize, |rest| rest.min(size as usize));
         match self.shared.spare.take(size as usize) {
             Ok(buffer) => {
-                self.shared.submit(Operation::Read { offset, buffer }, Reply::Read(reply));
+                let reply = Reply::Read { reply, len };
+                self.shared.submit(Operation::Read { offset, buffer }, reply);
             }
             Err(_) => reply.error(Errno::ENOMEM),
         }

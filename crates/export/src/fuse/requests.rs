@@ -36,7 +36,11 @@ impl Shared {
 
 /// How to answer the kernel.
 pub(super) enum Reply {
-    Read(ReplyData),
+    /// With the bytes that the disk has there.
+    Read {
+        reply: ReplyData,
+        len: usize,
+    },
     Write(ReplyWrite),
     /// A write that is flushed before it is answered.
     DurableWrite(ReplyWrite),
@@ -88,9 +92,15 @@ fn answer(
     result: io::Result<usize>,
 ) -> Option<(&'static str, io::Error)> {
     let error = match (reply, result) {
-        (Reply::Read(reply), Ok(count)) => {
-            reply.data(&bytes[..count.min(bytes.len())]);
+        (Reply::Read { reply, len }, Ok(count)) if count >= len && bytes.len() >= len => {
+            reply.data(&bytes[..len]);
             return None;
+        }
+        (Reply::Read { reply, .. }, Ok(count)) => {
+            // A program would take it for the end of the disk.
+            reply.error(Errno::EIO);
+            let why = format!("it ended after {count} bytes, before its size");
+            ("reading", io::Error::new(io::ErrorKind::UnexpectedEof, why))
         }
         (Reply::Write(reply) | Reply::DurableWrite(reply), Ok(count))
         | (Reply::WriteFlush { reply, count }, Ok(_)) => {
@@ -101,7 +111,7 @@ fn answer(
             reply.ok();
             return None;
         }
-        (Reply::Read(reply), Err(error)) => {
+        (Reply::Read { reply, .. }, Err(error)) => {
             reply.error(Errno::EIO);
             ("reading", error)
         }
