@@ -24,6 +24,7 @@ const SIZE: u64 = 8 << 20;
 struct Noted {
     inner: Arc<MemoryStorage>,
     bad_from: u64,
+    full: AtomicBool,
     bad_syncs: AtomicBool,
     seen: Mutex<Vec<(&'static str, u64, u64)>>,
 }
@@ -32,8 +33,8 @@ impl Noted {
     fn new(bad_from: u64) -> Arc<Self> {
         let inner = MemoryStorage::new("memory");
         inner.run(Operation::SetSize { size: SIZE }).expect("sized");
-        let (bad_syncs, seen) = Default::default();
-        Arc::new(Noted { inner, bad_from, bad_syncs, seen })
+        let (full, bad_syncs, seen) = Default::default();
+        Arc::new(Noted { inner, bad_from, full, bad_syncs, seen })
     }
 
     fn fail_syncs(&self) {
@@ -67,6 +68,10 @@ impl Storage for Noted {
             Operation::Allocate { .. } | Operation::SetSize { .. } => panic!("{operation:?}"),
         };
         self.seen.lock().push(noted);
+        if noted.0 == "write" && self.full.load(Ordering::Relaxed) {
+            let result = Err(io::ErrorKind::StorageFull.into());
+            return completions.post(Completion { token, buffer: None, result });
+        }
         let bad_sync = noted.0 == "sync" && self.bad_syncs.load(Ordering::Relaxed);
         if bad_sync || noted.1 + noted.2 > self.bad_from {
             let result = Err(io::Error::other("noted: damaged here"));
@@ -234,7 +239,8 @@ fn a_failure_is_the_requests_own_and_comes_back_from_run() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");
-    let (mount, path) = mounted(Noted::new(1 << 20), dir.path());
+    let storage = Noted::new(1 << 20);
+    let (mount, path) = mounted(Arc::clone(&storage), dir.path());
     let file = open(&path);
     file.write_all_at(b"fine", 0).expect("written");
     let error = file.write_all_at(b"bad", 2 << 20).expect_err("damaged");
@@ -243,6 +249,9 @@ fn a_failure_is_the_requests_own_and_comes_back_from_run() {
     let mut fine = [0; 4];
     file.read_exact_at(&mut fine, 0).expect("read");
     assert_eq!(&fine, b"fine");
+    storage.full.store(true, Ordering::Relaxed);
+    let error = file.write_all_at(b"more", 8).expect_err("full");
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
     drop(file);
     mount.unmounter().unmount().expect("unmounted");
     let Err(Error::Request { what, offset, len, .. }) = mount.run() else { panic!("no failure") };

@@ -8,7 +8,7 @@ use merganser_storage::{Collect, Completion, Completions, Operation, Storage};
 use parking_lot::Mutex;
 
 use crate::Error;
-use crate::failures::Failures;
+use crate::failures::{Failures, is_full};
 use crate::spare::Spare;
 
 /// What requests under way share.
@@ -116,11 +116,11 @@ fn answer(
             ("reading", error)
         }
         (Reply::Write(reply) | Reply::DurableWrite(reply), Err(error)) => {
-            reply.error(Errno::EIO);
+            reply.error(number_of(&error));
             ("writing", error)
         }
         (Reply::WriteFlush { reply, .. }, Err(error)) => {
-            reply.error(Errno::EIO);
+            reply.error(number_of(&error));
             ("flushing", error)
         }
         // Of storages that cannot free space; programs go on without.
@@ -129,13 +129,18 @@ fn answer(
             return None;
         }
         (Reply::Discard(reply), Err(error)) => {
-            reply.error(Errno::EIO);
+            reply.error(number_of(&error));
             ("trimming", error)
         }
         (Reply::Flush(reply), Err(error)) => {
-            reply.error(Errno::EIO);
+            reply.error(number_of(&error));
             ("flushing", error)
         }
     };
     Some(error)
+}
+
+/// The number by which a program gets the error of a change.
+fn number_of(error: &io::Error) -> Errno {
+    if is_full(error) { Errno::ENOSPC } else { Errno::EIO }
 }
