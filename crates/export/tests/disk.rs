@@ -4,8 +4,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -90,16 +92,15 @@ fn skipped() -> bool {
 }
 
 fn mounted(storage: Arc<Noted>, dir: &Path) -> (Mount, PathBuf) {
+    mounted_for(storage, dir, false)
+}
+
+fn mounted_for(storage: Arc<Noted>, dir: &Path, allow_other: bool) -> (Mount, PathBuf) {
     let mountpoint = dir.join("m");
     fs::create_dir(&mountpoint).expect("made");
     let name = "disk".into();
-    let options = DiskOptions {
-        mountpoint: mountpoint.clone(),
-        name,
-        storage,
-        allow_other: false,
-        on_error: None,
-    };
+    let options =
+        DiskOptions { mountpoint: mountpoint.clone(), name, storage, allow_other, on_error: None };
     (Mount::disk(options).expect("mounted"), mountpoint.join("disk"))
 }
 
@@ -206,6 +207,32 @@ fn a_disk_keeps_its_size() {
     assert!(other.is_err(), "there is one file");
     drop(file);
     drop(mount);
+}
+
+/// The kernel asks the file's permissions, too, so without them the option would let nobody in.
+#[test]
+fn other_users_may_use_a_disk_that_is_theirs_too() {
+    if skipped() {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root can become another user");
+    }
+    for allow_other in [false, true] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let open_to_all = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(dir.path(), open_to_all).expect("set");
+        let (mount, path) = mounted_for(Noted::new(u64::MAX), dir.path(), allow_other);
+        let copy = |from: &Path, to: &Path| {
+            let mut dd = Command::new("dd");
+            dd.uid(65_534).gid(65_534).args(["bs=4096", "count=1", "conv=notrunc", "status=none"]);
+            dd.arg(format!("if={}", from.display())).arg(format!("of={}", to.display()));
+            dd.stderr(Stdio::null()).status().expect("run").success()
+        };
+        assert_eq!(copy(&path, Path::new("/dev/null")), allow_other, "read");
+        assert_eq!(copy(Path::new("/dev/zero"), &path), allow_other, "write");
+        drop(mount);
+    }
 }
 
 /// A program would take it for the end of the disk, and a copy of the disk would be cut there.

@@ -45,6 +45,8 @@ const DURABLE: i32 = OFlags::DSYNC.bits().cast_signed();
 pub(super) struct Disk {
     name: OsString,
     size: u64,
+    /// The file's permissions.
+    mode: u16,
     mounted: SystemTime,
     shared: Arc<Shared>,
 }
@@ -53,12 +55,15 @@ impl Disk {
     pub(super) fn new(
         name: OsString,
         storage: Arc<dyn Storage>,
+        allow_other: bool,
         on_error: Option<OnError>,
     ) -> Self {
+        // The kernel compares them with a program's user.
+        let mode = if allow_other { 0o666 } else { 0o600 };
         let failures = Failures::new(on_error);
         let (size, mounted) = (storage.size(), SystemTime::now());
         let shared = Arc::new(Shared { storage, spare: Spare::default(), failures });
-        Disk { name, size, mounted, shared }
+        Disk { name, size, mode, mounted, shared }
     }
 
     /// Takes the first failure, if there was one.
@@ -70,7 +75,7 @@ impl Disk {
     fn attributes(&self, ino: INodeNo) -> Option<FileAttr> {
         let (kind, perm, size) = match ino {
             INodeNo::ROOT => (FileType::Directory, 0o555, 0),
-            FILE => (FileType::RegularFile, 0o600, self.size),
+            FILE => (FileType::RegularFile, self.mode, self.size),
             _ => return None,
         };
         let time = self.mounted;
