@@ -152,7 +152,7 @@ fn a_storage_slower_than_the_model_makes_a_run_invalid() {
         disk.read_vec(0, 4096).expect("read");
     }
     let ended = disk.end();
-    assert_eq!((ended.lag.overtaken, ended.lag.late), (3, 3));
+    assert_eq!((ended.lag.overtaken, ended.lag.late()), (3, 3));
     assert!(ended.lag.late_ns > 3 * 15_000_000 && !ended.lag.is_valid(), "{:?}", ended.lag);
     let served = served.lock();
     assert!(served.iter().all(|one| one.modelled_ns < 2_000_000 && one.real_ns > 19_000_000));
