@@ -3,6 +3,8 @@
 //! The thread that answers requests only appends them to a list; a thread of this module takes the
 //! list now and then, so that no request wakes a thread. Answers come in any order and the trace is in
 //! the order of arrivals, so an answer waits here until all before it have come.
+//!
+//! If the trace can't be written, it ends there, the user is told at once, and all else continues.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +20,7 @@ use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
 use super::activity::Activity;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice};
 
 /// The list is taken and written to the file once in this time.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -26,8 +28,13 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// A recording that runs.
 pub struct Recording {
     list: Arc<List>,
-    thread: JoinHandle<io::Result<Activity>>,
-    path: Option<PathBuf>,
+    thread: JoinHandle<(Activity, Result<(), Failure>)>,
+}
+
+/// A trace that is being written.
+struct Trace {
+    path: PathBuf,
+    writer: Writer<BufWriter<File>>,
 }
 
 /// Answered requests that have not been taken.
@@ -51,7 +58,7 @@ impl Recording {
             let begin = || {
                 let mut writer = Writer::new(BufWriter::new(File::create(path)?))?;
                 writer.comment(title)?;
-                Ok(writer)
+                Ok(Trace { path: path.to_owned(), writer })
             };
             begin().map_err(|error| Failure::on(path, &error))
         });
@@ -60,7 +67,7 @@ impl Recording {
         let theirs = Arc::clone(&list);
         let thread = spawn("recording", move || record(&theirs, trace))
             .map_err(|error| Failure::named(&error))?;
-        Ok(Recording { list, thread, path: path.map(Path::to_owned) })
+        Ok(Recording { list, thread })
     }
 
     /// What gets the answered requests of an emulated device.
@@ -74,23 +81,28 @@ impl Recording {
         })
     }
 
-    /// Ends with the requests that were answered so far.
-    pub fn finish(self) -> Result<Activity, Failure> {
+    /// Ends with the requests that were answered so far, and says whether the trace has all of them.
+    pub fn finish(self) -> (Activity, Result<(), Failure>) {
         self.list.state.lock().ended = true;
         self.list.ended.notify_all();
-        let recorded = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        recorded.map_err(|error| match &self.path {
-            Some(path) => Failure::on(path, &error),
-            None => Failure::named(&error),
-        })
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn record(list: &List, mut trace: Option<Writer<BufWriter<File>>>) -> io::Result<Activity> {
+impl Trace {
+    /// Writes these requests, and what was held back before.
+    fn write(&mut self, served: &[Served]) -> io::Result<()> {
+        for one in served {
+            self.writer.write_timed(&one.request, one.real_ns)?;
+        }
+        self.writer.flush()
+    }
+}
+
+fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failure>) {
     let mut activity = Activity::default();
     let mut early: BTreeMap<u64, Served> = BTreeMap::new();
-    let mut next = 0;
-    let mut ended = false;
+    let (mut next, mut ended, mut traced) = (0, false, Ok(()));
     while !ended {
         let mut answered = list.state.lock();
         if !answered.ended {
@@ -100,6 +112,7 @@ fn record(list: &List, mut trace: Option<Writer<BufWriter<File>>>) -> io::Result
         let served = std::mem::take(&mut answered.served);
         drop(answered);
         early.extend(served.into_iter().map(|served| (served.number, served)));
+        let mut in_order = Vec::new();
         // At the end, one before these was never answered.
         while let Some(entry) = early.first_entry()
             && (ended || *entry.key() == next)
@@ -107,13 +120,49 @@ fn record(list: &List, mut trace: Option<Writer<BufWriter<File>>>) -> io::Result
             let served = entry.remove();
             next = served.number + 1;
             activity.add(&served);
-            if let Some(trace) = &mut trace {
-                trace.write_timed(&served.request, served.real_ns)?;
-            }
+            in_order.push(served);
         }
-        if let Some(trace) = &mut trace {
-            trace.flush()?;
+        if let Some(writing) = &mut trace
+            && let Err(error) = writing.write(&in_order)
+        {
+            let failure = Failure::on(&writing.path, &error);
+            notice(&format!("{}; the trace ends here", failure.sentence().unwrap_or_default()));
+            (trace, traced) = (None, Err(failure));
         }
     }
-    Ok(activity)
+    (activity, traced)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use merganser_device::request::{Request, RequestKind, SimTime};
+
+    use super::*;
+
+    #[test]
+    fn a_trace_that_cannot_be_written_ends_and_the_rest_continues() {
+        let recording = Recording::start(Some(Path::new("/dev/full")), "a disk").expect("begins");
+        let answered = recording.observer();
+        let request = |number| {
+            let arrival = SimTime(number);
+            Request { arrival, kind: RequestKind::Read, offset: 0, len: 4096, content: None }
+        };
+        for number in 0..3 {
+            let request = request(number);
+            answered(Served { number, request, modelled_ns: 1, real_ns: 1, depth: 1 });
+            // What is not taken would fill the memory.
+            let start = Instant::now();
+            while !recording.list.state.lock().served.is_empty() {
+                assert!(start.elapsed().as_secs() < 20, "request {number} was not taken");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        let (activity, traced) = recording.finish();
+        assert_eq!(activity.reads.requests, 3);
+        let failure = traced.expect_err("the device is full");
+        let said = failure.sentence().expect("a sentence");
+        assert!(said.starts_with("/dev/full: "), "{said}");
+    }
 }
