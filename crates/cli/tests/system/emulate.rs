@@ -242,6 +242,34 @@ fn what_a_client_of_nbd_wrote_survives_a_kill() {
     assert_eq!(status, Some(0));
 }
 
+/// A backing file that another program cut fails requests, and the trace's disk is full: what was measured
+/// is there all the same.
+#[test]
+fn results_are_there_although_requests_failed() {
+    if skipped() {
+        return;
+    }
+    let options = ["--device", "null", "--file", "data", "--size", "4M"];
+    let report = ["--trace", "/dev/full", "--report", "report.json"];
+    let mut disk = Disk::new(&[&options[..], &report[..]].concat());
+    let file = disk.open();
+    file.write_all_at(&[7; 4096], 0).expect("written");
+    let backing = OpenOptions::new().write(true).open(disk.folder.at("data")).expect("opened");
+    backing.set_len(1 << 20).expect("cut");
+    let mut seen = [0; 4096];
+    file.read_exact_at(&mut seen, 0).expect("still there");
+    assert_eq!(seen, [7; 4096]);
+    let error = file.read_at(&mut seen, 2 << 20).expect_err("cut");
+    assert_eq!(error.raw_os_error(), Some(libc::EIO));
+    drop(file);
+    let (status, out, err) = disk.end(libc::SIGTERM);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("/dev/full: ") && err.contains("; the trace ends here"), "{err}");
+    assert!(err.contains("reading of 4096 bytes at offset 2097152 failed"), "{err}");
+    assert!(out.starts_with("device        null: takes no time"), "{out}");
+    assert_eq!(disk.report()["results"]["writes"]["requests"], 1);
+}
+
 #[test]
 fn a_signal_unmounts_and_tells_what_happened() {
     if skipped() {

@@ -16,6 +16,7 @@ mod recording;
 mod report;
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use merganser_device::device::Device;
@@ -27,6 +28,7 @@ use crate::config::{DeviceChoice, EmulateConfig, ReportForm};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
+use door::Door;
 use recording::Recording;
 use report::EmulatedRun;
 
@@ -69,21 +71,29 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     })
     .map_err(|error| Failure::named(&error))?;
 
-    door::serve(&config.door, Arc::clone(&disk) as Arc<_>, cancel)?;
-
+    let door = Door::open(&config.door, Arc::clone(&disk) as Arc<_>)?;
+    // A request that failed, or a trace that ended early, is told last: what was measured is not lost.
+    let served = door.serve(cancel);
     let ended = disk.end();
-    let activity = recording.finish()?;
+    let (activity, traced) = recording.finish();
     let seed = config.device.seed;
     let run = EmulatedRun { model, size, seed, activity, ended };
-    print(run.table())?;
-    if let Some((path, form)) = &config.report {
+    let told = tell(&run, config.report.as_ref());
+    served.and(traced).and(told)?;
+    run.verdict()
+}
+
+/// Prints the results, and writes the report.
+fn tell(run: &EmulatedRun, report: Option<&(PathBuf, ReportForm)>) -> Result<(), Failure> {
+    let printed = print(run.table());
+    if let Some((path, form)) = report {
         let text = match form {
-            ReportForm::Html => page::page(&run),
+            ReportForm::Html => page::page(run),
             ReportForm::Json => format!("{:#}\n", run.data()),
         };
         fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
     }
-    run.verdict()
+    printed
 }
 
 /// The chosen preset; `None` for the device that takes no time.
