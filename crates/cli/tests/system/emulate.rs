@@ -155,6 +155,23 @@ fn a_file_that_is_no_disk_is_left_alone() {
     assert!(fs::read(folder.at("precious")).expect("there") == content);
 }
 
+/// A disk is never cut, so one that grew beyond its device could not be used with it any more.
+#[test]
+fn a_size_that_the_device_lacks_changes_no_file() {
+    let folder = Folder::new();
+    let words =
+        ["emulate", "--device", "jasmine", "--set", "blocks_per_plane=16", "--file", "data"];
+    let run = |more: &[&str]| {
+        fails(merganser(words).args(more).args(["--mount", "missing"]).current_dir(folder.path()))
+    };
+    assert!(run(&["--size", "1T"]).contains("data: 1099511627776 bytes are more than jasmine has"));
+    assert!(!folder.at("data").exists(), "nothing was made");
+    assert!(run(&["--size", "4M"]).contains("missing: there is no such folder"));
+    let before = fs::read(folder.at("data")).expect("made");
+    assert!(run(&["--size", "1T"]).contains("are more than jasmine has"));
+    assert!(fs::read(folder.at("data")).expect("there") == before, "it did not grow");
+}
+
 /// A discard gives blocks back, and a flush that was answered is in the file.
 #[test]
 fn discards_and_flushes_reach_the_backing_file() {

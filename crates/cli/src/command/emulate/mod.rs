@@ -38,18 +38,14 @@ const NULL: &str = "null";
 /// Emulates a device until its door is closed, or a signal arrives.
 pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let model = chosen(&config.device)?;
+    if let Some(size) = config.backing.size() {
+        // Before a file is made, or grows: it is never cut again.
+        fits(&*made(model.as_ref(), config, 0)?, &config.backing.name(), size)?;
+    }
     let backing = backing::open(&config.backing)?;
     let size = backing.size();
     let device = made(model.as_ref(), config, size)?;
-    if size > device.capacity_bytes() {
-        return Err(format!(
-            "{}: {size} bytes are more than {} has, which is {}; give a smaller --size",
-            backing.name(),
-            device.name(),
-            device.capacity_bytes()
-        )
-        .into());
-    }
+    fits(&*device, backing.name(), size)?;
     if let Some(path) = &config.trace {
         backing::check_apart(&config.backing, path, "--trace")?;
     }
@@ -94,6 +90,18 @@ fn tell(run: &EmulatedRun, report: Option<&(PathBuf, ReportForm)>) -> Result<(),
         fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
     }
     printed
+}
+
+/// Refuses a disk of `size` bytes that the device can't be.
+fn fits(device: &dyn Device, name: &str, size: u64) -> Result<(), Failure> {
+    match device.capacity_bytes() {
+        capacity if size > capacity => Err(format!(
+            "{name}: {size} bytes are more than {} has, which is {capacity}; give a smaller --size",
+            device.name()
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// The chosen preset; `None` for the device that takes no time.
