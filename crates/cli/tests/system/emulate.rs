@@ -11,6 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use crate::harness::{Folder, fails, merganser, merganser_itself, prints};
+use crate::preload::{Event, Step, Steps};
 
 /// Bytes behind the data that say that the file is a disk of `emulate`.
 const LABEL_BYTES: usize = 4096;
@@ -170,6 +171,20 @@ fn a_size_that_the_device_lacks_changes_no_file() {
     let before = fs::read(folder.at("data")).expect("made");
     assert!(run(&["--size", "1T"]).contains("are more than jasmine has"));
     assert!(fs::read(folder.at("data")).expect("there") == before, "it did not grow");
+}
+
+/// What a program flushed must not be in a file that has lost its name after a power cut.
+#[test]
+fn the_name_of_a_new_disk_is_durable() {
+    let Some(steps) = Steps::new() else { return };
+    let folder = Folder::new();
+    fs::create_dir(folder.at("disks")).expect("made");
+    let words = ["emulate", "--device", "null", "--file", "disks/data", "--size", "1M"];
+    let mut command = merganser_itself(words);
+    command.args(["--mount", "missing"]).current_dir(folder.path());
+    steps.arm(&mut command, Step::first("sync", "disks"), Event::Fail(libc::EIO));
+    let said = fails(&mut command);
+    assert!(said.contains("disks/data: Input/output error"), "{said}");
 }
 
 /// A discard gives blocks back, and a flush that was answered is in the file.
