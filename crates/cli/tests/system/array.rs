@@ -246,6 +246,20 @@ fn the_names_of_new_members_are_durable() {
     assert!(!folder.at("members/a").exists() && !folder.at("vol.json").exists());
 }
 
+/// A description without members would be in the way of the next attempt.
+#[test]
+fn a_volume_that_cannot_be_described_leaves_nothing() {
+    let Some(steps) = Steps::new() else { return };
+    let folder = Folder::new();
+    let mut command =
+        merganser_itself(["array", "create", "vol.json", "--size", "1M", "--no-buffer"]);
+    command.args(["--data", "a"]).current_dir(folder.path());
+    steps.arm(&mut command, Step::first("sync", "vol.json"), Event::Fail(libc::EIO));
+    let said = fails(&mut command);
+    assert!(said.contains("vol.json: Input/output error"), "{said}");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+}
+
 fn works(words: &[&str]) -> bool {
     let run = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = run.unwrap_or_else(|error| panic!("{words:?}: {error}"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use merganser_array::Members;
 use merganser_storage::Storage;
-use merganser_storage::file::FileStorage;
+use merganser_storage::file::{FileStorage, own};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -73,15 +73,21 @@ impl Description {
         Ok(Description { path: path.to_owned(), content })
     }
 
-    /// Writes it, durable, where nothing is yet.
+    /// Writes it, durable, where nothing is yet. When that fails, nothing is left.
     pub fn write(&self) -> Result<(), Failure> {
-        let on = |error: std::io::Error| Failure::on(&self.path, &error);
         let text =
             serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
+        let on = |error: std::io::Error| Failure::on(&self.path, &error);
         let mut file = File::create_new(&self.path).map_err(on)?;
-        file.write_all(format!("{text}\n").as_bytes()).map_err(on)?;
-        file.sync_all().map_err(on)?;
-        File::open(folder_of(&self.path)?).and_then(|folder| folder.sync_all()).map_err(on)
+        let written = file
+            .write_all(format!("{text}\n").as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| own::sync_parent(&self.path));
+        written.map_err(|error| {
+            // The first error is what the caller needs to know.
+            let _ = fs::remove_file(&self.path);
+            on(error)
+        })
     }
 
     /// The volume's name in messages.
