@@ -346,6 +346,9 @@ fn a_signal_unmounts_and_tells_what_happened() {
     }
 }
 
+/// Times that are compared: shorter ones are longer by the way through FUSE, some 50 us.
+const COMPARED_FROM_NS: f64 = 2e6;
+
 /// What fio sees is what the model says, within 5 %; the full table is bench/emulate's.
 #[test]
 fn a_program_waits_as_long_as_the_model_says() {
@@ -380,6 +383,7 @@ fn a_program_waits_as_long_as_the_model_says() {
             return;
         }
         let fio: Value = serde_json::from_slice(&fio).expect("data");
+        let mut compared = 0;
         for (theirs, ours) in [("read", "reads"), ("write", "writes")] {
             let seen = &fio["jobs"][0][theirs]["clat_ns"];
             let model = &report["results"][ours];
@@ -389,9 +393,16 @@ fn a_program_waits_as_long_as_the_model_says() {
             let (mean, p99) = (&seen["mean"], &seen["percentile"]["99.000000"]);
             let latency = &model["latency_ns"];
             for (seen, model) in [(mean, &latency["mean"]), (p99, &latency["percentiles"]["p99"])] {
-                let ratio = seen.as_f64().expect("a time") / model.as_f64().expect("a time");
+                let (seen, model) =
+                    (seen.as_f64().expect("a time"), model.as_f64().expect("a time"));
+                if model < COMPARED_FROM_NS {
+                    continue;
+                }
+                compared += 1;
+                let ratio = seen / model;
                 assert!((ratio - 1.0).abs() < 0.05, "{pattern} {theirs}: {seen} against {model}");
             }
         }
+        assert!(compared >= 2, "a disk takes milliseconds to read at random places: {report}");
     }
 }
