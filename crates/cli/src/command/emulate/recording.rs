@@ -7,7 +7,7 @@
 //! If the trace can't be written, it ends there, the user is told at once, and all else continues.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::activity::Activity;
 use crate::failure::{Failure, notice};
+use crate::shown;
 
 /// The list is taken and written to the file once in this time.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -54,15 +55,7 @@ struct Answered {
 impl Recording {
     /// Begins, with a trace in `path`.
     pub fn start(path: Option<&Path>, title: &str) -> Result<Self, Failure> {
-        let trace = path.map(|path| {
-            let begin = || {
-                let mut writer = Writer::new(BufWriter::new(File::create(path)?))?;
-                writer.comment(title)?;
-                Ok(Trace { path: path.to_owned(), writer })
-            };
-            begin().map_err(|error| Failure::on(path, &error))
-        });
-        let trace = trace.transpose()?;
+        let trace = path.map(|path| Trace::begin(path, title)).transpose()?;
         let list = Arc::new(List::default());
         let theirs = Arc::clone(&list);
         let thread = spawn("recording", move || record(&theirs, trace))
@@ -90,6 +83,26 @@ impl Recording {
 }
 
 impl Trace {
+    /// Begins a trace in place of what the file holds, unless that is one which is being written.
+    fn begin(path: &Path, title: &str) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::on(path, &error);
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_file() {
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                let shown = shown::name(path);
+                return Err(format!("{shown}: another emulation writes its trace there").into());
+            }
+            file.set_len(0).map_err(failed)?;
+        }
+        let write = || {
+            let mut writer = Writer::new(BufWriter::new(file))?;
+            writer.comment(title)?;
+            Ok(Trace { path: path.to_owned(), writer })
+        };
+        write().map_err(failed)
+    }
+
     /// Writes these requests, and what was held back before.
     fn write(&mut self, served: &[Served]) -> io::Result<()> {
         for one in served {
@@ -140,6 +153,22 @@ mod tests {
     use merganser_device::request::{Request, RequestKind, SimTime};
 
     use super::*;
+
+    #[test]
+    fn a_trace_that_is_being_written_is_left_alone() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("trace");
+        std::fs::write(&path, "an older and longer one\n".repeat(100)).expect("written");
+        let first = Recording::start(Some(&path), "the first").expect("begins");
+        let second = Recording::start(Some(&path), "the second").err().expect("refused");
+        let said = second.sentence().expect("a sentence");
+        assert!(said.ends_with("trace: another emulation writes its trace there"), "{said}");
+        first.finish().1.expect("written");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.contains("# the first\n") && !text.contains("older"), "{text}");
+        let second = Recording::start(Some(&path), "the second").expect("the first has ended");
+        second.finish().1.expect("written");
+    }
 
     #[test]
     fn a_trace_that_cannot_be_written_ends_and_the_rest_continues() {
