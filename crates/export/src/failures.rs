@@ -1,11 +1,18 @@
 //! Requests that failed: each is told of at once, and the first is kept for the end.
 
+use std::io;
+
 use parking_lot::Mutex;
 
 use crate::Error;
 
 /// Called for every failed request.
 pub type OnError = Box<dyn Fn(&Error) + Send + Sync>;
+
+/// Whether a change failed for want of space, which clients get by a number of its own.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
 
 /// The failures of one mount or server.
 #[derive(Default)]

@@ -21,6 +21,11 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
         on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
         ..MountOptions::new(config.mountpoint, vec![file])
     })?;
+    serve(mount, cancel)
+}
+
+/// Lets a mount be served until it is unmounted or a signal arrives.
+pub fn serve(mount: Mount, cancel: &Cancel) -> Result<(), Failure> {
     let unmounter = mount.unmounter();
     let cancel = cancel.clone();
     spawn("stop", move || {

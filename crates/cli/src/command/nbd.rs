@@ -7,9 +7,14 @@ use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
 use crate::standard;
 
-/// Serves until a signal comes. The address is printed if the system chose the port. Failed requests
-/// are notices.
+/// Serves until a signal comes.
 pub fn serve(options: ServerOptions, cancel: &Cancel) -> Result<(), Failure> {
+    run(listen(options)?, cancel)
+}
+
+/// A server that listens. The address is printed if the system chose the port. Failed requests are
+/// notices.
+pub fn listen(options: ServerOptions) -> Result<Server, Failure> {
     let port_is_chosen = matches!(&options.address, Address::Tcp(at) if at.ends_with(":0"));
     let server = Server::new(ServerOptions {
         on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
@@ -18,6 +23,11 @@ pub fn serve(options: ServerOptions, cancel: &Cancel) -> Result<(), Failure> {
     if port_is_chosen {
         standard::print(format!("{}\n", server.address()))?;
     }
+    Ok(server)
+}
+
+/// Lets it serve until a signal comes.
+pub fn run(server: Server, cancel: &Cancel) -> Result<(), Failure> {
     let stopper = server.stopper();
     let cancel = cancel.clone();
     spawn("stop", move || {

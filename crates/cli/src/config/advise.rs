@@ -6,6 +6,9 @@ use super::DeviceChoice;
 use crate::args::{AdviseArgs, AdviseCommand, Size};
 use crate::failure::Failure;
 
+/// The most bytes of map output per byte of input: with more, the model's sums lose their meaning.
+const RATIO_MAX: f64 = 1e6;
+
 /// The settings of `merganser advise hadoop`.
 #[derive(Debug)]
 pub enum AdviseConfig {
@@ -70,8 +73,9 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
         if input_bytes == 0 {
             return Err("--job: at least 1 byte".to_owned().into());
         }
-        if !(typed.ratio.is_finite() && typed.ratio >= 0.0) {
-            return Err(format!("--ratio: {}, expected 0 or more", typed.ratio).into());
+        if !(0.0..=RATIO_MAX).contains(&typed.ratio) {
+            let ratio = typed.ratio;
+            return Err(format!("--ratio: {ratio}, expected 0 to {RATIO_MAX}").into());
         }
         if typed.record_size.0 == 0 {
             return Err("--record-size: at least 1 byte".to_owned().into());
@@ -149,6 +153,9 @@ mod tests {
         );
         assert_eq!(said(&["--job", "0"]), "--job: at least 1 byte");
         assert_eq!(said(&["--job", "1G", "--cores", "0"]), "--cores: at least 1");
-        assert_eq!(said(&["--job", "1G", "--ratio=-1"]), "--ratio: -1, expected 0 or more");
+        let expected = |ratio| format!("--ratio: {ratio}, expected 0 to 1000000");
+        assert_eq!(said(&["--job", "1G", "--ratio=-1"]), expected("-1"));
+        assert_eq!(said(&["--job", "1G", "--ratio", "NaN"]), expected("NaN"));
+        assert_eq!(said(&["--job", "1G", "--ratio", "1e7"]), expected("10000000"));
     }
 }

@@ -76,7 +76,7 @@ impl TryFrom<ArrayArgs> for ArrayConfig {
                 )
             }
             ArrayCommand::Info(typed) => ArrayConfig::Info(typed),
-            ArrayCommand::Report(typed) => ArrayConfig::Report(typed),
+            ArrayCommand::Report(typed) => ArrayConfig::Report(report(typed)?),
         })
     }
 }
@@ -101,6 +101,16 @@ fn chunk(flag: &str, Size(bytes): Size) -> Result<u32, Failure> {
     match u32::try_from(bytes) {
         Ok(chunk @ 4096..=0x400_0000) if chunk.is_multiple_of(4096) => Ok(chunk),
         _ => Err(format!("{flag}: from 4096 bytes to 64M, in pages of 4096").into()),
+    }
+}
+
+/// A page replaces the file of its name, which must not be a member or a description by mistake.
+fn report(typed: ArrayReportArgs) -> Result<ArrayReportArgs, Failure> {
+    match &typed.page {
+        Some(path) if path.extension().is_none_or(|extension| extension != "html") => {
+            Err(format!("--page: '{}' does not end in .html", path.display()).into())
+        }
+        _ => Ok(typed),
     }
 }
 
@@ -176,5 +186,7 @@ mod tests {
         let refused = |more: &[&str]| refusal(&[&serve, more].concat());
         assert!(refused(&["--high-water", "0"]).starts_with("--high-water: from 1"));
         assert_eq!(refused(&["--memory", "1K"]), "--memory: at least 1M");
+        let report = ["array", "report", "v.json", "--page", "v.json"];
+        assert_eq!(refusal(&report), "--page: 'v.json' does not end in .html");
     }
 }

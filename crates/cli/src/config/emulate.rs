@@ -58,6 +58,24 @@ pub enum BackingConfig {
     Memory(u64),
 }
 
+impl BackingConfig {
+    /// The size that was asked for.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            BackingConfig::File { size, .. } => *size,
+            BackingConfig::Memory(bytes) => Some(*bytes),
+        }
+    }
+
+    /// What to call it in messages.
+    pub fn name(&self) -> String {
+        match self {
+            BackingConfig::File { path, .. } => path.display().to_string(),
+            BackingConfig::Memory(_) => "memory".to_owned(),
+        }
+    }
+}
+
 impl TryFrom<EmulateArgs> for EmulateConfig {
     type Error = Failure;
 

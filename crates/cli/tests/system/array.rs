@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::harness::{
     Chance, Folder, asked, fails, is_root, merganser, merganser_itself, prints, stderr,
 };
+use crate::preload::{Event, Step, Steps};
 
 const PAGE: usize = 4096;
 const PAGES: u64 = 4096;
@@ -228,6 +229,35 @@ fn what_cant_be_made_leaves_nothing() {
     assert_eq!(fs::read(&held).expect("there"), b"content");
     let refused = fails(merganser(["array", "info"]).arg(&held));
     assert!(refused.contains("is no description of a volume"), "{refused}");
+}
+
+/// A volume whose member lost its name in a power cut could not be opened again.
+#[test]
+fn the_names_of_new_members_are_durable() {
+    let Some(steps) = Steps::new() else { return };
+    let folder = Folder::new();
+    fs::create_dir(folder.at("members")).expect("made");
+    let mut command =
+        merganser_itself(["array", "create", "vol.json", "--size", "1M", "--no-buffer"]);
+    command.args(["--data", "members/a"]).current_dir(folder.path());
+    steps.arm(&mut command, Step::first("sync", "members"), Event::Fail(libc::EIO));
+    let said = fails(&mut command);
+    assert!(said.contains("members/a: Input/output error"), "{said}");
+    assert!(!folder.at("members/a").exists() && !folder.at("vol.json").exists());
+}
+
+/// A description without members would be in the way of the next attempt.
+#[test]
+fn a_volume_that_cannot_be_described_leaves_nothing() {
+    let Some(steps) = Steps::new() else { return };
+    let folder = Folder::new();
+    let mut command =
+        merganser_itself(["array", "create", "vol.json", "--size", "1M", "--no-buffer"]);
+    command.args(["--data", "a"]).current_dir(folder.path());
+    steps.arm(&mut command, Step::first("sync", "vol.json"), Event::Fail(libc::EIO));
+    let said = fails(&mut command);
+    assert!(said.contains("vol.json: Input/output error"), "{said}");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
 }
 
 fn works(words: &[&str]) -> bool {

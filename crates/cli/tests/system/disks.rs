@@ -107,6 +107,32 @@ fn two_disks_are_both_used() {
     }
 }
 
+/// Its file system would be overwritten. Where it is not mounted any more, it may become a member.
+#[test]
+fn a_mounted_device_is_no_member_of_a_volume() {
+    let folder = Folder::new();
+    let Some([disk, _]) = two_disks(&folder, [128 * MB; 2]) else { return };
+    fs::write(disk.mounted.join("precious"), "kept").expect("written");
+    let create = || {
+        let mut command =
+            merganser(["array", "create", "--size", "1M", "--no-buffer", "--replace"]);
+        command.arg(folder.at("vol.json")).arg("--data").arg(&disk.device);
+        command
+    };
+    let said = fails(&mut create());
+    assert!(said.contains(": is mounted, or in use by another program"), "{said}");
+    assert!(!folder.at("vol.json").exists());
+    let run = |words: &[&str]| {
+        Command::new(words[0]).args(&words[1..]).status().is_ok_and(|status| status.success())
+    };
+    let path = disk.mounted.to_str().expect("UTF-8");
+    assert!(run(&["umount", path]) && run(&["e2fsck", "-fn", &disk.device]));
+    prints(&mut create());
+    assert!(
+        prints(merganser(["array", "check"]).arg(folder.at("vol.json"))).starts_with(b"problems")
+    );
+}
+
 #[test]
 fn a_disk_that_is_too_small_is_one_sentence() {
     let folder = Folder::new();

@@ -14,6 +14,10 @@
 //!   longer than the model says.
 //! - **Time.** All lag, however short, as a share of the busy time: the sum of the modelled times. So the
 //!   mean of all requests is at most 1 % above the model's.
+//!
+//! A request may take no time, as a flush of a disk whose buffer is empty does: it is late if its real
+//! operation ended later, and all its lag counts. Only a model for which nothing takes time
+//! ([`super::Null`]) promises none, and no lag makes its run invalid.
 
 use crate::results::Histogram;
 
@@ -28,8 +32,8 @@ pub struct Lag {
     pub requests: u64,
     /// Requests whose real operation ended after the modelled one.
     pub overtaken: u64,
-    /// Requests that were late, by the rule of this module.
-    pub late: u64,
+    /// Requests that were late, by the rule of this module, if the model promises any time.
+    late: u64,
     /// The sum of all times between a modelled end and its answer.
     pub late_ns: u64,
     /// The sum of the modelled times: the busy time that [`Lag::late_ns`] is compared with.
@@ -45,19 +49,23 @@ impl Lag {
         self.requests += 1;
         self.delays.record(delay_ns);
         self.overtaken += u64::from(overtaken);
-        if modelled_ns == 0 {
-            // A model that takes no time promises none.
-            return;
-        }
-        self.late += u64::from(overtaken || delay_ns as f64 > modelled_ns as f64 * SHARE_MAX);
+        let slow = modelled_ns > 0 && delay_ns as f64 > modelled_ns as f64 * SHARE_MAX;
+        self.late += u64::from(overtaken || slow);
         self.late_ns += delay_ns;
         self.busy_ns += modelled_ns;
+    }
+
+    /// Requests that were late, by the rule of this module.
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        // A model that takes no time promises none.
+        if self.busy_ns == 0 { 0 } else { self.late }
     }
 
     /// The share of requests that were late.
     #[must_use]
     pub fn late_share(&self) -> f64 {
-        if self.requests == 0 { 0.0 } else { self.late as f64 / self.requests as f64 }
+        if self.requests == 0 { 0.0 } else { self.late() as f64 / self.requests as f64 }
     }
 
     /// All lag as a share of the busy time.
@@ -91,8 +99,8 @@ mod tests {
     #[test]
     fn one_request_in_a_hundred_may_be_late() {
         // 1 % of its modelled time, and no more, may be the fault of the thread that keeps the time.
-        assert_eq!(lag(1000, 10_000, false).late, 0);
-        assert_eq!(lag(7, 10_001, false).late, 7);
+        assert_eq!(lag(1000, 10_000, false).late(), 0);
+        assert_eq!(lag(7, 10_001, false).late(), 7);
         assert!(lag(10, 10_001, false).is_valid());
         assert!(!lag(11, 10_001, false).is_valid());
         // For data that came late there is no such bound.
@@ -106,7 +114,7 @@ mod tests {
         // No request is late; together they are by 0.99 and 1.01 % of their time.
         assert!(lag(1000, 9_900, false).is_valid());
         let few = lag(1, 9_001_001, false);
-        assert!(few.late == 1 && few.late_ns == 10_000_001 && !few.is_valid(), "{few:?}");
+        assert!(few.late() == 1 && few.late_ns == 10_000_001 && !few.is_valid(), "{few:?}");
         assert!(lag(1, 9_001_000, false).is_valid());
     }
 
@@ -115,7 +123,29 @@ mod tests {
         let mut lag = Lag::default();
         assert!(lag.is_valid());
         lag.answered(0, 1_000_000, true);
-        assert_eq!((lag.overtaken, lag.late, lag.late_ns), (1, 0, 0));
+        assert_eq!(
+            (lag.overtaken, lag.late(), lag.late_share(), lag.time_share()),
+            (1, 0, 0.0, 0.0)
+        );
         assert!(lag.is_valid());
+    }
+
+    /// A hard disk answers a flush at once when nothing waits in its buffer; the backing file does not.
+    #[test]
+    fn a_flush_that_the_model_answers_at_once_may_be_late_too() {
+        let mut few = lag(0, 0, false);
+        for _ in 0..10 {
+            few.answered(0, 100_000, true);
+        }
+        assert!(few.late() == 10 && few.is_valid(), "{few:?}");
+        few.answered(0, 100_000, true);
+        assert!(few.late() == 11 && !few.is_valid(), "more than 1 % of the requests");
+        let mut long = lag(0, 0, false);
+        long.answered(0, 10_000_000, true);
+        assert!(long.late() == 1 && !long.is_valid(), "more than 1 % of the busy time");
+        // The thread that keeps the time can't answer in no time.
+        let mut prompt = lag(0, 0, false);
+        (0..1000).for_each(|_| prompt.answered(0, 500, false));
+        assert!(prompt.late() == 0 && prompt.is_valid(), "{prompt:?}");
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   kernel ── read, write, fsync, punch hole ──► Storage::submit, in the kernel's order
 //!     ▲                                              │
-//!     └──────────── Waiting, in the thread that the storage answers from ◄──┘
+//!     └──────────── requests, in the thread that the storage answers from ◄──┘
 //! ```
 //!
 //! - The page cache is bypassed, as for a disk behind its own cache: every read and write of a program
@@ -11,6 +11,8 @@
 //!   requests at once (`libaio`, `io_uring`, a loop device with direct I/O) has them in flight together.
 //! - `fsync` is a flush, a punched hole is a discard. The file keeps its size: it can't be truncated or
 //!   extended.
+//! - A write of a file that was opened with `O_DSYNC` or `O_SYNC`, or with `RWF_DSYNC`, is a write and then a
+//!   flush. The kernel leaves this to the server where the page cache is bypassed.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,10 +24,10 @@ use fuser::{
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use merganser_storage::{Collect, Completion, Completions, Operation, Storage};
-use parking_lot::Mutex;
-use rustix::fs::FallocateFlags;
+use merganser_storage::{Operation, Storage};
+use rustix::fs::{FallocateFlags, OFlags};
 
+use super::requests::{Reply, Shared};
 use crate::failures::Failures;
 use crate::spare::Spare;
 use crate::{Error, OnError, READ_BYTES_MAX};
@@ -36,32 +38,32 @@ const FOREVER: Duration = Duration::from_secs(1 << 31);
 const BACKGROUND_MAX: u16 = 1024;
 /// The inode number of the file; the folder is 1.
 const FILE: INodeNo = INodeNo(2);
+/// A write with this bit is durable when it is answered; `O_SYNC` has it, too.
+const DURABLE: i32 = OFlags::DSYNC.bits().cast_signed();
 
 /// A folder with one file, which is `storage`.
 pub(super) struct Disk {
     name: OsString,
     size: u64,
+    /// The file's permissions.
+    mode: u16,
     mounted: SystemTime,
     shared: Arc<Shared>,
-}
-
-/// What requests under way share.
-struct Shared {
-    storage: Arc<dyn Storage>,
-    spare: Spare,
-    failures: Failures,
 }
 
 impl Disk {
     pub(super) fn new(
         name: OsString,
         storage: Arc<dyn Storage>,
+        allow_other: bool,
         on_error: Option<OnError>,
     ) -> Self {
+        // The kernel compares them with a program's user.
+        let mode = if allow_other { 0o666 } else { 0o600 };
         let failures = Failures::new(on_error);
         let (size, mounted) = (storage.size(), SystemTime::now());
         let shared = Arc::new(Shared { storage, spare: Spare::default(), failures });
-        Disk { name, size, mounted, shared }
+        Disk { name, size, mode, mounted, shared }
     }
 
     /// Takes the first failure, if there was one.
@@ -73,7 +75,7 @@ impl Disk {
     fn attributes(&self, ino: INodeNo) -> Option<FileAttr> {
         let (kind, perm, size) = match ino {
             INodeNo::ROOT => (FileType::Directory, 0o555, 0),
-            FILE => (FileType::RegularFile, 0o600, self.size),
+            FILE => (FileType::RegularFile, self.mode, self.size),
             _ => return None,
         };
         let time = self.mounted;
@@ -95,99 +97,6 @@ impl Disk {
             flags: 0,
         })
     }
-
-    fn submit(&self, operation: Operation, reply: Reply) {
-        let (offset, len) = match &operation {
-            Operation::Read { offset, buffer } | Operation::Write { offset, buffer } => {
-                (*offset, buffer.len() as u64)
-            }
-            Operation::Discard { offset, len } => (*offset, *len),
-            _ => (0, 0),
-        };
-        let waiting = Waiting {
-            reply: Mutex::new(Some(reply)),
-            shared: Arc::clone(&self.shared),
-            offset,
-            len,
-        };
-        self.shared.storage.submit(0, operation, &Completions::collected(Arc::new(waiting)));
-    }
-}
-
-/// How to answer the kernel.
-enum Reply {
-    Read(ReplyData),
-    Write(ReplyWrite),
-    Flush(ReplyEmpty),
-    Discard(ReplyEmpty),
-}
-
-/// A request that the kernel waits for.
-struct Waiting {
-    reply: Mutex<Option<Reply>>,
-    shared: Arc<Shared>,
-    offset: u64,
-    len: u64,
-}
-
-impl Collect for Waiting {
-    fn arrived(&self, completion: Completion) {
-        let Some(reply) = self.reply.lock().take() else { return };
-        let Completion { buffer, result, .. } = completion;
-        if let Some(failure) = answer(reply, buffer.as_deref().unwrap_or_default(), result) {
-            let (what, source) = failure;
-            let name = self.shared.storage.name().to_owned();
-            let (offset, len) = (self.offset, self.len);
-            self.shared.failures.tell(Error::Request { name, what, offset, len, source });
-        }
-        if let Some(buffer) = buffer {
-            self.shared.spare.give_back(buffer);
-        }
-    }
-}
-
-/// Answers the kernel; what was to be done and the error, if it failed.
-fn answer(
-    reply: Reply,
-    bytes: &[u8],
-    result: io::Result<usize>,
-) -> Option<(&'static str, io::Error)> {
-    let error = match (reply, result) {
-        (Reply::Read(reply), Ok(count)) => {
-            reply.data(&bytes[..count.min(bytes.len())]);
-            return None;
-        }
-        (Reply::Write(reply), Ok(count)) => {
-            reply.written(u32::try_from(count).unwrap_or(u32::MAX));
-            return None;
-        }
-        (Reply::Flush(reply) | Reply::Discard(reply), Ok(_)) => {
-            reply.ok();
-            return None;
-        }
-        (Reply::Read(reply), Err(error)) => {
-            reply.error(Errno::EIO);
-            ("reading", error)
-        }
-        (Reply::Write(reply), Err(error)) => {
-            reply.error(Errno::EIO);
-            ("writing", error)
-        }
-        // Of storages that cannot free space; programs go on without.
-        (Reply::Discard(reply), Err(error)) if error.kind() == io::ErrorKind::Unsupported => {
-            reply.error(Errno::EOPNOTSUPP);
-            return None;
-        }
-        (Reply::Discard(reply), Err(error)) => {
-            reply.error(Errno::EIO);
-            ("trimming", error)
-        }
-        (Reply::Flush(reply), Err(error)) => {
-            reply.error(Errno::EIO);
-            ("flushing", error)
-        }
-    };
-    Some(error)
 }
 
 impl Filesystem for Disk {
@@ -268,8 +177,14 @@ impl Filesystem for Disk {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        // A program may ask beyond the end, and gets what is before it.
+        let rest = self.size.saturating_sub(offset);
+        let len = usize::try_from(rest).map_or(size as usize, |rest| rest.min(size as usize));
         match self.shared.spare.take(size as usize) {
-            Ok(buffer) => self.submit(Operation::Read { offset, buffer }, Reply::Read(reply)),
+            Ok(buffer) => {
+                let reply = Reply::Read { reply, len };
+                self.shared.submit(Operation::Read { offset, buffer }, reply);
+            }
             Err(_) => reply.error(Errno::ENOMEM),
         }
     }
@@ -282,7 +197,7 @@ impl Filesystem for Disk {
         offset: u64,
         data: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
@@ -293,7 +208,9 @@ impl Filesystem for Disk {
         match self.shared.spare.take(data.len()) {
             Ok(mut buffer) => {
                 buffer.copy_from_slice(data);
-                self.submit(Operation::Write { offset, buffer }, Reply::Write(reply));
+                let durable = flags.0 & DURABLE != 0;
+                let reply = if durable { Reply::DurableWrite(reply) } else { Reply::Write(reply) };
+                self.shared.submit(Operation::Write { offset, buffer }, reply);
             }
             Err(_) => reply.error(Errno::ENOMEM),
         }
@@ -305,7 +222,7 @@ impl Filesystem for Disk {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.submit(Operation::Sync, Reply::Flush(reply));
+        self.shared.submit(Operation::Sync, Reply::Flush(reply));
     }
 
     fn fallocate(
@@ -326,7 +243,7 @@ impl Filesystem for Disk {
         if len == 0 {
             return reply.ok();
         }
-        self.submit(Operation::Discard { offset, len }, Reply::Discard(reply));
+        self.shared.submit(Operation::Discard { offset, len }, Reply::Discard(reply));
     }
 
     fn readdir(

@@ -46,5 +46,6 @@ mod disk;
 mod filesystem;
 mod mount;
 mod mountpoint;
+mod requests;
 
 pub use mount::{DiskOptions, ExportedFile, Mount, MountOptions, Unmounter};

@@ -158,13 +158,14 @@ impl Mount {
     /// As [`Mount::new`].
     pub fn disk(options: DiskOptions) -> Result<Mount, Error> {
         check_names([&options.name])?;
-        let disk = Disk::new(options.name, options.storage, options.on_error);
+        let DiskOptions { mountpoint, name, storage, allow_other, on_error } = options;
+        let disk = Disk::new(name, storage, allow_other, on_error);
         let first_error = disk.first_error();
         Self::serve(Served {
             filesystem: disk,
-            mountpoint: options.mountpoint,
+            mountpoint,
             read_only: false,
-            allow_other: options.allow_other,
+            allow_other,
             workers: Vec::new(),
             first_error,
         })

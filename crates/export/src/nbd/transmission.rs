@@ -98,10 +98,20 @@ impl Requests<'_> {
                 return End::Left;
             }
             let Some(request) = Request::decode(&bytes) else { return End::Broken };
-            if let Err(end) = self.answer(request, input) {
+            if let Err(end) = self.answer(self.without_needless_fua(request), input) {
                 return end;
             }
         }
+    }
+
+    /// Where FUA was offered, any request may have it, and it means nothing for one that changes nothing:
+    /// the protocol knows of clients that set it then.
+    fn without_needless_fua(&self, request: Request) -> Request {
+        let changes = [command::WRITE, command::TRIM, command::WRITE_ZEROES];
+        if !self.agreed.writable || changes.contains(&request.command) {
+            return request;
+        }
+        Request { flags: request.flags & !command_flag::FUA, ..request }
     }
 
     fn answer(&self, request: Request, input: &mut impl Read) -> Result<(), End> {

@@ -13,6 +13,7 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use parking_lot::{Condvar, Mutex};
 
 use super::wire::errno;
+use crate::failures::is_full;
 use crate::{Error, READ_BYTES_MAX};
 
 /// Workers for changes, where an export is writable.
@@ -132,10 +133,7 @@ impl Writes {
 
 /// The number that a client gets for this error.
 pub(super) fn number_of(error: &io::Error) -> u32 {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => errno::NOSPC,
-        _ => errno::IO,
-    }
+    if is_full(error) { errno::NOSPC } else { errno::IO }
 }
 
 fn run(storage: &dyn Storage, operation: Operation) -> io::Result<()> {

@@ -191,6 +191,20 @@ fn what_is_written_is_read_and_what_is_flushed_is_durable() {
     }
 }
 
+/// The protocol lets a client set the flag on every request where it was offered.
+#[test]
+fn forced_unit_access_is_taken_where_nothing_is_written() {
+    for (access, structured) in WRITABLE.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+        let served = Writable::new(access);
+        let mut client = served.client(structured);
+        assert_eq!(ask(&mut client, FLUSH, FUA, 0, 0), 0);
+        assert_eq!(served.disk.state.lock().syncs, 1);
+        assert_eq!(ask(&mut client, READ, FUA, 5, 0), 0, "a read of no bytes");
+        assert_eq!(ask(&mut client, READ, FUA | 1 << 7, 5, 0), EINVAL);
+        served.stop().expect("nothing failed");
+    }
+}
+
 #[test]
 fn many_writes_are_in_flight() {
     WRITABLE.into_iter().for_each(many_writes_are_in_flight_to);
@@ -241,7 +255,7 @@ fn failures_are_errors_of_their_request() {
         assert_eq!(ask(&mut client, TRIM, NO_HOLE, 0, 1), EINVAL);
         assert_eq!(ask(&mut client, WRITE_ZEROES, 0, end, 1), ENOSPC);
         assert_eq!(ask(&mut client, WRITE_ZEROES, 1 << 4, 0, 1), EINVAL, "no fast zeros");
-        assert_eq!(ask(&mut client, FLUSH, FUA, 0, 0), EINVAL);
+        assert_eq!(ask(&mut client, FLUSH, NO_HOLE, 0, 0), EINVAL);
         assert_eq!(client.read(0, 11), Ok(vec![1; 11]), "as the last good write left it");
         let error = served.stop().expect_err("the first failure").to_string();
         assert!(

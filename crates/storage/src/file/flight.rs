@@ -86,6 +86,12 @@ impl Flight {
             flight.fail(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading only"));
             return None;
         }
+        if let Task::Sync = flight.task
+            && let Err(lost) = flight.file.lost.check()
+        {
+            flight.fail(lost);
+            return None;
+        }
         if let Some((offset, len)) = range {
             if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
                 flight.fail(io::Error::new(io::ErrorKind::InvalidInput, "beyond any file's end"));
@@ -151,7 +157,12 @@ impl Flight {
                     self.fail(io::ErrorKind::WriteZero.into());
                 }
             }
-            Task::Sync | Task::Discard { .. } | Task::Allocate { .. } => self.finish(Ok(0)),
+            // Of two syncs at a time, only one gets the error.
+            Task::Sync => match self.file.lost.check() {
+                Ok(()) => self.finish(Ok(0)),
+                Err(lost) => self.fail(lost),
+            },
+            Task::Discard { .. } | Task::Allocate { .. } => self.finish(Ok(0)),
         }
         None
     }
@@ -172,6 +183,9 @@ impl Flight {
                 None
             }
             _ => {
+                if let Task::Sync = self.task {
+                    self.file.lost.note();
+                }
                 self.fail(io::Error::from_raw_os_error(errno));
                 None
             }
@@ -298,6 +312,26 @@ mod tests {
             assert_eq!(error.kind(), kind);
             assert!(error.to_string().starts_with("a file: write of 4096 bytes at 4096: "));
         }
+    }
+
+    /// The system tells a failure once; a caller that asks again must not take what is lost for durable.
+    #[test]
+    fn after_a_failed_sync_none_succeeds() {
+        let (mut first, completions, storage) = flight(Operation::Sync);
+        let mut second =
+            Flight::new(&storage.file, 8, Operation::Sync, &completions).expect("has a call");
+        first.call();
+        second.call();
+        assert!(first.took(-libc::EIO).is_none());
+        let error = completions.poll().expect("posted").result.expect_err("failed");
+        assert!(error.to_string().starts_with("a file: sync: Input/output error"), "{error}");
+        assert!(second.took(0).is_none());
+        let lost =
+            "a file: sync: an earlier sync failed, and what was written before it may be lost";
+        let error = completions.poll().expect("posted").result.expect_err("lost");
+        assert_eq!(error.to_string(), lost);
+        storage.write_at(0, b"more").expect("written");
+        assert_eq!(storage.sync().expect_err("lost").to_string(), lost);
     }
 
     #[test]

@@ -42,6 +42,8 @@
 //! Not every file system can do everything: [`Operation::Discard`](crate::Operation::Discard) is an
 //! error of kind `Unsupported` where holes cannot be punched; `Allocate` only sets the size where space
 //! cannot be reserved.
+//!
+//! After a failed sync, all later syncs of the same handle fail: the system forgets what it could not write.
 
 mod at;
 mod attributes;

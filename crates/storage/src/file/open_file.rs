@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::error::FileError;
@@ -40,6 +41,29 @@ pub(super) struct OpenFile {
     pub(super) refusal: Arc<DirectRefusal>,
     /// A block device, whose size `stat` does not tell.
     pub(super) device: bool,
+    pub(super) lost: Lost,
+}
+
+/// Whether a sync of this file has failed. The system tells that once, to one of the callers, and takes
+/// the pages that it could not write for clean: the next sync succeeds without them. So this one does not.
+#[derive(Debug, Default)]
+pub(super) struct Lost(AtomicBool);
+
+impl Lost {
+    /// A sync has failed.
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// # Errors
+    /// When a sync has failed before.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.0.load(Ordering::SeqCst) {
+            let why = "an earlier sync failed, and what was written before it may be lost";
+            return Err(io::Error::other(why));
+        }
+        Ok(())
+    }
 }
 
 impl OpenFile {

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::error::FileError;
 use super::flight::Flight;
-use super::open_file::{DirectRefusal, OpenFile};
+use super::open_file::{DirectRefusal, Lost, OpenFile};
 use super::{Engines, FileOptions, Mode, at};
 use crate::{Clock, Completions, Operation, RealClock, Storage};
 
@@ -95,7 +95,8 @@ impl FileStorage {
         let metadata = file.metadata().map_err(|e| FileError::wrap(&name, "open", e))?;
         check_addressable(&metadata).map_err(|e| FileError::wrap(&name, "open", e))?;
         let device = metadata.file_type().is_block_device();
-        let mut opened = OpenFile { name, writable, buffered: file, direct: None, refusal, device };
+        let (buffered, direct, lost) = (file, None, Lost::default());
+        let mut opened = OpenFile { name, writable, buffered, direct, refusal, device, lost };
         if opened.refusal.reason().is_none() {
             // Through /proc: the same file even when it has no name or has just been renamed.
             let path = format!("/proc/self/fd/{}", opened.buffered_fd());

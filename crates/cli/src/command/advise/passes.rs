@@ -15,6 +15,8 @@
 //! Left out: replication and the network (one node holds everything), speculative and failed tasks,
 //! skew, combiners, compression, and reducers that start before the last map ends.
 
+use std::collections::VecDeque;
+
 use crate::config::HadoopJob;
 
 /// `mapreduce.ifile.readahead.bytes` and `dfs.datanode.readahead.bytes`, Hadoop's defaults.
@@ -186,29 +188,65 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
 
 /// How often each byte of `segments` equal ones is written until they are one, by Hadoop's merge: the first
 /// pass takes so many that all later ones take `factor`, and each takes the smallest.
+///
+/// Segments of one size are counted together, so that the time does not grow with their number.
 fn rewritten(segments: u64, factor: u32) -> f64 {
     let factor = u64::from(factor).max(2);
     if segments <= 1 {
         return 0.0;
     }
-    let mut sizes: std::collections::VecDeque<u64> = (0..segments).map(|_| 1).collect();
+    // Sizes in segments, the smallest first, and how many there are of each. Sums are of 128 bits: each
+    // pass writes at most all segments, and there are at most 64 times as many passes over all.
+    let mut groups = VecDeque::from([(1_u128, u128::from(segments))]);
+    let (mut left, factor) = (u128::from(segments), u128::from(factor));
     let mut written = 0;
-    let mut first = true;
-    while sizes.len() > 1 {
-        let count = sizes.len() as u64;
-        let take = match (first, (count - 1) % (factor - 1)) {
-            _ if count <= factor => count,
-            (true, 0) => factor,
-            (true, rest) => rest + 1,
-            (false, _) => factor,
+    let mut take = match (left - 1) % (factor - 1) {
+        _ if left <= factor => left,
+        0 => factor,
+        rest => rest + 1,
+    };
+    while left > 1 {
+        let (size, count) = groups[0];
+        // As many merges at once as take equal segments, and none that should take fewer.
+        let merges = match left.saturating_sub(factor) {
+            0 => 1,
+            more if take == factor => (count / factor).min(more.div_ceil(factor - 1)).max(1),
+            _ => 1,
         };
-        first = false;
-        let merged: u64 = sizes.drain(..take as usize).sum();
-        written += merged;
-        let at = sizes.partition_point(|&size| size <= merged);
-        sizes.insert(at, merged);
+        let merged = if merges > 1 || count >= take {
+            groups[0].1 -= merges * take;
+            size * take
+        } else {
+            smallest(&mut groups, take)
+        };
+        if groups.front().is_some_and(|(_, count)| *count == 0) {
+            groups.pop_front();
+        }
+        written += merges * merged;
+        left -= merges * (take - 1);
+        let at = groups.partition_point(|(size, _)| *size < merged);
+        match groups.get_mut(at) {
+            Some((size, count)) if *size == merged => *count += merges,
+            _ => groups.insert(at, (merged, merges)),
+        }
+        take = left.min(factor);
     }
     written as f64 / segments as f64
+}
+
+/// Takes the `take` smallest out; their sum.
+fn smallest(groups: &mut VecDeque<(u128, u128)>, mut take: u128) -> u128 {
+    let mut sum = 0;
+    while take > 0
+        && let Some((size, count)) = groups.front_mut()
+    {
+        let taken = take.min(*count);
+        (sum, take, *count) = (sum + *size * taken, take - taken, *count - taken);
+        if *count == 0 {
+            groups.pop_front();
+        }
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -245,6 +283,39 @@ mod tests {
         // All of the first pass are full, and so are the later ones.
         assert_eq!(rewritten(100, 10), 2.0);
         assert_eq!(rewritten(4, 2), 2.0);
+    }
+
+    /// Each pass by itself.
+    fn one_by_one(segments: u64, factor: u64) -> f64 {
+        let mut sizes: VecDeque<u64> = (0..segments).map(|_| 1).collect();
+        let (mut written, mut first) = (0, true);
+        while sizes.len() > 1 {
+            let count = sizes.len() as u64;
+            let take = match (first, (count - 1) % (factor - 1)) {
+                _ if count <= factor => count,
+                (true, rest) if rest > 0 => rest + 1,
+                _ => factor,
+            };
+            first = false;
+            let merged: u64 = sizes.drain(..take as usize).sum();
+            written += merged;
+            let at = sizes.partition_point(|&size| size <= merged);
+            sizes.insert(at, merged);
+        }
+        written as f64 / segments as f64
+    }
+
+    #[test]
+    fn passes_that_are_counted_together_are_those_of_hadoop() {
+        for factor in [2, 3, 4, 10, 25] {
+            for segments in 1..700 {
+                let expected = if segments == 1 { 0.0 } else { one_by_one(segments, factor) };
+                assert_eq!(rewritten(segments, factor as u32), expected, "{segments} by {factor}");
+            }
+        }
+        // So many in no time, and no sum too large.
+        assert!((63.0..66.0).contains(&rewritten(u64::MAX, 2)));
+        assert!((8.0..9.0).contains(&rewritten(u64::MAX, 200)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use merganser_array::{Members, Volume};
 use merganser_storage::Storage;
+use merganser_storage::file::own;
 
 use super::file::{Description, open_member};
 use crate::config::ArrayCreate;
@@ -54,6 +55,8 @@ impl Made {
                 self.files.push(path.to_owned());
                 file.set_len(bytes).map_err(on)?;
                 file.sync_all().map_err(on)?;
+                // Its name, too: a volume whose member is missing can't be opened.
+                own::sync_parent(path).map_err(on)?;
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 if !replace {

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_array::Members;
 use merganser_storage::Storage;
-use merganser_storage::file::FileStorage;
-use rustix::fs::{FlockOperation, flock};
+use merganser_storage::file::{FileOptions, FileStorage, own};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -73,15 +74,21 @@ impl Description {
         Ok(Description { path: path.to_owned(), content })
     }
 
-    /// Writes it, durable, where nothing is yet.
+    /// Writes it, durable, where nothing is yet. When that fails, nothing is left.
     pub fn write(&self) -> Result<(), Failure> {
-        let on = |error: std::io::Error| Failure::on(&self.path, &error);
         let text =
             serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
+        let on = |error: std::io::Error| Failure::on(&self.path, &error);
         let mut file = File::create_new(&self.path).map_err(on)?;
-        file.write_all(format!("{text}\n").as_bytes()).map_err(on)?;
-        file.sync_all().map_err(on)?;
-        File::open(folder_of(&self.path)?).and_then(|folder| folder.sync_all()).map_err(on)
+        let written = file
+            .write_all(format!("{text}\n").as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| own::sync_parent(&self.path));
+        written.map_err(|error| {
+            // The first error is what the caller needs to know.
+            let _ = fs::remove_file(&self.path);
+            on(error)
+        })
     }
 
     /// The volume's name in messages.
@@ -107,9 +114,31 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Opens a member; one that is to be changed is locked until it is closed.
 pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Failure> {
-    let storage = FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?;
+    let is_device = |found: fs::Metadata| found.file_type().is_block_device();
+    let storage = if writable && fs::metadata(path).is_ok_and(is_device) {
+        open_device(path)?
+    } else {
+        FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?
+    };
     if writable && flock(storage.file(), FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(format!("{}: is in use by another process", shown::name(path)).into());
     }
     Ok(storage)
+}
+
+/// Opens a block device that no other program may use meanwhile: a file system that is mounted on it would
+/// be overwritten, and locks of files do not tell.
+fn open_device(path: &Path) -> Result<Arc<FileStorage>, Failure> {
+    let alone = OFlags::EXCL.bits().cast_signed();
+    let opened = File::options().read(true).write(true).custom_flags(alone).open(path);
+    let device = opened.map_err(|error| match error.kind() {
+        std::io::ErrorKind::ResourceBusy => Failure::from(format!(
+            "{}: is mounted, or in use by another program; it can't be a member",
+            shown::name(path)
+        )),
+        _ => Failure::on(path, &error),
+    })?;
+    let name = path.display().to_string();
+    FileStorage::from_file(device, name, true, FileOptions::default())
+        .map_err(|error| Failure::named(&error))
 }

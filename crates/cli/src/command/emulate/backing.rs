@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_storage::file::{Direct, EngineChoice, FileOptions, FileStorage};
+use merganser_storage::file::{Direct, EngineChoice, FileOptions, FileStorage, own};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::region::Regions;
 use merganser_storage::{Operation, Storage, StorageExt};
@@ -75,6 +75,10 @@ fn file(path: &Path, size: Option<u64>, existing: bool) -> Result<Arc<dyn Storag
     let file = options.read(true).write(true).create(make).open(path).map_err(failed)?;
     lock(path, &file)?;
     let bytes = disk_bytes(path, &file, size, existing)?;
+    if !existing {
+        // A flush of the disk is a sync of the file, and that may not keep the name of a new file.
+        own::sync_parent(path).map_err(failed)?;
+    }
     // Through the page cache, so that data are there as soon as the model wants them.
     let options =
         FileOptions { direct: Direct::Never, engine: EngineChoice::Auto, queue_depth: 256 };

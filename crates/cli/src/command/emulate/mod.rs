@@ -16,6 +16,7 @@ mod recording;
 mod report;
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use merganser_device::device::Device;
@@ -27,6 +28,7 @@ use crate::config::{DeviceChoice, EmulateConfig, ReportForm};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
+use door::Door;
 use recording::Recording;
 use report::EmulatedRun;
 
@@ -36,18 +38,14 @@ const NULL: &str = "null";
 /// Emulates a device until its door is closed, or a signal arrives.
 pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let model = chosen(&config.device)?;
+    if let Some(size) = config.backing.size() {
+        // Before a file is made, or grows: it is never cut again.
+        fits(&*made(model.as_ref(), config, 0)?, &config.backing.name(), size)?;
+    }
     let backing = backing::open(&config.backing)?;
     let size = backing.size();
     let device = made(model.as_ref(), config, size)?;
-    if size > device.capacity_bytes() {
-        return Err(format!(
-            "{}: {size} bytes are more than {} has, which is {}; give a smaller --size",
-            backing.name(),
-            device.name(),
-            device.capacity_bytes()
-        )
-        .into());
-    }
+    fits(&*device, backing.name(), size)?;
     if let Some(path) = &config.trace {
         backing::check_apart(&config.backing, path, "--trace")?;
     }
@@ -69,21 +67,41 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     })
     .map_err(|error| Failure::named(&error))?;
 
-    door::serve(&config.door, Arc::clone(&disk) as Arc<_>, cancel)?;
-
+    let door = Door::open(&config.door, Arc::clone(&disk) as Arc<_>)?;
+    // A request that failed, or a trace that ended early, is told last: what was measured is not lost.
+    let served = door.serve(cancel);
     let ended = disk.end();
-    let activity = recording.finish()?;
+    let (activity, traced) = recording.finish();
     let seed = config.device.seed;
     let run = EmulatedRun { model, size, seed, activity, ended };
-    print(run.table())?;
-    if let Some((path, form)) = &config.report {
+    let told = tell(&run, config.report.as_ref());
+    served.and(traced).and(told)?;
+    run.verdict()
+}
+
+/// Prints the results, and writes the report.
+fn tell(run: &EmulatedRun, report: Option<&(PathBuf, ReportForm)>) -> Result<(), Failure> {
+    let printed = print(run.table());
+    if let Some((path, form)) = report {
         let text = match form {
-            ReportForm::Html => page::page(&run),
+            ReportForm::Html => page::page(run),
             ReportForm::Json => format!("{:#}\n", run.data()),
         };
         fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
     }
-    run.verdict()
+    printed
+}
+
+/// Refuses a disk of `size` bytes that the device can't be.
+fn fits(device: &dyn Device, name: &str, size: u64) -> Result<(), Failure> {
+    match device.capacity_bytes() {
+        capacity if size > capacity => Err(format!(
+            "{name}: {size} bytes are more than {} has, which is {capacity}; give a smaller --size",
+            device.name()
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// The chosen preset; `None` for the device that takes no time.

@@ -3,9 +3,11 @@
 //! The thread that answers requests only appends them to a list; a thread of this module takes the
 //! list now and then, so that no request wakes a thread. Answers come in any order and the trace is in
 //! the order of arrivals, so an answer waits here until all before it have come.
+//!
+//! If the trace can't be written, it ends there, the user is told at once, and all else continues.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +20,8 @@ use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
 use super::activity::Activity;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice};
+use crate::shown;
 
 /// The list is taken and written to the file once in this time.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -26,8 +29,13 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// A recording that runs.
 pub struct Recording {
     list: Arc<List>,
-    thread: JoinHandle<io::Result<Activity>>,
-    path: Option<PathBuf>,
+    thread: JoinHandle<(Activity, Result<(), Failure>)>,
+}
+
+/// A trace that is being written.
+struct Trace {
+    path: PathBuf,
+    writer: Writer<BufWriter<File>>,
 }
 
 /// Answered requests that have not been taken.
@@ -47,20 +55,12 @@ struct Answered {
 impl Recording {
     /// Begins, with a trace in `path`.
     pub fn start(path: Option<&Path>, title: &str) -> Result<Self, Failure> {
-        let trace = path.map(|path| {
-            let begin = || {
-                let mut writer = Writer::new(BufWriter::new(File::create(path)?))?;
-                writer.comment(title)?;
-                Ok(writer)
-            };
-            begin().map_err(|error| Failure::on(path, &error))
-        });
-        let trace = trace.transpose()?;
+        let trace = path.map(|path| Trace::begin(path, title)).transpose()?;
         let list = Arc::new(List::default());
         let theirs = Arc::clone(&list);
         let thread = spawn("recording", move || record(&theirs, trace))
             .map_err(|error| Failure::named(&error))?;
-        Ok(Recording { list, thread, path: path.map(Path::to_owned) })
+        Ok(Recording { list, thread })
     }
 
     /// What gets the answered requests of an emulated device.
@@ -74,23 +74,48 @@ impl Recording {
         })
     }
 
-    /// Ends with the requests that were answered so far.
-    pub fn finish(self) -> Result<Activity, Failure> {
+    /// Ends with the requests that were answered so far, and says whether the trace has all of them.
+    pub fn finish(self) -> (Activity, Result<(), Failure>) {
         self.list.state.lock().ended = true;
         self.list.ended.notify_all();
-        let recorded = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        recorded.map_err(|error| match &self.path {
-            Some(path) => Failure::on(path, &error),
-            None => Failure::named(&error),
-        })
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn record(list: &List, mut trace: Option<Writer<BufWriter<File>>>) -> io::Result<Activity> {
+impl Trace {
+    /// Begins a trace in place of what the file holds, unless that is one which is being written.
+    fn begin(path: &Path, title: &str) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::on(path, &error);
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_file() {
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                let shown = shown::name(path);
+                return Err(format!("{shown}: another emulation writes its trace there").into());
+            }
+            file.set_len(0).map_err(failed)?;
+        }
+        let write = || {
+            let mut writer = Writer::new(BufWriter::new(file))?;
+            writer.comment(title)?;
+            Ok(Trace { path: path.to_owned(), writer })
+        };
+        write().map_err(failed)
+    }
+
+    /// Writes these requests, and what was held back before.
+    fn write(&mut self, served: &[Served]) -> io::Result<()> {
+        for one in served {
+            self.writer.write_timed(&one.request, one.real_ns)?;
+        }
+        self.writer.flush()
+    }
+}
+
+fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failure>) {
     let mut activity = Activity::default();
     let mut early: BTreeMap<u64, Served> = BTreeMap::new();
-    let mut next = 0;
-    let mut ended = false;
+    let (mut next, mut ended, mut traced) = (0, false, Ok(()));
     while !ended {
         let mut answered = list.state.lock();
         if !answered.ended {
@@ -100,6 +125,7 @@ fn record(list: &List, mut trace: Option<Writer<BufWriter<File>>>) -> io::Result
         let served = std::mem::take(&mut answered.served);
         drop(answered);
         early.extend(served.into_iter().map(|served| (served.number, served)));
+        let mut in_order = Vec::new();
         // At the end, one before these was never answered.
         while let Some(entry) = early.first_entry()
             && (ended || *entry.key() == next)
@@ -107,13 +133,65 @@ fn record(list: &List, mut trace: Option<Writer<BufWriter<File>>>) -> io::Result
             let served = entry.remove();
             next = served.number + 1;
             activity.add(&served);
-            if let Some(trace) = &mut trace {
-                trace.write_timed(&served.request, served.real_ns)?;
-            }
+            in_order.push(served);
         }
-        if let Some(trace) = &mut trace {
-            trace.flush()?;
+        if let Some(writing) = &mut trace
+            && let Err(error) = writing.write(&in_order)
+        {
+            let failure = Failure::on(&writing.path, &error);
+            notice(&format!("{}; the trace ends here", failure.sentence().unwrap_or_default()));
+            (trace, traced) = (None, Err(failure));
         }
     }
-    Ok(activity)
+    (activity, traced)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use merganser_device::request::{Request, RequestKind, SimTime};
+
+    use super::*;
+
+    #[test]
+    fn a_trace_that_is_being_written_is_left_alone() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("trace");
+        std::fs::write(&path, "an older and longer one\n".repeat(100)).expect("written");
+        let first = Recording::start(Some(&path), "the first").expect("begins");
+        let second = Recording::start(Some(&path), "the second").err().expect("refused");
+        let said = second.sentence().expect("a sentence");
+        assert!(said.ends_with("trace: another emulation writes its trace there"), "{said}");
+        first.finish().1.expect("written");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.contains("# the first\n") && !text.contains("older"), "{text}");
+        let second = Recording::start(Some(&path), "the second").expect("the first has ended");
+        second.finish().1.expect("written");
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_written_ends_and_the_rest_continues() {
+        let recording = Recording::start(Some(Path::new("/dev/full")), "a disk").expect("begins");
+        let answered = recording.observer();
+        let request = |number| {
+            let arrival = SimTime(number);
+            Request { arrival, kind: RequestKind::Read, offset: 0, len: 4096, content: None }
+        };
+        for number in 0..3 {
+            let request = request(number);
+            answered(Served { number, request, modelled_ns: 1, real_ns: 1, depth: 1 });
+            // What is not taken would fill the memory.
+            let start = Instant::now();
+            while !recording.list.state.lock().served.is_empty() {
+                assert!(start.elapsed().as_secs() < 20, "request {number} was not taken");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        let (activity, traced) = recording.finish();
+        assert_eq!(activity.reads.requests, 3);
+        let failure = traced.expect_err("the device is full");
+        let said = failure.sentence().expect("a sentence");
+        assert!(said.starts_with("/dev/full: "), "{said}");
+    }
 }

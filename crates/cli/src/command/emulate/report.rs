@@ -41,7 +41,7 @@ impl EmulatedRun {
         format!(
             "{} of {} requests late ({:.2} %), {:.2} % of the busy time; answers came {} after the \
              model on average, 99 of 100 within {}",
-            text::count(lag.late),
+            text::count(lag.late()),
             text::count(lag.requests),
             lag.late_share() * 100.0,
             lag.time_share() * 100.0,
@@ -105,7 +105,7 @@ impl EmulatedRun {
             "lag": {
                 "requests": lag.requests,
                 "overtaken": lag.overtaken,
-                "late": lag.late,
+                "late": lag.late(),
                 "late_ns": lag.late_ns,
                 "late_share": lag.late_share(),
                 "time_share": lag.time_share(),
