@@ -2,11 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int64Array, RecordBatch};
+use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, Ticket};
+use futures::{StreamExt, TryStreamExt};
 use merganser_flight::wire::SetBody;
 use merganser_node::session::request::Range;
 use tonic::metadata::MetadataValue;
@@ -157,6 +162,58 @@ fn wrong_tickets_descriptors_and_calls_get_an_answer() {
         }
     });
     node.client().list().expect("it still answers");
+}
+
+/// The messages of a blob in `columns`.
+async fn blob(session: &str, columns: Vec<ArrayRef>) -> Vec<FlightData> {
+    let named = columns.into_iter().enumerate().map(|(n, column)| (n.to_string(), column));
+    let batch = RecordBatch::try_from_iter(named).expect("columns of one length");
+    let path = FlightDescriptor::new_path(vec![session.to_owned(), "b".to_owned()]);
+    let messages = FlightDataEncoderBuilder::new()
+        .with_dictionary_handling(DictionaryHandling::Resend)
+        .with_flight_descriptor(Some(path))
+        .build(futures::stream::iter([Ok(batch)]));
+    messages.try_collect().await.expect("they can be encoded")
+}
+
+/// Arrow's decoder panics at many of these, and a panic would end the process of the command.
+#[test]
+fn blobs_that_make_no_sense_are_refused() {
+    let node = node();
+    let session = node.client().open(&of("copy")).expect("opened").session;
+    let bytes = || Arc::new(BinaryArray::from(vec![&b"one\n"[..], b"two\n"])) as ArrayRef;
+    raw(&node, async |mut client| {
+        let mut put = async |messages: Vec<FlightData>| {
+            let answers = client.do_put(with_token(futures::stream::iter(messages))).await;
+            answers.map(|answers| drop(answers.into_inner().boxed())).map_err(|e| e.code())
+        };
+        let good = blob(&session, vec![bytes()]).await;
+        assert_eq!(put(good.clone()).await, Ok(()));
+        let [_, batch] = &good[..] else { panic!("a schema and a batch") };
+        for cut in 0..batch.data_body.len() {
+            let mut messages = good.clone();
+            messages[1].data_body.truncate(cut);
+            let refused = put(messages).await;
+            // The last bytes only fill up.
+            assert!(refused == Err(Code::InvalidArgument) || cut >= 128, "{cut}: {refused:?}");
+        }
+        for at in 0..batch.data_header.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut header = batch.data_header.to_vec();
+                header[at] ^= change;
+                let mut messages = good.clone();
+                messages[1].data_header = header.into();
+                let answer = put(messages).await;
+                assert!(matches!(answer, Ok(()) | Err(Code::InvalidArgument)), "{at}: {answer:?}");
+            }
+        }
+        let numbers = || Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+        let words: DictionaryArray<Int32Type> = ["one", "two"].into_iter().collect();
+        for columns in [vec![numbers()], vec![bytes(), bytes()], vec![Arc::new(words)]] {
+            assert_eq!(put(blob(&session, columns).await).await, Err(Code::InvalidArgument));
+        }
+    });
+    assert_eq!(node.client().status(&session).expect("open").blobs[0].name, "b");
 }
 
 #[test]
