@@ -86,6 +86,26 @@ fn connections_that_say_nothing_are_closed_and_others_are_served_meanwhile() {
     node.client().list().expect("it still answers");
 }
 
+/// HTTP/2 reads nothing more while it can't write, so the deadlines of reads are not looked at.
+#[test]
+fn a_client_that_pings_and_does_not_read_is_closed() {
+    let node = node();
+    let mut stream = TcpStream::connect(node.address).expect("it listens");
+    stream.set_write_timeout(Some(Duration::from_secs(30))).expect("a socket");
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").expect("open");
+    let pings = b"\0\0\x08\x06\0\0\0\0\0pingpong".repeat(4096);
+    let begun = Instant::now();
+    let error = loop {
+        if let Err(error) = stream.write_all(&pings) {
+            break error;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is served for ever");
+    };
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    assert!(!matches!(error.kind(), TimedOut | WouldBlock), "it is open after {:?}", begun.elapsed());
+    node.client().list().expect("others are answered");
+}
+
 #[test]
 fn messages_that_are_too_large_are_refused() {
     let node = node();
