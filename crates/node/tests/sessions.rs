@@ -306,6 +306,25 @@ fn runs_wait_for_their_turn_and_can_be_cancelled() {
     assert_eq!(node.rows(&second, 0).expect("done"), [b"c\n"]);
 }
 
+/// A client that asks for the rows of a long run and hangs up, again and again, leaves nothing.
+#[test]
+fn a_get_that_is_given_up_is_forgotten() {
+    let node = node();
+    let id = node.open("hold");
+    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    node.sessions.set(&id, &go).expect("set");
+    node.wait_for(&id, State::Running);
+    let waits = Arc::new(());
+    let getting = node.sessions.get(&id).expect("open");
+    let held = Arc::clone(&waits);
+    getting.when_over(move || drop(held));
+    assert_eq!(Arc::strong_count(&waits), 2);
+    drop(getting);
+    assert_eq!(Arc::strong_count(&waits), 1, "nobody waits");
+    node.held.store(false, Ordering::Relaxed);
+    assert_eq!(node.rows(&id, 0).expect("done"), [b"c\n"]);
+}
+
 #[test]
 fn sessions_are_limited_and_idle_ones_end() {
     let node = node_with(|options| options.idle = Duration::from_millis(300));
