@@ -306,6 +306,18 @@ fn runs_wait_for_their_turn_and_can_be_cancelled() {
     assert_eq!(node.rows(&second, 0).expect("done"), [b"c\n"]);
 }
 
+/// A session keeps the names in its ranges, and no budget counts them.
+#[test]
+fn the_names_of_a_run_are_bounded() {
+    let node = node();
+    let id = node.open("copy");
+    let long = vec![Range::of("x".repeat(4096)); 1100];
+    node.set(&id, &long).expect("some MiB");
+    let told = node.set(&id, &long).expect_err("too many bytes").to_string();
+    assert!(told.contains("at most 8388608 bytes"), "{told}");
+    assert_eq!(node.sessions.status(&id).expect("open").ranges, 1100);
+}
+
 /// A client that asks for the rows of a long run and hangs up, again and again, leaves nothing.
 #[test]
 fn a_get_that_is_given_up_is_forgotten() {

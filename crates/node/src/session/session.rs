@@ -9,7 +9,7 @@ use merganser_storage::file::FileDirectory;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::request::{RANGES_MAX, Range, SetRequest};
+use super::request::{NAMES_BYTES_MAX, RANGES_MAX, Range, SetRequest};
 use super::results::Results;
 use super::run::Meter;
 use super::scratch::{Kept, Space};
@@ -76,6 +76,8 @@ pub(super) struct Inner {
     pub(super) state: State,
     run: u64,
     ranges: Vec<Range>,
+    /// Bytes of the names in them.
+    names_bytes: usize,
     meter: Arc<Meter>,
     /// Of the run, if it is done.
     pub(super) results: Option<Arc<Results>>,
@@ -111,6 +113,7 @@ impl Session {
             state: State::Open,
             run: 1,
             ranges: Vec::new(),
+            names_bytes: 0,
             meter: Arc::default(),
             results: None,
             report: MapReport::default(),
@@ -143,10 +146,20 @@ impl Session {
         for range in &request.ranges {
             range.source()?;
         }
-        let earlier = if inner.state == State::Open { inner.ranges.len() } else { 0 };
+        let (earlier, earlier_bytes) = match inner.state {
+            State::Open => (inner.ranges.len(), inner.names_bytes),
+            _ => (0, 0),
+        };
         if earlier + request.ranges.len() > RANGES_MAX {
             let told =
                 format!("a run has at most {RANGES_MAX} ranges; use longer ones, or a further run");
+            return Err(SessionError::Invalid(told));
+        }
+        let names_bytes = earlier_bytes + request.ranges.iter().map(Range::name_bytes).sum::<usize>();
+        if names_bytes > NAMES_BYTES_MAX {
+            let told = format!(
+                "the names in the ranges of a run have at most {NAMES_BYTES_MAX} bytes together; use a further run"
+            );
             return Err(SessionError::Invalid(told));
         }
         if inner.state != State::Open {
@@ -159,6 +172,7 @@ impl Session {
             inner.granted = (0, 0);
         }
         inner.state = next;
+        inner.names_bytes = names_bytes;
         inner.ranges.extend_from_slice(&request.ranges);
         Ok(())
     }
