@@ -180,8 +180,11 @@ impl FlightService for Door {
         _: Request<Criteria>,
     ) -> Result<Response<Self::ListFlightsStream>, Status> {
         let sessions = Arc::clone(&self.sessions);
+        let place = self.stream_place()?;
         let paths = self.blocking(|sessions| sessions.data().views()).await?;
         let infos = stream::iter(paths).filter_map(move |view| {
+            // The stream holds its place until its client has all, or hangs up.
+            let _ = &place;
             let sessions = Arc::clone(&sessions);
             async move {
                 let descriptor = FlightDescriptor::new_path(vec![view.clone()]);
