@@ -1,6 +1,7 @@
 //! Sessions without a network: their life, their limits, and SSDlets that misbehave.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -218,6 +219,31 @@ fn ranges_that_adjoin_have_every_record_once() {
         node.set(&id, &[first, rest]).expect("set");
         assert_eq!(node.rows(&id, 0).expect("done").concat(), lines.as_bytes(), "cut at {cut}");
         node.sessions.close(&id).expect("open");
+    }
+}
+
+/// The bytes of a compressed file are no records, wherever a range of it begins.
+#[test]
+fn a_part_of_a_compressed_file_is_refused_and_all_of_it_is_not() {
+    let node = node();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(b"b a\nb\n").expect("memory");
+    let packed = packed.finish().expect("memory");
+    let size = packed.len() as u64;
+    fs::write(node.dir.path().join("data/a.gz"), packed).expect("written");
+    let rows = |start, length| {
+        let id = node.open("copy");
+        node.set(&id, &[Range { start, length, ..Range::of("a.gz") }]).expect("set");
+        let rows = node.rows(&id, 0).map(|rows| rows.concat());
+        node.sessions.close(&id).expect("open");
+        rows.map_err(|error| error.to_string())
+    };
+    for length in [None, Some(size), Some(u64::MAX)] {
+        assert_eq!(rows(0, length).expect("all of it"), b"b a\nb\n");
+    }
+    for (start, length) in [(0, Some(size - 1)), (1, None), (4, Some(5))] {
+        let told = rows(start, length).expect_err("a part");
+        assert!(told.starts_with("a.gz: it is compressed"), "{told}");
     }
 }
 
