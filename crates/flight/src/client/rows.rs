@@ -73,6 +73,14 @@ impl<'a> Rows<'a> {
         Ok(true)
     }
 
+    /// Tells the node that its rows are still wanted, while there is no room for more of them: it closes
+    /// connections that are silent and sessions that are idle. A failure shows with the next row.
+    pub fn keep_alive(&mut self) {
+        if let Ticket::Session(ticket) = &self.ticket {
+            let _ = self.client.status(&ticket.session);
+        }
+    }
+
     /// The next batch as it came, if rows are not wanted one by one; `None` behind the last.
     ///
     /// # Errors
