@@ -358,13 +358,31 @@ fn a_node_in_a_process_of_its_own() {
 }
 
 fn process(place: &Place) -> Child {
-    let program = std::env::current_exe().expect("this test");
-    Command::new(program)
+    start(place, Command::new(std::env::current_exe().expect("this test")))
+}
+
+/// Starts the test above by `command`.
+fn start(place: &Place, mut command: Command) -> Child {
+    command
         .args(["--exact", "a_node_in_a_process_of_its_own", "--nocapture"])
         .env("MERGANSER_TEST_NODE", place.dir.path())
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("started")
+}
+
+/// A file that a request names again and again is open once.
+#[test]
+fn a_request_can_not_use_up_the_open_files() {
+    let place = Place::new();
+    fs::create_dir_all(place.module()).expect("made");
+    let mut few = Command::new("bash");
+    few.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(std::env::current_exe().expect("this"));
+    let mut node = start(&place, few);
+    let counted = call(&mut place.client("c"), &["small"; 500]);
+    node.kill().expect("killed");
+    node.wait().expect("ended");
+    assert_eq!(counted.expect("answered"), BTreeMap::from([("a".to_owned(), 1000), ("b".to_owned(), 500)]));
 }
 
 /// A node that is killed again and again, at any point, while a client calls: every call has its answer,

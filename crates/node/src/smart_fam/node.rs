@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_sort::{Budget, Error, Progress};
-use merganser_storage::Directory;
+use merganser_storage::{Directory, Storage};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::log::{LogReader, LogWriter, Next};
@@ -298,14 +298,17 @@ impl Answers {
 
     /// Appends the answer to `id` once more.
     fn repeat(&mut self, id: u64) -> io::Result<()> {
-        let mut given = LogReader::new(self.path.clone());
-        while let Next::Record(found, body) = given.next()? {
-            if found == id {
-                let answer: Answer = serde_json::from_slice(&body)?;
-                return self.give(id, answer.outcome);
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that was given is gone"))
+        let mut answer = None;
+        LogReader::new(self.path.clone()).scan(|found, body| {
+            answer = (found == id).then(|| body.to_vec());
+            answer.is_none()
+        })?;
+        let Some(body) = answer else {
+            let why = "an answer that was given is gone";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        };
+        let answer: Answer = serde_json::from_slice(&body)?;
+        self.give(id, answer.outcome)
     }
 }
 
@@ -352,8 +355,14 @@ fn run(
     let budget = Budget::new(serve.memory_bytes);
     let data = DataFolder::new(serve.data.clone());
     let mut inputs = Vec::new();
+    // A file is opened once, however often a request names it.
+    let mut opened: BTreeMap<&str, Arc<dyn Storage>> = BTreeMap::new();
     for path in &request.inputs {
-        let file = data.file(path).map_err(|e| SsdletError::Failed(e.to_string()))?;
+        let file = match opened.get(path.as_str()) {
+            Some(file) => Arc::clone(file),
+            None => data.file(path).map_err(|e| SsdletError::Failed(e.to_string()))?,
+        };
+        opened.insert(path, Arc::clone(&file));
         inputs.push(MapInput::detect(file, &budget)?);
     }
     let options = MapOptions {
