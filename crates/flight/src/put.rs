@@ -81,7 +81,7 @@ async fn next(decoder: &mut FlightDataDecoder) -> Option<Result<DecodedFlightDat
     .await
 }
 
-/// What a client hears of a message that can't be read.
+/// The error of a message that can't be read.
 fn refused(error: FlightError) -> Status {
     match error {
         FlightError::Tonic(status) => *status,

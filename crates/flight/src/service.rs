@@ -102,7 +102,8 @@ impl Door {
     }
 }
 
-/// Does `work` in a thread that may block. A panic of it is an error of this request alone.
+/// Does `work` in a thread that may block. A panic of it is an error of this request alone, in a program that
+/// does not end at panics; the command does.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, Status> {
