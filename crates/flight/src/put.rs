@@ -1,24 +1,21 @@
 //! DoPut: a blob of a session.
 //!
-//! The messages are a stranger's. Arrow's decoder panics at some that make no sense, such as a buffer that
-//! begins behind the end of its message, and keeps all dictionaries that it is sent. So its panics are
-//! [contained], and the schema is judged before any batch or dictionary is decoded.
+//! The messages are a stranger's, and Arrow's decoder keeps all dictionaries that it is sent. So the schema is
+//! judged before any batch or dictionary is decoded.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use arrow_flight::decode::{DecodedFlightData, DecodedPayload, FlightDataDecoder};
+use arrow_flight::decode::{DecodedPayload, FlightDataDecoder};
 use arrow_flight::error::FlightError;
 use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::{DataType, Schema};
 use futures::StreamExt;
 use merganser_node::session::{BlobStatus, BlobWriter, SessionError, Sessions};
-use merganser_storage::contained;
 use tonic::{Status, Streaming};
 
+use crate::decoding;
 use crate::error::status;
 use crate::gate::MESSAGE_BYTES_MAX;
 use crate::service::blocking;
@@ -46,9 +43,9 @@ pub(crate) async fn receive(
     let all = futures::stream::iter([Ok(first)]).chain(rest);
     let mut decoder = FlightDataDecoder::new(all);
     let mut is_described = false;
-    while let Some(decoded) =
-        tokio::time::timeout(PATIENCE, next(&mut decoder)).await.map_err(late)?
-    {
+    loop {
+        let decoded = tokio::time::timeout(PATIENCE, decoding::next(&mut decoder)).await;
+        let Some(decoded) = decoded.map_err(late)?.map_err(|_| senseless())? else { break };
         match decoded.map_err(refused)?.payload {
             DecodedPayload::None => {}
             DecodedPayload::Schema(_) if is_described => {
@@ -70,15 +67,8 @@ pub(crate) async fn receive(
     blocking(move || writer.finish()).await
 }
 
-/// The next message of `decoder`, which is not asked again after an error.
-async fn next(decoder: &mut FlightDataDecoder) -> Option<Result<DecodedFlightData, FlightError>> {
-    poll_fn(|context| {
-        contained::run(|| decoder.poll_next_unpin(context)).unwrap_or_else(|_| {
-            let told = "a message of the blob makes no sense".to_owned();
-            Poll::Ready(Some(Err(FlightError::DecodeError(told))))
-        })
-    })
-    .await
+fn senseless() -> Status {
+    Status::invalid_argument("a message of the blob makes no sense")
 }
 
 /// The error of a message that can't be read.
