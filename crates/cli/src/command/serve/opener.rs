@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
 use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
+#[cfg(feature = "wasm")]
+use merganser_storage::contained;
 use merganser_storage::file::{FileOptions, Output};
 use merganser_storage::{Storage, StorageExt};
 use serde_json::Value;
@@ -122,7 +124,15 @@ fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdl
         _ => args.to_string(),
     };
     let limits = crate::command::ssdlet::limits(limits);
-    Ok(Box::new(merganser_wasm::open(module, text.as_bytes(), limits)?))
+    Ok(Box::new(judged(|| merganser_wasm::open(module, text.as_bytes(), limits))?))
+}
+
+/// Modules are strangers', and what judges them is a compiler: where it panics, the module is refused.
+#[cfg(feature = "wasm")]
+fn judged<T>(judge: impl FnOnce() -> Result<T, SsdletError>) -> Result<T, SsdletError> {
+    contained::run(judge).unwrap_or_else(|_| {
+        Err(SsdletError::Failed("the compiler of this server fails at this module".to_owned()))
+    })
 }
 
 /// The limits that hold where `given` were given.
@@ -144,7 +154,7 @@ fn most(given: GuestLimits) -> GuestLimits {
 /// Verifies a guest before any client has arguments for it.
 #[cfg(feature = "wasm")]
 fn describe(module: &[u8], limits: GuestLimits) -> Result<Description, SsdletError> {
-    merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits))
+    judged(|| merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits)))
 }
 
 #[cfg(not(feature = "wasm"))]
@@ -171,6 +181,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_compiler_that_panics_refuses_its_module() {
+        let told = judged(|| -> Result<(), _> { panic!("at a module") }).expect_err("refused");
+        assert_eq!(told.to_string(), "the compiler of this server fails at this module");
+    }
 
     #[test]
     fn clients_can_only_lower_the_limits() {
