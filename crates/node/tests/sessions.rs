@@ -344,6 +344,27 @@ fn the_names_of_a_run_are_bounded() {
     assert_eq!(node.sessions.status(&id).expect("open").ranges, 1100);
 }
 
+/// Another client of the session may begin a new run at the moment when the first one is over: a GET of that
+/// one waits no more, and does not get the rows of the other.
+#[test]
+fn a_get_belongs_to_its_run() {
+    let node = node();
+    let id = node.open("hold");
+    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    node.held.store(false, Ordering::Relaxed);
+    node.sessions.set(&id, &go).expect("set");
+    let getting = node.sessions.get(&id).expect("open");
+    node.wait_for(&id, State::Done);
+    assert!(getting.results().expect("over").is_some());
+    node.held.store(true, Ordering::Relaxed);
+    node.sessions.set(&id, &go).expect("a new run");
+    node.wait_for(&id, State::Running);
+    assert!(matches!(getting.results(), Err(SessionError::State(_))), "not the new run");
+    node.held.store(false, Ordering::Relaxed);
+    node.wait_for(&id, State::Done);
+    assert!(matches!(getting.results(), Err(SessionError::State(_))), "not its rows");
+}
+
 /// A client that asks for the rows of a long run and hangs up, again and again, leaves nothing.
 #[test]
 fn a_get_that_is_given_up_is_forgotten() {

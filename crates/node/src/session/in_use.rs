@@ -32,20 +32,21 @@ impl Drop for InUse {
     }
 }
 
-/// A GET under way.
+/// A GET under way, of the run that the session was in when it came.
 pub struct Getting {
     session: InUse,
     number: u64,
+    run: u64,
 }
 
 impl Getting {
     pub(super) fn new(session: &Arc<Session>) -> Self {
         let session = InUse::new(session);
         let mut inner = session.0.inner.lock();
-        let number = inner.next_getting;
+        let (number, run) = (inner.next_getting, inner.run);
         inner.next_getting += 1;
         drop(inner);
-        Getting { session, number }
+        Getting { session, number, run }
     }
 
     /// Calls `call` when the run is over: now, if it is. It is not called if this is dropped before, and not if
@@ -60,20 +61,22 @@ impl Getting {
         }
     }
 
-    /// The results; `None` while the run is under way.
+    /// The results; `None` while the run is under way. Once it is over, they are never `None`: those of a later run
+    /// are not for this GET.
     ///
     /// # Errors
     /// Why there are none.
     pub fn results(&self) -> Result<Option<Arc<Results>>> {
         let inner = self.session.0.inner.lock();
         match inner.state {
+            _ if inner.run != self.run => {
+                Err(SessionError::State("another set began a new run meanwhile".to_owned()))
+            }
             State::Queued | State::Running => Ok(None),
             State::Done => Ok(inner.results.clone()),
             State::Cancelled => Err(SessionError::Cancelled),
             State::Failed => Err(SessionError::Failed(inner.error.clone().unwrap_or_default())),
-            State::Open => {
-                Err(SessionError::State("another set began a new run meanwhile".to_owned()))
-            }
+            State::Open => Err(SessionError::State("the run has not begun".to_owned())),
         }
     }
 

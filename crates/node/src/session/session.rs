@@ -74,7 +74,7 @@ pub(super) struct Session {
 
 pub(super) struct Inner {
     pub(super) state: State,
-    run: u64,
+    pub(super) run: u64,
     ranges: Vec<Range>,
     /// Bytes of the names in them.
     names_bytes: usize,
