@@ -472,6 +472,33 @@ fn hostile_files_are_left_alone() {
     assert_eq!(fs::read(&secret).expect("there"), vec![b's'; 5000], "untouched");
 }
 
+/// A client that may write next to the folder of a module can't have the node write elsewhere.
+#[test]
+fn a_link_in_place_of_a_modules_folder_is_not_followed() {
+    let place = Place::new();
+    let other = place.dir.path().join("other");
+    fs::create_dir_all(&other).expect("made");
+    fs::create_dir_all(place.logs()).expect("made");
+    symlink(&other, place.module()).expect("linked");
+    let told = serve(&place.settings(POLLING), &AtomicBool::new(true)).expect_err("a link");
+    assert!(told.to_string().starts_with(&place.module().display().to_string()), "{told}");
+    fs::remove_file(place.module()).expect("there");
+
+    let _node = place.node(POLLING);
+    call(&mut place.client("c"), &["small"]).expect("answered");
+    let moved = place.logs().join("moved");
+    fs::rename(place.module(), &moved).expect("moved");
+    symlink(&other, place.module()).expect("linked");
+    fs::copy(moved.join("c.req"), other.join("d.req")).expect("copied");
+    fs::copy(moved.join("c.req"), moved.join("e.req")).expect("copied");
+    within(&"an answer", LIMIT, move || {
+        while fs::metadata(moved.join("e.res")).map_or(0, |found| found.len()) == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert!(!other.join("d.res").exists(), "the link is not followed");
+}
+
 /// A file of rows that is not the one of the answer is an error, and is not followed.
 #[test]
 fn damaged_results_are_noticed() {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirEntryExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirEntryExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,16 +65,18 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
     let mut waiter = Waiter::new(serve.waiting);
     let mut modules = Vec::new();
     for name in &serve.modules {
-        let folder = serve.folder.join(name);
+        let shown = serve.folder.join(name);
         if !is_name(name) {
             let why = "a module's name has 1 to 64 of a-z, 0-9, - and _";
             let source = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(FolderError { path: folder, source });
+            return Err(FolderError { path: shown, source });
         }
-        fs::create_dir_all(&folder).map_err(FolderError::on(&folder))?;
+        let handle = open_module(&shown).map_err(FolderError::on(&shown))?;
+        // The open folder itself, whatever a client puts under its name.
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
         waiter.watch(&folder);
-        remove_ended(&folder).map_err(FolderError::on(&folder))?;
-        modules.push(Module { name, folder, clients: BTreeMap::new() });
+        remove_ended(&folder).map_err(FolderError::on(&shown))?;
+        modules.push(Module { name, shown, folder, handle, clients: BTreeMap::new() });
     }
     while !stop.load(Ordering::Relaxed) {
         let mut served = false;
@@ -87,6 +90,13 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
         }
     }
     Ok(())
+}
+
+/// Opens the folder of a module, which is made if there is none, and is no link.
+fn open_module(path: &Path) -> io::Result<fs::File> {
+    fs::create_dir_all(path)?;
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Keeps other nodes of this machine away: of two, both would append to the files of answers. It ends with the
@@ -139,7 +149,11 @@ impl Progress for Stopping<'_> {
 
 struct Module<'a> {
     name: &'a str,
+    /// Its name for errors.
+    shown: PathBuf,
+    /// The open folder.
     folder: PathBuf,
+    handle: fs::File,
     clients: BTreeMap<String, Seen>,
 }
 
@@ -172,7 +186,7 @@ struct Times {
 impl Module<'_> {
     /// Serves one request of each client; whether there was one.
     fn serve(&mut self, serve: &Serve, stop: &AtomicBool) -> Result<bool, FolderError> {
-        self.look().map_err(FolderError::on(&self.folder))?;
+        self.look().map_err(FolderError::on(&self.shown))?;
         let mut served = false;
         for (client, seen) in &mut self.clients {
             if stop.load(Ordering::Relaxed) {
@@ -185,6 +199,9 @@ impl Module<'_> {
 
     /// Finds new clients, and forgets those whose request file is gone: they have ended.
     fn look(&mut self) -> io::Result<()> {
+        if self.handle.metadata()?.nlink() == 0 {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed"));
+        }
         let mut present = BTreeMap::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
