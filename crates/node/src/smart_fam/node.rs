@@ -1,4 +1,4 @@
-//! The node's side: finds requests, maps, appends answers.
+//! The node's side: finds requests, has them worked on, appends answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,19 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use merganser_sort::{Budget, Error, Progress};
-use merganser_storage::{Directory, Storage};
+use merganser_storage::Directory;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::log::{LogReader, LogWriter, Next};
-use super::record::{self, Answer, Outcome, Request};
-use super::result::ResultSink;
+use super::record::{self, Answer, Outcome};
 use super::wait::{Waiter, Waiting};
+use super::work::answer;
 use super::{FolderError, answer_file, is_name, request_file, rows_file};
 use crate::isc::Installed;
-use crate::map::{MapInput, MapOptions, MapOutput, PartitionSize, map};
-use crate::session::DataFolder;
-use crate::ssdlet::SsdletError;
 
 /// Locked in the folder while a node serves it.
 const LOCK_NAME: &str = ".lock";
@@ -136,15 +132,6 @@ fn remove_ended(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Ends a map when the node is to end.
-struct Stopping<'a>(&'a AtomicBool);
-
-impl Progress for Stopping<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 struct Module<'a> {
@@ -327,68 +314,4 @@ impl Answers {
         let answer: Answer = serde_json::from_slice(&body)?;
         self.give(id, answer.outcome)
     }
-}
-
-/// Does what a request asks for; `None` if the node is to end before that is done.
-fn answer(
-    (serve, stop): (&Serve, &AtomicBool),
-    module: &str,
-    folder: &Path,
-    client: &str,
-    id: u64,
-    body: &[u8],
-) -> Option<Outcome> {
-    let mut sink = ResultSink::new(folder, client, id);
-    let mapped = run((serve, stop), module, body, &mut sink);
-    let outcome = match mapped {
-        Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
-        Err(error) => {
-            sink.discard();
-            if matches!(error, SsdletError::Engine(Error::Cancelled)) {
-                return None;
-            }
-            Err(error.to_string())
-        }
-    };
-    Some(outcome.unwrap_or_else(|error| Outcome::Failed { error: shortened(error) }))
-}
-
-/// An error that fits into a record.
-fn shortened(mut error: String) -> String {
-    let end = (0..=4096.min(error.len())).rev().find(|at| error.is_char_boundary(*at));
-    error.truncate(end.unwrap_or(0));
-    error
-}
-
-fn run(
-    (serve, stop): (&Serve, &AtomicBool),
-    module: &str,
-    body: &[u8],
-    sink: &mut ResultSink,
-) -> Result<(), SsdletError> {
-    let request: Request = serde_json::from_slice(body)
-        .map_err(|e| SsdletError::Failed(format!("the request makes no sense: {e}")))?;
-    let ssdlet = (serve.installed)(module, &request.args)?;
-    let budget = Budget::new(serve.memory_bytes);
-    let data = DataFolder::new(serve.data.clone());
-    let mut inputs = Vec::new();
-    // A file is opened once, however often a request names it.
-    let mut opened: BTreeMap<&str, Arc<dyn Storage>> = BTreeMap::new();
-    for path in &request.inputs {
-        let file = match opened.get(path.as_str()) {
-            Some(file) => Arc::clone(file),
-            None => data.file(path).map_err(|e| SsdletError::Failed(e.to_string()))?,
-        };
-        opened.insert(path, Arc::clone(&file));
-        inputs.push(MapInput::detect(file, &budget)?);
-    }
-    let options = MapOptions {
-        budget,
-        threads: serve.threads,
-        partition: PartitionSize::Auto,
-        temp: serve.temp.clone(),
-    };
-    let options = options.fitting(ssdlet.description(), &inputs);
-    map(&*ssdlet, inputs, MapOutput::Rows(sink), &options, &Stopping(stop))?;
-    Ok(())
 }
