@@ -472,6 +472,16 @@ fn hostile_files_are_left_alone() {
     assert_eq!(fs::read(&secret).expect("there"), vec![b's'; 5000], "untouched");
 }
 
+/// A keyed result without any row is keyed, too.
+#[test]
+fn no_rows_are_rows() {
+    let place = Place::new();
+    fs::write(place.data().join("blank"), " \n").expect("written");
+    let _node = place.node(POLLING);
+    let counted = place.client("c").call("wordcount", &json!({}), &["blank"], LIMIT);
+    assert_eq!(counted.expect("answered"), MapResult::Rows(Vec::new()));
+}
+
 /// A client that may write next to the folder of a module can't have the node write elsewhere.
 #[test]
 fn a_link_in_place_of_a_modules_folder_is_not_followed() {

@@ -13,7 +13,7 @@ use super::record::{Outcome, Request};
 use super::result::ResultSink;
 use crate::map::{MapInput, MapOptions, MapOutput, PartitionSize, map};
 use crate::session::DataFolder;
-use crate::ssdlet::SsdletError;
+use crate::ssdlet::{Output, SsdletError};
 
 /// Ends a map when the node is to end.
 struct Stopping<'a>(&'a AtomicBool);
@@ -64,6 +64,7 @@ fn run(
     let request: Request = serde_json::from_slice(body)
         .map_err(|e| SsdletError::Failed(format!("the request makes no sense: {e}")))?;
     let ssdlet = (serve.installed)(module, &request.args)?;
+    sink.set_keyed(matches!(ssdlet.description().output, Output::Keyed { .. }));
     let budget = Budget::new(serve.memory_bytes);
     let data = DataFolder::new(serve.data.clone());
     let mut inputs = Vec::new();
