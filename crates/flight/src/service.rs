@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::error::status;
+use crate::gate::Place;
 use crate::get::Getter;
 use crate::listener::Presence;
 use crate::wire::{self, Ticket, Uploaded, ViewTicket, to_json};
@@ -230,6 +231,10 @@ impl FlightService for Door {
     ) -> Result<Response<Self::DoGetStream>, Status> {
         let presence = request.extensions().get::<Presence>().cloned();
         let place = self.stream_place()?;
+        // It may wait for memory, and has a place among the streams.
+        if let Some(place) = request.extensions().get::<Place>() {
+            place.give_back();
+        }
         let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
         let sending = get::Sending::new(presence, place);
         let stream = match ticket {

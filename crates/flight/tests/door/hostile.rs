@@ -12,13 +12,14 @@ use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, Ticket};
 use futures::{StreamExt, TryStreamExt};
-use merganser_flight::wire::SetBody;
+use merganser_flight::wire::{SetBody, ViewTicket};
 use merganser_node::session::request::Range;
+use merganser_sort::key::OrderSpec;
 use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 
-use crate::harness::{Node, TOKEN, begin, node, node_with, of, rows, rows_of, tls};
+use crate::harness::{LINES, Node, TOKEN, begin, node, node_with, of, rows, rows_of, tls};
 
 /// A client without any manners: calls as they are typed.
 fn raw<T>(node: &Node, work: impl AsyncFnOnce(FlightServiceClient<Channel>) -> T) -> T {
@@ -317,6 +318,39 @@ fn connections_beyond_the_places_wait_for_one() {
     node.client().list().expect("there is a place once silent ones are closed");
     let waited = begun.elapsed();
     assert!(waited > Duration::from_secs(7) && waited < Duration::from_secs(25), "{waited:?}");
+}
+
+/// Streams that wait for memory take no places of requests.
+#[test]
+fn requests_are_answered_while_streams_wait_for_memory() {
+    // Memory for one stream of a view.
+    let node = node_with(|options| options.sessions.memory_bytes = 24 << 20);
+    let lines: String = (0..300_000).map(|i| format!("{i:099}\n")).collect();
+    node.sort("v.view", lines.as_bytes(), OrderSpec::new(LINES));
+    let ticket = ViewTicket { view: "v.view".to_owned(), ..ViewTicket::default() };
+    let ticket = merganser_flight::wire::Ticket::View(ticket);
+    let mut first = node.client();
+    let mut taken = first.rows(ticket.clone());
+    assert!(taken.advance().expect("a first row"));
+    thread::scope(|scope| {
+        let (node, json) = (&node, &ticket.to_json());
+        scope.spawn(move || {
+            raw(node, async |client| {
+                let wait = |_| {
+                    let mut client = client.clone();
+                    async move { drop(client.do_get(with_token(Ticket::new(json.clone()))).await) }
+                };
+                futures::future::join_all((0..12).map(wait)).await;
+            });
+        });
+        thread::sleep(Duration::from_secs(1));
+        let begun = Instant::now();
+        node.client().list().expect("there is a place");
+        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+        // The others get its memory, one after another.
+        drop(taken);
+        drop(first);
+    });
 }
 
 #[test]
