@@ -377,12 +377,16 @@ fn a_request_can_not_use_up_the_open_files() {
     let place = Place::new();
     fs::create_dir_all(place.module()).expect("made");
     let mut few = Command::new("bash");
-    few.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(std::env::current_exe().expect("this"));
+    few.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().expect("this"));
     let mut node = start(&place, few);
     let counted = call(&mut place.client("c"), &["small"; 500]);
     node.kill().expect("killed");
     node.wait().expect("ended");
-    assert_eq!(counted.expect("answered"), BTreeMap::from([("a".to_owned(), 1000), ("b".to_owned(), 500)]));
+    assert_eq!(
+        counted.expect("answered"),
+        BTreeMap::from([("a".to_owned(), 1000), ("b".to_owned(), 500)])
+    );
 }
 
 /// A node that is killed again and again, at any point, while a client calls: every call has its answer,

@@ -103,7 +103,11 @@ fn a_client_that_pings_and_does_not_read_is_closed() {
         assert!(begun.elapsed() < Duration::from_secs(30), "it is served for ever");
     };
     use std::io::ErrorKind::{TimedOut, WouldBlock};
-    assert!(!matches!(error.kind(), TimedOut | WouldBlock), "it is open after {:?}", begun.elapsed());
+    assert!(
+        !matches!(error.kind(), TimedOut | WouldBlock),
+        "it is open after {:?}",
+        begun.elapsed()
+    );
     node.client().list().expect("others are answered");
 }
 

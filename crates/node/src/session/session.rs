@@ -155,7 +155,8 @@ impl Session {
                 format!("a run has at most {RANGES_MAX} ranges; use longer ones, or a further run");
             return Err(SessionError::Invalid(told));
         }
-        let names_bytes = earlier_bytes + request.ranges.iter().map(Range::name_bytes).sum::<usize>();
+        let names_bytes =
+            earlier_bytes + request.ranges.iter().map(Range::name_bytes).sum::<usize>();
         if names_bytes > NAMES_BYTES_MAX {
             let told = format!(
                 "the names in the ranges of a run have at most {NAMES_BYTES_MAX} bytes together; use a further run"

@@ -16,8 +16,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::request::{self, OpenRequest, Range, SetRequest, check_path};
 use super::SessionError;
+use super::request::{self, OpenRequest, Range, SetRequest, check_path};
 use crate::ssdlet::Description;
 
 /// The longest JSON that is read, in bytes.
