@@ -55,7 +55,7 @@ pub fn install() {
     // SAFETY: the layout has a size.
     let kept = unsafe { System.alloc(RESERVE) };
     KEPT.store(kept, Ordering::Release);
-    std::panic::set_hook(Box::new(|panic| panicked(panic)));
+    std::panic::set_hook(Box::new(panicked));
 }
 
 /// The system's allocator, whose refusal ends the process in the way of this module. Safe Rust has
