@@ -333,11 +333,11 @@ fn requests_are_answered_while_streams_wait_for_memory() {
     node.sort("v.view", lines.as_bytes(), OrderSpec::new(LINES));
     let ticket = ViewTicket { view: "v.view".to_owned(), ..ViewTicket::default() };
     let ticket = merganser_flight::wire::Ticket::View(ticket);
-    let mut first = node.client();
-    let mut taken = first.rows(ticket.clone());
-    assert!(taken.advance().expect("a first row"));
+    let (node, json) = (&node, &ticket.to_json());
     thread::scope(|scope| {
-        let (node, json) = (&node, &ticket.to_json());
+        let mut first = node.client();
+        let mut taken = first.rows(ticket.clone());
+        assert!(taken.advance().expect("a first row"));
         scope.spawn(move || {
             raw(node, async |client| {
                 let wait = |_| {
@@ -351,9 +351,7 @@ fn requests_are_answered_while_streams_wait_for_memory() {
         let begun = Instant::now();
         node.client().list().expect("there is a place");
         assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-        // The others get its memory, one after another.
-        drop(taken);
-        drop(first);
+        // The first one is closed now, and the others get its memory, one after another.
     });
 }
 
