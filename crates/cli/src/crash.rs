@@ -13,6 +13,8 @@
 //! with the process. A partial copy of a view has a name and stays, so that the same command can
 //! continue it.
 //!
+//! A panic of code that reads strangers' bytes unwinds where it is [contained], and ends their request.
+//!
 //! Large buffers do not come this way: [`merganser_storage::Buffer::try_new`] and [`merganser_storage::thread`] give
 //! errors, which end a command as any other error does.
 
@@ -23,6 +25,8 @@ use std::panic::PanicHookInfo;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::Duration;
+
+use merganser_storage::contained;
 
 use crate::{failure, signals};
 
@@ -46,12 +50,12 @@ static ENDING: AtomicI32 = AtomicI32::new(0);
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Has every panic end the process, and keeps memory for that.
+/// Has every panic end the process unless it is [contained], and keeps memory for that.
 pub fn install() {
     // SAFETY: the layout has a size.
     let kept = unsafe { System.alloc(RESERVE) };
     KEPT.store(kept, Ordering::Release);
-    std::panic::set_hook(Box::new(|panic| panicked(panic)));
+    std::panic::set_hook(Box::new(panicked));
 }
 
 /// The system's allocator, whose refusal ends the process in the way of this module. Safe Rust has
@@ -103,7 +107,7 @@ fn no_memory(size: usize) -> ! {
 /// The advice when memory or threads are short.
 const LESS: &str = "use less, or raise what the process may have (ulimit -v, ulimit -u)";
 
-fn panicked(panic: &PanicHookInfo<'_>) -> ! {
+fn panicked(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("no message");
     // The standard library and dependencies panic if the system refuses them memory or threads.
     if message.starts_with("the system has no memory") {
@@ -114,6 +118,9 @@ fn panicked(panic: &PanicHookInfo<'_>) -> ! {
         if named("os error") || named("code:") {
             end(format_args!("the system has no {what} left for this process; {LESS}"));
         }
+    }
+    if contained::is_under_way() {
+        return;
     }
     let (file, line) = panic.location().map_or(("?", 0), |at| (at.file(), at.line()));
     end(format_args!("internal error at {file}:{line}: {message}; please report it"))
@@ -246,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn a_contained_panic_ends_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (output, _) = run("panics_where_it_is_contained", dir.path());
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success() && said.is_empty(), "{said}");
+        assert!(dir.path().exists(), "it is no end");
+    }
+
+    #[test]
     fn f16_a_thread_that_holds_the_list_of_folders_hangs_nobody() {
         let dir = tempfile::tempdir().expect("a folder");
         let (output, took) = run("panics_with_the_list_locked", dir.path());
@@ -268,6 +284,13 @@ mod tests {
             std::thread::sleep(Duration::from_secs(60));
             drop(held);
         });
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own; run by another test"]
+    fn panics_where_it_is_contained() {
+        prepare();
+        contained::run(|| -> () { panic!("at bad bytes") }).expect_err("it panics");
     }
 
     #[test]

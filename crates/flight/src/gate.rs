@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use tokio::sync::Semaphore;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -31,6 +32,21 @@ const PLACE_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// A DoPut is a stream of messages, which counts them itself.
 const PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
+
+/// The place of a request. It is free again with the answer, or before.
+#[derive(Debug, Clone)]
+pub(crate) struct Place(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl Place {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Place(Arc::new(Mutex::new(Some(permit))))
+    }
+
+    /// For a request whose body was read, and that may wait for long: others need not wait for it.
+    pub(crate) fn give_back(&self) {
+        self.0.lock().take();
+    }
+}
 
 /// The service behind its gate.
 #[derive(Clone)]
@@ -86,18 +102,19 @@ impl Service<http::Request<Body>> for Gate {
             return service.call(request);
         }
         Box::pin(async move {
-            let place = tokio::time::timeout(PLACE_PATIENCE, places.acquire()).await;
-            let Ok(Ok(_place)) = place else {
+            let permit = tokio::time::timeout(PLACE_PATIENCE, places.acquire_owned()).await;
+            let Ok(Ok(permit)) = permit else {
                 let told = "busy: too many requests at once; come again later";
                 return Ok(Status::resource_exhausted(told).into_http());
             };
-            match tokio::time::timeout(REQUEST_PATIENCE, service.call(request)).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    let told = "the request took too long to arrive or to be answered";
-                    Ok(Status::deadline_exceeded(told).into_http())
-                }
-            }
+            let place = Place::new(permit);
+            request.extensions_mut().insert(place.clone());
+            let answer = tokio::time::timeout(REQUEST_PATIENCE, service.call(request)).await;
+            place.give_back();
+            answer.unwrap_or_else(|_| {
+                let told = "the request took too long to arrive or to be answered";
+                Ok(Status::deadline_exceeded(told).into_http())
+            })
         })
     }
 }

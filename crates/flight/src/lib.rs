@@ -22,6 +22,7 @@
 
 mod batches;
 pub mod client;
+mod decoding;
 mod error;
 pub mod farm;
 mod gate;

@@ -80,6 +80,51 @@ impl Guarded {
             _place: place,
         }
     }
+
+    /// Fails if the server closes the connection, or if it did not show the token in time. This is asked before
+    /// each read and write: a client may send without a pause.
+    fn check_open(&mut self, context: &Context<'_>) -> io::Result<()> {
+        let shared = &self.presence.0;
+        shared.waker.register(context.waker());
+        let is_closed = shared.closed.load(Ordering::Acquire);
+        if is_closed || (!self.is_known() && Instant::now() >= self.begun + HELLO) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    /// Fails if the client was silent for too long. Otherwise the task is woken when that may be so.
+    ///
+    /// This is asked by reads and writes that have to wait. HTTP/2 reads nothing more while it can't write an
+    /// answer to what it has read: a client that sends pings and does not read would otherwise stay for ever.
+    fn check_heard(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        while self.deadline.as_mut().poll(context).is_ready() {
+            let limit = if self.is_known() { self.heard + SILENCE } else { self.begun + HELLO };
+            if Instant::now() >= limit {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.deadline.as_mut().reset(limit);
+        }
+        Ok(())
+    }
+
+    fn is_known(&self) -> bool {
+        self.presence.0.known.load(Ordering::Relaxed)
+    }
+
+    /// Writes by `write`, within the deadlines.
+    fn write_with(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.check_open(context)?;
+        let written = write(Pin::new(&mut self.stream), context);
+        if written.is_pending() {
+            self.check_heard(context)?;
+        }
+        written
+    }
 }
 
 impl Connected for Guarded {
@@ -96,24 +141,11 @@ impl AsyncRead for Guarded {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let shared = &this.presence.0;
-        shared.waker.register(context.waker());
-        if shared.closed.load(Ordering::Acquire) {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if read.is_ready() {
-            this.heard = Instant::now();
-            return read;
-        }
-        while this.deadline.as_mut().poll(context).is_ready() {
-            let is_known = this.presence.0.known.load(Ordering::Relaxed);
-            let limit = if is_known { this.heard + SILENCE } else { this.begun + HELLO };
-            if Instant::now() >= limit {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            this.deadline.as_mut().reset(limit);
+        self.check_open(context)?;
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        match read {
+            Poll::Ready(_) => self.heard = Instant::now(),
+            Poll::Pending => self.check_heard(context)?,
         }
         read
     }
@@ -125,7 +157,7 @@ impl AsyncWrite for Guarded {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        self.write_with(context, |stream, context| stream.poll_write(context, bytes))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -141,7 +173,7 @@ impl AsyncWrite for Guarded {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        self.write_with(context, |stream, context| stream.poll_write_vectored(context, parts))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,17 +1,22 @@
 //! DoPut: a blob of a session.
+//!
+//! The messages are a stranger's, and Arrow's decoder keeps all dictionaries that it is sent. So the schema is
+//! judged before any batch or dictionary is decoded.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::decode::{DecodedPayload, FlightDataDecoder};
 use arrow_flight::error::FlightError;
 use arrow_flight::{FlightData, FlightDescriptor};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use futures::StreamExt;
 use merganser_node::session::{BlobStatus, BlobWriter, SessionError, Sessions};
 use tonic::{Status, Streaming};
 
+use crate::decoding;
+use crate::error::status;
 use crate::gate::MESSAGE_BYTES_MAX;
 use crate::service::blocking;
 
@@ -36,16 +41,58 @@ pub(crate) async fn receive(
     let mut writer = blocking(move || opened.put(&id, &name)).await?;
     let rest = messages.map(|message| message.map_err(|e| FlightError::Tonic(Box::new(e))));
     let all = futures::stream::iter([Ok(first)]).chain(rest);
-    let mut batches = FlightRecordBatchStream::new_from_flight_data(all);
-    while let Some(batch) = tokio::time::timeout(PATIENCE, batches.next()).await.map_err(late)? {
-        let batch = batch.map_err(Status::from)?;
-        writer = blocking(move || {
-            write(&mut writer, &batch)?;
-            Ok(writer)
-        })
-        .await?;
+    let mut decoder = FlightDataDecoder::new(all);
+    let mut is_described = false;
+    loop {
+        let decoded = tokio::time::timeout(PATIENCE, decoding::next(&mut decoder)).await;
+        let Some(decoded) = decoded.map_err(late)?.map_err(|_| senseless())? else { break };
+        match decoded.map_err(refused)?.payload {
+            DecodedPayload::None => {}
+            DecodedPayload::Schema(_) if is_described => {
+                return Err(Status::invalid_argument("a DoPut has one schema"));
+            }
+            DecodedPayload::Schema(schema) => {
+                check(&schema).map_err(|error| status(&error))?;
+                is_described = true;
+            }
+            DecodedPayload::RecordBatch(batch) => {
+                writer = blocking(move || {
+                    write(&mut writer, &batch)?;
+                    Ok(writer)
+                })
+                .await?;
+            }
+        }
     }
     blocking(move || writer.finish()).await
+}
+
+fn senseless() -> Status {
+    Status::invalid_argument("a message of the blob makes no sense")
+}
+
+/// The error of a message that can't be read.
+fn refused(error: FlightError) -> Status {
+    match error {
+        FlightError::Tonic(status) => *status,
+        error => status(&SessionError::Invalid(format!("the blob: {error}"))),
+    }
+}
+
+/// Refuses all but one column of bytes or text.
+fn check(schema: &Schema) -> Result<(), SessionError> {
+    let [field] = &schema.fields()[..] else {
+        let told = "a blob comes as one column of bytes or text".to_owned();
+        return Err(SessionError::Invalid(told));
+    };
+    match field.data_type() {
+        DataType::Binary | DataType::LargeBinary | DataType::Utf8 | DataType::LargeUtf8 => Ok(()),
+        // The name of a type may be as long as its message.
+        _ => {
+            let told = "a blob comes as one column of bytes or text, not of another type";
+            Err(SessionError::Invalid(told.to_owned()))
+        }
+    }
 }
 
 /// The session and the blob of a DoPut.
@@ -57,10 +104,7 @@ fn place(descriptor: Option<&FlightDescriptor>) -> Result<(String, String), Stat
 }
 
 fn write(writer: &mut BlobWriter, batch: &RecordBatch) -> Result<(), SessionError> {
-    let [column] = batch.columns() else {
-        let told = "a blob comes as one column of bytes or text".to_owned();
-        return Err(SessionError::Invalid(told));
-    };
+    let column = batch.column(0);
     if column.null_count() > 0 {
         return Err(SessionError::Invalid("the column of a blob has no nulls".to_owned()));
     }
@@ -73,10 +117,7 @@ fn write(writer: &mut BlobWriter, batch: &RecordBatch) -> Result<(), SessionErro
         DataType::LargeUtf8 => {
             write_all(writer, column.as_string::<i64>().iter().flatten().map(str::as_bytes))
         }
-        other => {
-            let told = format!("a blob comes as one column of bytes or text, not of {other}");
-            Err(SessionError::Invalid(told))
-        }
+        other => unreachable!("the schema was checked, and has no {other}"),
     }
 }
 

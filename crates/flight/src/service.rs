@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::error::status;
+use crate::gate::Place;
 use crate::get::Getter;
 use crate::listener::Presence;
 use crate::wire::{self, Ticket, Uploaded, ViewTicket, to_json};
@@ -102,7 +103,8 @@ impl Door {
     }
 }
 
-/// Does `work` in a thread that may block. A panic of it is an error of this request alone.
+/// Does `work` in a thread that may block. A panic of it is an error of this request alone, in a program that
+/// does not end at panics; the command does.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, Status> {
@@ -180,8 +182,11 @@ impl FlightService for Door {
         _: Request<Criteria>,
     ) -> Result<Response<Self::ListFlightsStream>, Status> {
         let sessions = Arc::clone(&self.sessions);
+        let place = self.stream_place()?;
         let paths = self.blocking(|sessions| sessions.data().views()).await?;
         let infos = stream::iter(paths).filter_map(move |view| {
+            // The stream holds its place until its client has all, or hangs up.
+            let _ = &place;
             let sessions = Arc::clone(&sessions);
             async move {
                 let descriptor = FlightDescriptor::new_path(vec![view.clone()]);
@@ -226,6 +231,10 @@ impl FlightService for Door {
     ) -> Result<Response<Self::DoGetStream>, Status> {
         let presence = request.extensions().get::<Presence>().cloned();
         let place = self.stream_place()?;
+        // It may wait for memory, and has a place among the streams.
+        if let Some(place) = request.extensions().get::<Place>() {
+            place.give_back();
+        }
         let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
         let sending = get::Sending::new(presence, place);
         let stream = match ticket {

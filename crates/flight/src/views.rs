@@ -27,11 +27,16 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Threads that make the bytes of a view for one stream.
 const THREADS: usize = 2;
 
-/// Records and bytes of the view at `path`.
+/// Rows and bytes of the view at `path`: its header is a row of its own.
 pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), SessionError> {
     let folder: Arc<dyn Directory> = sessions.data().folder(path)?;
     let manifest = Manifest::read(&folder).map_err(|e| engine(path, &e))?;
-    Ok((manifest.records, manifest.size_bytes))
+    if manifest.is_unreduced() {
+        return Err(SessionError::Invalid(format!(
+            "{path}: its rows are combined when they are read, so it has no size and can't be served"
+        )));
+    }
+    Ok((manifest.records + u64::from(!manifest.preamble.is_empty()), manifest.size_bytes))
 }
 
 /// An open part of a view.

@@ -1,6 +1,7 @@
 //! Sessions without a network: their life, their limits, and SSDlets that misbehave.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -221,6 +222,31 @@ fn ranges_that_adjoin_have_every_record_once() {
     }
 }
 
+/// The bytes of a compressed file are no records, wherever a range of it begins.
+#[test]
+fn a_part_of_a_compressed_file_is_refused_and_all_of_it_is_not() {
+    let node = node();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(b"b a\nb\n").expect("memory");
+    let packed = packed.finish().expect("memory");
+    let size = packed.len() as u64;
+    fs::write(node.dir.path().join("data/a.gz"), packed).expect("written");
+    let rows = |start, length| {
+        let id = node.open("copy");
+        node.set(&id, &[Range { start, length, ..Range::of("a.gz") }]).expect("set");
+        let rows = node.rows(&id, 0).map(|rows| rows.concat());
+        node.sessions.close(&id).expect("open");
+        rows.map_err(|error| error.to_string())
+    };
+    for length in [None, Some(size), Some(u64::MAX)] {
+        assert_eq!(rows(0, length).expect("all of it"), b"b a\nb\n");
+    }
+    for (start, length) in [(0, Some(size - 1)), (1, None), (4, Some(5))] {
+        let told = rows(start, length).expect_err("a part");
+        assert!(told.starts_with("a.gz: it is compressed"), "{told}");
+    }
+}
+
 #[test]
 fn a_blob_is_an_input_of_a_later_run() {
     let node = node_with(|options| options.scratch_bytes = 1 << 20);
@@ -304,6 +330,58 @@ fn runs_wait_for_their_turn_and_can_be_cancelled() {
     assert_eq!(node.rows(&first, 0).expect("done"), [b"c\n"]);
     node.set(&second, &[Range::of("c")]).expect("a new run");
     assert_eq!(node.rows(&second, 0).expect("done"), [b"c\n"]);
+}
+
+/// A session keeps the names in its ranges, and no budget counts them.
+#[test]
+fn the_names_of_a_run_are_bounded() {
+    let node = node();
+    let id = node.open("copy");
+    let long = vec![Range::of("x".repeat(4096)); 1100];
+    node.set(&id, &long).expect("some MiB");
+    let told = node.set(&id, &long).expect_err("too many bytes").to_string();
+    assert!(told.contains("at most 8388608 bytes"), "{told}");
+    assert_eq!(node.sessions.status(&id).expect("open").ranges, 1100);
+}
+
+/// Another client of the session may begin a new run at the moment when the first one is over: a GET of that
+/// one waits no more, and does not get the rows of the other.
+#[test]
+fn a_get_belongs_to_its_run() {
+    let node = node();
+    let id = node.open("hold");
+    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    node.held.store(false, Ordering::Relaxed);
+    node.sessions.set(&id, &go).expect("set");
+    let getting = node.sessions.get(&id).expect("open");
+    node.wait_for(&id, State::Done);
+    assert!(getting.results().expect("over").is_some());
+    node.held.store(true, Ordering::Relaxed);
+    node.sessions.set(&id, &go).expect("a new run");
+    node.wait_for(&id, State::Running);
+    assert!(matches!(getting.results(), Err(SessionError::State(_))), "not the new run");
+    node.held.store(false, Ordering::Relaxed);
+    node.wait_for(&id, State::Done);
+    assert!(matches!(getting.results(), Err(SessionError::State(_))), "not its rows");
+}
+
+/// A client that asks for the rows of a long run and hangs up, again and again, leaves nothing.
+#[test]
+fn a_get_that_is_given_up_is_forgotten() {
+    let node = node();
+    let id = node.open("hold");
+    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    node.sessions.set(&id, &go).expect("set");
+    node.wait_for(&id, State::Running);
+    let waits = Arc::new(());
+    let getting = node.sessions.get(&id).expect("open");
+    let held = Arc::clone(&waits);
+    getting.when_over(move || drop(held));
+    assert_eq!(Arc::strong_count(&waits), 2);
+    drop(getting);
+    assert_eq!(Arc::strong_count(&waits), 1, "nobody waits");
+    node.held.store(false, Ordering::Relaxed);
+    assert_eq!(node.rows(&id, 0).expect("done"), [b"c\n"]);
 }
 
 #[test]

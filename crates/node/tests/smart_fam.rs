@@ -358,13 +358,35 @@ fn a_node_in_a_process_of_its_own() {
 }
 
 fn process(place: &Place) -> Child {
-    let program = std::env::current_exe().expect("this test");
-    Command::new(program)
+    start(place, Command::new(std::env::current_exe().expect("this test")))
+}
+
+/// Starts the test above by `command`.
+fn start(place: &Place, mut command: Command) -> Child {
+    command
         .args(["--exact", "a_node_in_a_process_of_its_own", "--nocapture"])
         .env("MERGANSER_TEST_NODE", place.dir.path())
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("started")
+}
+
+/// A file that a request names again and again is open once.
+#[test]
+fn a_request_can_not_use_up_the_open_files() {
+    let place = Place::new();
+    fs::create_dir_all(place.module()).expect("made");
+    let mut few = Command::new("bash");
+    few.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().expect("this"));
+    let mut node = start(&place, few);
+    let counted = call(&mut place.client("c"), &["small"; 500]);
+    node.kill().expect("killed");
+    node.wait().expect("ended");
+    assert_eq!(
+        counted.expect("answered"),
+        BTreeMap::from([("a".to_owned(), 1000), ("b".to_owned(), 500)])
+    );
 }
 
 /// A node that is killed again and again, at any point, while a client calls: every call has its answer,
@@ -452,6 +474,43 @@ fn hostile_files_are_left_alone() {
     assert!(last.contains("can't be read further: there is no record"), "{last}");
     assert_eq!(call(&mut place.client("good-2"), &["small"]).expect("answered"), small());
     assert_eq!(fs::read(&secret).expect("there"), vec![b's'; 5000], "untouched");
+}
+
+/// A keyed result without any row is keyed, too.
+#[test]
+fn no_rows_are_rows() {
+    let place = Place::new();
+    fs::write(place.data().join("blank"), " \n").expect("written");
+    let _node = place.node(POLLING);
+    let counted = place.client("c").call("wordcount", &json!({}), &["blank"], LIMIT);
+    assert_eq!(counted.expect("answered"), MapResult::Rows(Vec::new()));
+}
+
+/// A client that may write next to the folder of a module can't have the node write elsewhere.
+#[test]
+fn a_link_in_place_of_a_modules_folder_is_not_followed() {
+    let place = Place::new();
+    let other = place.dir.path().join("other");
+    fs::create_dir_all(&other).expect("made");
+    fs::create_dir_all(place.logs()).expect("made");
+    symlink(&other, place.module()).expect("linked");
+    let told = serve(&place.settings(POLLING), &AtomicBool::new(true)).expect_err("a link");
+    assert!(told.to_string().starts_with(&place.module().display().to_string()), "{told}");
+    fs::remove_file(place.module()).expect("there");
+
+    let _node = place.node(POLLING);
+    call(&mut place.client("c"), &["small"]).expect("answered");
+    let moved = place.logs().join("moved");
+    fs::rename(place.module(), &moved).expect("moved");
+    symlink(&other, place.module()).expect("linked");
+    fs::copy(moved.join("c.req"), other.join("d.req")).expect("copied");
+    fs::copy(moved.join("c.req"), moved.join("e.req")).expect("copied");
+    within(&"an answer", LIMIT, move || {
+        while fs::metadata(moved.join("e.res")).map_or(0, |found| found.len()) == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert!(!other.join("d.res").exists(), "the link is not followed");
 }
 
 /// A file of rows that is not the one of the answer is an error, and is not followed.

@@ -14,12 +14,14 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! One module is no storage: [`thread`] starts threads that the system may refuse.
+//! Two modules are no storage: [`thread`] starts threads that the system may refuse, and [`contained`] ends panics
+//! of code that reads strangers' bytes.
 
 mod buffer;
 mod clock;
 pub mod closable;
 mod completion;
+pub mod contained;
 mod directory;
 mod directory_ext;
 pub mod file;

@@ -24,6 +24,9 @@ use crate::section::{Declared, check_functions};
 
 /// Modules that are kept although no SSDlet uses them.
 const KEPT: usize = 8;
+/// How long a module waits for its turn to be compiled. With the time to compile the longest one it is less than a
+/// client of a server waits: threads do not gather behind clients that have gone.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Machine code of all modules that are in use, in bytes. No budget counts it: sessions share it, and one that
 /// is open and does nothing holds it.
 const CODE_BYTES_MAX: usize = 32 << 20;
@@ -98,7 +101,10 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
     }
     // One at a time, so that the memory of compiling is that of one module; those that are kept don't wait.
     static COMPILING: Mutex<()> = Mutex::new(());
-    let _one = COMPILING.lock();
+    let Some(_one) = COMPILING.try_lock_for(PATIENCE) else {
+        let told = "other SSDlets are being compiled; come again later";
+        return Err(SsdletError::Failed(told.to_owned()));
+    };
     if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
         return Ok(found);
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use merganser_node::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 use merganser_sort::record::Format;
-use parking_lot::Mutex;
 
 use crate::engine::Ticker;
 use crate::guest::Guest;
@@ -19,8 +18,6 @@ pub struct WasmSsdlet {
     description: Description,
     args: Vec<u8>,
     limits: Limits,
-    /// The guest that was started to see whether it takes its arguments.
-    first: Mutex<Option<Guest>>,
     /// The clock, if calls have a limit of time.
     ticker: Option<Arc<Ticker>>,
 }
@@ -28,7 +25,8 @@ pub struct WasmSsdlet {
 /// Opens the SSDlet that a module is, with `args` (any bytes; most guests take text or JSON).
 ///
 /// The module is compiled unless it is among the last ones, and a guest is started with the arguments, so
-/// that both are judged here.
+/// that both are judged here. That guest is ended again: an SSDlet that is open and does nothing, as in the
+/// sessions of a server, holds no memory of guests, which no budget would count. To start one takes some 20 us.
 ///
 /// # Errors
 /// A module that is no SSDlet, wants more than `limits` allow, or refuses its arguments
@@ -36,9 +34,8 @@ pub struct WasmSsdlet {
 pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, SsdletError> {
     let ticker = limits.call_time.map(|_| Ticker::shared()).transpose()?;
     let (compiled, description) = verified(bytes, &limits)?;
-    let first = Guest::start(compiled.clone(), args, &limits)?;
-    let first = Mutex::new(Some(first));
-    Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, first, ticker })
+    Guest::start(compiled.clone(), args, &limits)?;
+    Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, ticker })
 }
 
 /// The input and the output of a module. It is compiled and checked, and not started: it may need arguments for
@@ -109,11 +106,7 @@ impl Ssdlet for WasmSsdlet {
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
-        let first = self.first.lock().take();
-        let guest = match first {
-            Some(guest) => guest,
-            None => Guest::start(self.compiled.clone(), &self.args, &self.limits)?,
-        };
+        let guest = Guest::start(self.compiled.clone(), &self.args, &self.limits)?;
         Ok(Box::new(WasmWorker { guest, _ticker: self.ticker.clone() }))
     }
 }

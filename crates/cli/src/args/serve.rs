@@ -131,17 +131,23 @@ pub struct ServeArgs {
     pub local_dirs: Vec<PathBuf>,
 
     /// Run at most this many merges at once [default: two per processor]
-    #[arg(long, value_name = "N", help_heading = "Shuffle")]
+    #[arg(long, value_name = "N", requires = "shuffle", help_heading = "Shuffle")]
     pub merges: Option<u32>,
 
     /// Leave spills in the system's page cache when they were served. Without it they are dropped from
     /// there, as a stock NodeManager with Hadoop's native library does it: set it where
     /// mapreduce.shuffle.manage.os.cache is false
-    #[arg(long, help_heading = "Shuffle")]
+    #[arg(long, requires = "shuffle", help_heading = "Shuffle")]
     pub keep_cache: bool,
 
     /// The octal mode of the socket's file, which decides who may connect: 660 also lets its group
-    #[arg(long, value_name = "MODE", default_value = "600", help_heading = "Shuffle")]
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "600",
+        requires = "shuffle",
+        help_heading = "Shuffle"
+    )]
     pub socket_mode: String,
 
     /// Use at most this much memory, and some 10 MiB beyond it for --shuffle, 64 MiB for --data. Merges,

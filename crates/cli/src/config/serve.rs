@@ -110,6 +110,12 @@ impl TryFrom<ServeArgs> for ServeConfig {
     fn try_from(typed: ServeArgs) -> Result<Self, Failure> {
         let listens =
             typed.data.is_some() && (typed.log_folder.is_none() || typed.listen.is_some());
+        if let (None, Some(flag)) = (&typed.ssdlets, guest::flag(&typed.guest)) {
+            return Err(format!("{flag}: only with --ssdlets, whose guests it limits").into());
+        }
+        if let (false, Some(flag)) = (listens, of_listeners(&typed)) {
+            return Err(format!("{flag}: only with --listen; nothing listens without it").into());
+        }
         let parts = [typed.shuffle.is_some(), typed.log_folder.is_some(), listens];
         let parts = parts.iter().filter(|part| **part).count().max(1) as u64;
         let memory_bytes = typed.memory.0 / parts;
@@ -118,6 +124,17 @@ impl TryFrom<ServeArgs> for ServeConfig {
         let shuffle = shuffle(typed, memory_bytes)?;
         Ok(ServeConfig { shuffle, node, calls })
     }
+}
+
+/// The first option that was typed of those that protect or open a port.
+fn of_listeners(typed: &ServeArgs) -> Option<&'static str> {
+    let options = [
+        (typed.token_file.is_some(), "--token-file"),
+        (typed.tls_cert.is_some(), "--tls-cert"),
+        (typed.insecure, "--insecure"),
+        (typed.allow_upload, "--allow-upload"),
+    ];
+    options.iter().find(|(is_typed, _)| *is_typed).map(|(_, option)| *option)
 }
 
 fn calls(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<CallsConfig>, Failure> {
@@ -185,9 +202,6 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
         Ok(sessions @ 1..=10_000) => sessions,
         _ => return Err("--sessions: 1 to 10000".to_owned().into()),
     };
-    if let (None, Some(flag)) = (&typed.ssdlets, guest::flag(&typed.guest)) {
-        return Err(format!("{flag}: only with --ssdlets, whose guests it limits").into());
-    }
     if typed.idle.0 == 0 {
         return Err("--idle: at least 1 second".to_owned().into());
     }
@@ -258,6 +272,17 @@ mod tests {
         assert_eq!(all.calls.expect("asked for").memory_bytes, each);
         assert_eq!(all.node.expect("asked for").memory_bytes, each);
         assert_eq!(all.shuffle.expect("asked for").memory_bytes, each);
+        for (more, told) in [
+            (&["--token-file", "/t"][..], "--token-file: only with --listen"),
+            (&["--tls-cert", "/c", "--tls-key", "/k"], "--tls-cert: only with --listen"),
+            (&["--insecure"], "--insecure: only with --listen"),
+            (&["--ssdlets", "/s", "--allow-upload"], "--allow-upload: only with --listen"),
+            (&["--fuel-per-byte", "5"], "--fuel-per-byte: only with --ssdlets"),
+        ] {
+            let files = &["serve", "--data", "/d", "--log-folder", "/l"];
+            let sentence = refusal(&[&files[..], more].concat());
+            assert!(sentence.starts_with(told), "{sentence}");
+        }
         let less = refusal(&["serve", "--data", "/d", "--log-folder", "/l", "--memory", "1M"]);
         assert!(less.starts_with("--memory: at least 16M for --log-folder"), "{less}");
     }

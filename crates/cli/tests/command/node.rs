@@ -72,6 +72,23 @@ fn peak_bytes(child: &Child) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
+/// A client that knows the token asks for all that is kept for a session and that no budget counts: automata of
+/// long keys, and long names of files.
+fn greedy(known: &NodeAddress) {
+    for round in 0..10 {
+        let mut client = Client::connect(known).expect("it listens");
+        let keys: Vec<_> = (0..40).map(|n| format!("{n}-{round}-").repeat(3500)).collect();
+        let args = serde_json::json!({ "keys": keys });
+        let open = OpenRequest { ssdlet: Some("match".to_owned()), args, ..OpenRequest::default() };
+        let session = client.open(&open).expect("less than a MiB").session;
+        let ranges = vec![Range::of("x".repeat(4000)); 900];
+        let set = SetBody { session: session.clone(), ranges, run: false };
+        let sets = [(); 4].map(|()| client.set(&set).is_ok());
+        assert_eq!(sets, [true, true, false, false], "8 MiB of names");
+        client.close(&session).expect("open");
+    }
+}
+
 #[test]
 fn sixty_four_sessions_stay_within_the_memory_and_one_is_hostile() {
     let dir = folder();
@@ -93,6 +110,7 @@ fn sixty_four_sessions_stay_within_the_memory_and_one_is_hostile() {
                 }
             });
         }
+        scope.spawn(|| greedy(known));
         scope.spawn(|| {
             for _ in 0..50 {
                 let mut garbage = TcpStream::connect(&known.address).expect("it listens");

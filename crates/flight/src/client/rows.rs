@@ -9,9 +9,10 @@ use arrow_flight::Ticket as FlightTicket;
 use arrow_flight::decode::FlightRecordBatchStream;
 use arrow_flight::error::FlightError;
 use arrow_schema::DataType;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 
 use super::{Client, ClientError, Result, connected, is_broken};
+use crate::decoding;
 use crate::wire::Ticket;
 
 /// How often a broken stream is continued before it is given up. A stream that gives rows in between
@@ -71,6 +72,14 @@ impl<'a> Rows<'a> {
         }
         self.split()?;
         Ok(true)
+    }
+
+    /// Tells the node that its rows are still wanted, while there is no room for more of them: it closes
+    /// connections that are silent and sessions that are idle. A failure shows with the next row.
+    pub fn keep_alive(&mut self) {
+        if let Ticket::Session(ticket) = &self.ticket {
+            let _ = self.client.status(&ticket.session);
+        }
     }
 
     /// The next batch as it came, if rows are not wanted one by one; `None` behind the last.
@@ -157,11 +166,12 @@ impl<'a> Rows<'a> {
                 self.stream = Some(FlightRecordBatchStream::new_from_flight_data(data));
             }
             let stream = self.stream.as_mut().expect("begun above");
-            match stream.next().await {
-                None => Ok(None),
-                Some(Ok(batch)) => Ok(Some(batch)),
-                Some(Err(FlightError::Tonic(status))) => Err(*status),
-                Some(Err(error)) => Err(tonic::Status::data_loss(error.to_string())),
+            match decoding::next(stream).await {
+                Ok(None) => Ok(None),
+                Ok(Some(Ok(batch))) => Ok(Some(batch)),
+                Ok(Some(Err(FlightError::Tonic(status)))) => Err(*status),
+                Ok(Some(Err(error))) => Err(tonic::Status::data_loss(error.to_string())),
+                Err(_) => Err(tonic::Status::data_loss("a message with rows makes no sense")),
             }
         })
     }

@@ -1,8 +1,9 @@
 //! A session on one node.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use merganser_node::session::request::{OpenRequest, Range};
 use merganser_node::session::{Opened, Status};
@@ -10,8 +11,13 @@ use merganser_node::session::{Opened, Status};
 use super::meter::Meter;
 use super::stream::Batch;
 use super::{FarmError, LOOK};
-use crate::client::{Client, ClientError, NodeAddress, Refusal, Result};
+use crate::client::{Client, ClientError, NodeAddress, Refusal, Result, Rows};
 use crate::wire::{SessionTicket, SetBody, TextAs, Ticket};
+
+/// The first pause before it is looked again whether there is room for a batch. It doubles, up to [`LOOK`].
+const PAUSE: Duration = Duration::from_millis(1);
+/// How often a node whose rows wait for those of others is told so.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// A session that is open, and closed with this.
 pub(super) struct Member {
@@ -68,7 +74,7 @@ impl Member {
         let mut batch = Batch::default();
         while rows.advance()? {
             batch.push(rows.key(), rows.value());
-            if batch.is_full() && sender.send(std::mem::take(&mut batch)).is_err() {
+            if batch.is_full() && !hand_over(std::mem::take(&mut batch), sender, &mut rows) {
                 return Ok(None);
             }
         }
@@ -79,6 +85,25 @@ impl Member {
             return Err(ClientError::Protocol(told));
         }
         Ok(sender.send(batch.into_last()).is_ok().then_some(status))
+    }
+}
+
+/// Hands over a batch once there is room; false if no more are wanted. Meanwhile the node hears that its
+/// session is in use: it may be hours before the rows of another node are there.
+fn hand_over(mut batch: Batch, sender: &SyncSender<Batch>, rows: &mut Rows<'_>) -> bool {
+    let (mut pause, mut told) = (PAUSE, Instant::now());
+    loop {
+        batch = match sender.try_send(batch) {
+            Ok(()) => return true,
+            Err(TrySendError::Disconnected(_)) => return false,
+            Err(TrySendError::Full(batch)) => batch,
+        };
+        thread::sleep(pause);
+        pause = (pause * 2).min(LOOK);
+        if told.elapsed() >= KEEP_ALIVE {
+            rows.keep_alive();
+            told = Instant::now();
+        }
     }
 }
 

@@ -171,6 +171,25 @@ fn the_failure_of_a_later_node_ends_the_earlier_ones() {
     assert_eq!(sessions(&nodes), 0, "all are closed");
 }
 
+/// A node that is done waits for one that is not, for longer than it keeps idle sessions.
+#[test]
+fn rows_that_wait_for_another_node_are_kept() {
+    let quick = node_with(|options| {
+        options.sessions.threads = 17;
+        options.sessions.idle = Duration::from_secs(3);
+        options.batch_patience = Duration::from_millis(200);
+    });
+    // A chunk takes 300 ms: 10 seconds and more on two threads, one or two on 16. And the rows of the quick
+    // node are more than what fits into all buffers on the way.
+    let lines = |count: usize| (0..count).map(|i| format!("{i:099}\n")).collect::<String>();
+    let (long, short) = (lines(400_000), lines(250_000));
+    quick.write("log", &short);
+    let nodes = [farm(&[&long]).remove(0), quick];
+    let mut rows = Rows::default();
+    run(&nodes, "slow", &mut rows).expect("both nodes");
+    assert!(rows.records == (long + &short).into_bytes());
+}
+
 #[test]
 fn a_node_that_ends_during_its_run_is_named() {
     let mut nodes = farm(&["a\n", &much()]);

@@ -2,18 +2,24 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int64Array, RecordBatch};
+use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, Ticket};
-use merganser_flight::wire::SetBody;
+use futures::{StreamExt, TryStreamExt};
+use merganser_flight::wire::{SetBody, ViewTicket};
 use merganser_node::session::request::Range;
+use merganser_sort::key::OrderSpec;
 use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 
-use crate::harness::{Node, TOKEN, begin, node, node_with, of, rows, rows_of, tls};
+use crate::harness::{LINES, Node, TOKEN, begin, node, node_with, of, rows, rows_of, tls};
 
 /// A client without any manners: calls as they are typed.
 fn raw<T>(node: &Node, work: impl AsyncFnOnce(FlightServiceClient<Channel>) -> T) -> T {
@@ -79,6 +85,30 @@ fn connections_that_say_nothing_are_closed_and_others_are_served_meanwhile() {
     let waited = begun.elapsed();
     assert!(waited > Duration::from_secs(8) && waited < Duration::from_secs(25), "{waited:?}");
     node.client().list().expect("it still answers");
+}
+
+/// HTTP/2 reads nothing more while it can't write, so the deadlines of reads are not looked at.
+#[test]
+fn a_client_that_pings_and_does_not_read_is_closed() {
+    let node = node();
+    let mut stream = TcpStream::connect(node.address).expect("it listens");
+    stream.set_write_timeout(Some(Duration::from_secs(30))).expect("a socket");
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").expect("open");
+    let pings = b"\0\0\x08\x06\0\0\0\0\0pingpong".repeat(4096);
+    let begun = Instant::now();
+    let error = loop {
+        if let Err(error) = stream.write_all(&pings) {
+            break error;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is served for ever");
+    };
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    assert!(
+        !matches!(error.kind(), TimedOut | WouldBlock),
+        "it is open after {:?}",
+        begun.elapsed()
+    );
+    node.client().list().expect("others are answered");
 }
 
 #[test]
@@ -157,6 +187,59 @@ fn wrong_tickets_descriptors_and_calls_get_an_answer() {
         }
     });
     node.client().list().expect("it still answers");
+}
+
+/// The messages of a blob in `columns`.
+async fn blob(session: &str, columns: Vec<ArrayRef>) -> Vec<FlightData> {
+    let named = columns.into_iter().enumerate().map(|(n, column)| (n.to_string(), column));
+    let batch = RecordBatch::try_from_iter(named).expect("columns of one length");
+    let path = FlightDescriptor::new_path(vec![session.to_owned(), "b".to_owned()]);
+    let messages = FlightDataEncoderBuilder::new()
+        .with_dictionary_handling(DictionaryHandling::Resend)
+        .with_flight_descriptor(Some(path))
+        .build(futures::stream::iter([Ok(batch)]));
+    messages.try_collect().await.expect("they can be encoded")
+}
+
+/// Arrow's decoder panics at many of these, and a panic would end the process of the command.
+#[test]
+fn blobs_that_make_no_sense_are_refused() {
+    let node = node();
+    let session = node.client().open(&of("copy")).expect("opened").session;
+    let bytes = || Arc::new(BinaryArray::from(vec![&b"one\n"[..], b"two\n"])) as ArrayRef;
+    raw(&node, async |mut client| {
+        let mut put = async |messages: Vec<FlightData>| {
+            let answers = client.do_put(with_token(futures::stream::iter(messages))).await;
+            answers.map(|answers| drop(answers.into_inner().boxed())).map_err(|e| e.code())
+        };
+        let good = blob(&session, vec![bytes()]).await;
+        assert_eq!(put(good.clone()).await, Ok(()));
+        let [_, batch] = &good[..] else { panic!("a schema and a batch") };
+        for cut in 0..batch.data_body.len() {
+            let mut messages = good.clone();
+            messages[1].data_body.truncate(cut);
+            let refused = put(messages).await;
+            // 12 bytes of offsets fill up 64, and 8 bytes of values follow.
+            let expected = if cut < 72 { Err(Code::InvalidArgument) } else { Ok(()) };
+            assert_eq!(refused, expected, "{cut}");
+        }
+        for at in 0..batch.data_header.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut header = batch.data_header.to_vec();
+                header[at] ^= change;
+                let mut messages = good.clone();
+                messages[1].data_header = header.into();
+                let answer = put(messages).await;
+                assert!(matches!(answer, Ok(()) | Err(Code::InvalidArgument)), "{at}: {answer:?}");
+            }
+        }
+        let numbers = || Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+        let words: DictionaryArray<Int32Type> = ["one", "two"].into_iter().collect();
+        for columns in [vec![numbers()], vec![bytes(), bytes()], vec![Arc::new(words)]] {
+            assert_eq!(put(blob(&session, columns).await).await, Err(Code::InvalidArgument));
+        }
+    });
+    assert_eq!(node.client().status(&session).expect("open").blobs[0].name, "b");
 }
 
 #[test]
@@ -240,6 +323,37 @@ fn connections_beyond_the_places_wait_for_one() {
     node.client().list().expect("there is a place once silent ones are closed");
     let waited = begun.elapsed();
     assert!(waited > Duration::from_secs(7) && waited < Duration::from_secs(25), "{waited:?}");
+}
+
+/// Streams that wait for memory take no places of requests.
+#[test]
+fn requests_are_answered_while_streams_wait_for_memory() {
+    // Memory for one stream of a view.
+    let node = node_with(|options| options.sessions.memory_bytes = 24 << 20);
+    let lines: String = (0..300_000).map(|i| format!("{i:099}\n")).collect();
+    node.sort("v.view", lines.as_bytes(), OrderSpec::new(LINES));
+    let ticket = ViewTicket { view: "v.view".to_owned(), ..ViewTicket::default() };
+    let ticket = merganser_flight::wire::Ticket::View(ticket);
+    let (node, json) = (&node, &ticket.to_json());
+    thread::scope(|scope| {
+        let mut first = node.client();
+        let mut taken = first.rows(ticket.clone());
+        assert!(taken.advance().expect("a first row"));
+        scope.spawn(move || {
+            raw(node, async |client| {
+                let wait = |_| {
+                    let mut client = client.clone();
+                    async move { drop(client.do_get(with_token(Ticket::new(json.clone()))).await) }
+                };
+                futures::future::join_all((0..12).map(wait)).await;
+            });
+        });
+        thread::sleep(Duration::from_secs(1));
+        let begun = Instant::now();
+        node.client().list().expect("there is a place");
+        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+        // The first one is closed now, and the others get its memory, one after another.
+    });
 }
 
 #[test]

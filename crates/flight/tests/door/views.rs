@@ -65,6 +65,9 @@ fn every_format_is_cut_into_its_records() {
     node.sort("csv.view", b"name,n\nb,\"two\nlines\"\na,1\n", OrderSpec::new(csv));
     let rows = records(&mut client, all("csv.view"));
     assert_eq!(rows, [&b"name,n\n"[..], b"a,1\n", b"b,\"two\nlines\"\n"]);
+    let info =
+        client.info(FlightDescriptor::new_path(vec!["csv.view".to_owned()])).expect("a view");
+    assert_eq!((info.total_records, info.total_bytes), (3, 25), "rows of the stream");
     let rows = records(&mut client, ViewTicket { records: Some((0, None)), ..all("csv.view") });
     assert_eq!(rows.len(), 2, "without the header");
 

@@ -29,13 +29,14 @@
 //!   scratch    space on the node's disk           run       its work in the background
 //!   results    rows, from any one on              sessions  all of them, and their end
 //!   admission  memory and threads                 catalog   where SSDlets come from
-//!   wire       requests and tickets as JSON
+//!   wire       requests and tickets as JSON    in_use    a client's GET or PUT under way
 //! ```
 
 mod admission;
 mod catalog;
 mod data;
 mod error;
+mod in_use;
 pub mod request;
 mod results;
 mod run;
@@ -49,7 +50,8 @@ pub mod wire;
 pub use catalog::{BuiltinOnly, GuestLimits, Offered, SsdletOpener};
 pub use data::DataFolder;
 pub use error::{Result, SessionError};
+pub use in_use::{BlobWriter, Getting};
 pub use results::{ROW_BYTES_MAX, Results, RowReader, key_and_value};
-pub use session::{BlobStatus, BlobWriter, Getting, Status};
+pub use session::{BlobStatus, Status};
 pub use sessions::{Grant, Listing, Opened, SessionOptions, Sessions};
 pub use state::State;

@@ -1,7 +1,10 @@
 //! Requests of clients, as they write them in JSON. docs/formats.md has the same fields with examples.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -10,6 +13,8 @@ use super::{Result, SessionError};
 
 /// The most ranges in one SET, and in a run.
 pub const RANGES_MAX: usize = 65_536;
+/// The most bytes of the names in the ranges of a run. A session keeps them until its next run.
+pub const NAMES_BYTES_MAX: usize = 8 << 20;
 /// The longest path, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
 /// The longest name of a blob, in bytes.
@@ -76,10 +81,10 @@ impl OpenRequest {
     ///
     /// # Errors
     /// When they are something else.
-    pub fn arguments(&self) -> Result<Value> {
+    pub fn arguments(&self) -> Result<Cow<'_, Value>> {
         match &self.args {
-            Value::Null => Ok(Value::Object(Map::new())),
-            args @ (Value::Object(_) | Value::String(_)) => Ok(args.clone()),
+            Value::Null => Ok(Cow::Owned(Value::Object(Map::new()))),
+            args @ (Value::Object(_) | Value::String(_)) => Ok(Cow::Borrowed(args)),
             _ => Err(SessionError::Invalid("args is a JSON object, or a text".to_owned())),
         }
     }
@@ -116,11 +121,38 @@ pub fn is_sha256(text: &str) -> bool {
 #[serde(deny_unknown_fields)]
 pub struct SetRequest {
     /// Added behind those of earlier SETs of the same run. Each is an input of its own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "ranges", skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<Range>,
     /// Whether this was the last one, so that the run begins. Otherwise it begins with the first GET.
     #[serde(default)]
     pub run: bool,
+}
+
+/// Reads a list of at most [`RANGES_MAX`] ranges. A message has room for a million of `{}`, each of which takes
+/// 72 bytes of memory.
+pub(super) fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Range>, D::Error> {
+    struct Ranges;
+
+    impl<'de> Visitor<'de> for Ranges {
+        type Value = Vec<Range>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of ranges")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Range>, A::Error> {
+            let mut ranges = Vec::new();
+            while let Some(range) = list.next_element()? {
+                if ranges.len() == RANGES_MAX {
+                    return Err(A::Error::custom(format!("a set has at most {RANGES_MAX} ranges")));
+                }
+                ranges.push(range);
+            }
+            Ok(ranges)
+        }
+    }
+
+    from.deserialize_seq(Ranges)
 }
 
 /// A range of a file below the data folder, or of a blob of the session.
@@ -167,6 +199,11 @@ impl Range {
             (None, Some(blob)) => check_blob_name(blob).map(|()| Source::Blob(blob)),
             _ => Err(SessionError::Invalid("a range needs either path or blob".to_owned())),
         }
+    }
+
+    /// Bytes of its name.
+    pub(super) fn name_bytes(&self) -> usize {
+        self.path.as_ref().or(self.blob.as_ref()).map_or(0, String::len)
     }
 
     /// Its bytes, in a file of `size` bytes.
@@ -276,8 +313,23 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_ranges_ends_where_a_run_has_enough() {
+        let set = |count: usize| {
+            let list = vec!["{}"; count].join(",");
+            serde_json::from_str::<SetRequest>(&format!("{{\"ranges\":[{list}]}}"))
+        };
+        assert_eq!(set(RANGES_MAX).expect("as many").ranges.len(), RANGES_MAX);
+        let told = set(RANGES_MAX + 1).expect_err("too many").to_string();
+        assert!(told.starts_with("a set has at most 65536 ranges"), "{told}");
+        serde_json::from_str::<SetRequest>(r#"{"ranges":{}}"#).expect_err("no list");
+    }
+
+    #[test]
     fn arguments_are_an_object_or_a_text() {
-        let args = |text: &str| serde_json::from_str::<OpenRequest>(text).expect(text).arguments();
+        let args = |text: &str| {
+            let open = serde_json::from_str::<OpenRequest>(text).expect(text);
+            open.arguments().map(Cow::into_owned)
+        };
         assert_eq!(args("{}").expect("none"), serde_json::json!({}));
         for good in [r#"{"key":1}"#, r#""needle""#, r#""""#] {
             let open = format!(r#"{{"args":{good}}}"#);

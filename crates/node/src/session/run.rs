@@ -99,7 +99,8 @@ fn work(
     Ok((recorder.finish()?, report))
 }
 
-/// Opens each file once, and makes an input of each range. Whole files may be compressed.
+/// Opens each file once, and makes an input of each range. Whole files may be compressed. A part of a compressed
+/// one is an error: its bytes are no records.
 fn inputs(
     session: &Session,
     begun: &Begun,
@@ -128,10 +129,16 @@ fn inputs(
         };
         let bytes = range.bytes(storage.size())?;
         total += bytes.end - bytes.start;
-        inputs.push(if range.start == 0 && range.length.is_none() {
-            MapInput::detect(storage, budget).map_err(SsdletError::from)?
-        } else {
-            MapInput::Storage { storage, range: Some(bytes) }
+        let is_whole = bytes == (0..storage.size());
+        inputs.push(match MapInput::detect(storage, budget).map_err(SsdletError::from)? {
+            whole if is_whole => whole,
+            MapInput::Storage { storage, .. } => MapInput::Storage { storage, range: Some(bytes) },
+            MapInput::Stream { .. } => {
+                let (Source::Path(name) | Source::Blob(name)) = source;
+                return Err(SessionError::Invalid(format!(
+                    "{name}: it is compressed, so that a part of it has no records; leave out start and length"
+                )));
+            }
         });
     }
     begun.meter.bytes_total.store(total, Ordering::Relaxed);

@@ -9,17 +9,14 @@ use merganser_storage::file::FileDirectory;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::request::{RANGES_MAX, Range, SetRequest, check_blob_name};
+use super::request::{NAMES_BYTES_MAX, RANGES_MAX, Range, SetRequest};
 use super::results::Results;
 use super::run::Meter;
-use super::scratch::{Kept, Space, Writer};
+use super::scratch::{Kept, Space};
 use super::state::{Event, State};
 use super::{Result, SessionError};
 use crate::map::MapReport;
 use crate::ssdlet::Ssdlet;
-
-/// The most blobs of a session.
-const BLOBS_MAX: usize = 64;
 
 /// What a client learns about its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,27 +69,30 @@ pub(super) struct Session {
     pub(super) threads: usize,
     pub(super) temp: Arc<FileDirectory>,
     pub(super) space: Arc<Space>,
-    inner: Mutex<Inner>,
+    pub(super) inner: Mutex<Inner>,
 }
 
-struct Inner {
-    state: State,
-    run: u64,
+pub(super) struct Inner {
+    pub(super) state: State,
+    pub(super) run: u64,
     ranges: Vec<Range>,
+    /// Bytes of the names in them.
+    names_bytes: usize,
     meter: Arc<Meter>,
     /// Of the run, if it is done.
-    results: Option<Arc<Results>>,
+    pub(super) results: Option<Arc<Results>>,
     report: MapReport,
     /// Of the run, if it failed.
-    error: Option<String>,
+    pub(super) error: Option<String>,
     granted: (u64, usize),
-    blobs: BTreeMap<String, Arc<Kept>>,
+    pub(super) blobs: BTreeMap<String, Arc<Kept>>,
     /// Clients that are in the middle of something.
-    users: usize,
-    used_at: Instant,
+    pub(super) users: usize,
+    pub(super) used_at: Instant,
     closed: bool,
-    /// Called when the run is over.
-    waiting: Vec<Box<dyn FnOnce() + Send>>,
+    /// Called when the run is over, by the number of the GET that waits.
+    pub(super) waiting: BTreeMap<u64, Box<dyn FnOnce() + Send>>,
+    pub(super) next_getting: u64,
 }
 
 /// A run that may begin now.
@@ -113,6 +113,7 @@ impl Session {
             state: State::Open,
             run: 1,
             ranges: Vec::new(),
+            names_bytes: 0,
             meter: Arc::default(),
             results: None,
             report: MapReport::default(),
@@ -122,7 +123,8 @@ impl Session {
             users: 0,
             used_at: Instant::now(),
             closed: false,
-            waiting: Vec::new(),
+            waiting: BTreeMap::new(),
+            next_getting: 0,
         };
         Arc::new(Session {
             id,
@@ -138,15 +140,27 @@ impl Session {
     /// Adds ranges to the run that comes next.
     pub(super) fn set(&self, request: &SetRequest) -> Result<()> {
         let mut inner = self.inner.lock();
+        self.check_open(&inner)?;
         inner.used_at = Instant::now();
         let next = inner.state.after(Event::Set)?;
         for range in &request.ranges {
             range.source()?;
         }
-        let earlier = if inner.state == State::Open { inner.ranges.len() } else { 0 };
+        let (earlier, earlier_bytes) = match inner.state {
+            State::Open => (inner.ranges.len(), inner.names_bytes),
+            _ => (0, 0),
+        };
         if earlier + request.ranges.len() > RANGES_MAX {
             let told =
                 format!("a run has at most {RANGES_MAX} ranges; use longer ones, or a further run");
+            return Err(SessionError::Invalid(told));
+        }
+        let names_bytes =
+            earlier_bytes + request.ranges.iter().map(Range::name_bytes).sum::<usize>();
+        if names_bytes > NAMES_BYTES_MAX {
+            let told = format!(
+                "the names in the ranges of a run have at most {NAMES_BYTES_MAX} bytes together; use a further run"
+            );
             return Err(SessionError::Invalid(told));
         }
         if inner.state != State::Open {
@@ -159,6 +173,7 @@ impl Session {
             inner.granted = (0, 0);
         }
         inner.state = next;
+        inner.names_bytes = names_bytes;
         inner.ranges.extend_from_slice(&request.ranges);
         Ok(())
     }
@@ -166,6 +181,7 @@ impl Session {
     /// Has the run begin, if it has not. Returns its ranges if the caller must start it.
     pub(super) fn begin(&self) -> Result<Option<Begun>> {
         let mut inner = self.inner.lock();
+        self.check_open(&inner)?;
         inner.used_at = Instant::now();
         if inner.state == State::Open && inner.ranges.is_empty() {
             let told = "the session has no input yet: set ranges first";
@@ -203,22 +219,28 @@ impl Session {
         inner.state = inner.state.after(event).expect("a run under way");
         let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);
-        waiting.into_iter().for_each(|call| call());
+        waiting.into_values().for_each(|call| call());
     }
 
     /// Asks the run to end.
     pub(super) fn cancel(&self) {
         let mut inner = self.inner.lock();
         inner.used_at = Instant::now();
-        if inner.state.is_busy() {
-            inner.meter.cancelled.store(true, Ordering::Relaxed);
-        }
+        inner.cancel();
     }
 
-    /// Marks it as closed and ends its run.
+    /// Marks it as closed and ends its run. A request that has found it before begins no other one.
     pub(super) fn close(&self) {
-        self.cancel();
-        self.inner.lock().closed = true;
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        inner.cancel();
+    }
+
+    pub(super) fn check_open(&self, inner: &Inner) -> Result<()> {
+        match inner.closed {
+            false => Ok(()),
+            true => Err(SessionError::NoSession { id: self.id.clone() }),
+        }
     }
 
     /// Whether no client has used it for `idle`, and no run is under way.
@@ -261,112 +283,10 @@ impl Session {
     }
 }
 
-/// Keeps a session from becoming idle.
-struct InUse(Arc<Session>);
-
-impl InUse {
-    fn new(session: &Arc<Session>) -> Self {
-        session.inner.lock().users += 1;
-        InUse(Arc::clone(session))
-    }
-}
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        let mut inner = self.0.inner.lock();
-        inner.users -= 1;
-        inner.used_at = Instant::now();
-    }
-}
-
-/// A GET under way.
-pub struct Getting {
-    session: InUse,
-}
-
-impl Getting {
-    pub(super) fn new(session: &Arc<Session>) -> Self {
-        Getting { session: InUse::new(session) }
-    }
-
-    /// Calls `call` when the run is over: now, if it is.
-    pub fn when_over(&self, call: impl FnOnce() + Send + 'static) {
-        let mut inner = self.session.0.inner.lock();
-        if inner.state.is_busy() {
-            inner.waiting.push(Box::new(call));
-        } else {
-            drop(inner);
-            call();
+impl Inner {
+    fn cancel(&self) {
+        if self.state.is_busy() {
+            self.meter.cancelled.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// The results; `None` while the run is under way.
-    ///
-    /// # Errors
-    /// Why there are none.
-    pub fn results(&self) -> Result<Option<Arc<Results>>> {
-        let inner = self.session.0.inner.lock();
-        match inner.state {
-            State::Queued | State::Running => Ok(None),
-            State::Done => Ok(inner.results.clone()),
-            State::Cancelled => Err(SessionError::Cancelled),
-            State::Failed => Err(SessionError::Failed(inner.error.clone().unwrap_or_default())),
-            State::Open => {
-                Err(SessionError::State("another set began a new run meanwhile".to_owned()))
-            }
-        }
-    }
-
-    /// The SSDlet, whose description says what rows are.
-    #[must_use]
-    pub fn ssdlet(&self) -> &dyn Ssdlet {
-        &*self.session.0.ssdlet
-    }
-}
-
-/// Takes the bytes of a blob.
-pub struct BlobWriter {
-    session: InUse,
-    name: String,
-    writer: Writer,
-}
-
-impl BlobWriter {
-    pub(super) fn new(session: &Arc<Session>, name: &str) -> Result<Self> {
-        check_blob_name(name)?;
-        let blobs = session.inner.lock().blobs.len();
-        if blobs >= BLOBS_MAX {
-            return Err(SessionError::Invalid(format!("a session has at most {BLOBS_MAX} blobs")));
-        }
-        let writer = Writer::new(&session.temp, &session.space)?;
-        Ok(BlobWriter { session: InUse::new(session), name: name.to_owned(), writer })
-    }
-
-    /// Takes the next bytes.
-    ///
-    /// # Errors
-    /// When the session may keep no more, or the disk fails.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writer.write(bytes)
-    }
-
-    /// Names the blob, which replaces an earlier one of this name. Without it, nothing is kept.
-    ///
-    /// # Errors
-    /// As [`BlobWriter::write`]; when the session was closed or has too many blobs by now.
-    pub fn finish(self) -> Result<BlobStatus> {
-        let BlobWriter { session, name, writer } = self;
-        let kept = writer.finish()?;
-        let bytes = kept.bytes;
-        let mut inner = session.0.inner.lock();
-        if inner.closed {
-            return Err(SessionError::NoSession { id: session.0.id.clone() });
-        }
-        if inner.blobs.len() >= BLOBS_MAX && !inner.blobs.contains_key(&name) {
-            return Err(SessionError::Invalid(format!("a session has at most {BLOBS_MAX} blobs")));
-        }
-        inner.blobs.insert(name.clone(), Arc::new(kept));
-        drop(inner);
-        Ok(BlobStatus { name, bytes })
     }
 }

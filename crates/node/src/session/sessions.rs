@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::admission::{Admission, Demand, Permit, Shares};
 use super::catalog::{Catalog, Offered, SsdletOpener};
 use super::data::DataFolder;
+use super::in_use::{BlobWriter, Getting};
 use super::request::{OpenRequest, SetRequest};
 use super::run::{self, MEMORY_BYTES_MIN};
 use super::scratch::Space;
-use super::session::{BlobWriter, Getting, Session, Status};
+use super::session::{Session, Status};
 use super::{Result, SessionError};
 use crate::ssdlet::Description;
 

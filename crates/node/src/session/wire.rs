@@ -17,11 +17,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
-use super::request::{OpenRequest, Range, SetRequest, check_path};
+use super::request::{self, OpenRequest, Range, SetRequest, check_path};
 use crate::ssdlet::Description;
 
 /// The longest JSON that is read, in bytes.
 pub const JSON_BYTES_MAX: usize = 4 << 20;
+/// The longest JSON of open. Its arguments may be anything, and take up to 16 times as much memory.
+pub const OPEN_BYTES_MAX: usize = 1 << 20;
 
 /// An action with its body.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +72,10 @@ impl<'a> Action<'a> {
     pub fn parse(name: &str, body: &'a [u8]) -> Result<Self, SessionError> {
         Ok(match name {
             "list" => Action::List,
-            "open" => Action::Open(json(name, body)?),
+            "open" => {
+                check_len(name, body, OPEN_BYTES_MAX)?;
+                Action::Open(json(name, body)?)
+            }
             "set" => Action::Set(json(name, body)?),
             "status" => Action::Status(json(name, body)?),
             "cancel" => Action::Cancel(json(name, body)?),
@@ -95,7 +100,7 @@ pub struct SetBody {
     /// The session.
     pub session: String,
     /// The ranges that are added to its next run.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "request::ranges")]
     pub ranges: Vec<Range>,
     /// Whether the run begins.
     #[serde(default)]
@@ -252,12 +257,16 @@ pub fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain structs are JSON")
 }
 
+fn check_len(what: &str, bytes: &[u8], most: usize) -> Result<(), SessionError> {
+    if bytes.len() <= most {
+        return Ok(());
+    }
+    Err(SessionError::Invalid(format!("{what}: the JSON has more than {most} bytes")))
+}
+
 /// Reads the JSON of `what`.
 fn json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, SessionError> {
-    if bytes.len() > JSON_BYTES_MAX {
-        let told = format!("{what}: the JSON has more than {JSON_BYTES_MAX} bytes");
-        return Err(SessionError::Invalid(told));
-    }
+    check_len(what, bytes, JSON_BYTES_MAX)?;
     serde_json::from_slice(bytes).map_err(|e| {
         // Parts of a hostile text may be in it.
         let mut why = e.to_string().replace(['\n', '\r'], " ");
@@ -296,6 +305,9 @@ mod tests {
         }
         Action::parse("status", br#"{"session":"s","x":1}"#).expect_err("a field too many");
         Action::parse("steal", b"{}").expect_err("no action");
+        let long = format!("{{\"ssdlet\":\"x\",\"args\":\"{}\"}}", "x".repeat(OPEN_BYTES_MAX));
+        let told = Action::parse("open", long.as_bytes()).expect_err("too long").to_string();
+        assert_eq!(told, "open: the JSON has more than 1048576 bytes");
         let deep = "[".repeat(100_000);
         Action::parse("open", format!("{{\"args\":{deep}").as_bytes()).expect_err("too deep");
     }

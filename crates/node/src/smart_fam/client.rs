@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::log::{self, LogReader, LogWriter, Next};
+use super::log::{self, LogReader, LogWriter};
 use super::record::{self, Answer, Outcome, Request, from_hex};
 use super::wait::{Waiter, Waiting};
 use super::{FolderError, answer_file, is_name, request_file, rows_file};
@@ -179,9 +179,11 @@ impl Client {
             // Numbers that an earlier client of this name used are not used again.
             let path = folder.join(answer_file(&self.name));
             let mut answers = LogReader::new(path.clone());
-            while let Next::Record(id, _) = answers.next().map_err(FolderError::on(&path))? {
+            let used = answers.scan(|id, _| {
                 next = next.max(id.saturating_add(1));
-            }
+                true
+            });
+            used.map_err(FolderError::on(&path))?;
             let calls = Calls { requests, next, answers };
             self.modules.insert(module.to_owned(), calls);
         }
@@ -190,14 +192,14 @@ impl Client {
 }
 
 /// Reads answers until that to `id`, or the answer 0, which ends all calls of a client. Bytes that are no
-/// record are awaited like a record that is not whole: the node cuts them off, or they become one.
+/// record are awaited: the node cuts them off, or they become one.
 fn look(answers: &mut LogReader, id: u64) -> io::Result<Option<Vec<u8>>> {
-    while let Next::Record(found, body) = answers.next()? {
-        if found == id || found == 0 {
-            return Ok(Some(body));
-        }
-    }
-    Ok(None)
+    let mut answer = None;
+    answers.scan(|found, body| {
+        answer = (found == id || found == 0).then(|| body.to_vec());
+        answer.is_none()
+    })?;
+    Ok(answer)
 }
 
 /// The result that an answer gives.

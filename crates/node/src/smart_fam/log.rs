@@ -12,6 +12,10 @@ use crate::frame::{Frame, FrameError};
 
 /// A file longer than this is no log of this protocol.
 pub(super) const LOG_MAX: u64 = 1 << 30;
+/// The longest record.
+const RECORD_MAX: u64 = (record::BODY_MAX + crate::frame::HEAD_BYTES) as u64;
+/// Bytes that are read at once of a log that is read to its end.
+const SCAN_BYTES: u64 = 1 << 20;
 
 /// Opens a regular file without following a link, and without waiting for the other end of a pipe.
 pub(super) fn open(path: &Path) -> io::Result<File> {
@@ -56,27 +60,9 @@ impl LogReader {
         LogReader { path, at: 0, inode: None }
     }
 
-    /// The next record. The file is opened each time: an NFS client then asks the server again.
+    /// The next record.
     pub(super) fn next(&mut self) -> io::Result<Next> {
-        let mut file = match open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Next::Nothing),
-            opened => opened?,
-        };
-        let metadata = file.metadata()?;
-        if self.inode.is_some_and(|inode| inode != metadata.ino()) {
-            self.at = 0;
-        }
-        self.inode = Some(metadata.ino());
-        if metadata.len() > LOG_MAX {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long for a log"));
-        }
-        if metadata.len() <= self.at {
-            return Ok(Next::Nothing);
-        }
-        file.seek(SeekFrom::Start(self.at))?;
-        let mut bytes = Vec::new();
-        let most = (record::BODY_MAX + crate::frame::HEAD_BYTES) as u64;
-        file.take(most).read_to_end(&mut bytes)?;
+        let bytes = self.read(RECORD_MAX)?;
         Ok(match record::decode(&bytes) {
             Ok(None) => Next::Nothing,
             Ok(Some((Frame { id, body }, len))) => {
@@ -86,12 +72,58 @@ impl LogReader {
             Err(error) => Next::Bad(error),
         })
     }
+
+    /// Calls `each` with the number and the body of all records that are there, until it returns false. Bytes
+    /// that are no record end it, too: they are awaited like a record that is not whole.
+    pub(super) fn scan(&mut self, mut each: impl FnMut(u64, &[u8]) -> bool) -> io::Result<()> {
+        loop {
+            let bytes = self.read(SCAN_BYTES)?;
+            let mut rest = &bytes[..];
+            while let Ok(Some((Frame { id, body }, len))) = record::decode(rest) {
+                self.at += len as u64;
+                rest = &rest[len..];
+                if !each(id, body) {
+                    return Ok(());
+                }
+            }
+            if rest.len() == bytes.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// At most `most` bytes from where it is on. The file is opened each time: an NFS client then asks the server
+    /// again.
+    fn read(&mut self, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut file = match open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(bytes),
+            opened => opened?,
+        };
+        let metadata = file.metadata()?;
+        // A new file may have the inode of the one that was removed. Whole records are never cut off.
+        let is_other = self.inode.is_some_and(|inode| inode != metadata.ino());
+        if is_other || metadata.len() < self.at {
+            self.at = 0;
+        }
+        self.inode = Some(metadata.ino());
+        if metadata.len() > LOG_MAX {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long for a log"));
+        }
+        if metadata.len() > self.at {
+            file.seek(SeekFrom::Start(self.at))?;
+            file.take(most).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
 }
 
 /// Appends to a log. There is one such writer for each file.
 #[derive(Debug)]
 pub(super) struct LogWriter {
     file: File,
+    /// Bytes of its whole records.
+    len: u64,
 }
 
 impl LogWriter {
@@ -108,18 +140,102 @@ impl LogWriter {
             .open(path)?;
         check(&file)?;
         let mut reader = LogReader::new(path.to_owned());
-        while let Next::Record(id, body) = reader.next()? {
-            each(id, &body);
-        }
+        reader.scan(|id, body| {
+            each(id, body);
+            true
+        })?;
         if file.metadata()?.len() > reader.at {
             file.set_len(reader.at)?;
         }
-        Ok(LogWriter { file })
+        Ok(LogWriter { file, len: reader.at })
     }
 
-    /// Appends a record and syncs it.
+    /// Appends a record and syncs it. A part of one, on a disk that is full, is cut off: what is appended later
+    /// could not be read behind it.
     pub(super) fn append(&mut self, record: &[u8]) -> io::Result<()> {
-        self.file.write_all(record)?;
+        if let Err(error) = self.file.write_all(record) {
+            self.file.set_len(self.len)?;
+            return Err(error);
+        }
+        self.len += record.len() as u64;
         self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn encoded(id: u64, body: &str) -> Vec<u8> {
+        record::encode(id, &body).expect("short")
+    }
+
+    fn ids(reader: &mut LogReader) -> Vec<u64> {
+        let mut ids = Vec::new();
+        reader
+            .scan(|id, _| {
+                ids.push(id);
+                true
+            })
+            .expect("readable");
+        ids
+    }
+
+    #[test]
+    fn a_scan_gives_what_next_gives() {
+        let dir = tempfile::tempdir().expect("made");
+        let path = dir.path().join("log");
+        let body = "x".repeat(100_000);
+        let whole: Vec<u8> =
+            (1..=40).flat_map(|id| encoded(id, &body[..id as usize * 2500])).collect();
+        for cut in [0, 30, 2_000_000, whole.len() - 1, whole.len()] {
+            std::fs::write(&path, &whole[..cut]).expect("written");
+            let (mut one, mut all) = (LogReader::new(path.clone()), LogReader::new(path.clone()));
+            let mut single = Vec::new();
+            while let Next::Record(id, _) = one.next().expect("readable") {
+                single.push(id);
+            }
+            assert_eq!((single, one.at), (ids(&mut all), all.at), "{cut}");
+        }
+        let mut some = LogReader::new(path);
+        some.scan(|id, _| id < 3).expect("readable");
+        assert!(matches!(some.next(), Ok(Next::Record(4, _))), "it stops behind the last one");
+    }
+
+    /// A file system gives the inode of a removed file to the next one.
+    #[test]
+    fn a_new_file_with_the_inode_of_the_old_one_is_read_from_its_start() {
+        let dir = tempfile::tempdir().expect("made");
+        let path = dir.path().join("log");
+        std::fs::write(&path, [encoded(1, "long"), encoded(2, "long")].concat()).expect("written");
+        let mut reader = LogReader::new(path.clone());
+        assert_eq!(ids(&mut reader), [1, 2]);
+        std::fs::write(&path, encoded(3, "")).expect("written");
+        assert_eq!(ids(&mut reader), [3]);
+    }
+
+    /// The process of the test below; its files can't be longer than 8 KiB.
+    #[test]
+    fn a_writer_on_a_full_disk() {
+        let Ok(path) = std::env::var("MERGANSER_TEST_LOG") else { return };
+        let mut writer = LogWriter::open(path.as_ref(), |_, _| ()).expect("made");
+        let appended = (1..).find(|id| writer.append(&encoded(*id, &"x".repeat(900))).is_err());
+        assert_eq!(appended, Some(9), "no room for the ninth");
+        writer.append(&encoded(10, "short")).expect("there is room for this one");
+    }
+
+    #[test]
+    fn an_append_that_fails_leaves_no_part_of_a_record() {
+        let dir = tempfile::tempdir().expect("made");
+        let path = dir.path().join("log");
+        let this = std::env::current_exe().expect("this test");
+        let limited = "trap '' XFSZ; ulimit -f 8 || exit 9; exec \"$0\" --exact smart_fam::log::tests::a_writer_on_a_full_disk";
+        let mut command = Command::new("bash");
+        command.args(["-c", limited]).arg(this).env("MERGANSER_TEST_LOG", &path);
+        let output = command.output().expect("bash");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(ids(&mut LogReader::new(path)), [1, 2, 3, 4, 5, 6, 7, 8, 10]);
     }
 }

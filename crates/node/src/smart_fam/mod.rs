@@ -29,6 +29,7 @@ mod node;
 mod record;
 mod result;
 mod wait;
+mod work;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,27 +1,24 @@
-//! The node's side: finds requests, maps, appends answers.
+//! The node's side: finds requests, has them worked on, appends answers.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirEntryExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirEntryExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Directory;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::log::{LogReader, LogWriter, Next};
-use super::record::{self, Answer, Outcome, Request};
-use super::result::ResultSink;
+use super::record::{self, Answer, Outcome};
 use super::wait::{Waiter, Waiting};
+use super::work::answer;
 use super::{FolderError, answer_file, is_name, request_file, rows_file};
 use crate::isc::Installed;
-use crate::map::{MapInput, MapOptions, MapOutput, PartitionSize, map};
-use crate::session::DataFolder;
-use crate::ssdlet::SsdletError;
 
 /// Locked in the folder while a node serves it.
 const LOCK_NAME: &str = ".lock";
@@ -64,16 +61,18 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
     let mut waiter = Waiter::new(serve.waiting);
     let mut modules = Vec::new();
     for name in &serve.modules {
-        let folder = serve.folder.join(name);
+        let shown = serve.folder.join(name);
         if !is_name(name) {
             let why = "a module's name has 1 to 64 of a-z, 0-9, - and _";
             let source = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(FolderError { path: folder, source });
+            return Err(FolderError { path: shown, source });
         }
-        fs::create_dir_all(&folder).map_err(FolderError::on(&folder))?;
+        let handle = open_module(&shown).map_err(FolderError::on(&shown))?;
+        // The open folder itself, whatever a client puts under its name.
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
         waiter.watch(&folder);
-        remove_ended(&folder).map_err(FolderError::on(&folder))?;
-        modules.push(Module { name, folder, clients: BTreeMap::new() });
+        remove_ended(&folder).map_err(FolderError::on(&shown))?;
+        modules.push(Module { name, shown, folder, handle, clients: BTreeMap::new() });
     }
     while !stop.load(Ordering::Relaxed) {
         let mut served = false;
@@ -87,6 +86,13 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
         }
     }
     Ok(())
+}
+
+/// Opens the folder of a module, which is made if there is none, and is no link.
+fn open_module(path: &Path) -> io::Result<fs::File> {
+    fs::create_dir_all(path)?;
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Keeps other nodes of this machine away: of two, both would append to the files of answers. It ends with the
@@ -128,18 +134,13 @@ fn remove_ended(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends a map when the node is to end.
-struct Stopping<'a>(&'a AtomicBool);
-
-impl Progress for Stopping<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 struct Module<'a> {
     name: &'a str,
+    /// Its name for errors.
+    shown: PathBuf,
+    /// The open folder.
     folder: PathBuf,
+    handle: fs::File,
     clients: BTreeMap<String, Seen>,
 }
 
@@ -172,7 +173,7 @@ struct Times {
 impl Module<'_> {
     /// Serves one request of each client; whether there was one.
     fn serve(&mut self, serve: &Serve, stop: &AtomicBool) -> Result<bool, FolderError> {
-        self.look().map_err(FolderError::on(&self.folder))?;
+        self.look().map_err(FolderError::on(&self.shown))?;
         let mut served = false;
         for (client, seen) in &mut self.clients {
             if stop.load(Ordering::Relaxed) {
@@ -185,6 +186,9 @@ impl Module<'_> {
 
     /// Finds new clients, and forgets those whose request file is gone: they have ended.
     fn look(&mut self) -> io::Result<()> {
+        if self.handle.metadata()?.nlink() == 0 {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed"));
+        }
         let mut present = BTreeMap::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
@@ -298,71 +302,16 @@ impl Answers {
 
     /// Appends the answer to `id` once more.
     fn repeat(&mut self, id: u64) -> io::Result<()> {
-        let mut given = LogReader::new(self.path.clone());
-        while let Next::Record(found, body) = given.next()? {
-            if found == id {
-                let answer: Answer = serde_json::from_slice(&body)?;
-                return self.give(id, answer.outcome);
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that was given is gone"))
+        let mut answer = None;
+        LogReader::new(self.path.clone()).scan(|found, body| {
+            answer = (found == id).then(|| body.to_vec());
+            answer.is_none()
+        })?;
+        let Some(body) = answer else {
+            let why = "an answer that was given is gone";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        };
+        let answer: Answer = serde_json::from_slice(&body)?;
+        self.give(id, answer.outcome)
     }
-}
-
-/// Does what a request asks for; `None` if the node is to end before that is done.
-fn answer(
-    (serve, stop): (&Serve, &AtomicBool),
-    module: &str,
-    folder: &Path,
-    client: &str,
-    id: u64,
-    body: &[u8],
-) -> Option<Outcome> {
-    let mut sink = ResultSink::new(folder, client, id);
-    let mapped = run((serve, stop), module, body, &mut sink);
-    let outcome = match mapped {
-        Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
-        Err(error) => {
-            sink.discard();
-            if matches!(error, SsdletError::Engine(Error::Cancelled)) {
-                return None;
-            }
-            Err(error.to_string())
-        }
-    };
-    Some(outcome.unwrap_or_else(|error| Outcome::Failed { error: shortened(error) }))
-}
-
-/// An error that fits into a record.
-fn shortened(mut error: String) -> String {
-    let end = (0..=4096.min(error.len())).rev().find(|at| error.is_char_boundary(*at));
-    error.truncate(end.unwrap_or(0));
-    error
-}
-
-fn run(
-    (serve, stop): (&Serve, &AtomicBool),
-    module: &str,
-    body: &[u8],
-    sink: &mut ResultSink,
-) -> Result<(), SsdletError> {
-    let request: Request = serde_json::from_slice(body)
-        .map_err(|e| SsdletError::Failed(format!("the request makes no sense: {e}")))?;
-    let ssdlet = (serve.installed)(module, &request.args)?;
-    let budget = Budget::new(serve.memory_bytes);
-    let data = DataFolder::new(serve.data.clone());
-    let mut inputs = Vec::new();
-    for path in &request.inputs {
-        let file = data.file(path).map_err(|e| SsdletError::Failed(e.to_string()))?;
-        inputs.push(MapInput::detect(file, &budget)?);
-    }
-    let options = MapOptions {
-        budget,
-        threads: serve.threads,
-        partition: PartitionSize::Auto,
-        temp: serve.temp.clone(),
-    };
-    let options = options.fitting(ssdlet.description(), &inputs);
-    map(&*ssdlet, inputs, MapOutput::Rows(sink), &options, &Stopping(stop))?;
-    Ok(())
 }

@@ -38,6 +38,11 @@ impl ResultSink {
         }
     }
 
+    /// Whether it has rows with keys, also if there are none.
+    pub(super) fn set_keyed(&mut self, keyed: bool) {
+        self.keyed = keyed;
+    }
+
     fn part(&self) -> PathBuf {
         self.folder.join(format!(".{}.part", self.name))
     }
@@ -92,7 +97,6 @@ fn failed(error: &io::Error) -> SsdletError {
 
 impl RowSink for ResultSink {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
-        self.keyed = true;
         let head = [(key.len() as u32).to_le_bytes(), (value.len() as u32).to_le_bytes()];
         for part in [head.as_flattened(), key, value] {
             self.take(part).map_err(|e| failed(&e))?;

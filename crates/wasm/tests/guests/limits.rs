@@ -125,6 +125,28 @@ fn memory_is_reserved_as_it_is_declared() {
     assert!(told.contains("outside of its memory"), "{told}");
 }
 
+/// Sessions of a server may be open for long and do nothing, and no budget counts what they hold.
+#[test]
+fn an_ssdlet_that_is_open_holds_no_guest() {
+    // It touches 32 MiB when it gets its arguments.
+    let open_bytes = r#"(func (export "mgs_open") (result i32)
+        (drop (memory.grow (i32.const 512)))
+        (memory.fill (i32.const 262144) (i32.const 1) (i32.const 33554432)) i32.const 0)"#;
+    let (chunk, section) = (chunk(""), section(KEYED).replace("1048576", "67108864"));
+    let module = wat(&format!("(module {MEMORY} {ABI} {BUFFER} {chunk} {open_bytes} {section})"));
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is there");
+        line.split_whitespace().nth(1).expect("a number").parse::<u64>().expect("a number") << 10
+    };
+    let before = resident();
+    let ssdlets: Vec<_> =
+        (0..16).map(|_| open(&module, b"", Limits::default()).expect("good")).collect();
+    let held = resident().saturating_sub(before);
+    assert!(held < 128 << 20, "{held} bytes for 16 of 32 MiB");
+    assert!(ssdlets[0].worker().is_ok(), "it can still be run");
+}
+
 /// The same numbers on every processor: the sign and the payload of a NaN are visible in results.
 #[test]
 fn nans_have_one_form() {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
 use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
+#[cfg(feature = "wasm")]
+use merganser_storage::contained;
 use merganser_storage::file::{FileOptions, Output};
 use merganser_storage::{Storage, StorageExt};
 use serde_json::Value;
@@ -21,18 +23,19 @@ const FILES_MAX: usize = 1000;
 /// The SSDlets of a folder.
 pub(super) struct FolderOpener {
     dir: PathBuf,
-    /// What any of them may use.
+    /// What any of them may use at most.
     limits: GuestLimits,
 }
 
 impl FolderOpener {
-    /// Those in `dir`, within `limits`.
+    /// Those in `dir`, within `limits`. One that is not given is its default: a client asks for less, never
+    /// for more.
     ///
     /// # Errors
     /// When it can't be read.
     pub(super) fn new(dir: PathBuf, limits: GuestLimits) -> Result<Self, Failure> {
         fs::read_dir(&dir).map_err(|e| Failure::on(&dir, &e))?;
-        Ok(FolderOpener { dir, limits })
+        Ok(FolderOpener { dir, limits: most(limits) })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -121,13 +124,37 @@ fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdl
         _ => args.to_string(),
     };
     let limits = crate::command::ssdlet::limits(limits);
-    Ok(Box::new(merganser_wasm::open(module, text.as_bytes(), limits)?))
+    Ok(Box::new(judged(|| merganser_wasm::open(module, text.as_bytes(), limits))?))
+}
+
+/// Modules are strangers', and what judges them is a compiler: where it panics, the module is refused.
+#[cfg(feature = "wasm")]
+fn judged<T>(judge: impl FnOnce() -> Result<T, SsdletError>) -> Result<T, SsdletError> {
+    contained::run(judge).unwrap_or_else(|_| {
+        Err(SsdletError::Failed("the compiler of this server fails at this module".to_owned()))
+    })
+}
+
+/// The limits that hold where `given` were given.
+#[cfg(feature = "wasm")]
+fn most(given: GuestLimits) -> GuestLimits {
+    let limits = crate::command::ssdlet::limits(given);
+    GuestLimits {
+        fuel_per_byte: Some(limits.fuel_per_byte),
+        call_time: limits.call_time,
+        memory_bytes: Some(limits.memory_bytes),
+    }
+}
+
+#[cfg(not(feature = "wasm"))]
+fn most(given: GuestLimits) -> GuestLimits {
+    given
 }
 
 /// Verifies a guest before any client has arguments for it.
 #[cfg(feature = "wasm")]
 fn describe(module: &[u8], limits: GuestLimits) -> Result<Description, SsdletError> {
-    merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits))
+    judged(|| merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits)))
 }
 
 #[cfg(not(feature = "wasm"))]
@@ -147,4 +174,37 @@ fn describe(_module: &[u8], _limits: GuestLimits) -> Result<Description, SsdletE
 #[cfg(not(feature = "wasm"))]
 fn no_wasm() -> SsdletError {
     SsdletError::Failed("this server runs no WebAssembly".to_owned())
+}
+
+#[cfg(all(test, feature = "wasm"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_compiler_that_panics_refuses_its_module() {
+        let told = judged(|| -> Result<(), _> { panic!("at a module") }).expect_err("refused");
+        assert_eq!(told.to_string(), "the compiler of this server fails at this module");
+    }
+
+    #[test]
+    fn clients_can_only_lower_the_limits() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let opener = |limits| FolderOpener::new(dir.path().to_owned(), limits).ok().expect("there");
+        let asked = GuestLimits {
+            fuel_per_byte: Some(u64::MAX),
+            call_time: None,
+            memory_bytes: Some(u64::MAX),
+        };
+        let held = asked.within(opener(GuestLimits::default()).limits);
+        assert_eq!((held.fuel_per_byte, held.memory_bytes), (Some(10_000), Some(256 << 20)));
+        let given = GuestLimits {
+            fuel_per_byte: Some(20_000),
+            call_time: Some(Duration::from_secs(1)),
+            memory_bytes: None,
+        };
+        let held = asked.within(opener(given).limits);
+        assert_eq!((held.fuel_per_byte, held.call_time), (given.fuel_per_byte, given.call_time));
+    }
 }

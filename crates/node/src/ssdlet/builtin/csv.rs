@@ -18,7 +18,7 @@ pub(super) enum Column {
 }
 
 /// The most columns: one more would be a mistake rather than a table.
-const COLUMNS_MOST: usize = 65_536;
+pub(super) const COLUMNS_MOST: usize = 65_536;
 
 /// Memory for the borders of a row's fields, at most, in bytes.
 pub(super) const FIELDS_BYTES: u64 = 2 * (COLUMNS_MOST * size_of::<usize>()) as u64;

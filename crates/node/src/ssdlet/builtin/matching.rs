@@ -11,6 +11,8 @@
 //! the record in which it begins would begin no earlier, so that record is searched alone, and the search
 //! continues behind it.
 
+use std::sync::Arc;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use merganser_sort::record::Format;
@@ -59,7 +61,7 @@ struct Match {
     description: Description,
     finder: Finder,
     /// The texts to count, with their names; empty if records are wanted.
-    counted: Vec<String>,
+    counted: Arc<[String]>,
     /// Finds all keys of a record, also those that overlap: if several are counted.
     all: Option<AhoCorasick>,
     invert: bool,
@@ -97,6 +99,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
             let finder = literals(&keys, ignore_case).map_err(|error| args.fault("keys", error))?;
             (finder, keys)
         }
+        (None, Some(text)) if text.len() > REGEX_BYTES_MOST => {
+            let detail = format!("it has {} bytes; {REGEX_BYTES_MOST} are the most", text.len());
+            return Err(args.fault("regex", detail));
+        }
         (None, Some(text)) => {
             let finder =
                 pattern(&text, format, ignore_case).map_err(|error| args.fault("regex", error))?;
@@ -118,7 +124,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     let worker_bytes = finder.bytes() + all_bytes + 16 * names.len() as u64;
     let name = "match".to_owned();
     let description = Description { name, input: format, output, worker_bytes };
-    let counted = if count { names } else { Vec::new() };
+    let counted = if count { names.into() } else { Arc::default() };
     Ok(Box::new(Match { description, finder, counted, all, invert }))
 }
 
@@ -148,11 +154,22 @@ fn distinct(
 /// Keys up to this number are searched for as a regular expression: its vectorised search for a few
 /// beginnings is 2 to 4 times as fast as an automaton. Of many keys there are too many beginnings.
 const REGEX_KEYS_MOST: usize = 32;
+/// Keys up to this number are searched for by a table of all states, the fastest automaton.
+const TABLE_KEYS_MOST: usize = 1000;
+/// Bytes of all keys up to which both hold. Each byte is a state, which takes up to 1 KiB of the table, so
+/// that longer keys, which any client may send, would take gigabytes before they can be counted.
+const FAST_BYTES_MOST: usize = 32 << 10;
+/// The longest regular expression, in bytes. The crate bounds what it compiles to, but not what it parses.
+const REGEX_BYTES_MOST: usize = 64 << 10;
+
+fn bytes_of(keys: &[String]) -> usize {
+    keys.iter().map(String::len).sum()
+}
 
 fn literals(keys: &[String], ignore_case: bool) -> Result<Finder, Box<dyn std::error::Error>> {
     match keys {
         [key] if !ignore_case => Ok(Finder::One(Box::new(memmem::Finder::new(key).into_owned()))),
-        keys if keys.len() <= REGEX_KEYS_MOST => {
+        keys if keys.len() <= REGEX_KEYS_MOST && bytes_of(keys) <= FAST_BYTES_MOST => {
             let keys: Vec<_> = keys.iter().map(|key| regex::escape(key)).collect();
             let mut builder = RegexBuilder::new(&keys.join("|"));
             let regex = builder.case_insensitive(ignore_case).unicode(false).build()?;
@@ -169,11 +186,10 @@ fn automaton(
 ) -> Result<AhoCorasick, aho_corasick::BuildError> {
     let mut builder = AhoCorasick::builder();
     builder.ascii_case_insensitive(ignore_case).match_kind(kind);
-    // The fastest automaton, unless it would be large.
-    if keys.len() <= 1000 {
-        builder.kind(Some(AhoCorasickKind::DFA));
-    }
-    builder.build(keys)
+    let is_small = keys.len() <= TABLE_KEYS_MOST && bytes_of(keys) <= FAST_BYTES_MOST;
+    // The crate itself would choose the table by the number of keys alone.
+    let kind = if is_small { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
+    builder.kind(Some(kind)).build(keys)
 }
 
 fn pattern(text: &str, format: Format, ignore_case: bool) -> Result<Finder, regex::Error> {
@@ -262,7 +278,7 @@ impl Ssdlet for Match {
             borders: Borders::new(self.description.input),
             invert: self.invert,
             counts: vec![Counted::default(); self.counted.len()],
-            counted: self.counted.clone(),
+            counted: Arc::clone(&self.counted),
             all: self.all.clone(),
             records: 0,
             one_by_one,
@@ -276,7 +292,7 @@ struct Searcher {
     finder: Finder,
     borders: Borders,
     invert: bool,
-    counted: Vec<String>,
+    counted: Arc<[String]>,
     all: Option<AhoCorasick>,
     counts: Vec<Counted>,
     /// Records that matched so far.
@@ -377,5 +393,31 @@ impl Worker for Searcher {
 
     fn meter(&mut self) -> u64 {
         std::mem::take(&mut self.metered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::open;
+
+    /// Any client of a server may send such keys, and they are compiled before their memory can be counted.
+    #[test]
+    fn long_keys_take_a_small_multiple_of_their_bytes() {
+        let key = |n: usize| {
+            let letters = (0..20_000).map(|at| b"abcdefgh"[(at * at + n * at) / 7 % 8] as char);
+            format!("{n:03}{}", letters.collect::<String>())
+        };
+        for (keys, count) in [(2, false), (40, false), (40, true)] {
+            let bytes = keys as u64 * 20_003;
+            let keys: Vec<_> = (0..keys).map(key).collect();
+            let ssdlet = open("match", &json!({ "keys": keys, "count": count })).expect("fine");
+            let taken = ssdlet.description().worker_bytes;
+            assert!(taken < 40 * bytes, "{taken} for {bytes}");
+        }
+        let long = json!({ "regex": "a?".repeat(40_000) });
+        let told = open("match", &long).err().expect("too long").to_string();
+        assert!(told.contains("80000 bytes; 65536 are the most"), "{told}");
     }
 }

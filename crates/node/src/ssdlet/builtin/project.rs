@@ -5,7 +5,7 @@
 use merganser_sort::record::Format;
 
 use super::arguments::Arguments;
-use super::csv::{self, Column, FIELDS_BYTES, Row, Rows, too_short};
+use super::csv::{self, COLUMNS_MOST, Column, FIELDS_BYTES, Row, Rows, too_short};
 use super::{Argument, COPY_BYTES_MOST, HEADER, SEPARATOR, argument};
 use crate::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 
@@ -32,6 +32,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     let columns: Vec<Column> = args.take("columns")?.unwrap_or_default();
     if columns.is_empty() {
         return Err(args.fault("columns", "give a list of columns, for example [\"name\", 3]"));
+    }
+    if columns.len() > COLUMNS_MOST {
+        let detail = format!("{} columns; {COLUMNS_MOST} are the most", columns.len());
+        return Err(args.fault("columns", detail));
     }
     for column in &columns {
         column.check(&args, "columns", header)?;
