@@ -7,7 +7,11 @@
 //!   allocation ───► null ────┘                                                removed ─► exit 2
 //! ```
 //!
-//! The process ends here, without unwinding. Unwinding would have to wait for other threads, which
+//! The exception is work for one client of a server, whose thread contains its panics
+//! ([`merganser_storage::thread::contain`]): the hook prints its line and returns, that work unwinds and fails, and the
+//! other clients are served.
+//!
+//! Otherwise the process ends here, without unwinding. Unwinding would have to wait for other threads, which
 //! may wait for this one. The usual message takes a lock, reads debug information and allocates
 //! memory, which may have run out (audit finding F16). Temporary files have no names, so they end
 //! with the process. A partial copy of a view has a name and stays, so that the same command can
@@ -23,6 +27,8 @@ use std::panic::PanicHookInfo;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::Duration;
+
+use merganser_storage::thread;
 
 use crate::{failure, signals};
 
@@ -51,7 +57,7 @@ pub fn install() {
     // SAFETY: the layout has a size.
     let kept = unsafe { System.alloc(RESERVE) };
     KEPT.store(kept, Ordering::Release);
-    std::panic::set_hook(Box::new(|panic| panicked(panic)));
+    std::panic::set_hook(Box::new(panicked));
 }
 
 /// The system's allocator, whose refusal ends the process in the way of this module. Safe Rust has
@@ -103,7 +109,7 @@ fn no_memory(size: usize) -> ! {
 /// The advice when memory or threads are short.
 const LESS: &str = "use less, or raise what the process may have (ulimit -v, ulimit -u)";
 
-fn panicked(panic: &PanicHookInfo<'_>) -> ! {
+fn panicked(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("no message");
     // The standard library and dependencies panic if the system refuses them memory or threads.
     if message.starts_with("the system has no memory") {
@@ -116,7 +122,18 @@ fn panicked(panic: &PanicHookInfo<'_>) -> ! {
         }
     }
     let (file, line) = panic.location().map_or(("?", 0), |at| (at.file(), at.line()));
+    if thread::contains_panics() {
+        let what = "it ended the work of one client";
+        return tell(format_args!(
+            "internal error at {file}:{line}: {message}; {what}; please report it"
+        ));
+    }
     end(format_args!("internal error at {file}:{line}: {message}; please report it"))
+}
+
+/// Prints one line to stderr without memory of the heap, and without a lock.
+pub fn tell(what: fmt::Arguments<'_>) {
+    Line::of(format_args!("{}: {what}", failure::called())).write();
 }
 
 /// Prints the reason, removes unfinished files, and ends the process. It never waits for a lock that a
@@ -125,7 +142,7 @@ fn end(why: fmt::Arguments<'_>) -> ! {
     let this = rustix::thread::gettid().as_raw_nonzero().get();
     match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
-            Line::of(format_args!("{}: {why}", failure::called())).write();
+            tell(why);
             let kept = KEPT.swap(ptr::null_mut(), Ordering::AcqRel);
             if !kept.is_null() {
                 // SAFETY: the block came from this allocator with this layout, and the swap made this
@@ -236,6 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_in_the_work_of_one_client_ends_that_work_only() {
+        let place = tempfile::tempdir().expect("a folder");
+        let unfinished = place.path().join("unfinished");
+        std::fs::create_dir(&unfinished).expect("made");
+        let (output, _) =
+            run("contains_panics_of_itself_and_of_a_thread_that_it_starts", &unfinished);
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{said}");
+        let end = ": as asked; it ended the work of one client; please report it";
+        assert_eq!(said.lines().filter(|line| line.ends_with(end)).count(), 2, "{said}");
+        assert!(unfinished.exists(), "other work goes on");
+        // The same panic outside.
+        assert!(crash("panics_after_contained_work").ends_with(": as asked; please report it"));
+    }
+
+    #[test]
     fn f16_refused_memory_is_told_whoever_asked() {
         let said = crash("allocates_more_than_there_is");
         assert!(said.starts_with("merganser: the system has no memory for 1152921504606846976"));
@@ -268,6 +301,28 @@ mod tests {
             std::thread::sleep(Duration::from_secs(60));
             drop(held);
         });
+    }
+
+    #[test]
+    #[ignore = "run by another test"]
+    fn contains_panics_of_itself_and_of_a_thread_that_it_starts() {
+        prepare();
+        thread::contain(|| -> () { panic!("as asked") }).expect_err("it panicked");
+        thread::contain(|| {
+            let helper = thread::spawn("helper", || -> () { panic!("as asked") });
+            helper.expect("started").join().expect_err("it panicked");
+        })
+        .expect("the panic was that of its helper");
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn panics_after_contained_work() {
+        prepare();
+        thread::contain(|| ()).expect("no panic");
+        let other = thread::spawn("other", || -> () { panic!("as asked") });
+        let _ = other.expect("started").join();
+        std::thread::sleep(Duration::from_secs(60));
     }
 
     #[test]

@@ -127,6 +127,8 @@ impl Server {
             .max_blocking_threads(BLOCKING_THREADS)
             .thread_stack_size(STACK_BYTES)
             .thread_name("flight")
+            // The runtime catches a panic of a task: it ends that request, or that connection.
+            .on_thread_start(merganser_storage::thread::contain_from_now_on)
             .enable_all()
             .build()
             .map_err(BindError::Threads)?;

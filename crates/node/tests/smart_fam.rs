@@ -181,6 +181,24 @@ fn errors_come_back_as_sentences() {
     assert_eq!(call(&mut client, &["small"]).expect("answered"), small(), "it goes on");
 }
 
+/// Counts words, and panics if it is asked to.
+fn panicking(name: &str, args: &Value) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    assert!(args.get("panic").is_none(), "as asked");
+    builtin::open(name, args)
+}
+
+#[test]
+fn a_panic_ends_the_call_that_made_it_and_no_other() {
+    let place = Place::new();
+    let installed: Installed = Arc::new(panicking);
+    let _node = place.node_of(Serve { installed, ..place.settings(POLLING) });
+    let mut client = place.client("c");
+    let asked = client.call("wordcount", &json!({"panic": 1}), &["small"], LIMIT);
+    let said = asked.expect_err("it panicked").to_string();
+    assert_eq!(said, "the call was ended by a mistake in this program");
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
+}
+
 #[test]
 fn a_number_has_one_answer() {
     let place = Place::new();

@@ -3,9 +3,13 @@
 //! A user has a limit on threads, and each takes address space. Where work needs a thread of its own,
 //! a refusal is an error that says so ([`spawn`], [`spawn_scoped`]). Where threads only share out work
 //! that the caller could do alone, it does: [`spawn_or_run`].
+//!
+//! A panic may end the process, or only the work of one client of a server: [`contain`].
 
+use std::cell::Cell;
 use std::io;
 use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::time::Duration;
@@ -38,12 +42,50 @@ pub fn spawn<T: Send + 'static>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let work = || {
-        prepare();
-        work()
-    };
+    let work = begun_here(work);
     check_room()?;
     Builder::new().name(name.into()).spawn(work).map_err(|error| refused(&error))
+}
+
+/// `work` for a thread that this one starts: it contains its panics if this one does.
+fn begun_here<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let contains = contains_panics();
+    move || {
+        CONTAINS_PANICS.set(contains);
+        prepare();
+        work()
+    }
+}
+
+thread_local! {
+    /// Whether a panic of this thread ends no more than the work under way.
+    static CONTAINS_PANICS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work` for one of several clients. A panic of it, or of threads that it starts through this module, is no
+/// reason to end the process: [`contains_panics`] says so to the program's panic hook. Threads that are shared with
+/// others, such as those of storages, are not meant.
+///
+/// What `work` leaves behind has to be of no use to others, or whole at any moment.
+///
+/// # Errors
+/// What it panicked with.
+pub fn contain<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
+    let before = CONTAINS_PANICS.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    CONTAINS_PANICS.set(before);
+    result
+}
+
+/// The same for all that this thread does from now on, if its owner catches panics.
+pub fn contain_from_now_on() {
+    CONTAINS_PANICS.set(true);
+}
+
+/// Whether a panic of this thread is caught, and ends the work of one client only.
+#[must_use]
+pub fn contains_panics() -> bool {
+    CONTAINS_PANICS.get()
 }
 
 /// Refuses a thread that would find no memory at its start: glibc aborts the process then.
@@ -60,10 +102,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    let work = || {
-        prepare();
-        work()
-    };
+    let work = begun_here(work);
     check_room()?;
     Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|error| refused(&error))
 }
@@ -145,6 +184,24 @@ mod tests {
         });
         assert_eq!(sum, 6);
         assert_eq!(Helper::Done(3).join().expect("done"), 3);
+    }
+
+    #[test]
+    fn panics_are_contained_in_threads_that_the_work_starts_and_nowhere_else() {
+        assert!(!contains_panics());
+        let here = contain(|| {
+            let helper = spawn("helper", contains_panics).expect("started");
+            let scoped = thread::scope(|scope| {
+                spawn_scoped(scope, "scoped", contains_panics).expect("started").join()
+            });
+            (contains_panics(), helper.join().expect("no panic"), scoped.expect("no panic"))
+        });
+        assert_eq!(here.expect("no panic"), (true, true, true));
+        contain(|| contain(|| ()).map(|()| assert!(contains_panics())).expect("no panic"))
+            .expect("the outer one still contains them");
+        contain(|| -> () { panic!("as asked") }).expect_err("it panicked");
+        assert!(!contains_panics());
+        assert!(!spawn("other", contains_panics).expect("started").join().expect("no panic"));
     }
 
     #[test]

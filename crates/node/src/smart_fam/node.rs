@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_sort::{Budget, Error, Progress};
-use merganser_storage::Directory;
+use merganser_storage::{Directory, thread};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::log::{LogReader, LogWriter, Next};
@@ -319,7 +319,11 @@ fn answer(
     body: &[u8],
 ) -> Option<Outcome> {
     let mut sink = ResultSink::new(folder, client, id);
-    let mapped = run((serve, stop), module, body, &mut sink);
+    let mapped = thread::contain(|| run((serve, stop), module, body, &mut sink));
+    let mapped = mapped.unwrap_or_else(|_| {
+        let told = "the call was ended by a mistake in this program";
+        Err(SsdletError::Failed(told.to_owned()))
+    });
     let outcome = match mapped {
         Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
         Err(error) => {
