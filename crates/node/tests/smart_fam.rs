@@ -18,7 +18,7 @@ use merganser_node::smart_fam::{
 };
 use merganser_node::ssdlet::{Chunk, Description, Emitter, Ssdlet, SsdletError, Worker, builtin};
 use merganser_node::{frame, smart_fam};
-use merganser_testkit::within;
+use merganser_testkit::{within, word_counts};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -116,11 +116,7 @@ impl Drop for Node {
 
 fn counts(result: MapResult) -> BTreeMap<String, i64> {
     let MapResult::Rows(rows) = result else { panic!("{result:?}") };
-    let text = |(key, value): (Vec<u8>, Vec<u8>)| {
-        let count = i64::from_le_bytes(value.try_into().expect("a number"));
-        (String::from_utf8(key).expect("text"), count)
-    };
-    rows.into_iter().map(text).collect()
+    word_counts(rows)
 }
 
 fn small() -> BTreeMap<String, i64> {
