@@ -3,6 +3,7 @@
 //! - `keyed` every combine against a naive model; spills; memory
 //! - `ordered` records leave in the order of the input
 //! - `sources` every record once, whatever cuts the input
+//! - `packed` compressed inputs against the plain one
 //! - `memory` the least is named, and it works
 //! - `views` results as views, and who may read them
 //! - `faults` what fails, and what is left then
@@ -18,6 +19,8 @@ mod keyed;
 mod memory;
 #[path = "map/ordered.rs"]
 mod ordered;
+#[path = "map/packed.rs"]
+mod packed;
 #[path = "map/sources.rs"]
 mod sources;
 #[path = "map/views.rs"]

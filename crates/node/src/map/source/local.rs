@@ -24,7 +24,7 @@ use super::{SLACK_BYTES, shrunk, too_long};
 
 /// The distance from a range that is read to the bytes that the storage is asked to read ahead. A worker
 /// maps at most a few GB per second, and a disk answers within some milliseconds.
-const AHEAD_BYTES: u64 = 8 << 20;
+pub(in super::super) const AHEAD_BYTES: u64 = 8 << 20;
 
 /// A storage of lines or records of fixed length.
 pub(super) struct Local {
