@@ -5,6 +5,7 @@
 //! - `sources` every record once, whatever cuts the input
 //! - `packed` compressed inputs against the plain one
 //! - `memory` the least is named, and it works
+//! - `spills` data of many times the memory
 //! - `views` results as views, and who may read them
 //! - `faults` what fails, and what is left then
 
@@ -23,5 +24,7 @@ mod ordered;
 mod packed;
 #[path = "map/sources.rs"]
 mod sources;
+#[path = "map/spills.rs"]
+mod spills;
 #[path = "map/views.rs"]
 mod views;
