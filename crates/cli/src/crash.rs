@@ -7,13 +7,15 @@
 //!   allocation ───► null ────┘                                                removed ─► exit 2
 //! ```
 //!
-//! The process ends here, without unwinding. Unwinding would have to wait for other threads, which
+//! The exception is [contained] work. The panic of work for one client of a server is a mistake of this program: the hook
+//! prints its line and returns, that work unwinds and fails, and the other clients are served. A panic of code of others at
+//! bytes of a stranger is not worth a line.
+//!
+//! Otherwise the process ends here, without unwinding. Unwinding would have to wait for other threads, which
 //! may wait for this one. The usual message takes a lock, reads debug information and allocates
 //! memory, which may have run out (audit finding F16). Temporary files have no names, so they end
 //! with the process. A partial copy of a view has a name and stays, so that the same command can
 //! continue it.
-//!
-//! A panic of code that reads strangers' bytes unwinds where it is [contained], and ends their request.
 //!
 //! Large buffers do not come this way: [`merganser_storage::Buffer::try_new`] and [`merganser_storage::thread`] give
 //! errors, which end a command as any other error does.
@@ -26,7 +28,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::Duration;
 
-use merganser_storage::contained;
+use merganser_storage::contained::{self, Cause};
 
 use crate::{failure, signals};
 
@@ -119,11 +121,23 @@ fn panicked(panic: &PanicHookInfo<'_>) {
             end(format_args!("the system has no {what} left for this process; {LESS}"));
         }
     }
-    if contained::is_under_way() {
+    let cause = contained::cause();
+    if cause == Some(Cause::Input) {
         return;
     }
     let (file, line) = panic.location().map_or(("?", 0), |at| (at.file(), at.line()));
+    if cause == Some(Cause::Mistake) {
+        let what = "it ended the work of one client";
+        return tell(format_args!(
+            "internal error at {file}:{line}: {message}; {what}; please report it"
+        ));
+    }
     end(format_args!("internal error at {file}:{line}: {message}; please report it"))
+}
+
+/// Prints one line to stderr without memory of the heap, and without a lock.
+pub fn tell(what: fmt::Arguments<'_>) {
+    Line::of(format_args!("{}: {what}", failure::called())).write();
 }
 
 /// Prints the reason, removes unfinished files, and ends the process. It never waits for a lock that a
@@ -132,7 +146,7 @@ fn end(why: fmt::Arguments<'_>) -> ! {
     let this = rustix::thread::gettid().as_raw_nonzero().get();
     match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
-            Line::of(format_args!("{}: {why}", failure::called())).write();
+            tell(why);
             let kept = KEPT.swap(ptr::null_mut(), Ordering::AcqRel);
             if !kept.is_null() {
                 // SAFETY: the block came from this allocator with this layout, and the swap made this
@@ -201,6 +215,8 @@ mod tests {
 
     use parking_lot::Mutex;
 
+    use merganser_storage::thread;
+
     use super::*;
 
     /// Runs one of the ignored tests below in a process of its own.
@@ -240,6 +256,22 @@ mod tests {
         assert!(said.starts_with("merganser: internal error at "), "{said}");
         assert!(said.contains("crash.rs:"), "{said}");
         assert!(said.ends_with(": two lines; please report it"), "{said}");
+    }
+
+    #[test]
+    fn a_panic_in_the_work_of_one_client_ends_that_work_only() {
+        let place = tempfile::tempdir().expect("a folder");
+        let unfinished = place.path().join("unfinished");
+        std::fs::create_dir(&unfinished).expect("made");
+        let (output, _) =
+            run("contains_panics_of_itself_and_of_a_thread_that_it_starts", &unfinished);
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{said}");
+        let end = ": as asked; it ended the work of one client; please report it";
+        assert_eq!(said.lines().filter(|line| line.ends_with(end)).count(), 2, "{said}");
+        assert!(unfinished.exists(), "other work continues");
+        // The same panic outside.
+        assert!(crash("panics_after_contained_work").ends_with(": as asked; please report it"));
     }
 
     #[test]
@@ -290,7 +322,29 @@ mod tests {
     #[ignore = "needs a process of its own; run by another test"]
     fn panics_where_it_is_contained() {
         prepare();
-        contained::run(|| -> () { panic!("at bad bytes") }).expect_err("it panics");
+        contained::run(Cause::Input, || -> () { panic!("at bad bytes") }).expect_err("it panics");
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own; run by another test"]
+    fn contains_panics_of_itself_and_of_a_thread_that_it_starts() {
+        prepare();
+        contained::run(Cause::Mistake, || -> () { panic!("as asked") }).expect_err("it panicked");
+        contained::run(Cause::Mistake, || {
+            let helper = thread::spawn("helper", || -> () { panic!("as asked") });
+            helper.expect("started").join().expect_err("it panicked");
+        })
+        .expect("the panic was that of its helper");
+    }
+
+    #[test]
+    #[ignore = "ends the process; run by another test"]
+    fn panics_after_contained_work() {
+        prepare();
+        contained::run(Cause::Mistake, || ()).expect("no panic");
+        let other = thread::spawn("other", || -> () { panic!("as asked") });
+        let _ = other.expect("started").join();
+        std::thread::sleep(Duration::from_secs(60));
     }
 
     #[test]

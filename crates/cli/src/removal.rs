@@ -9,6 +9,8 @@ use rustix::io::Errno;
 
 /// Levels of folders that are removed. Unfinished work has two.
 const LEVELS_MAX: u32 = 8;
+/// Listings of one folder. One is enough for a folder that nothing adds to, but for entries that removals hid.
+const PASSES_MAX: u32 = 10;
 /// Stack for the entries of a level.
 const ENTRIES_BYTES: usize = 4096;
 
@@ -16,7 +18,8 @@ const ENTRIES_BYTES: usize = 4096;
 /// meanwhile: then the caller tries again.
 ///
 /// # Errors
-/// [`Errno::NOENT`] if it is not there; the system's own.
+/// [`Errno::NOENT`] if it is not there; [`Errno::NOTEMPTY`] if files are added faster than they are removed; the
+/// system's own.
 pub fn remove_folder(path: &CStr) -> Result<(), Errno> {
     remove_level(CWD, path, LEVELS_MAX)
 }
@@ -24,8 +27,11 @@ pub fn remove_folder(path: &CStr) -> Result<(), Errno> {
 fn remove_level(parent: BorrowedFd<'_>, name: &CStr, levels: u32) -> Result<(), Errno> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(parent, name, how, Mode::empty())?;
-    // A removal may hide other entries from the same listing.
-    while remove_listed(folder.as_fd(), levels)? {
+    // A removal may hide other entries from the same listing. Another program may add entries for ever.
+    for _ in 0..PASSES_MAX {
+        if !remove_listed(folder.as_fd(), levels)? {
+            break;
+        }
         seek(&folder, SeekFrom::Start(0))?;
     }
     unlinkat(parent, name, AtFlags::REMOVEDIR)
@@ -64,6 +70,10 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
@@ -89,6 +99,40 @@ mod tests {
         assert!(!folder.exists());
         assert_eq!(fs::read(other.join("kept")).expect("there"), b"kept");
         assert_eq!(remove_folder(&of(&folder)), Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn a_folder_that_is_filled_again_and_again_does_not_hold_up_the_end() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("folder");
+        fs::create_dir(&folder).expect("made");
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (ended_to, ended) = mpsc::channel();
+            for n in 0..4 {
+                let (folder, is_over) = (&folder, &is_over);
+                scope.spawn(move || {
+                    for number in 0.. {
+                        if is_over.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        // Once the folder is gone, it is made again.
+                        let _ = fs::create_dir(folder);
+                        let _ = fs::write(folder.join(format!("{n}.{number}")), "");
+                    }
+                });
+            }
+            let name = of(&folder);
+            thread::spawn(move || {
+                for _ in 0..20 {
+                    let _ = remove_folder(&name);
+                }
+                let _ = ended_to.send(());
+            });
+            let ended = ended.recv_timeout(Duration::from_secs(60));
+            is_over.store(true, Ordering::Relaxed);
+            ended.expect("it gives up");
+        });
     }
 
     #[test]

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::crash;
 use crate::failure::Stopped;
 use crate::removal::remove_folder;
 
@@ -154,11 +155,10 @@ pub fn remove_unfinished() {
     };
     for path in &*unfinished {
         // Work that is still running may create another file there meanwhile.
-        for _ in 0..10 {
-            match remove_folder(path) {
-                Ok(()) | Err(Errno::NOENT) => break,
-                Err(_) => {}
-            }
+        let removed = (0..10).any(|_| matches!(remove_folder(path), Ok(()) | Err(Errno::NOENT)));
+        if !removed {
+            let name = path.to_bytes().escape_ascii();
+            crash::tell(format_args!("{name}: unfinished, but it can't be removed; remove it"));
         }
     }
     // The lock is kept, so that no work can finish any more.

@@ -21,7 +21,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
-use merganser_node::map::{Merge, RowSink};
+use merganser_node::map::{RowSink, merge};
 use merganser_node::session::request::{OpenRequest, Range};
 use merganser_node::session::{Opened, Status};
 use merganser_node::ssdlet::{Output, SsdletError};
@@ -32,7 +32,7 @@ use merganser_storage::thread::spawn_scoped;
 use crate::client::{ClientError, NodeAddress};
 use member::Member;
 use meter::Meter;
-use stream::{Stream, append_into, merge_into};
+use stream::{Stream, append_into};
 
 /// Batches of a node that wait for the others.
 const AHEAD: usize = 4;
@@ -167,7 +167,7 @@ impl Farm {
             let rows = match &output {
                 Output::Keyed { value, combine, .. } => {
                     let of = combine.result_type(*value);
-                    merge_into(Merge::new(streams.iter_mut().collect(), *combine, of), sink)
+                    merge(streams.iter_mut().collect(), *combine, of, sink)
                 }
                 Output::Ordered { format } => {
                     let has_header = matches!(format, Format::Csv { header: true, .. });

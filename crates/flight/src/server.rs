@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merganser_node::session::{SessionOptions, Sessions};
+use merganser_storage::contained::{self, Cause};
 use tokio::sync::watch;
 use tonic::transport::{Identity, ServerTlsConfig};
 
@@ -127,6 +128,8 @@ impl Server {
             .max_blocking_threads(BLOCKING_THREADS)
             .thread_stack_size(STACK_BYTES)
             .thread_name("flight")
+            // The runtime catches a panic of a task: it ends that request, or that connection.
+            .on_thread_start(|| contained::from_now_on(Some(Cause::Mistake)))
             .enable_all()
             .build()
             .map_err(BindError::Threads)?;

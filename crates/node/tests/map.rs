@@ -3,7 +3,9 @@
 //! - `keyed` every combine against a naive model; spills; memory
 //! - `ordered` records leave in the order of the input
 //! - `sources` every record once, whatever cuts the input
+//! - `packed` compressed inputs against the plain one
 //! - `memory` the least is named, and it works
+//! - `spills` data of many times the memory
 //! - `views` results as views, and who may read them
 //! - `faults` what fails, and what is left then
 
@@ -18,7 +20,11 @@ mod keyed;
 mod memory;
 #[path = "map/ordered.rs"]
 mod ordered;
+#[path = "map/packed.rs"]
+mod packed;
 #[path = "map/sources.rs"]
 mod sources;
+#[path = "map/spills.rs"]
+mod spills;
 #[path = "map/views.rs"]
 mod views;

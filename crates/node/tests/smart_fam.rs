@@ -18,7 +18,7 @@ use merganser_node::smart_fam::{
 };
 use merganser_node::ssdlet::{Chunk, Description, Emitter, Ssdlet, SsdletError, Worker, builtin};
 use merganser_node::{frame, smart_fam};
-use merganser_testkit::within;
+use merganser_testkit::{within, word_counts};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -116,11 +116,7 @@ impl Drop for Node {
 
 fn counts(result: MapResult) -> BTreeMap<String, i64> {
     let MapResult::Rows(rows) = result else { panic!("{result:?}") };
-    let text = |(key, value): (Vec<u8>, Vec<u8>)| {
-        let count = i64::from_le_bytes(value.try_into().expect("a number"));
-        (String::from_utf8(key).expect("text"), count)
-    };
-    rows.into_iter().map(text).collect()
+    word_counts(rows)
 }
 
 fn small() -> BTreeMap<String, i64> {
@@ -179,6 +175,24 @@ fn errors_come_back_as_sentences() {
     assert!(Client::new(&place.logs(), "../x", POLLING).is_err());
     assert!(matches!(client.call("../x", &json!({}), &[], LIMIT), Err(CallError::Name(_))));
     assert_eq!(call(&mut client, &["small"]).expect("answered"), small(), "it goes on");
+}
+
+/// Counts words, and panics if it is asked to.
+fn panicking(name: &str, args: &Value) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    assert!(args.get("panic").is_none(), "as asked");
+    builtin::open(name, args)
+}
+
+#[test]
+fn a_panic_ends_the_call_that_made_it_and_no_other() {
+    let place = Place::new();
+    let installed: Installed = Arc::new(panicking);
+    let _node = place.node_of(Serve { installed, ..place.settings(POLLING) });
+    let mut client = place.client("c");
+    let asked = client.call("wordcount", &json!({"panic": 1}), &["small"], LIMIT);
+    let said = asked.expect_err("it panicked").to_string();
+    assert_eq!(said, "the call was ended by a mistake in this program");
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
 }
 
 #[test]

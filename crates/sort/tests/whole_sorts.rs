@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
+use merganser_sort::plan::{RunPlan, Sample};
 use merganser_sort::record::Format;
 use merganser_sort::run::{Compression, Input};
 use merganser_sort::view::View;
@@ -265,6 +266,38 @@ fn many_runs_take_an_extra_pass() {
     let (file, report) = case.to_storage(&inputs);
     assert!(report.extra_passes > 0, "{} runs were merged at once", report.runs);
     assert!(file == model(&case.order, &inputs));
+}
+
+/// As much of a stream as the plan says is merged at once, and several times as much is not.
+#[test]
+fn a_stream_of_the_planned_length_takes_no_extra_pass() {
+    for (memory_bytes, threads) in [(3 << 20, 1), (6 << 20, 1), (8 << 20, 2)] {
+        for compression in [Compression::Off, Compression::Lz4] {
+            let all = lines(11, 1_200_000, 60, 26);
+            let mean = all.len() as f64 / 1_200_000.0;
+            let sample = Sample {
+                record_bytes: mean,
+                key_bytes: 0.0,
+                fence_key_bytes: mean,
+                in_order: false,
+            };
+            let most = RunPlan::stream_bytes_at_once(memory_bytes, sample, threads) as usize;
+            assert!(most > memory_bytes as usize / 8, "{most} in {memory_bytes}");
+            let case =
+                Case { memory_bytes, threads, compression, ..Case::new(OrderSpec::new(LINES)) };
+            let extra_passes = |bytes: usize| {
+                let bytes = all[..bytes].to_vec();
+                let reader = Box::new(std::io::Cursor::new(bytes));
+                let input = Input::Stream { name: "stream".to_owned(), reader };
+                let output = SortOutput::Writer(&mut std::io::sink());
+                let report = sort(vec![input], output, &case.options(), &Silent).expect("sorts");
+                assert!(report.runs > 1);
+                report.extra_passes
+            };
+            assert_eq!(extra_passes(most), 0, "{most} in {memory_bytes}");
+            assert!(extra_passes(4 * most) > 0, "4 times {most} in {memory_bytes}");
+        }
+    }
 }
 
 #[test]

@@ -1,49 +1,49 @@
 //! Panics that end a piece of work and not the process.
 //!
-//! A panic is a mistake of this program, so the command ends at any of them. Code of others that reads what
-//! strangers send is an exception: where it panics at bytes that make no sense, the sender is at fault, and only
-//! its request may end. Such a call is made by [`run`], and a panic hook asks [`is_under_way`].
+//! A panic is a mistake of this program, so the command ends at any of them. There are two exceptions, [`Cause`]: the work
+//! of one client of a server, and code of others at bytes that a stranger sent. Such work is done by [`run`]. The
+//! program's panic hook asks for the [`cause`] of a panic and lets that work unwind and fail.
 
+use std::any::Any;
 use std::cell::Cell;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-thread_local! {
-    static UNDER_WAY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The work panicked; whatever it changed may be half changed.
+/// What a panic of contained work would mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Panicked;
-
-impl fmt::Display for Panicked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it was ended by a panic")
-    }
+pub enum Cause {
+    /// A mistake of this program in the work of one client, which others must not pay for. It is worth a report.
+    Mistake,
+    /// Bytes that make no sense to code of others: the sender is at fault, and only its request may end.
+    Input,
 }
 
-impl std::error::Error for Panicked {}
+thread_local! {
+    static CAUSE: Cell<Option<Cause>> = const { Cell::new(None) };
+}
 
-/// Whether this thread is in [`run`].
+/// What a panic of this thread means now; `None` if it ends the process.
 #[must_use]
-pub fn is_under_way() -> bool {
-    UNDER_WAY.get()
+pub fn cause() -> Option<Cause> {
+    CAUSE.get()
 }
 
-/// Does `work` in this thread. The caller drops, unused, all that `work` may have changed before it panicked.
+/// Does `work` in this thread. A panic of it, or of threads that it starts by [`crate::thread`], is no reason to end the
+/// process. Threads that are shared with others, such as those of storages, are not meant.
+///
+/// The caller drops, unused, all that `work` may have changed before it panicked, or it is whole at any moment.
 ///
 /// # Errors
-/// When it panics.
-pub fn run<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    /// Puts back what was there before.
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            UNDER_WAY.set(self.0);
-        }
-    }
-    let _restore = Restore(UNDER_WAY.replace(true));
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
+/// The value of the panic.
+pub fn run<T>(cause: Cause, work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    let before = CAUSE.replace(Some(cause));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    CAUSE.set(before);
+    result
+}
+
+/// The same for all that this thread does from now on, if its owner catches panics.
+pub fn from_now_on(cause: Option<Cause>) {
+    CAUSE.set(cause);
 }
 
 #[cfg(test)]
@@ -52,8 +52,25 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_and_nothing_is_left_of_it() {
-        assert_eq!(run(|| (is_under_way(), run(|| 1), is_under_way())), Ok((true, Ok(1), true)));
-        assert_eq!(run(|| -> u8 { panic!("at bad bytes") }), Err(Panicked));
-        assert!(!is_under_way());
+        let nested = run(Cause::Mistake, || {
+            let inner = run(Cause::Input, cause).expect("no panic");
+            (cause(), inner, cause())
+        });
+        let (before, inner, after) = nested.expect("no panic");
+        assert_eq!(
+            (before, inner, after),
+            (Some(Cause::Mistake), Some(Cause::Input), Some(Cause::Mistake))
+        );
+        assert!(run(Cause::Input, || -> u8 { panic!("at bad bytes") }).is_err());
+        assert_eq!(cause(), None);
+    }
+
+    #[test]
+    fn threads_of_contained_work_are_contained() {
+        let helper =
+            run(Cause::Mistake, || crate::thread::spawn("helper", cause)).expect("no panic");
+        assert_eq!(helper.expect("started").join().expect("ended"), Some(Cause::Mistake));
+        let other = crate::thread::spawn("other", cause).expect("started");
+        assert_eq!(other.join().expect("ended"), None);
     }
 }

@@ -14,8 +14,8 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! Two modules are no storage: [`thread`] starts threads that the system may refuse, and [`contained`] ends panics
-//! of code that reads strangers' bytes.
+//! Two modules are no storage: [`thread`] starts threads that the system may refuse, and [`contained`] keeps
+//! a panic to the work of one client.
 
 mod buffer;
 mod clock;

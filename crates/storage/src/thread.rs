@@ -3,6 +3,8 @@
 //! A user has a limit on threads, and each takes address space. Where work needs a thread of its own,
 //! a refusal is an error that says so ([`spawn`], [`spawn_scoped`]). Where threads only share out work
 //! that the caller could do alone, it does: [`spawn_or_run`].
+//!
+//! A thread that contained work starts contains its panics, too ([`crate::contained`]).
 
 use std::io;
 use std::num::NonZeroU64;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::Buffer;
+use crate::{Buffer, contained};
 
 /// Address space that a thread needs at its start: its stack, and a little for what is allocated before
 /// it can report that no memory is left.
@@ -38,12 +40,19 @@ pub fn spawn<T: Send + 'static>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let work = || {
-        prepare();
-        work()
-    };
+    let work = begun_here(work);
     check_room()?;
     Builder::new().name(name.into()).spawn(work).map_err(|error| refused(&error))
+}
+
+/// `work` for a thread that this one starts: it contains its panics if this one does.
+fn begun_here<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let cause = contained::cause();
+    move || {
+        contained::from_now_on(cause);
+        prepare();
+        work()
+    }
 }
 
 /// Refuses a thread that would find no memory at its start: glibc aborts the process then.
@@ -60,10 +69,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    let work = || {
-        prepare();
-        work()
-    };
+    let work = begun_here(work);
     check_room()?;
     Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|error| refused(&error))
 }
@@ -145,6 +151,24 @@ mod tests {
         });
         assert_eq!(sum, 6);
         assert_eq!(Helper::Done(3).join().expect("done"), 3);
+    }
+
+    #[test]
+    fn panics_are_contained_in_threads_that_the_work_starts_and_nowhere_else() {
+        assert!(!contains_panics());
+        let here = contain(|| {
+            let helper = spawn("helper", contains_panics).expect("started");
+            let scoped = thread::scope(|scope| {
+                spawn_scoped(scope, "scoped", contains_panics).expect("started").join()
+            });
+            (contains_panics(), helper.join().expect("no panic"), scoped.expect("no panic"))
+        });
+        assert_eq!(here.expect("no panic"), (true, true, true));
+        contain(|| contain(|| ()).map(|()| assert!(contains_panics())).expect("no panic"))
+            .expect("the outer one still contains them");
+        contain(|| -> () { panic!("as asked") }).expect_err("it panicked");
+        assert!(!contains_panics());
+        assert!(!spawn("other", contains_panics).expect("started").join().expect("no panic"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{Count, FormatName, GuestArgs, ReportArgs, Size};
+use super::{Count, FormatName, GuestArgs, ReportArgs, Size, TempArgs, TextArgs};
 
 /// Run a program over records, close to the data
 ///
@@ -88,17 +88,12 @@ pub struct MapArgs {
     #[arg(long, value_name = "FORMAT", help_heading = "Records")]
     pub format: Option<FormatName>,
 
-    /// Lines end with NUL, not newline
-    #[arg(short = 'z', long, help_heading = "Records")]
-    pub zero_terminated: bool,
+    #[command(flatten)]
+    pub text: TextArgs,
 
     /// The first row of each csv input names the columns
     #[arg(long, help_heading = "Records")]
     pub header: bool,
-
-    /// The byte between csv fields [default: ,]
-    #[arg(long, value_name = "SEP", help_heading = "Records")]
-    pub csv_separator: Option<OsString>,
 
     /// Show no progress bar
     #[arg(long)]
@@ -130,10 +125,8 @@ pub struct MapArgs {
     #[arg(long, value_name = "N", help_heading = "Resources")]
     pub threads: Option<usize>,
 
-    /// Write spills here; repeat to use several disks [default: $TMPDIR, or else the folder of the
-    /// output, or else /tmp; with --view, the view]
-    #[arg(short = 'T', long, value_name = "DIR", help_heading = "Resources")]
-    pub temp_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    pub temp: TempArgs,
 
     /// Only print what would be done
     #[arg(long, help_heading = "Resources")]

@@ -22,6 +22,8 @@ mod size;
 mod sort;
 mod spelling;
 mod ssdlet;
+mod temp;
+mod text;
 mod verify;
 mod view;
 
@@ -57,6 +59,8 @@ pub use simulate_array::{ArrangementName, SimulateArrayArgs};
 pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
+pub use temp::TempArgs;
+pub use text::TextArgs;
 pub use verify::VerifyArgs;
 pub use view::{CatArgs, InfoArgs, MaterializeArgs};
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::TextArgs;
+
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
@@ -12,17 +14,12 @@ pub struct OrderArgs {
     #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
     pub format: FormatName,
 
-    /// Lines end with NUL, not newline
-    #[arg(short = 'z', long, help_heading = "Records")]
-    pub zero_terminated: bool,
+    #[command(flatten)]
+    pub text: TextArgs,
 
     /// The first row of each csv input names the columns; it stays first
     #[arg(long, help_heading = "Records")]
     pub header: bool,
-
-    /// The byte between csv fields [default: ,]
-    #[arg(long, value_name = "SEP", help_heading = "Records")]
-    pub csv_separator: Option<OsString>,
 
     /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
     /// empty string between a non-blank and a blank]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{BufferSize, Count, OrderArgs, ReportArgs, Size};
+use super::{BufferSize, Count, OrderArgs, ReportArgs, Size, TempArgs};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
@@ -108,16 +108,8 @@ pub struct SortArgs {
     )]
     pub buffer_size: Vec<BufferSize>,
 
-    /// Write temporary runs here; repeat to spread them over several disks [default: $TMPDIR, or else
-    /// the folder of the output, or else /tmp; with --view, the view]
-    #[arg(
-        short = 'T',
-        long,
-        alias = "temporary-directory",
-        value_name = "DIR",
-        help_heading = "Resources"
-    )]
-    pub temp_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    pub temp: TempArgs,
 
     /// Stop with an error before temporary runs take more than this
     #[arg(long, value_name = "SIZE", help_heading = "Resources")]

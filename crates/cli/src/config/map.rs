@@ -7,7 +7,7 @@ use merganser_node::session::GuestLimits;
 use merganser_sort::record::Format;
 
 use super::order::RecordFlags;
-use super::sort::default_temp_dir;
+use super::sort::temp_dirs;
 use super::{Destination, ReportConfig, guest, memory_bytes, threads};
 use crate::args::{FormatName, MapArgs, PartitionName, RowForm, RowOrder};
 use crate::failure::Failure;
@@ -137,19 +137,18 @@ impl TryFrom<MapArgs> for MapConfig {
                 destination: &destination,
                 explain: typed.explain,
                 partition,
-                temp_dir: !typed.temp_dir.is_empty(),
+                temp_dir: !typed.temp.dirs.is_empty(),
                 choice,
             })?;
         }
         if let Destination::View(_) = destination {
             refuse_with_view(choice, typed.output_format)?;
         }
-        let temp_dirs = match (&destination, typed.temp_dir) {
-            (_, dirs) if !dirs.is_empty() => dirs,
-            (Destination::View(_), _) => Vec::new(),
+        let temp_dirs = if nodes.is_some() && choice != Choice::ByValue {
             // Nodes have their own; only a second sort spills here.
-            _ if nodes.is_some() && choice != Choice::ByValue => Vec::new(),
-            (destination, _) => vec![default_temp_dir(destination)],
+            typed.temp.dirs
+        } else {
+            temp_dirs(typed.temp, &destination)
         };
         Ok(MapConfig {
             program,
@@ -189,15 +188,14 @@ fn refuse_with_view(choice: Choice, form: Option<RowForm>) -> Result<(), Failure
 /// The format that was asked for, if any.
 fn format(typed: &MapArgs) -> Result<Option<Format>, Failure> {
     let implied = match () {
-        () if typed.zero_terminated => Some(FormatName::Lines),
-        () if typed.header || typed.csv_separator.is_some() => Some(FormatName::Csv),
+        () if typed.text.zero_terminated => Some(FormatName::Lines),
+        () if typed.header || typed.text.csv_separator.is_some() => Some(FormatName::Csv),
         () => None,
     };
     let flags = RecordFlags {
         format: typed.format.or(implied).unwrap_or_default(),
-        zero_terminated: typed.zero_terminated,
+        text: &typed.text,
         header: typed.header,
-        csv_separator: typed.csv_separator.as_deref(),
         field_separator: None,
     };
     let format = flags.format()?;

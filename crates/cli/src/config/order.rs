@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use merganser_sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
 use merganser_sort::record::Format;
 
-use crate::args::{FormatName, OrderArgs, SortWord};
+use crate::args::{FormatName, OrderArgs, SortWord, TextArgs};
 use crate::failure::Failure;
 use crate::shown;
 
@@ -52,9 +52,8 @@ fn format(typed: &OrderArgs) -> Result<Format, Failure> {
     }
     RecordFlags {
         format: typed.format,
-        zero_terminated: typed.zero_terminated,
+        text: &typed.text,
         header: typed.header,
-        csv_separator: typed.csv_separator.as_deref(),
         field_separator: separator,
     }
     .format()
@@ -64,12 +63,10 @@ fn format(typed: &OrderArgs) -> Result<Format, Failure> {
 pub struct RecordFlags<'a> {
     /// `--format`.
     pub format: FormatName,
-    /// `-z`.
-    pub zero_terminated: bool,
+    /// `-z` and `--csv-separator`.
+    pub text: &'a TextArgs,
     /// `--header`.
     pub header: bool,
-    /// `--csv-separator`.
-    pub csv_separator: Option<&'a OsStr>,
     /// `-t`, which lines and csv take.
     pub field_separator: Option<&'a OsStr>,
 }
@@ -82,18 +79,18 @@ impl RecordFlags<'_> {
     pub fn format(&self) -> Result<Format, Failure> {
         let lines = self.format == FormatName::Lines;
         let csv = self.format == FormatName::Csv;
-        if self.zero_terminated && !lines {
+        if self.text.zero_terminated && !lines {
             return Err(only("-z", "lines"));
         }
         if self.header && !csv {
             return Err(only("--header", "csv"));
         }
-        if self.csv_separator.is_some() && !csv {
+        if self.text.csv_separator.is_some() && !csv {
             return Err(only("--csv-separator", "csv"));
         }
         Ok(match self.format {
             FormatName::Lines => {
-                Format::Lines { delimiter: if self.zero_terminated { 0 } else { b'\n' } }
+                Format::Lines { delimiter: if self.text.zero_terminated { 0 } else { b'\n' } }
             }
             FormatName::Csv => {
                 Format::Csv { separator: self.separator_of_csv()?, header: self.header }
@@ -104,7 +101,7 @@ impl RecordFlags<'_> {
     }
 
     fn separator_of_csv(&self) -> Result<u8, Failure> {
-        let (flag, separator) = match (self.csv_separator, self.field_separator) {
+        let (flag, separator) = match (self.text.csv_separator.as_deref(), self.field_separator) {
             (None, None) => return Ok(b','),
             (Some(_), Some(_)) => {
                 return Err("--csv-separator: the same as -t for csv; give one of them"

@@ -11,7 +11,7 @@ use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
 use super::{ReportConfig, memory, memory_bytes, order, threads};
-use crate::args::{CheckHow, CompressionName, FormatName, SortArgs, StrategyName};
+use crate::args::{CheckHow, CompressionName, FormatName, SortArgs, StrategyName, TempArgs};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::standard;
@@ -261,11 +261,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
         (Some(file), None) if file != Path::new("-") => Destination::File(file),
         (_, None) => Destination::Stdout,
     };
-    let temp_dirs = match (&destination, typed.temp_dir) {
-        (_, dirs) if !dirs.is_empty() => dirs,
-        (Destination::View(_), _) => Vec::new(),
-        (destination, _) => vec![default_temp_dir(destination)],
-    };
+    let temp_dirs = temp_dirs(typed.temp, &destination);
     Ok(Sorting {
         destination,
         debug: typed.debug,
@@ -286,8 +282,17 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     })
 }
 
+/// Where temporary files go: none but the view's own folder, if one is made and no folder is named.
+pub(super) fn temp_dirs(typed: TempArgs, destination: &Destination) -> Vec<PathBuf> {
+    match destination {
+        _ if !typed.dirs.is_empty() => typed.dirs,
+        Destination::View(_) => Vec::new(),
+        destination => vec![default_temp_dir(destination)],
+    }
+}
+
 /// `$TMPDIR`, or else the folder of the output: the same amount of space is needed there anyway.
-pub(super) fn default_temp_dir(destination: &Destination) -> PathBuf {
+fn default_temp_dir(destination: &Destination) -> PathBuf {
     if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         return dir.into();
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use merganser_node::frame;
 use merganser_node::smart_fam::{CallError, Client, MAGIC, MapResult, Request, Waiting};
 use merganser_random::Random;
+use merganser_testkit::word_counts;
 use serde_json::json;
 
 use crate::{fails, folder, merganser, names, signal};
@@ -50,11 +51,7 @@ fn place() -> tempfile::TempDir {
 
 fn counts(result: MapResult) -> BTreeMap<String, i64> {
     let MapResult::Rows(rows) = result else { panic!("{result:?}") };
-    let text = |(key, value): (Vec<u8>, Vec<u8>)| {
-        let count = i64::from_le_bytes(value.try_into().expect("a number"));
-        (String::from_utf8(key).expect("text"), count)
-    };
-    rows.into_iter().map(text).collect()
+    word_counts(rows)
 }
 
 fn small() -> BTreeMap<String, i64> {

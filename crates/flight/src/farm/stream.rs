@@ -118,21 +118,6 @@ impl RowStream for &mut Stream<'_> {
     }
 }
 
-/// Hands over merged rows, until no more are wanted. Returns how many it were.
-pub(super) fn merge_into(
-    mut merged: impl RowStream,
-    sink: &mut dyn RowSink,
-) -> Result<u64, SsdletError> {
-    let mut rows = 0;
-    while merged.advance()? {
-        rows += 1;
-        if !sink.keyed(merged.key(), merged.value())? {
-            break;
-        }
-    }
-    Ok(rows)
-}
-
 /// Hands over records, stream after stream. With `has_header`, each stream begins with the row that names
 /// the columns, which is handed over once.
 pub(super) fn append_into(

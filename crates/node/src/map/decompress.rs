@@ -20,6 +20,7 @@ use merganser_sort::budget::Reservation;
 use merganser_storage::{Storage, StorageExt};
 
 use super::MapInput;
+use super::source::AHEAD_BYTES;
 
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -210,7 +211,17 @@ impl Read for Compressed {
         if want == 0 {
             return Ok(0);
         }
-        let read = self.storage.read_at(self.at, &mut out[..want])?;
+        let out = &mut out[..want];
+        // As far ahead as the workers ask for the bytes of other inputs.
+        let from = if self.at == 0 { 0 } else { self.size.min(self.at + AHEAD_BYTES) };
+        let to = self.size.min(self.at + AHEAD_BYTES + want as u64);
+        if from < to {
+            self.storage.read_ahead(from, to - from);
+        }
+        let read = match self.storage.read_now(self.at, out) {
+            Some(read) => read?,
+            None => self.storage.read_at(self.at, out)?,
+        };
         self.at += read as u64;
         Ok(read)
     }

@@ -15,7 +15,8 @@
 //!   shares        how the memory is divided          reduce    records of spills become rows
 //!   work          the workers                        rows      rows of several streams, merged
 //!   run           all of it                          sorting   the sorts of all spills
-//!   view          a result as a view, its reader     strip     what one of several sorts gave
+//!   view          a result as a view, its reader     sorted    where the result of one of them goes
+//!                                                    strip     what one of several sorts gave
 //! ```
 //!
 //! Without a spill, the rows of the workers' tables are merged straight into the result. With one, all
@@ -34,6 +35,7 @@ mod reduce;
 mod rows;
 mod run;
 mod shares;
+mod sorted;
 mod sorting;
 mod source;
 mod spill;

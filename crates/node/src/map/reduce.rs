@@ -77,6 +77,15 @@ impl Reducer {
         taken
     }
 
+    /// Takes the next row, whose value is as records have it. The answer is that of [`Reducer::push`].
+    ///
+    /// # Errors
+    /// Too little memory for a long row.
+    pub(super) fn push_row(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
+        self.memory.grow_to(COPIES * (key.len() + value.len()) as u64)?;
+        Ok(self.take(key, value))
+    }
+
     fn take(&mut self, key: &[u8], value: &[u8]) -> bool {
         if self.any && self.combine != Combine::None && self.key == key {
             self.combined.fold(value);
@@ -113,10 +122,16 @@ impl Reducer {
         (&self.done_key, &self.done.value()[self.encoding.place_bytes()..])
     }
 
-    /// Appends the complete row as records that are reduced later: one, or several where a sum leaves 64 bits
-    /// on the way.
+    /// Hands out the complete row as rows that are reduced later: one, or several where a sum leaves 64 bits on the
+    /// way.
+    pub(super) fn parts(&mut self, mut each: impl FnMut(&[u8], &[u8])) {
+        let key = &self.done_key;
+        self.done.parts(|value| each(key, value));
+    }
+
+    /// Appends the complete row as records that are reduced later.
     pub(super) fn push_records(&mut self, out: &mut Vec<u8>) {
-        let (key, encoding) = (&self.done_key, self.encoding);
-        self.done.parts(|value| encoding.push(key, value, out));
+        let encoding = self.encoding;
+        self.parts(|key, value| encoding.push(key, value, out));
     }
 }

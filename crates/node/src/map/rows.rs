@@ -52,13 +52,38 @@ struct Head<S> {
     at_row: bool,
     /// Its row was used.
     used: bool,
+    /// The first bytes of its key, which nearly always tell the least row.
+    prefix: u64,
+}
+
+impl<S: RowStream> Head<S> {
+    fn advance(&mut self) -> Result<(), SsdletError> {
+        self.at_row = self.stream.advance()?;
+        if self.at_row {
+            self.prefix = prefix(self.stream.key());
+        }
+        Ok(())
+    }
+}
+
+/// The first eight bytes of `key` as a number, with zeros behind a shorter one: where those of two keys differ, their
+/// order is that of the keys.
+fn prefix(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut first = [0; 8];
+            first[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(first)
+        }
+    }
 }
 
 impl<S: RowStream> Merge<S> {
     /// Merges few streams: each row costs a comparison with each of them. Values are of the type `of`, which
     /// is that of results ([`Combine::result_type`]). With [`Combine::First`], an earlier stream wins.
     pub fn new(streams: Vec<S>, combine: Combine, of: Type) -> Self {
-        let head = |stream| Head { stream, at_row: true, used: true };
+        let head = |stream| Head { stream, at_row: true, used: true, prefix: 0 };
         let streams = streams.into_iter().map(head).collect();
         Merge { streams, combine, key: Vec::new(), combined: Combined::new(combine, of) }
     }
@@ -68,12 +93,13 @@ impl<S: RowStream> Merge<S> {
         let mut least: Option<usize> = None;
         for (at, head) in self.streams.iter().enumerate().filter(|(_, head)| head.at_row) {
             let is_less = least.is_none_or(|least| {
-                let other = &self.streams[least].stream;
-                let keys = head.stream.key().cmp(other.key());
+                let other = &self.streams[least];
+                let order = head.prefix.cmp(&other.prefix);
+                let order = order.then_with(|| head.stream.key().cmp(other.stream.key()));
                 let order = if self.combine == Combine::None {
-                    keys.then_with(|| head.stream.value().cmp(other.value()))
+                    order.then_with(|| head.stream.value().cmp(other.stream.value()))
                 } else {
-                    keys
+                    order
                 };
                 order.is_lt()
             });
@@ -89,7 +115,7 @@ impl<S: RowStream> RowStream for Merge<S> {
     fn advance(&mut self) -> Result<bool, SsdletError> {
         for head in &mut self.streams {
             if std::mem::take(&mut head.used) {
-                head.at_row = head.stream.advance()?;
+                head.advance()?;
             }
         }
         let Some(least) = self.least() else { return Ok(false) };
@@ -98,17 +124,18 @@ impl<S: RowStream> RowStream for Merge<S> {
         self.key.extend_from_slice(head.stream.key());
         self.combined.begin(head.stream.value());
         head.used = true;
+        let prefix = head.prefix;
         if self.combine == Combine::None {
             return Ok(true);
         }
         // A stream may have several rows of one key, too.
         for head in &mut self.streams[least..] {
             if std::mem::take(&mut head.used) {
-                head.at_row = head.stream.advance()?;
+                head.advance()?;
             }
-            while head.at_row && head.stream.key() == self.key {
+            while head.at_row && head.prefix == prefix && head.stream.key() == self.key {
                 self.combined.fold(head.stream.value());
-                head.at_row = head.stream.advance()?;
+                head.advance()?;
             }
         }
         self.combined.finish().map_err(|e| overflow(&self.key, e))?;
@@ -149,4 +176,63 @@ pub fn merge<S: RowStream>(
 pub(super) fn overflow(key: &[u8], error: ValueOverflow) -> SsdletError {
     let shown = String::from_utf8_lossy(&key[..key.len().min(100)]);
     SsdletError::Failed(format!("key {shown:?}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Rows(std::vec::IntoIter<(Vec<u8>, i64)>, (Vec<u8>, [u8; 8]));
+
+    impl RowStream for Rows {
+        fn advance(&mut self) -> Result<bool, SsdletError> {
+            let next = self.0.next();
+            let any = next.is_some();
+            if let Some((key, value)) = next {
+                self.1 = (key, value.to_le_bytes());
+            }
+            Ok(any)
+        }
+
+        fn key(&self) -> &[u8] {
+            &self.1.0
+        }
+
+        fn value(&self) -> &[u8] {
+            &self.1.1
+        }
+    }
+
+    proptest! {
+        /// Keys that differ behind their first eight bytes, or only in zeros at their end.
+        #[test]
+        fn streams_are_merged_by_whole_keys(
+            streams in prop::collection::vec(
+                prop::collection::vec(
+                    (prop::collection::vec(prop::sample::select(&[0u8, 1, 0xff][..]), 0..11), -9i64..9),
+                    0..20,
+                ),
+                0..6,
+            ),
+        ) {
+            let mut expected = std::collections::BTreeMap::new();
+            for (key, value) in streams.iter().flatten() {
+                *expected.entry(key.clone()).or_insert(0) += value;
+            }
+            let sorted = |mut rows: Vec<(Vec<u8>, i64)>| {
+                rows.sort();
+                Rows(rows.into_iter(), Default::default())
+            };
+            let streams = streams.into_iter().map(sorted).collect();
+            let mut merged = Merge::new(streams, Combine::Sum, Type::I64);
+            let mut found = Vec::new();
+            while merged.advance().expect("small") {
+                let value = i64::from_le_bytes(merged.value().try_into().expect("a number"));
+                found.push((merged.key().to_vec(), value));
+            }
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
 }

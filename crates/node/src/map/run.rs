@@ -13,7 +13,8 @@ use merganser_storage::thread::spawn_scoped;
 use super::encoding::Encoding;
 use super::rows::{Merge, RowStream};
 use super::shares::Shares;
-use super::sorting::{Combining, Held, Sorting};
+use super::sorted::Combining;
+use super::sorting::{Held, Sorting};
 use super::source::Sources;
 use super::spill::{self, SpillSource, Spills};
 use super::view::{ResultDescription, write_reduced};
@@ -54,7 +55,8 @@ pub fn map(
     let worker_bytes = description.worker_bytes.saturating_mul(workers as u64);
     let own = options.budget.reserve(worker_bytes, "workers")?;
     progress.phase("mapping", total_bytes(&inputs));
-    let sources = Sources::new(inputs, description.input, shares.chunk_bytes, &options.budget);
+    let pieces = (shares.chunk_bytes, shares.feed_bytes);
+    let sources = Sources::new(inputs, description.input, pieces, &options.budget);
     let job = Job::new(ssdlet, &sources, options, progress);
     let run = Run { job: &job, shares, workers, started, report: MapReport::default() };
     let mut report = match (&description.output, output) {

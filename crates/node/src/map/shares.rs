@@ -16,7 +16,7 @@ use merganser_sort::plan::{RunPlan, Sample};
 
 use super::chunk_buffer::CARRY_BYTES;
 use super::reduce::REDUCER_BYTES;
-use super::source::buffer_bytes;
+use super::source::{FEED_BYTES_MIN, buffer_bytes};
 use super::spill::{BATCH_BYTES, BATCHES};
 use super::strip;
 use super::view::WRITER_BYTES;
@@ -29,6 +29,10 @@ const CHUNK_BYTES: u64 = 512 << 10;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// Of the memory above the least, chunks get up to this part, 1 / 8.
 const CHUNKS_SHARE: u64 = 8;
+/// A stream is read ahead by this many chunks, so that its decompressor and the workers seldom wait for each other.
+const FEED_CHUNKS: u64 = 8;
+/// The queue of a stream takes more than a chunk of what is left then, up to this part, 1 / 16.
+const FEED_SHARE: u64 = 16;
 /// Chunks grow by whole pages, as their buffers do.
 const PAGE_BYTES: u64 = 4096;
 /// The part of the rest that the sort of spills has, in hundredths. Its merge reads all runs at once, so with
@@ -69,6 +73,8 @@ pub fn sort_least_bytes() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shares {
     pub(super) chunk_bytes: usize,
+    /// By which a stream is read ahead; 0 if there is none.
+    pub(super) feed_bytes: usize,
     /// Of each worker's table, at most.
     pub(super) table_bytes: u64,
     /// Of each worker's ordered output.
@@ -149,10 +155,10 @@ fn worker_bytes(description: &Description, chunk_bytes: u64) -> u64 {
     description.worker_bytes.saturating_add(buffer_bytes(chunk_bytes as usize) as u64)
 }
 
-/// Bytes of the buffers of a stream: as long as a chunk, but each has 16 KiB at least.
+/// The least memory of the queue of a stream: a chunk, if that is enough for its pieces.
 fn stream_bytes(inputs: &[MapInput], chunk_bytes: u64) -> u64 {
     let streams = inputs.iter().any(|input| matches!(input, MapInput::Stream { .. }));
-    if streams { chunk_bytes.max(64 << 10) } else { 0 }
+    if streams { chunk_bytes.max(FEED_BYTES_MIN as u64) } else { 0 }
 }
 
 fn wanted_chunk(options: &MapOptions) -> u64 {
@@ -214,10 +220,15 @@ impl Shares {
         // Each worker's buffer and waiting output, and those of a stream, grow with it: three at most.
         let longer = spare / CHUNKS_SHARE / workers / PAGE_BYTES * PAGE_BYTES;
         let chunk = wanted_chunk(options).min(least.chunk_bytes + longer);
-        let buffers = workers * (buffer_bytes(chunk as usize) as u64) + stream_bytes(inputs, chunk)
+        let stream = stream_bytes(inputs, chunk);
+        let buffers = workers * (buffer_bytes(chunk as usize) as u64) + stream
             - workers * (buffer_bytes(least.chunk_bytes as usize) as u64)
             - stream_bytes(inputs, least.chunk_bytes);
         let rest = free - least.fixed_bytes - buffers;
+        let spare = rest - least.output_bytes - least.spill_bytes();
+        let ahead = if stream > 0 { (FEED_CHUNKS * chunk).saturating_sub(stream) } else { 0 };
+        let ahead = ahead.min(spare / FEED_SHARE);
+        let rest = rest - ahead;
         let spill = if least.spills {
             let wanted = (rest * SORT_PERCENT / 100).max(SORT_BYTES_LIKED.min(rest / 2));
             wanted.clamp(least.spill_bytes(), rest - least.output_bytes)
@@ -226,6 +237,7 @@ impl Shares {
         };
         Ok(Shares {
             chunk_bytes: chunk as usize,
+            feed_bytes: (stream + ahead) as usize,
             table_bytes: (rest - spill) / workers,
             waiting_bytes: (rest / workers).min(WAITING_CHUNKS * chunk) as usize,
             spills: least.spills,

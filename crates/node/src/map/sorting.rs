@@ -12,42 +12,39 @@
 //!           └► sort ──► strip ─┘
 //! ```
 //!
-//! A sort holds the fences of all its runs, so its memory says how many bytes it takes. Later bytes go to
-//! another sort in the same memory. A result of a sort that is not the last one is a strip, whose reader takes the
-//! same memory however long it is; strips are merged when there are too many for one merge. So no amount of spills
-//! is too much for the least memory.
+//! A sort holds the fences of all its runs, and merges them at once, so its memory says how many bytes it takes. Later
+//! bytes go to another sort in the same memory. A result of a sort that is not the last one is a strip,
+//! whose reader takes the same little memory however long it is; the shortest strips are merged where there are too
+//! many for one merge. So no amount of spills is too much for the least memory.
+//!
+//! A record is written to a run and, if its sort is not the last one, to a strip. Up to [`FAN_IN_MAX`] sorts that is all.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
-use merganser_sort::plan::RunPlan;
+use merganser_sort::plan::{RunPlan, Sample};
 use merganser_sort::run::Input;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, SortOptions, SortOutput, Strategy,
 };
-use merganser_storage::{Directory, Storage};
+use merganser_storage::Directory;
 use parking_lot::Mutex;
 
-use super::encoding::Encoding;
 use super::records::RecordCutter;
 use super::reduce::Reducer;
 use super::rows::{Merge, RowStream};
 use super::shares::{Shares, sort_threads};
-use super::spill::{SpillReader, SpillSource};
-use super::strip::{self, Strip, StripRows, StripWriter};
+use super::sorted::{Check, Combining, Ended, FAN_IN_MAX, Shared, SortedWriter};
+use super::spill::{Means, SpillReader, SpillSource};
+use super::strip::{self, Strip, StripWriter};
 use super::view::{ResultDescription, WRITER_BYTES, mark_unreduced, order, write_run};
 use super::{MapOptions, MapOutput, MapReport, RowSink};
-use crate::ssdlet::{Combine, SsdletError, Type};
+use crate::ssdlet::SsdletError;
 
-/// Strips that are merged at once, at most: each row costs a comparison with each of them.
-const FAN_IN_MAX: u64 = 16;
-/// Strips of one level are merged when they are this part of a fan-in, 1 / 3: then few levels fit into one merge.
-const LEVEL_SHARE: usize = 3;
-/// Rows between two looks at whether the map was cancelled.
-const CHECK_ROWS: u64 = 4096;
+/// Strips that are kept while others come, before some are merged: each is an open file.
+const STRIPS_MAX: usize = 64;
 
 /// Memory for the first spill, held from the beginning.
 pub(super) struct Held {
@@ -55,14 +52,6 @@ pub(super) struct Held {
     _strip: Reservation,
     records: RecordCutter,
     reducer: Reducer,
-}
-
-/// How values are combined, and how records of spills have them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Combining {
-    pub(super) combine: Combine,
-    pub(super) value: Type,
-    pub(super) encoding: Encoding,
 }
 
 impl Held {
@@ -119,10 +108,10 @@ impl Sorting<'_> {
             let _ = memory.grow_to(memory.bytes() + budget.free_bytes());
         }
         let source = Arc::new(Mutex::new(source));
-        let mut strips = Vec::new();
+        let mut strips: Vec<Strip> = Vec::new();
         if let MapOutput::View { folder, name } = output {
             let to = SortOutput::View { folder: Arc::clone(folder), name: name.clone() };
-            let sorted = self.sort(&source, memory.bytes(), false, to)?;
+            let sorted = self.sort(&source, memory.bytes(), Some(0), to)?;
             self.report.rows = sorted.records;
             self.report.output_bytes = sorted.output_bytes;
             self.mapped(Instant::now());
@@ -133,56 +122,37 @@ impl Sorting<'_> {
         }
         loop {
             let temp = self.temp(output, strips.len());
-            let mut writer = ReduceWriter {
-                source: &source,
-                to: To::Unknown,
-                sink: match output {
-                    MapOutput::Rows(sink) if strips.is_empty() => Some(&mut **sink),
-                    _ => None,
-                },
-                temp: &temp,
-                records: &mut records,
-                reducer: &mut reducer,
-                buffer: Vec::new(),
-                rows: 0,
-                bytes: 0,
-                began: None,
-                error: None,
+            let sink: Option<&mut dyn RowSink> = match output {
+                MapOutput::Rows(sink) => Some(&mut **sink),
+                MapOutput::View { .. } => None,
             };
-            let only = writer.sink.is_some();
-            let sorted = self.sort(&source, memory.bytes(), only, SortOutput::Writer(&mut writer));
-            if let Some(error) = writer.error.take() {
-                return Err(error);
-            }
-            let stopped = matches!(writer.to, To::Stopped);
-            if !stopped {
-                sorted?;
-                writer.end()?;
-            }
-            let (rows, bytes, began) = (writer.rows, writer.bytes, writer.began);
-            match writer.to {
-                To::Strip(strip) => strips.push(strip.finish(0)?),
-                To::Unknown | To::Rows | To::Stopped => {
+            let (how, progress) = (self.how, self.progress);
+            let shared = Shared { source: &source, how, budget, progress };
+            let strips_bytes = strips.iter().map(|strip| strip.bytes).sum::<u64>();
+            let merged_bytes = sink.is_some().then_some(strips_bytes);
+            let memory_of_rows = (&mut records, &mut reducer);
+            let mut writer = SortedWriter::new(shared, sink, &mut strips, &temp, memory_of_rows);
+            let to = SortOutput::Writer(&mut writer);
+            let sorted = self.sort(&source, memory.bytes(), merged_bytes, to);
+            match writer.ended(sorted)? {
+                Ended::Strip(strip) => strips.push(strip),
+                Ended::Rows { rows, bytes, began } => {
                     (self.report.rows, self.report.output_bytes) = (rows, bytes);
-                    self.mapped(began.unwrap_or_else(Instant::now));
+                    self.mapped(began);
                     return Ok(());
                 }
             }
             if !source.lock().has_more() {
                 break;
             }
-            let merging = Budget::new(memory.bytes());
-            let level = fan_in(&merging, 0).div_ceil(LEVEL_SHARE).max(2);
-            while let Some(last) = strips.last().map(|strip: &Strip| strip.level)
-                && strips.iter().rev().take_while(|strip| strip.level == last).count() >= level
-            {
-                let some = strips.split_off(strips.len() - level);
-                let temp = self.temp(output, strips.len());
-                strips.push(self.merge_to_strip(some, &temp, &merging)?);
+            if strips.len() == STRIPS_MAX {
+                let merging = Budget::new(memory.bytes());
+                let count = fan_in(&merging, 0);
+                self.merge_shortest(count, &mut strips, (&*output, &merging, &mut reducer))?;
             }
         }
         self.mapped(Instant::now());
-        self.merge_strips(strips, &Budget::new(memory.bytes()), output)
+        self.merge_strips(strips, &Budget::new(memory.bytes()), &mut reducer, output)
     }
 
     /// All input is mapped since `then`.
@@ -198,13 +168,13 @@ impl Sorting<'_> {
         }
     }
 
-    /// Sorts the next spills in `memory_bytes`. If they are `only` ones so far, and the last, the result is on
-    /// its way while it is written.
+    /// Sorts the next spills in `memory_bytes`. If they are the last ones, the result of the map is on its way while
+    /// that of the sort is written, together with `merged_bytes` of earlier sorts; `None` if it never is.
     fn sort(
         &mut self,
         source: &Arc<Mutex<SpillSource>>,
         memory_bytes: u64,
-        only: bool,
+        merged_bytes: Option<u64>,
         to: SortOutput<'_>,
     ) -> Result<merganser_sort::SortReport, Error> {
         self.report.spill_sorts += 1;
@@ -218,58 +188,61 @@ impl Sorting<'_> {
             top: None,
             strategy: Strategy::Merge,
         };
-        let to_view = matches!(to, SortOutput::View { .. });
         let progress = SpillProgress {
             inner: self.progress,
             source,
-            shows: only || to_view,
+            merged_bytes,
             merging: AtomicBool::new(false),
         };
-        let capacity = move |mean| RunPlan::stream_bytes_max(memory_bytes, mean);
+        let (to_view, threads) = (matches!(to, SortOutput::View { .. }), options.threads);
+        let capacity = move |mean: Means| {
+            let most = RunPlan::stream_bytes_max(memory_bytes, mean.key_bytes);
+            if to_view {
+                // What its runs do not take is written twice, as in an extra pass.
+                return most;
+            }
+            let sample = Sample {
+                record_bytes: mean.record_bytes,
+                key_bytes: 0.0,
+                fence_key_bytes: mean.key_bytes,
+                in_order: false,
+            };
+            most.min(RunPlan::stream_bytes_at_once(memory_bytes, sample, threads))
+        };
         let reader = Box::new(SpillReader::new(source, Box::new(capacity)));
         let input = Input::Stream { name: "spills".to_owned(), reader };
         merganser_sort::sort(vec![input], to, &options, &progress)
     }
 
-    /// Merges strips into one, in memory of `budget`.
-    fn merge_to_strip(
+    /// Merges the `count` shortest strips into one, in memory of the budget. Values are combined, so it may be shorter
+    /// than they are together.
+    fn merge_shortest(
         &self,
-        strips: Vec<Strip>,
-        temp: &Arc<dyn Directory>,
-        budget: &Budget,
-    ) -> Result<Strip, SsdletError> {
-        let level = strips.iter().map(|strip| strip.level).max().unwrap_or(0) + 1;
-        let mut rows = self.uncombined(strips, budget)?;
+        count: usize,
+        strips: &mut Vec<Strip>,
+        (output, budget, reducer): (&MapOutput<'_>, &Budget, &mut Reducer),
+    ) -> Result<(), SsdletError> {
+        strips.sort_by_key(|strip| std::cmp::Reverse(strip.bytes));
+        let shortest = strips.split_off(strips.len() - count);
+        let temp = self.temp(output, strips.len());
+        let mut rows = self.how.uncombined(shortest, budget)?;
         let mut writer = StripWriter::new(temp.create_unnamed().map_err(Error::from)?);
-        let (mut record, mut count) = (Vec::new(), 0);
+        let (mut check, mut buffer) = (Check::new(self.progress), Vec::new());
+        let mut write = |reducer: &mut Reducer, writer: &mut StripWriter| {
+            buffer.clear();
+            reducer.push_records(&mut buffer);
+            writer.push(&buffer)
+        };
         while rows.advance()? {
-            record.clear();
-            self.how.encoding.push(rows.key(), rows.value(), &mut record);
-            writer.push(&record)?;
-            self.check(&mut count)?;
+            if reducer.push_row(rows.key(), rows.value())? {
+                write(reducer, &mut writer)?;
+            }
+            check.row()?;
         }
-        Ok(writer.finish(level)?)
-    }
-
-    /// The rows of strips in order, as they are: a sum may leave 64 bits on the way.
-    fn uncombined(
-        &self,
-        strips: Vec<Strip>,
-        budget: &Budget,
-    ) -> Result<Merge<StripRows>, SsdletError> {
-        Ok(Merge::new(self.open(strips, budget)?, Combine::None, Type::Bytes))
-    }
-
-    fn open(&self, strips: Vec<Strip>, budget: &Budget) -> Result<Vec<StripRows>, Error> {
-        let open = |strip| StripRows::new(strip, self.how.encoding, budget);
-        strips.into_iter().map(open).collect()
-    }
-
-    fn check(&self, count: &mut u64) -> Result<(), SsdletError> {
-        *count += 1;
-        if count.is_multiple_of(CHECK_ROWS) && self.progress.cancelled() {
-            return Err(Error::Cancelled.into());
+        if reducer.end() {
+            write(reducer, &mut writer)?;
         }
+        strips.push(writer.finish()?);
         Ok(())
     }
 
@@ -278,28 +251,27 @@ impl Sorting<'_> {
         &mut self,
         mut strips: Vec<Strip>,
         budget: &Budget,
+        reducer: &mut Reducer,
         output: &mut MapOutput<'_>,
     ) -> Result<(), SsdletError> {
         let others = if let MapOutput::View { .. } = output { WRITER_BYTES } else { 0 };
         let fan_in = fan_in(budget, others);
         while strips.len() > fan_in {
-            let rest = strips.split_off(fan_in);
-            let temp = self.temp(output, rest.len());
-            let merged = self.merge_to_strip(strips, &temp, budget)?;
-            strips = rest;
-            strips.push(merged);
+            // So many that every later merge is a full one.
+            let count = 2 + (strips.len() - 2) % (fan_in - 1);
+            self.merge_shortest(count, &mut strips, (&*output, budget, reducer))?;
         }
         let bytes = strips.iter().map(|strip| strip.bytes).sum();
         self.progress.phase("reducing", Some(bytes));
-        let mut count = 0;
+        let mut check = Check::new(self.progress);
         match output {
             MapOutput::View { folder, .. } => {
-                let mut rows = self.uncombined(strips, budget)?;
+                let mut rows = self.how.uncombined(strips, budget)?;
                 let encoding = self.how.encoding;
                 let progress = self.progress;
                 let segment = write_run(&mut rows, encoding, folder, bytes, budget, |n| {
                     progress.advance(n);
-                    self.check(&mut count)
+                    check.row()
                 })?;
                 drop(rows);
                 let manifest = mark_unreduced(folder, &self.what, Some(segment))?;
@@ -310,7 +282,7 @@ impl Sorting<'_> {
                 let Combining { combine, value, encoding } = self.how;
                 let (combine, of) = encoding.combined_as(combine, value);
                 let skip = encoding.place_bytes();
-                let mut rows = Merge::new(self.open(strips, budget)?, combine, of);
+                let mut rows = Merge::new(self.how.open(strips, budget)?, combine, of);
                 let (mut given, mut output_bytes) = (0, 0);
                 while rows.advance()? {
                     let (key, value) = (rows.key(), &rows.value()[skip..]);
@@ -321,7 +293,7 @@ impl Sorting<'_> {
                     if !sink.keyed(key, value)? {
                         break;
                     }
-                    self.check(&mut count)?;
+                    check.row()?;
                 }
                 (self.report.rows, self.report.output_bytes) = (given, output_bytes);
             }
@@ -337,116 +309,24 @@ fn fan_in(budget: &Budget, others: u64) -> usize {
     (room / strip::READER_BYTES).clamp(2, FAN_IN_MAX) as usize
 }
 
-/// Where the rows of a sort go: known when it has taken all its records.
-enum To {
-    Unknown,
-    /// To the sink: these are all.
-    Rows,
-    /// To a strip.
-    Strip(StripWriter),
-    /// The sink wants no more.
-    Stopped,
-}
-
-/// Takes the sorted records of one sort.
-struct ReduceWriter<'a> {
-    source: &'a Mutex<SpillSource>,
-    to: To,
-    /// Unless earlier sorts have left strips.
-    sink: Option<&'a mut dyn RowSink>,
-    temp: &'a Arc<dyn Directory>,
-    records: &'a mut RecordCutter,
-    reducer: &'a mut Reducer,
-    /// Records for a strip.
-    buffer: Vec<u8>,
-    rows: u64,
-    bytes: u64,
-    /// When the first record came: all input was mapped by then, if these are all.
-    began: Option<Instant>,
-    error: Option<SsdletError>,
-}
-
-impl ReduceWriter<'_> {
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), SsdletError> {
-        if let To::Unknown = self.to {
-            self.began = Some(Instant::now());
-            self.to = if self.sink.is_some() && !self.source.lock().has_more() {
-                To::Rows
-            } else {
-                let storage: Arc<dyn Storage> = self.temp.create_unnamed().map_err(Error::from)?;
-                To::Strip(StripWriter::new(storage))
-            };
-        }
-        while !matches!(self.to, To::Stopped)
-            && let Some(record) = self.records.next(&mut bytes)?
-        {
-            if self.reducer.push(record)? {
-                self.hand_over()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// After the last record.
-    fn end(&mut self) -> Result<(), SsdletError> {
-        if !matches!(self.to, To::Stopped) && self.reducer.end() {
-            self.hand_over()?;
-        }
-        Ok(())
-    }
-
-    /// Hands the row over that is complete.
-    fn hand_over(&mut self) -> Result<(), SsdletError> {
-        if let To::Strip(strip) = &mut self.to {
-            self.buffer.clear();
-            self.reducer.push_records(&mut self.buffer);
-            return Ok(strip.push(&self.buffer)?);
-        }
-        self.reducer.reduce()?;
-        let (key, value) = self.reducer.row();
-        self.rows += 1;
-        self.bytes += (key.len() + value.len()) as u64;
-        if let Some(sink) = &mut self.sink
-            && !sink.keyed(key, value)?
-        {
-            self.to = To::Stopped;
-        }
-        Ok(())
-    }
-}
-
-impl Write for ReduceWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(error) = self.take(bytes) {
-            self.error = Some(error);
-        }
-        if matches!(self.to, To::Stopped) || self.error.is_some() {
-            // Ends the sort.
-            return Err(io::Error::other("no more rows are wanted"));
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The progress of a sort of spills, as that of a map: while it takes records, the map's own counts.
 struct SpillProgress<'a> {
     inner: &'a dyn Progress,
     source: &'a Mutex<SpillSource>,
-    /// Whether its result is that of the map if nothing comes after it.
-    shows: bool,
+    /// Bytes of earlier sorts that are merged with its result, if that is the result of the map.
+    merged_bytes: Option<u64>,
     merging: AtomicBool,
 }
 
 impl Progress for SpillProgress<'_> {
     fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
         let is_last = || self.source.try_lock().is_some_and(|source| !source.has_more());
-        if name != "sorting" && self.shows && is_last() {
+        if let Some(merged_bytes) = self.merged_bytes
+            && name != "sorting"
+            && is_last()
+        {
             self.merging.store(true, Ordering::Relaxed);
-            self.inner.phase("reducing", total_bytes);
+            self.inner.phase("reducing", total_bytes.map(|bytes| bytes + merged_bytes));
         }
     }
 

@@ -166,8 +166,15 @@ pub(super) struct SpillSource {
     taken: (u64, u64, u64),
 }
 
-/// How many bytes of records one sort takes, whose keys have this mean length.
-pub(super) type Capacity = Box<dyn Fn(f64) -> u64 + Send>;
+/// Mean lengths, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means {
+    pub(super) record_bytes: f64,
+    pub(super) key_bytes: f64,
+}
+
+/// How many bytes of records like these one sort takes.
+pub(super) type Capacity = Box<dyn Fn(Means) -> u64 + Send>;
 
 impl SpillSource {
     /// The batches of `receiver`, after the batch that came first.
@@ -200,7 +207,8 @@ impl SpillSource {
         let Some(batch) = &self.current else { return Ok(0) };
         if self.at == 0 {
             let (bytes, records, key_bytes) = self.taken;
-            let mean = key_bytes as f64 / records.max(1) as f64;
+            let mean = |sum: u64| sum as f64 / records.max(1) as f64;
+            let mean = Means { record_bytes: mean(bytes), key_bytes: mean(key_bytes) };
             if bytes > 0 && bytes + batch.bytes.len() as u64 > capacity(mean) {
                 return Ok(0);
             }

@@ -1,15 +1,17 @@
 //! Sorted records in a file without a name: the result of one sort of spills, until all of them are merged.
 //!
 //! ```text
-//!   ├ length u32 ┼ CRC32C u32 ┼ bytes of records, up to 128 KiB ┤ ├ ...        a record may continue in the next block
+//!   ├ length u32 ┼ stored u32 ┼ CRC32C u32 ┼ stored bytes ┤ ├ ...          a record may continue in the next block
+//!                                             of records, up to 128 KiB, as they are or packed by LZ4
 //! ```
 //!
 //! It is read from its beginning to its end, so it has no index, and its reader takes the same little memory however
-//! long it is.
+//! long it is. A block is read together with the head of the next one.
 
 use std::sync::Arc;
 
 use merganser_sort::budget::Reservation;
+use merganser_sort::run::Compression;
 use merganser_sort::{Budget, Error};
 use merganser_storage::{Storage, StorageExt};
 
@@ -21,16 +23,23 @@ use crate::ssdlet::{SsdletError, set};
 
 /// Bytes of records in one block.
 const BLOCK_BYTES: usize = 128 << 10;
-const HEAD_BYTES: usize = 8;
-/// What a writer holds.
-pub(super) const WRITER_BYTES: u64 = (HEAD_BYTES + BLOCK_BYTES) as u64;
+const HEAD_BYTES: usize = 12;
+/// A packed block has two parts of three of its bytes at most: with less gain, packing takes more time than it
+/// saves.
+const PACKED_PARTS: (usize, usize) = (2, 3);
+/// Blocks that are not tried after one that packing made no shorter.
+const NOT_TRIED: u32 = 15;
+/// What a writer holds: a block, the same packed, and while it is packed what LZ4 may make of it.
+pub(super) const WRITER_BYTES: u64 = 3 * (HEAD_BYTES + BLOCK_BYTES + BLOCK_BYTES / 16) as u64;
 /// Copies of the longest record that a reader holds, at most: its row, and a key without its escapes; one more while a
 /// copy grows.
 const COPIES: u64 = 3;
 /// For rows up to a third of this.
 const ROWS_BYTES: u64 = 64 << 10;
+/// A block, and the same as it is stored.
+const BLOCKS_BYTES: u64 = (2 * BLOCK_BYTES + HEAD_BYTES) as u64;
 /// What a reader holds at least.
-pub(super) const READER_BYTES: u64 = WRITER_BYTES + CARRY_BYTES as u64 + ROWS_BYTES;
+pub(super) const READER_BYTES: u64 = BLOCKS_BYTES + CARRY_BYTES as u64 + ROWS_BYTES;
 
 /// A finished strip.
 pub(super) struct Strip {
@@ -38,8 +47,6 @@ pub(super) struct Strip {
     end: u64,
     /// Bytes of its records.
     pub(super) bytes: u64,
-    /// How many merges its records have seen.
-    pub(super) level: u32,
 }
 
 /// Writes a strip.
@@ -47,7 +54,12 @@ pub(super) struct StripWriter {
     storage: Arc<dyn Storage>,
     at: u64,
     bytes: u64,
+    /// A head, and the records of a block.
     block: Vec<u8>,
+    /// A head, and the same packed.
+    packed: Vec<u8>,
+    /// Blocks that are not tried.
+    not_tried: u32,
 }
 
 impl StripWriter {
@@ -58,6 +70,8 @@ impl StripWriter {
             at: 0,
             bytes: 0,
             block: Vec::with_capacity(HEAD_BYTES + BLOCK_BYTES),
+            packed: Vec::with_capacity(HEAD_BYTES + BLOCK_BYTES),
+            not_tried: 0,
         }
     }
 
@@ -82,31 +96,89 @@ impl StripWriter {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let (head, bytes) = self.block.split_at_mut(HEAD_BYTES);
-        head[..4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-        head[4..].copy_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
-        self.storage.write_at(self.at, &self.block)?;
-        self.at += self.block.len() as u64;
+        let len = self.block.len() - HEAD_BYTES;
+        let stored = if self.packs() { &mut self.packed } else { &mut self.block };
+        let (head, bytes) = stored.split_at_mut(HEAD_BYTES);
+        head.copy_from_slice(&Head::of(len, bytes).bytes());
+        self.storage.write_at(self.at, stored)?;
+        self.at += stored.len() as u64;
         self.block.clear();
         Ok(())
+    }
+
+    /// Whether the block is worth packing; it is packed then.
+    fn packs(&mut self) -> bool {
+        if self.not_tried > 0 {
+            self.not_tried -= 1;
+            return false;
+        }
+        self.packed.clear();
+        self.packed.extend_from_slice(&[0; HEAD_BYTES]);
+        let block = &self.block[HEAD_BYTES..];
+        Compression::Lz4.pack(block, &mut self.packed);
+        let packed = self.packed.len() - HEAD_BYTES;
+        let shrinks =
+            packed < block.len() && packed * PACKED_PARTS.1 <= block.len() * PACKED_PARTS.0;
+        self.not_tried = if shrinks { 0 } else { NOT_TRIED };
+        shrinks
     }
 
     /// Writes what is left.
     ///
     /// # Errors
     /// The storage's own.
-    pub(super) fn finish(mut self, level: u32) -> Result<Strip, Error> {
+    pub(super) fn finish(mut self) -> Result<Strip, Error> {
         if !self.block.is_empty() {
             self.flush()?;
         }
-        Ok(Strip { storage: self.storage, end: self.at, bytes: self.bytes, level })
+        Ok(Strip { storage: self.storage, end: self.at, bytes: self.bytes })
+    }
+}
+
+/// What is before the bytes of a block.
+#[derive(Clone, Copy, PartialEq)]
+struct Head {
+    /// Bytes of records.
+    len: u32,
+    /// Bytes as they are stored: fewer if they are packed.
+    stored: u32,
+    /// Of both lengths and the stored bytes.
+    crc: u32,
+}
+
+impl Head {
+    fn of(len: usize, stored: &[u8]) -> Self {
+        let mut head = Head { len: len as u32, stored: stored.len() as u32, crc: 0 };
+        head.crc = crc32c::crc32c_append(crc32c::crc32c(&head.bytes()[..8]), stored);
+        head
+    }
+
+    fn bytes(self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..4].copy_from_slice(&self.len.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.stored.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.crc.to_le_bytes());
+        bytes
+    }
+
+    /// The head with these bytes, if there is a block of such lengths.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let head = Head { len: number(0)?, stored: number(4)?, crc: number(8)? };
+        let is_one = head.stored <= head.len && head.len as usize <= BLOCK_BYTES && head.len > 0;
+        is_one.then_some(head)
     }
 }
 
 /// The rows of a strip, as its records have them: a value that has a place has it in front.
 pub(super) struct StripRows {
     strip: Strip,
+    /// Place of the next block, and its head if that was read.
     at: u64,
+    head: Option<Head>,
+    /// The next block as it is stored, and the head after it.
+    stored: Vec<u8>,
+    /// The records of the block that is read.
     block: Vec<u8>,
     /// Bytes of the block that are used.
     used: usize,
@@ -124,13 +196,15 @@ impl StripRows {
     /// # Errors
     /// Too little memory: it holds [`READER_BYTES`] at least.
     pub(super) fn new(strip: Strip, encoding: Encoding, budget: &Budget) -> Result<Self, Error> {
-        let memory = budget.reserve(WRITER_BYTES + ROWS_BYTES, "merging sorted spills")?;
+        let memory = budget.reserve(BLOCKS_BYTES + ROWS_BYTES, "merging sorted spills")?;
         let (key, value, unescaped) = Default::default();
         Ok(StripRows {
             strip,
             at: 0,
-            block: vec![0; HEAD_BYTES + BLOCK_BYTES],
-            used: HEAD_BYTES + BLOCK_BYTES,
+            head: None,
+            stored: Vec::with_capacity(BLOCK_BYTES + HEAD_BYTES),
+            block: Vec::with_capacity(BLOCK_BYTES),
+            used: 0,
             records: RecordCutter::new(budget)?,
             encoding,
             key,
@@ -140,26 +214,47 @@ impl StripRows {
         })
     }
 
-    fn damaged(&self, offset: u64, detail: &str) -> Error {
-        let file = self.strip.storage.name().to_owned();
+    fn damaged(&self, detail: &str) -> Error {
+        let (file, offset) = (self.strip.storage.name().to_owned(), self.at);
         Error::Corrupt { file, offset, detail: detail.to_owned() }
     }
 
     /// Reads the next block; false at the end.
     fn read(&mut self) -> Result<bool, Error> {
+        const NOT_WRITTEN: &str = "a block of sorted spills is not what was written";
         let Strip { storage, end, .. } = &self.strip;
-        let len = (end - self.at).min((HEAD_BYTES + BLOCK_BYTES) as u64) as usize;
-        if len == 0 {
+        let (storage, left) = (Arc::clone(storage), end - self.at);
+        if left == 0 {
             return Ok(false);
         }
-        self.block.resize(len, 0);
-        let read = storage.read_at(self.at, &mut self.block)?;
-        let (head, bytes) = self.block.split_at(HEAD_BYTES.min(read));
-        let sealed = [(bytes.len() as u32).to_le_bytes(), crc32c::crc32c(bytes).to_le_bytes()];
-        if read < len || head != sealed.as_flattened() {
-            return Err(self.damaged(self.at, "a block of sorted spills is not what was written"));
+        let head = match self.head.take() {
+            Some(head) => Some(head),
+            None => {
+                let mut first = [0; HEAD_BYTES];
+                storage.read_at(self.at, &mut first)?;
+                Head::from_bytes(&first)
+            }
+        };
+        let Some(head) = head else { return Err(self.damaged(NOT_WRITTEN)) };
+        let (len, stored) = (head.len as usize, head.stored as usize);
+        let after = left.checked_sub((HEAD_BYTES + stored) as u64);
+        let Some(after) = after else { return Err(self.damaged(NOT_WRITTEN)) };
+        let with_next = stored + after.min(HEAD_BYTES as u64) as usize;
+        self.stored.resize(with_next, 0);
+        let read = storage.read_at(self.at + HEAD_BYTES as u64, &mut self.stored)?;
+        let (bytes, next) = self.stored.split_at(stored);
+        if read < with_next || Head::of(len, bytes) != head {
+            return Err(self.damaged(NOT_WRITTEN));
         }
-        (self.at, self.used) = (self.at + len as u64, HEAD_BYTES);
+        // A head that is damaged is noticed when its block is read.
+        self.head = Head::from_bytes(next);
+        self.block.resize(len, 0);
+        if stored == len {
+            self.block.copy_from_slice(bytes);
+        } else if Compression::Lz4.unpack(bytes, &mut self.block) != Some(len) {
+            return Err(self.damaged("a block of sorted spills does not unpack"));
+        }
+        (self.at, self.used) = (self.at + (HEAD_BYTES + stored) as u64, 0);
         Ok(true)
     }
 }
@@ -169,7 +264,7 @@ impl RowStream for StripRows {
         loop {
             let mut rest = &self.block[self.used..];
             if let Some(record) = self.records.next(&mut rest)? {
-                self.memory.grow_to(WRITER_BYTES + COPIES * record.len() as u64)?;
+                self.memory.grow_to(BLOCKS_BYTES + COPIES * record.len() as u64)?;
                 let row = self.encoding.split(record, &mut self.unescaped);
                 let whole = row.is_some();
                 if let Some((key, value)) = row {
@@ -178,14 +273,14 @@ impl RowStream for StripRows {
                 }
                 self.used = self.block.len() - rest.len();
                 if !whole {
-                    return Err(self.damaged(self.at, "it holds no record of this map").into());
+                    return Err(self.damaged("it holds no record of this map").into());
                 }
                 return Ok(true);
             }
             self.used = self.block.len();
             if !self.read()? {
                 if self.records.is_inside_a_record() {
-                    return Err(self.damaged(self.at, "its last record is cut short").into());
+                    return Err(self.damaged("its last record is cut short").into());
                 }
                 return Ok(false);
             }
@@ -218,7 +313,7 @@ mod tests {
         for (key, value) in rows {
             writer.push(&record(key, value)).expect("written");
         }
-        writer.finish(0).expect("written")
+        writer.finish().expect("written")
     }
 
     type Rows = Vec<(Vec<u8>, Vec<u8>)>;
@@ -246,8 +341,8 @@ mod tests {
         assert_eq!(budget.free_bytes(), budget.limit_bytes());
         let (empty, none) = (MemoryStorage::new("empty"), Vec::new());
         assert_eq!(read(strip(&none, &empty), &budget).expect("reads"), none);
-        // A byte of a head, of the middle, and of the last block.
-        for at in [0, 5, 70_000, storage.size() - 1] {
+        // Bytes of a head, of the middle, and of the last block.
+        for at in (0..20).chain([70_000, storage.size() / 2, storage.size() - 1]) {
             let storage = MemoryStorage::new("strip");
             let written = strip(&rows, &storage);
             let old = storage.read_vec(at, 1).expect("there");
@@ -262,5 +357,27 @@ mod tests {
             read(strip(&rows[..9], &MemoryStorage::new("strip")), &enough).expect("fits").len(),
             9
         );
+    }
+
+    /// Records that shrink are packed, and others are stored as they are, with a block tried now and then.
+    #[test]
+    fn blocks_are_packed_where_it_saves_a_third() {
+        let mut random = merganser_testkit::Random::new(1);
+        let mut noise =
+            |len: usize| -> Vec<u8> { (0..len).map(|_| random.below(256) as u8).collect() };
+        let alike = |n: u32| (n.to_be_bytes().to_vec(), vec![b'v'; 60]);
+        let noisy: Rows = (0..40_000).map(|_| (noise(20), noise(20))).collect();
+        let (same, other): (Rows, Rows) = ((0..40_000).map(alike).collect(), noisy.clone());
+        let (noise_first, noise_last) =
+            ([&noisy[..], &same[..]].concat(), [&same[..], &other[..]].concat());
+        for (rows, parts) in
+            [(same, 0.0..0.3), (noisy, 1.0..1.001), (noise_first, 0.3..0.7), (noise_last, 0.3..0.7)]
+        {
+            let storage = MemoryStorage::new("strip");
+            let written = strip(&rows, &storage);
+            let part = storage.size() as f64 / written.bytes as f64;
+            assert!(parts.contains(&part), "{part} not in {parts:?}");
+            assert!(read(written, &Budget::new(READER_BYTES)).expect("reads") == rows);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_sort::view::MANIFEST_NAME;
-use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
+use merganser_storage::file::{Direct, FileDirectory, FileOptions, FileStorage};
 
 use super::request::check_path;
 use super::{Result, SessionError};
@@ -33,7 +33,8 @@ impl DataFolder {
         DataFolder { dir }
     }
 
-    /// Opens the file at `path`.
+    /// Opens the file at `path`, to be read through the page cache: chunks of lines begin anywhere, so their reads
+    /// are never aligned, and a file is often read several times.
     ///
     /// # Errors
     /// [`SessionError::Refused`], [`SessionError::Missing`], or what the system says.
@@ -41,7 +42,8 @@ impl DataFolder {
         check_path(path)?;
         let open = || {
             let file = beneath::open_file(&self.dir, Path::new(path))?;
-            FileStorage::from_file(file, path.to_owned(), false, FileOptions::default())
+            let options = FileOptions { direct: Direct::Never, ..FileOptions::default() };
+            FileStorage::from_file(file, path.to_owned(), false, options)
         };
         open().map_err(|error| SessionError::on(path, &error))
     }
@@ -128,7 +130,10 @@ mod tests {
             .expect("made");
 
         let data = DataFolder::new(dir.clone());
-        assert_eq!(data.file("a/text").expect("a file").size(), 5);
+        let text = data.file("a/text").expect("a file");
+        let mut bytes = [0; 3];
+        let read = text.read_now(2, &mut bytes).expect("in this thread").expect("reads");
+        assert_eq!((text.size(), &bytes[..read]), (5, &b"345"[..]));
         data.folder("a/b.view").expect("a folder");
         assert_eq!(data.views().expect("readable"), ["a/b.view"]);
         for path in

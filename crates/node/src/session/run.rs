@@ -1,11 +1,11 @@
 //! A run of a session: its work, in a thread of its own.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use merganser_sort::{Budget, Progress};
+use merganser_storage::contained::{self, Cause};
 use merganser_storage::{Directory, Storage};
 
 use super::admission::{Admission, Demand};
@@ -69,7 +69,7 @@ pub(super) fn run(session: &Session, begun: &Begun, admission: &Arc<Admission>, 
             result => result,
         }
     };
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+    let result = contained::run(Cause::Mistake, work).unwrap_or_else(|_| {
         let told = "the run was ended by a mistake in this program; its session can continue";
         Err(SessionError::Failed(told.to_owned()))
     });

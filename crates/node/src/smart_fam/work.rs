@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Storage;
+use merganser_storage::contained::{self, Cause};
 
 use super::node::Serve;
 use super::record::{Outcome, Request};
@@ -34,7 +35,11 @@ pub(super) fn answer(
     body: &[u8],
 ) -> Option<Outcome> {
     let mut sink = ResultSink::new(folder, client, id);
-    let mapped = run((serve, stop), module, body, &mut sink);
+    let mapped = contained::run(Cause::Mistake, || run((serve, stop), module, body, &mut sink));
+    let mapped = mapped.unwrap_or_else(|_| {
+        let told = "the call was ended by a mistake in this program";
+        Err(SsdletError::Failed(told.to_owned()))
+    });
     let outcome = match mapped {
         Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
         Err(error) => {

@@ -185,7 +185,7 @@ fn whole_lines(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), Ssdle
 #[test]
 fn any_number_of_spills_fits_into_the_least_memory() {
     let mut bytes = b"greatest\ngreatest\ngreatest\n".to_vec();
-    bytes.extend(many_words(2_400_000));
+    bytes.extend(many_words(3_200_000));
     bytes.extend_from_slice(b"smallest\nsmallest\nsmallest\n");
     for (combine, to) in
         [(Combine::Sum, To::Rows), (Combine::First, To::View), (Combine::None, To::Rows)]

@@ -91,6 +91,12 @@ pub(crate) fn read_again(
     another_pass + shared_bytes as f64 / window_bytes as f64
 }
 
+/// How many runs with blocks of `block_bytes` a merge in `room` bytes takes at once, whether they are `packed` or not.
+pub(crate) fn runs_at_once(block_bytes: u64, packed: bool, room: u64) -> u64 {
+    let packed = if packed { 2 } else { 0 };
+    room / (4 * block_bytes * (windows_held(1) + packed))
+}
+
 /// The least window of runs with these footers that makes progress: each run's edges, and as much
 /// again.
 fn least_window_bytes<'a>(runs: impl Iterator<Item = &'a Footer>) -> u64 {

@@ -14,6 +14,7 @@ mod sample;
 pub use sample::Sample;
 pub(crate) use sample::{sample, sample_bytes};
 
+use crate::merge::sizes::runs_at_once;
 use crate::run::chunk::{Chunk, SPAN_BYTES};
 use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 use crate::run::extract::SLAB_TAGS;
@@ -193,6 +194,17 @@ impl RunPlan {
         // The last blocks of runs are short. Where that is too little, there still is some of `REST_BYTES`.
         let room = shares::of_stream(memory_bytes / UNKNOWN_FENCES_SHARE);
         (u128::from(STREAM_BYTES) * u128::from(room) / u128::from(index)) as u64
+    }
+
+    /// The most bytes of a stream of unknown length, of records like those of `sample`, whose runs are all merged
+    /// at once in `memory_bytes`: with more of them, all are read and written once more.
+    #[must_use]
+    pub fn stream_bytes_at_once(memory_bytes: u64, sample: Sample, threads: usize) -> u64 {
+        let Ok(plan) = Self::new(memory_bytes, None, 1, sample, false, threads) else { return 0 };
+        let room = shares::of_stream(memory_bytes - memory_bytes / UNKNOWN_FENCES_SHARE);
+        // The first and the last run are shorter, and runs may turn out to be compressed.
+        let runs = runs_at_once(u64::from(plan.block_bytes), true, room).saturating_sub(1);
+        plan.chunk_bytes * runs.max(1)
     }
 
     /// Bytes of one array of tags, and of encoded keys, for each byte of a chunk.

@@ -72,6 +72,34 @@ impl Compression {
             .into_iter()
             .find(|c| c.code() == code)
     }
+
+    /// Appends `block` compressed, or as it is where that is no longer.
+    pub fn pack(self, block: &[u8], out: &mut Vec<u8>) {
+        let packed = match self {
+            Compression::Off => Vec::new(),
+            Compression::Lz4 => lz4_flex::block::compress(block),
+            Compression::Zstd => zstd::bulk::compress(block, 1).unwrap_or_default(),
+        };
+        if packed.is_empty() || packed.len() >= block.len() {
+            out.extend_from_slice(block);
+        } else {
+            out.extend_from_slice(&packed);
+        }
+    }
+
+    /// Decompresses `stored`, which is shorter than the block was, into the front of `block`; the length, or `None`
+    /// when it is malformed.
+    #[must_use]
+    pub fn unpack(self, stored: &[u8], block: &mut [u8]) -> Option<usize> {
+        match self {
+            Compression::Off => {
+                block.get_mut(..stored.len())?.copy_from_slice(stored);
+                Some(stored.len())
+            }
+            Compression::Lz4 => lz4_flex::block::decompress_into(stored, block).ok(),
+            Compression::Zstd => zstd::bulk::decompress_to_buffer(stored, block).ok(),
+        }
+    }
 }
 
 /// The entry of one block in the index.
@@ -251,16 +279,4 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// Decompresses `stored` into the front of `block`; the length, or `None` when it is malformed.
-pub(crate) fn unpack(compression: Compression, stored: &[u8], block: &mut [u8]) -> Option<usize> {
-    match compression {
-        Compression::Off => {
-            block.get_mut(..stored.len())?.copy_from_slice(stored);
-            Some(stored.len())
-        }
-        Compression::Lz4 => lz4_flex::block::decompress_into(stored, block).ok(),
-        Compression::Zstd => zstd::bulk::decompress_to_buffer(stored, block).ok(),
-    }
 }

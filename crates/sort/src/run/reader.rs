@@ -7,7 +7,7 @@ use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
 use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_BYTES_MAX, ENTRY_FIXED_BYTES, FOOTER_BYTES,
-    Footer, HEADER_BYTES, NO_START, PIECE_BYTES, SIZE_BYTES_MAX, corrupt, unpack,
+    Footer, HEADER_BYTES, NO_START, PIECE_BYTES, SIZE_BYTES_MAX, corrupt,
 };
 use super::index::{FENCES, Fences, Index, index_bytes};
 use crate::budget::Reservation;
@@ -479,7 +479,7 @@ impl Run {
                 this.copy_from_slice(bytes);
                 Some(logical)
             } else {
-                unpack(self.footer.compression, bytes, this)
+                self.footer.compression.unpack(bytes, this)
             };
             if unpacked != Some(logical) {
                 return Err(corrupt(name, at, "the block does not unpack".to_owned()));

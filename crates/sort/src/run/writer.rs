@@ -93,7 +93,7 @@ impl RunWriter {
                 let mut packed = Vec::with_capacity(filled);
                 for block in buffer[..filled].chunks(block_bytes) {
                     let from = packed.len();
-                    self.compress(block, &mut packed);
+                    self.compression.pack(block, &mut packed);
                     let stored = &packed[from..];
                     blocks.push(PieceBlock {
                         physical: from as u64,
@@ -120,19 +120,6 @@ impl RunWriter {
         placed.bytes = bytes;
         placed.pieces.insert(number, index);
         Ok(())
-    }
-
-    /// Appends `block` compressed, or as it is when that is no longer.
-    fn compress(&self, block: &[u8], out: &mut Vec<u8>) {
-        let packed = match self.compression {
-            Compression::Lz4 => lz4_flex::block::compress(block),
-            _ => zstd::bulk::compress(block, 1).unwrap_or_default(),
-        };
-        if packed.is_empty() || packed.len() >= block.len() {
-            out.extend_from_slice(block);
-        } else {
-            out.extend_from_slice(&packed);
-        }
     }
 
     /// Writes index and footer and opens the run. All pieces must have been written out before

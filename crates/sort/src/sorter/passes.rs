@@ -8,8 +8,8 @@ use merganser_storage::{Directory, DirectoryExt};
 use super::{Sorter, merge_room, run_name};
 use crate::activity;
 use crate::budget::Reservation;
-use crate::merge::sizes::{least_memory_bytes, stream_size};
-use crate::merge::stream::{Stream, StreamSize, windows_held};
+use crate::merge::sizes::{least_memory_bytes, runs_at_once, stream_size};
+use crate::merge::stream::{Stream, StreamSize};
 use crate::merge::window::Segments;
 use crate::pipeline::Workers;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
@@ -45,11 +45,11 @@ impl Sorter<'_> {
             None => stream_size(segments, &budget, room(), Workers::new(1)).is_ok(),
         };
         while self.runs.len() > 1 && !fits(&self.segments()) {
-            let packed = if self.compression == Compression::Off { 0 } else { 2 };
+            let packed = self.compression != Compression::Off;
             let block_bytes = self.runs.iter().map(|run| run.block_bytes()).max();
-            let least = 4 * block_bytes.expect("not empty") * (windows_held(1) + packed);
+            let at_once = runs_at_once(block_bytes.expect("not empty"), packed, room());
             // One of the open runs of a view is the run that is being written.
-            let fan_in = ((room() / least) as usize).min(runs_max - 1);
+            let fan_in = (at_once as usize).min(runs_max - 1);
             if fan_in < 2 {
                 return stream_size(&self.segments(), &budget, room(), Workers::new(1)).map(|_| ());
             }

@@ -8,7 +8,7 @@ use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
 use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
 #[cfg(feature = "wasm")]
-use merganser_storage::contained;
+use merganser_storage::contained::{self, Cause};
 use merganser_storage::file::{FileOptions, Output};
 use merganser_storage::{Storage, StorageExt};
 use serde_json::Value;
@@ -130,7 +130,7 @@ fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdl
 /// Modules are strangers', and what judges them is a compiler: where it panics, the module is refused.
 #[cfg(feature = "wasm")]
 fn judged<T>(judge: impl FnOnce() -> Result<T, SsdletError>) -> Result<T, SsdletError> {
-    contained::run(judge).unwrap_or_else(|_| {
+    contained::run(Cause::Input, judge).unwrap_or_else(|_| {
         Err(SsdletError::Failed("the compiler of this server fails at this module".to_owned()))
     })
 }

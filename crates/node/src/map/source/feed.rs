@@ -2,78 +2,100 @@
 //! overlap even where one worker maps.
 //!
 //! ```text
-//!   thread: read ──full──► channel ──► whoever holds the lock
-//!             ▲──────────── empty ◄──────────┘          a few buffers, which go round
+//!   thread: read ──full──► queue ──► the worker that holds the lock
+//!             ▲──────────── empty ◄──────────┘          pieces, which go round
 //! ```
+//!
+//! The queue has several chunks, so that either side may be late for a while: a worker takes a chunk at once, and
+//! where there are fewer cores than threads, each of them waits for a core from time to time. A thread that has
+//! filled all pieces sleeps until half of them are empty, since waking it for each one would cost more than it reads.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
 
 use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 use merganser_storage::thread::spawn;
+use parking_lot::{Condvar, Mutex};
 
-/// Buffers that go round.
-const BUFFERS: usize = 4;
+/// The fewest pieces.
+const PIECES_MIN: usize = 4;
 /// Bytes of one, at most and at least.
-const BYTES_MAX: usize = 256 << 10;
+const BYTES_MAX: usize = 128 << 10;
 const BYTES_MIN: usize = 16 << 10;
+/// The least memory of a feed, in bytes.
+pub(in crate::map) const FEED_BYTES_MIN: usize = PIECES_MIN * BYTES_MIN;
 
 /// The bytes of a stream.
 pub(super) struct Feed {
-    full: Receiver<io::Result<Vec<u8>>>,
-    empty: SyncSender<Vec<u8>>,
+    queue: Arc<Queue>,
     current: Vec<u8>,
     at: usize,
-    ended: bool,
     _memory: Reservation,
 }
 
+/// What the thread and the reader share.
+struct Queue {
+    state: Mutex<State>,
+    /// A piece is full, or the stream has ended.
+    filled: Condvar,
+    /// Enough pieces are empty, or no one reads any more.
+    emptied: Condvar,
+    /// Empty pieces for which a thread that waits is woken.
+    enough: usize,
+}
+
+struct State {
+    full: VecDeque<Vec<u8>>,
+    empty: Vec<Vec<u8>>,
+    /// How the stream ended. That comes after the full pieces.
+    end: Option<io::Result<()>>,
+    /// No one reads any more.
+    closed: bool,
+}
+
 impl Feed {
-    /// Starts the thread.
+    /// Starts the thread, with `bytes` of memory for the queue, or what is left of it; [`FEED_BYTES_MIN`] at least.
     ///
     /// # Errors
     /// Too little memory; when the system gives no thread.
     pub(super) fn start(
         reader: Box<dyn Read + Send>,
-        chunk_bytes: usize,
+        bytes: usize,
         budget: &Budget,
     ) -> merganser_sort::Result<Self> {
-        let bytes = (chunk_bytes / BUFFERS).clamp(BYTES_MIN, BYTES_MAX);
-        let memory = budget.reserve((BUFFERS * bytes) as u64, "reading a stream")?;
-        // Room for all of them, so that neither side waits for the other's channel, but for buffers.
-        let (send_full, full) = sync_channel(BUFFERS + 1);
-        let (empty, receive_empty) = sync_channel(BUFFERS + 1);
-        for _ in 0..BUFFERS {
-            empty.send(vec![0; bytes]).expect("there is room");
-        }
-        spawn("read", move || pump(reader, &receive_empty, &send_full))?;
-        Ok(Feed { full, empty, current: Vec::new(), at: 0, ended: false, _memory: memory })
+        let reserve = |bytes: usize| budget.reserve(bytes as u64, "reading a stream");
+        // A long record may have some of it just now.
+        let memory = reserve(bytes.max(FEED_BYTES_MIN)).or_else(|_| reserve(FEED_BYTES_MIN))?;
+        let bytes = memory.bytes() as usize;
+        let piece = (bytes / PIECES_MIN).clamp(BYTES_MIN, BYTES_MAX);
+        let pieces = bytes / piece;
+        let state = State {
+            full: VecDeque::with_capacity(pieces),
+            empty: (0..pieces).map(|_| vec![0; piece]).collect(),
+            end: None,
+            closed: false,
+        };
+        let queue = Arc::new(Queue {
+            state: Mutex::new(state),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+            enough: pieces / 2,
+        });
+        let pumped = Arc::clone(&queue);
+        spawn("read", move || pump(reader, pumped))?;
+        Ok(Feed { queue, current: Vec::new(), at: 0, _memory: memory })
     }
 
-    /// Copies the next bytes; 0 at the end.
+    /// Copies the next bytes; 0 at the end, and after an error.
     pub(super) fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.current.len() {
-            let spent = std::mem::take(&mut self.current);
             self.at = 0;
-            if spent.capacity() > 0 {
-                // The thread may have ended; then no one needs it.
-                let _ = self.empty.send(spent);
+            match self.queue.take(std::mem::take(&mut self.current))? {
+                Some(piece) => self.current = piece,
+                None => return Ok(0),
             }
-            if self.ended {
-                return Ok(0);
-            }
-            let next = self.full.recv().unwrap_or_else(|_| {
-                Err(io::Error::other("the thread that read it has failed; this is a bug"))
-            });
-            match next {
-                Ok(bytes) => self.current = bytes,
-                Err(error) => {
-                    self.ended = true;
-                    return Err(error);
-                }
-            }
-            self.ended = self.current.is_empty();
         }
         let n = out.len().min(self.current.len() - self.at);
         out[..n].copy_from_slice(&self.current[self.at..self.at + n]);
@@ -82,35 +104,208 @@ impl Feed {
     }
 }
 
-/// Reads until the end, an error, or until no one wants more. An empty buffer is the end.
-fn pump(
-    mut reader: Box<dyn Read + Send>,
-    empty: &Receiver<Vec<u8>>,
-    full: &SyncSender<io::Result<Vec<u8>>>,
-) {
-    let last = loop {
-        let Ok(mut buffer) = empty.recv() else { return };
-        let room = buffer.capacity();
-        buffer.resize(room, 0);
-        let read = loop {
-            match reader.read(&mut buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.queue.state.lock().closed = true;
+        self.queue.emptied.notify_one();
+    }
+}
+
+impl Queue {
+    /// The next full piece, for one that is `spent`; `None` at the end.
+    fn take(&self, spent: Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+        let mut state = self.state.lock();
+        if spent.capacity() > 0 {
+            state.empty.push(spent);
+            if state.empty.len() >= self.enough {
+                self.emptied.notify_one();
             }
-        };
-        let ends = !matches!(read, Ok(n) if n > 0);
-        let message = read.map(|n| {
-            buffer.truncate(n);
-            buffer
-        });
-        if ends {
-            break message;
         }
-        if full.send(message).is_err() {
-            return;
+        loop {
+            if let Some(piece) = state.full.pop_front() {
+                return Ok(Some(piece));
+            }
+            match &mut state.end {
+                // An error is told once.
+                Some(end) => return std::mem::replace(end, Ok(())).map(|()| None),
+                None => self.filled.wait(&mut state),
+            }
+        }
+    }
+
+    /// A piece to read into; `None` when no one reads any more.
+    fn empty(&self) -> Option<Vec<u8>> {
+        let mut state = self.state.lock();
+        if state.empty.is_empty() {
+            while !state.closed && state.empty.len() < self.enough {
+                self.emptied.wait(&mut state);
+            }
+        }
+        if state.closed { None } else { state.empty.pop() }
+    }
+
+    fn push(&self, piece: Vec<u8>) {
+        self.state.lock().full.push_back(piece);
+        self.filled.notify_one();
+    }
+
+    fn end(&self, how: io::Result<()>) {
+        let mut state = self.state.lock();
+        // The first one counts.
+        if state.end.is_none() {
+            state.end = Some(how);
+        }
+        drop(state);
+        self.filled.notify_one();
+    }
+}
+
+/// Ends the stream if its thread panics.
+struct Alarm(Arc<Queue>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.0.end(Err(io::Error::other("the thread that read it has failed; this is a bug")));
+    }
+}
+
+/// Reads until the end, an error, or until no one wants more.
+fn pump(mut reader: Box<dyn Read + Send>, queue: Arc<Queue>) {
+    let alarm = Alarm(queue);
+    let queue = &*alarm.0;
+    let how = loop {
+        let Some(mut piece) = queue.empty() else { break Ok(()) };
+        let (filled, end) = fill(&mut *reader, &mut piece);
+        if filled > 0 {
+            piece.truncate(filled);
+            queue.push(piece);
+        }
+        if let Some(how) = end {
+            break how;
         }
     };
     // Its memory is back before the next input begins.
     drop(reader);
-    let _ = full.send(last);
+    queue.end(how);
+}
+
+/// Fills `piece` up to the room that it has: how many bytes it got, and how the stream ended if it did.
+fn fill(reader: &mut dyn Read, piece: &mut Vec<u8>) -> (usize, Option<io::Result<()>>) {
+    piece.resize(piece.capacity(), 0);
+    let mut filled = 0;
+    while filled < piece.len() {
+        match reader.read(&mut piece[filled..]) {
+            Ok(0) => return (filled, Some(Ok(()))),
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Some(Err(error))),
+        }
+    }
+    (filled, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    type End = fn() -> io::Result<usize>;
+
+    /// Gives bytes in pieces of changing length and counts them; then it ends, fails or panics.
+    struct Source {
+        given: Arc<AtomicUsize>,
+        all: usize,
+        end: End,
+    }
+
+    impl Read for Source {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let given = self.given.load(Ordering::Relaxed);
+            let n = out.len().min(self.all - given).min(1 + given % 7919);
+            if n == 0 {
+                return (self.end)();
+            }
+            if given.is_multiple_of(5) && n > 1 {
+                self.given.fetch_add(1, Ordering::Relaxed);
+                out[0] = given as u8;
+                return Ok(1);
+            }
+            for (at, byte) in out[..n].iter_mut().enumerate() {
+                *byte = (given + at) as u8;
+            }
+            self.given.fetch_add(n, Ordering::Relaxed);
+            Ok(n)
+        }
+    }
+
+    fn feed(all: usize, bytes: usize, end: End) -> (Feed, Arc<AtomicUsize>) {
+        let given = Arc::new(AtomicUsize::new(0));
+        let source = Source { given: Arc::clone(&given), all, end };
+        let budget = Budget::new(bytes as u64);
+        (Feed::start(Box::new(source), bytes, &budget).expect("fits"), given)
+    }
+
+    #[test]
+    fn all_bytes_come_in_order_and_then_the_end() {
+        let ends: [(bool, End); 2] =
+            [(false, || Ok(0)), (true, || Err(io::Error::other("broken")))];
+        for all in [0, 1, FEED_BYTES_MIN - 1, FEED_BYTES_MIN, 1_000_003] {
+            for bytes in [FEED_BYTES_MIN, 100_000, 4 << 20] {
+                for (fails, end) in ends {
+                    let (mut feed, _) = feed(all, bytes, end);
+                    let (mut at, mut out) = (0, vec![0; 30_000]);
+                    let ended = loop {
+                        match feed.read(&mut out[..1 + at % 29_999]) {
+                            Ok(0) => break Ok(()),
+                            Ok(n) => {
+                                assert!((at..at + n).zip(&out).all(|(at, byte)| at as u8 == *byte));
+                                at += n;
+                            }
+                            Err(error) => break Err(error),
+                        }
+                    };
+                    assert_eq!((at, ended.is_err()), (all, fails), "{all} {bytes}");
+                    assert_eq!(feed.read(&mut out).expect("told once"), 0);
+                }
+            }
+        }
+    }
+
+    /// Several chunks are read ahead while no one takes them, and no more than there is memory for.
+    #[test]
+    fn the_queue_is_filled_while_no_one_reads() {
+        for bytes in [FEED_BYTES_MIN, 1 << 20, 4 << 20] {
+            let (_feed, given) = feed(1 << 30, bytes, || Ok(0));
+            let until = Instant::now() + Duration::from_secs(20);
+            while given.load(Ordering::Relaxed) < bytes && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(given.load(Ordering::Relaxed), bytes);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_an_error() {
+        let (mut feed, _) = feed(10, FEED_BYTES_MIN, || panic!("as asked"));
+        let mut out = [0; 20];
+        let error = loop {
+            match feed.read(&mut out) {
+                Ok(n) => assert!(n > 0, "the error comes first"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("this is a bug"), "{error}");
+    }
+
+    #[test]
+    fn less_memory_makes_a_shorter_queue() {
+        let budget = Budget::new(FEED_BYTES_MIN as u64);
+        let feed = Feed::start(Box::new(io::empty()), 4 << 20, &budget).expect("fits");
+        assert!(Feed::start(Box::new(io::empty()), 4 << 20, &budget).is_err());
+        drop(feed);
+        assert_eq!(budget.free_bytes(), FEED_BYTES_MIN as u64);
+    }
 }

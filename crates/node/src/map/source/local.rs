@@ -24,7 +24,11 @@ use super::{SLACK_BYTES, shrunk, too_long};
 
 /// The distance from a range that is read to the bytes that the storage is asked to read ahead. A worker
 /// maps at most a few GB per second, and a disk answers within some milliseconds.
-const AHEAD_BYTES: u64 = 8 << 20;
+pub(in super::super) const AHEAD_BYTES: u64 = 8 << 20;
+
+/// The kernel copies several times as fast if source and target have the same place in a line of the processor's
+/// cache, which has this many bytes: 13 GB per second instead of 3 on an EPYC.
+const ALIKE_BYTES: u64 = 64;
 
 /// A storage of lines or records of fixed length.
 pub(super) struct Local {
@@ -113,10 +117,11 @@ impl Local {
             });
         }
         let len = (end - start) as usize;
-        let grown = buffer.grow(len, 0, budget);
+        let base = (start % ALIKE_BYTES) as usize;
+        let grown = buffer.grow(base + len, 0, budget);
         grown.map_err(|e| too_long(self.storage.name(), start, buffer.len(), e))?;
-        self.fill(buffer, start, 0, len)?;
-        Ok((start, 0..len))
+        self.fill(buffer, start, base, base + len)?;
+        Ok((start, base..base + len))
     }
 
     fn read_lines(
@@ -128,15 +133,17 @@ impl Local {
     ) -> Result<(u64, Range<usize>), Error> {
         let Range { start, end } = range;
         let from = start.saturating_sub(1);
+        // The bytes of the storage begin here in the buffer.
+        let base = (from % ALIKE_BYTES) as usize;
         // One byte stays for a terminator that the last line of the file has not.
-        let room = buffer.len() as u64 - 1;
+        let room = (buffer.len() - base) as u64 - 1;
         let mut have = (end - from + SLACK_BYTES as u64).min(room).min(self.size - from) as usize;
-        self.fill(buffer, from, 0, have)?;
+        self.fill(buffer, from, base, base + have)?;
         let last = (end - 1 - from) as usize;
         let first = if start == 0 {
             0
         } else {
-            let Some(at) = memchr(delimiter, &buffer.bytes()[..last]) else {
+            let Some(at) = memchr(delimiter, &buffer.bytes()[base..base + last]) else {
                 return Ok((start, 0..0));
             };
             at + 1
@@ -144,23 +151,24 @@ impl Local {
         let offset = from + first as u64;
         let mut sought = last;
         loop {
-            if let Some(at) = memchr(delimiter, &buffer.bytes()[sought..have]) {
-                return Ok((offset, first..sought + at + 1));
+            if let Some(at) = memchr(delimiter, &buffer.bytes()[base + sought..base + have]) {
+                return Ok((offset, base + first..base + sought + at + 1));
             }
             sought = have;
             if from + have as u64 == self.size {
-                buffer.bytes_mut()[have] = delimiter;
-                return Ok((offset, first..have + 1));
+                buffer.bytes_mut()[base + have] = delimiter;
+                return Ok((offset, base + first..base + have + 1));
             }
             // A long line: twice as much each time, so that it is not searched for too often.
             let more = have.max(SLACK_BYTES) as u64;
             let wanted = have + more.min(self.size - from - have as u64) as usize;
-            if let Err(error) = buffer.grow(wanted + 1, have, budget) {
-                let line = memrchr(delimiter, &buffer.bytes()[..last]).map_or(first, |at| at + 1);
+            if let Err(error) = buffer.grow(base + wanted + 1, base + have, budget) {
+                let begun = &buffer.bytes()[base..base + last];
+                let line = memrchr(delimiter, begun).map_or(first, |at| at + 1);
                 let fits = buffer.len();
                 return Err(too_long(self.storage.name(), from + line as u64, fits, error));
             }
-            self.fill(buffer, from + have as u64, have, wanted)?;
+            self.fill(buffer, from + have as u64, base + have, base + wanted)?;
             have = wanted;
         }
     }
@@ -188,7 +196,7 @@ fn next_multiple(n: u64, of: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use merganser_storage::memory::MemoryStorage;
-    use merganser_storage::{Clock, Completions, Operation};
+    use merganser_storage::{Clock, Completions, Operation, StorageExt};
     use parking_lot::Mutex;
 
     use super::*;
@@ -215,6 +223,50 @@ mod tests {
 
         fn read_ahead(&self, offset: u64, len: u64) {
             self.1.lock().push(offset..offset + len);
+        }
+    }
+
+    /// A file whose reads are at the same place in a line of the cache as the memory that they go to.
+    struct Alike(Arc<MemoryStorage>);
+
+    impl Storage for Alike {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+
+        fn size(&self) -> u64 {
+            self.0.size()
+        }
+
+        fn clock(&self) -> Arc<dyn Clock> {
+            self.0.clock()
+        }
+
+        fn submit(&self, _: u64, _: Operation, _: &Completions) {
+            panic!("it is read at once");
+        }
+
+        fn read_now(&self, offset: u64, out: &mut [u8]) -> Option<std::io::Result<usize>> {
+            assert_eq!(offset % ALIKE_BYTES, out.as_ptr() as u64 % ALIKE_BYTES, "slow to copy");
+            Some(self.0.read_at(offset, out))
+        }
+    }
+
+    #[test]
+    fn reads_are_fast_to_copy() {
+        let mut bytes = b"a few bytes\n".repeat(20_000);
+        // One that makes the buffer grow.
+        bytes.extend(vec![b'x'; 200_000]);
+        let budget = Budget::new(8 << 20);
+        for format in [Format::Lines { delimiter: b'\n' }, Format::Fixed { bytes: 4 }] {
+            let storage: Arc<dyn Storage> =
+                Arc::new(Alike(MemoryStorage::from_bytes("alike", &bytes)));
+            let local = Local::new(storage, Some(13..bytes.len() as u64), format);
+            let mut buffer = ChunkBuffer::new(64 << 10, &budget).expect("fits");
+            let mut next = local.start();
+            while let Some(range) = local.next(&mut next, 40_001) {
+                local.read(range, &mut buffer, &budget).expect("reads");
+            }
         }
     }
 

@@ -28,6 +28,8 @@ use parking_lot::Mutex;
 
 use super::MapInput;
 use super::chunk_buffer::ChunkBuffer;
+pub(super) use feed::FEED_BYTES_MIN;
+pub(super) use local::AHEAD_BYTES;
 use local::Local;
 use sequential::Sequential;
 
@@ -38,6 +40,7 @@ pub(super) const SLACK_BYTES: usize = 16 << 10;
 pub(super) struct Sources {
     format: Format,
     chunk_bytes: usize,
+    feed_bytes: usize,
     budget: Budget,
     state: Mutex<State>,
 }
@@ -84,11 +87,12 @@ pub(super) struct Failed {
 }
 
 impl Sources {
-    /// Chunks of about `chunk_bytes`; long records take more of `budget`.
+    /// Chunks of about `chunk_bytes`; a stream is read ahead by up to `feed_bytes`. Long records take more of
+    /// `budget`.
     pub(super) fn new(
         inputs: Vec<MapInput>,
         format: Format,
-        chunk_bytes: usize,
+        (chunk_bytes, feed_bytes): (usize, usize),
         budget: &Budget,
     ) -> Self {
         let state = State {
@@ -100,7 +104,8 @@ impl Sources {
             header: None,
             stopped: false,
         };
-        Sources { format, chunk_bytes, budget: budget.clone(), state: Mutex::new(state) }
+        let (budget, state) = (budget.clone(), Mutex::new(state));
+        Sources { format, chunk_bytes, feed_bytes, budget, state }
     }
 
     /// A buffer for chunks.
@@ -195,7 +200,7 @@ impl Sources {
                 Ok(Current::Local(Arc::new(local), start))
             }
             (format, input) => {
-                let sequential = Sequential::new(input, format, self.chunk_bytes, &self.budget)?;
+                let sequential = Sequential::new(input, format, self.feed_bytes, &self.budget)?;
                 Ok(Current::Sequential(Box::new(sequential)))
             }
         }

@@ -43,10 +43,14 @@ enum Bytes {
 }
 
 impl Sequential {
+    /// The records of `input`. A stream is read ahead by up to `feed_bytes`.
+    ///
+    /// # Errors
+    /// A range that does not begin at 0; too little memory; when the system gives no thread.
     pub(super) fn new(
         input: MapInput,
         format: Format,
-        chunk_bytes: usize,
+        feed_bytes: usize,
         budget: &Budget,
     ) -> Result<Self, Error> {
         let (name, bytes, end) = match input {
@@ -63,7 +67,7 @@ impl Sequential {
                 (storage.name().to_owned(), Bytes::Storage { storage, at: 0, size }, end)
             }
             MapInput::Stream { name, reader, .. } => {
-                let feed = Feed::start(reader, chunk_bytes, budget)?;
+                let feed = Feed::start(reader, feed_bytes, budget)?;
                 (name, Bytes::Feed(feed), u64::MAX)
             }
         };
