@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use merganser_node::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
 use merganser_sort::record::{
-    CsvFraming, FixedFraming, Format, Framing, KeyedFraming, LineFraming,
+    CsvFraming, FastaFraming, FastqFraming, FixedFraming, Format, Framing, KeyedFraming,
+    LineFraming,
 };
 use merganser_sort::view::{Manifest, TypedKeyError, View, unescape_key};
 use merganser_sort::{Budget, Error};
@@ -98,6 +99,8 @@ impl Part {
             Format::Csv { .. } => self.send_records(CsvFraming, schema, outlet),
             Format::Fixed { bytes } => self.send_records(FixedFraming { bytes }, schema, outlet),
             Format::Keyed => self.send_records(KeyedFraming, schema, outlet),
+            Format::Fasta => self.send_records(FastaFraming, schema, outlet),
+            Format::Fastq => self.send_records(FastqFraming, schema, outlet),
         }
     }
 
@@ -146,7 +149,7 @@ impl Part {
                 }
             }
         }
-        // What is left is a record that lacks its terminator.
+        // A record that has no terminator, or none but the beginning of the next one, is left.
         if values.len() > end_of(&ends) {
             ends.push(i32::try_from(values.len()).expect("batches are small"));
         }

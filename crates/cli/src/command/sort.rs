@@ -266,7 +266,7 @@ impl Top {
         let Some(left) = &mut self.left else { return (bytes, true) };
         let mut at = 0;
         while *left > 0
-            && let Some(len) = self.format.record_len(&bytes[at..])
+            && let Some(len) = self.format.first_len(&bytes[at..])
         {
             at += len;
             *left -= 1;

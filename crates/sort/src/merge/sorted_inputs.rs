@@ -337,13 +337,13 @@ fn merge_sources(
 /// Drops the first record when its key is `last_key`, which becomes the key of the last one.
 fn drop_repeated<'a>(order: &Order, bytes: &'a [u8], last_key: &mut Option<Vec<u8>>) -> &'a [u8] {
     with_framing!(order.format(), framing => {
-        let Some(len) = framing.next(bytes) else { return bytes };
+        let Some(len) = framing.first(bytes) else { return bytes };
         let mut key = Vec::new();
         order.encode(&bytes[..len], &mut key);
         let repeated = last_key.as_ref() == Some(&key);
         let kept = if repeated { &bytes[len..] } else { bytes };
         let (mut at, mut last) = (0, None);
-        while let Some(len) = framing.next(&kept[at..]) {
+        while let Some(len) = framing.first(&kept[at..]) {
             last = Some(at..at + len);
             at += len;
         }

@@ -13,7 +13,8 @@
 //! with `@` or `+`. Empty lines behind a record belong to it. A carriage return before a newline is not a
 //! letter.
 //!
-//! The end of a record is known only when the next one begins, or the input ends.
+//! The end of a record is known only when the next one begins, or the input ends: see
+//! [`Framing::first`](super::Framing::first).
 
 use std::ops::ControlFlow;
 
@@ -250,7 +251,7 @@ impl SequenceBorders {
 
 /// The first `>` at the beginning of a line, at `from` or behind it; `from` is at least 1.
 #[inline]
-fn next_mark(bytes: &[u8], from: usize) -> Option<usize> {
+pub(super) fn next_mark(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         let mark = at + memchr(b'>', bytes.get(at..)?)?;
@@ -258,5 +259,61 @@ fn next_mark(bytes: &[u8], from: usize) -> Option<usize> {
             return Some(mark);
         }
         at = mark + 1;
+    }
+}
+
+/// Length of the record of FASTQ at `bytes[0]`. Where `whole`, they end with a record; else it is the
+/// next record's begin that ends this one.
+pub(super) fn fastq_len(bytes: &[u8], whole: bool) -> Option<usize> {
+    let mut next = None;
+    let mut borders = SequenceBorders::new(SequenceKind::Fastq);
+    let walked = borders.walk(bytes, |at| {
+        next = (at > 0).then_some(at);
+        if at > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    match walked.ok()? {
+        ControlFlow::Break(()) => next,
+        ControlFlow::Continue(()) => {
+            let ends = whole && !bytes.is_empty() && borders.finish() == SequenceEnd::Whole;
+            ends.then_some(bytes.len())
+        }
+    }
+}
+
+/// The fault of `bytes`, which begin where a record should.
+pub(super) fn fault(kind: SequenceKind, bytes: &[u8]) -> Option<SequenceFault> {
+    // A record of FASTA can't be wrong once it has begun.
+    let seen = if kind == SequenceKind::Fasta { &bytes[..bytes.len().min(1)] } else { bytes };
+    SequenceBorders::new(kind).walk(seen, |_| ControlFlow::Continue(())).err()
+}
+
+/// The end of `bytes`, which begin at a record and end with the input.
+pub(super) fn end(kind: SequenceKind, bytes: &[u8]) -> SequenceEnd {
+    let mut borders = SequenceBorders::new(kind);
+    match borders.walk(bytes, |_| ControlFlow::Continue(())) {
+        Ok(_) => borders.finish(),
+        Err(fault) => SequenceEnd::Cut(fault.detail),
+    }
+}
+
+/// Where a record seems to begin in `bytes`, which are from the middle of an input. For FASTA, and for
+/// FASTQ of four lines a record, it surely does.
+pub(crate) fn probable_start(kind: SequenceKind, bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr(b'\n', &bytes[at..])? + 1;
+        let line = &bytes[at..];
+        match kind {
+            SequenceKind::Fasta if line.first() == Some(&b'>') => return Some(at),
+            // A line of quality may begin with `@`, but then the line after the next is a sequence.
+            SequenceKind::Fastq if line.first() == Some(&b'@') => {
+                let sequence = memchr(b'\n', line)? + 1;
+                let plus = sequence + memchr(b'\n', &line[sequence..])? + 1;
+                if line.get(plus) == Some(&b'+') {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
     }
 }

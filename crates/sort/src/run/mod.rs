@@ -16,6 +16,7 @@
 //!   extract      the tags of a chunk's records
 //!   chunk_view   the records of a chunk, as their tags point to them
 //!   gather       records in the order of their tags
+//!   long         the lengths of records that are too long for a tag
 //!   tag          a word of a record's key, the record's place and length
 //!   word         the bits of a key that go into eight bytes
 //!   radix        sorts tags by all their bits
@@ -36,6 +37,7 @@ pub mod format;
 pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod input;
+pub(crate) mod long;
 pub mod permute;
 pub(crate) mod piece;
 pub(crate) mod prefetch;

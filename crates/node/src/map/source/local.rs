@@ -90,7 +90,9 @@ impl Local {
         match self.format {
             Format::Fixed { bytes } => self.read_fixed(range, bytes as u64, buffer, budget),
             Format::Lines { delimiter } => self.read_lines(range, delimiter, buffer, budget),
-            Format::Csv { .. } | Format::Keyed => unreachable!("their borders are not local"),
+            Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
+                unreachable!("their borders are not local")
+            }
         }
     }
 
