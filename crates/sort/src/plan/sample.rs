@@ -113,6 +113,7 @@ pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, O
                 let n = storage.read_at(0, &mut bytes)?;
                 bytes.truncate(n);
             }
+            Input::Packed(_) => unreachable!("a sort makes streams of them first"),
             Input::Stream { name, reader } => {
                 bytes = vec![0; SAMPLE_BYTES];
                 let mut n = 0;

@@ -145,6 +145,17 @@ impl ChunkReader {
                     &mut follower,
                     progress,
                 )?,
+                Input::Packed(unpacked) => {
+                    let name = unpacked.name().to_owned();
+                    self.fill_from_stream(
+                        chunk,
+                        &mut fill,
+                        limit,
+                        (&name, unpacked),
+                        &mut follower,
+                        progress,
+                    )?
+                }
             };
             if ended {
                 self.end_input(chunk, &mut fill, &input, &mut follower)?;

@@ -10,6 +10,8 @@
 //!   reader       an open run: its fences in memory, verified block reads
 //!   release      gives the space of runs back behind a merge
 //!   input        where records come from
+//!   packed       inputs that are compressed
+//!   unpack_ahead several of them decompressed at once
 //!   chunk        memory full of whole records
 //!   chunk_reader reads inputs into chunks that begin and end at record boundaries
 //!   form         chunk -> sorted tags -> records gathered into pieces
@@ -38,6 +40,7 @@ pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod input;
 pub(crate) mod long;
+pub mod packed;
 pub mod permute;
 pub(crate) mod piece;
 pub(crate) mod prefetch;
@@ -47,6 +50,7 @@ pub(crate) mod release;
 pub(crate) mod settle;
 mod short_sort;
 pub mod tag;
+pub(crate) mod unpack_ahead;
 pub(crate) mod word;
 pub(crate) mod write_behind;
 pub mod writer;
