@@ -25,10 +25,6 @@ pub struct OrderArgs {
     #[arg(long, value_name = "SEP", help_heading = "Records")]
     pub csv_separator: Option<OsString>,
 
-    /// Take gzip and zstd inputs as the bytes that they are; without it, what they hold is read
-    #[arg(long, help_heading = "Records")]
-    pub no_decompress: bool,
-
     /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
     /// empty string between a non-blank and a blank]
     #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]

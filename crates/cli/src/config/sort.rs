@@ -112,7 +112,7 @@ impl TryFrom<SortArgs> for SortConfig {
         };
         refuse_contradictions(&typed)?;
         let quiet = typed.quiet;
-        let decompress = !typed.order.no_decompress;
+        let decompress = !typed.no_decompress;
         let task = match check(&typed)? {
             Some(diagnose) => {
                 refuse_with_check(&typed, &inputs)?;

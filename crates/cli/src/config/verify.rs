@@ -58,7 +58,7 @@ impl TryFrom<VerifyArgs> for VerifyConfig {
             memory_bytes,
             threads: threads(None)?,
             json: typed.json,
-            decompress: !typed.order.no_decompress,
+            decompress: !typed.no_decompress,
             quiet: typed.quiet,
         })
     }
