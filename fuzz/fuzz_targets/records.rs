@@ -11,6 +11,8 @@ enum Kind {
     Csv(u8),
     Fixed(u8),
     Keyed,
+    Fasta,
+    Fastq,
 }
 
 #[derive(Debug, Arbitrary)]
@@ -26,6 +28,8 @@ fuzz_target!(|case: Case<'_>| {
         Kind::Csv(separator) => Format::Csv { separator, header: false },
         Kind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) + 1 },
         Kind::Keyed => Format::Keyed,
+        Kind::Fasta => Format::Fasta,
+        Kind::Fastq => Format::Fastq,
     };
     let bytes = case.bytes;
     let mut ends = Vec::new();

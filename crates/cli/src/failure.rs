@@ -325,6 +325,7 @@ fn conflict_sentence(conflict: Conflict) -> &'static str {
 fn key_sentence(error: &KeyError) -> String {
     let unfit = |flag: String, records: &Records| match records {
         Records::WholeRows => format!("{flag} has no meaning for csv rows without --key"),
+        Records::WholeSequences => format!("{flag} has no meaning for sequences without --key"),
         records => format!("{flag} has no meaning for {records}"),
     };
     match error {

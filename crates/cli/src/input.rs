@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_sort::error::InputError;
+use merganser_sort::run::packed::{self, HEAD_BYTES};
 use merganser_storage::Storage;
 use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
@@ -260,6 +261,13 @@ impl Reader {
         let position = file.stream_position()?;
         let size = Some(metadata.len().saturating_sub(position));
         Ok(Reader { file, size, read: 0, whole: position == 0, cancel })
+    }
+
+    /// Whether it is a file that is compressed, if that can be seen without reading on.
+    pub fn is_packed(&self) -> bool {
+        let mut head = [0; HEAD_BYTES];
+        self.whole
+            && self.file.read_at(&mut head, 0).is_ok_and(|read| packed::is_packed(&head[..read]))
     }
 
     /// How many bytes it has, from where it is read, if that is known.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use merganser_node::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
 use merganser_sort::record::{
-    CsvFraming, FixedFraming, Format, Framing, KeyedFraming, LineFraming,
+    CsvFraming, FastaFraming, FastqFraming, FixedFraming, Format, Framing, KeyedFraming,
+    LineFraming,
 };
 use merganser_sort::view::{Manifest, TypedKeyError, View, unescape_key};
 use merganser_sort::{Budget, Error};
@@ -103,6 +104,8 @@ impl Part {
             Format::Csv { .. } => self.send_records(CsvFraming, schema, outlet),
             Format::Fixed { bytes } => self.send_records(FixedFraming { bytes }, schema, outlet),
             Format::Keyed => self.send_records(KeyedFraming, schema, outlet),
+            Format::Fasta => self.send_records(FastaFraming, schema, outlet),
+            Format::Fastq => self.send_records(FastqFraming, schema, outlet),
         }
     }
 
@@ -151,7 +154,7 @@ impl Part {
                 }
             }
         }
-        // The rest is a record that lacks its terminator.
+        // The rest is a record without a terminator of its own: the last one, or one that ends where the next one begins.
         if values.len() > end_of(&ends) {
             ends.push(i32::try_from(values.len()).expect("batches are small"));
         }

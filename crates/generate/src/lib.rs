@@ -14,6 +14,7 @@
 //! ```
 
 mod csv;
+mod fasta;
 mod generator;
 mod gensort;
 mod lcg;
@@ -21,6 +22,7 @@ mod lines;
 mod words;
 
 pub use csv::Csv;
+pub use fasta::{Alphabet, Fasta, Origin, Truth};
 pub use generator::Generator;
 pub use gensort::{Gensort, Kind};
 pub use lines::Lines;

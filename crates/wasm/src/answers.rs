@@ -181,9 +181,9 @@ fn whole(format: &Format, records: &[u8]) -> Result<(), String> {
     let is_whole = match *format {
         Format::Lines { delimiter } => records.last().is_none_or(|last| *last == delimiter),
         Format::Fixed { bytes } => records.len().is_multiple_of(bytes),
-        Format::Csv { .. } | Format::Keyed => {
+        Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
             let mut rest = records;
-            while let Some(len) = format.record_len(rest).filter(|len| *len > 0) {
+            while let Some(len) = format.first_len(rest).filter(|len| *len > 0) {
                 rest = rest.get(len..).unwrap_or_default();
             }
             rest.is_empty()

@@ -229,6 +229,7 @@ fn completed(sample: &[u8], format: Format) -> Result<Vec<u8>, SsdletError> {
     let mut sample = sample.to_vec();
     if end < sample.len() {
         match format.tail(&sample[end..]) {
+            Tail::Whole => {}
             Tail::Complete(terminator) => sample.push(terminator),
             Tail::Damaged(detail) => {
                 let detail = format!("the sample: {detail}");
@@ -280,6 +281,7 @@ fn made_up(format: Format) -> Vec<u8> {
                 bytes.extend((value.len() as u32).to_le_bytes());
                 bytes.extend([&key[..], &value].concat());
             }
+            Format::Fasta | Format::Fastq => unreachable!("no guest takes sequences"),
         }
     }
     bytes

@@ -184,6 +184,10 @@ impl WrittenFormat {
             Format::Csv { separator: b'"' | b'\n' | b'\r', .. } => {
                 Err("fields can't be split by a quote or a line end".to_owned())
             }
+            Format::Fasta | Format::Fastq => {
+                Err("sequences are no input of a guest; there are lines, csv, keyed and fixed:N"
+                    .to_owned())
+            }
             format => Ok(format),
         }
     }
@@ -361,6 +365,7 @@ mod tests {
             (r#""fixed:0""#, "a record of fixed length has 1 to 1048576 bytes"),
             (r#""fixed:-1""#, "fixed:N needs a number"),
             (r#"{"csv": {"separator": 34, "header": true}}"#, "fields can't be split by a quote"),
+            (r#"{"fasta": null}"#, "sequences are no input of a guest"),
             ("7", "data did not match"),
         ] {
             let error = input(written).expect_err(written).to_string();

@@ -15,6 +15,8 @@ use super::{Count, Size};
 ///   lines    20 to 119 characters of words with Zipf's frequencies
 ///   csv      a header and rows of id, name, city, amount, note; some fields
 ///            are quoted and hold commas, quotes and newlines
+///   fasta    sequences of DNA or protein, half of them in families of mutated
+///            copies; a table of the truth about them goes to FILE.truth.tsv
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -26,9 +28,11 @@ Examples:
   # 4 KiB records with 10-byte keys
   merganser generate --records 2M --record-size 4K -o wide.bin
   # other rows than those of the default seed
-  merganser generate --format csv --records 1M --seed 7 -o rows.csv")]
+  merganser generate --format csv --records 1M --seed 7 -o rows.csv
+  # proteins, and proteins.fa.truth.tsv
+  merganser generate --format fasta --alphabet protein --records 100K -o proteins.fa")]
 pub struct GenerateArgs {
-    /// The format: gensort, ascii, lines or csv
+    /// The format: gensort, ascii, lines, csv or fasta
     #[arg(
         long,
         value_enum,
@@ -53,6 +57,15 @@ pub struct GenerateArgs {
     /// Many keys begin alike (gensort -s; gensort and ascii)
     #[arg(long)]
     pub skew: bool,
+
+    /// The letters of sequences: dna or protein (fasta) [default: dna]
+    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    pub alphabet: Option<AlphabetName>,
+
+    /// Write the table of the truth to TABLE (fasta) [default: FILE.truth.tsv; none with standard
+    /// output]
+    #[arg(long, value_name = "TABLE")]
+    pub truth: Option<PathBuf>,
 
     /// Other data of the same kind; 0 is the Sort Benchmark's
     #[arg(long, value_name = "S", default_value_t = 0)]
@@ -82,4 +95,15 @@ pub enum GenerateFormat {
     Lines,
     /// Rows.
     Csv,
+    /// Sequences.
+    Fasta,
+}
+
+/// What follows `--alphabet`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AlphabetName {
+    /// Bases.
+    Dna,
+    /// Amino acids.
+    Protein,
 }

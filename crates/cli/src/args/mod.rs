@@ -40,7 +40,7 @@ pub use array::{
 };
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
-pub use generate::{GenerateArgs, GenerateFormat};
+pub use generate::{AlphabetName, GenerateArgs, GenerateFormat};
 pub use guest::GuestArgs;
 pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
 pub use mount::MountArgs;

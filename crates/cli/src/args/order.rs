@@ -10,7 +10,8 @@ use super::TextArgs;
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
-    /// The records: lines, csv, fixed:N (N bytes each), or keyed (length-prefixed key and value)
+    /// The records: lines, csv, fixed:N (N bytes each), keyed (length-prefixed key and value), fasta
+    /// or fastq
     #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
     pub format: FormatName,
 
@@ -37,6 +38,9 @@ pub struct OrderArgs {
     /// u16, u32, u64, i16, i32, i64, f32, f64 followed by le or be.
     ///
     /// Keyed: `:r`.
+    ///
+    /// Fasta, fastq: id (up to the first blank), header, length, or sequence (its letters, wherever lines
+    /// are broken), then `:r`; id and header take the letters of csv, such as `id:V`.
     #[arg(
         short = 'k',
         long,
@@ -124,6 +128,10 @@ pub enum FormatName {
     Fixed(usize),
     /// `keyed`.
     Keyed,
+    /// `fasta`.
+    Fasta,
+    /// `fastq`.
+    Fastq,
 }
 
 impl std::str::FromStr for FormatName {
@@ -134,10 +142,14 @@ impl std::str::FromStr for FormatName {
             "lines" => Ok(FormatName::Lines),
             "csv" => Ok(FormatName::Csv),
             "keyed" => Ok(FormatName::Keyed),
+            "fasta" => Ok(FormatName::Fasta),
+            "fastq" => Ok(FormatName::Fastq),
             "fixed" => Err("fixed needs the length of a record in bytes, such as fixed:100".into()),
             _ => {
                 let Some(bytes) = typed.strip_prefix("fixed:") else {
-                    return Err(format!("'{typed}' is not lines, csv, fixed:N or keyed"));
+                    return Err(format!(
+                        "'{typed}' is not lines, csv, fixed:N, keyed, fasta or fastq"
+                    ));
                 };
                 match bytes.parse::<super::Size>() {
                     Ok(super::Size(0)) => Err("a record has at least 1 byte".into()),
@@ -176,6 +188,7 @@ mod tests {
     #[test]
     fn formats_parse_and_others_are_refused() {
         assert_eq!("lines".parse(), Ok(FormatName::Lines));
+        assert_eq!("fasta".parse(), Ok(FormatName::Fasta));
         assert_eq!("fixed:100".parse(), Ok(FormatName::Fixed(100)));
         assert_eq!("fixed:4K".parse(), Ok(FormatName::Fixed(4096)));
         for typed in ["", "line", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:2G", "csv:1"] {

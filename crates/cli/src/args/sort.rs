@@ -89,6 +89,10 @@ pub struct SortArgs {
     #[command(flatten)]
     pub order: OrderArgs,
 
+    /// Take gzip and zstd inputs as the bytes that they are; otherwise their content is sorted
+    #[arg(long, help_heading = "Records")]
+    pub no_decompress: bool,
+
     /// Read input names from F, each ended by NUL; - is standard input
     #[arg(long, value_name = "F")]
     pub files0_from: Option<PathBuf>,

@@ -34,6 +34,10 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub order: OrderArgs,
 
+    /// Take a gzip or zstd input as the bytes that it is; otherwise its content is checked
+    #[arg(long, help_heading = "Records")]
+    pub no_decompress: bool,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

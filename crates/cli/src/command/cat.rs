@@ -88,6 +88,12 @@ fn after_records(view: &View, range: Range<u64>, count: u64) -> Result<u64, Fail
         at += framed as u64;
         pending.drain(..framed);
     }
+    if left > 0
+        && let Some(len) = format.first_len(&pending)
+    {
+        // The last record of the view ends with it.
+        at += len as u64;
+    }
     Ok(at)
 }
 

@@ -1,19 +1,44 @@
 //! `merganser generate`.
 
+use std::ops::Range;
+
+use merganser_sort::Progress;
+
 use crate::config::GenerateConfig;
 use crate::failure::Failure;
+use crate::generate::Generator;
 use crate::output::Output;
 use crate::signals::Cancel;
 use crate::{generate, progress};
 
-/// Makes the data set.
+/// Makes the data set, and the table of the truth about it where it has one.
 pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let mut output = Output::open(config.output.as_deref(), cancel)?;
-    let progress = progress::on_stderr(config.quiet, cancel);
-    let records = config.numbers.end - config.numbers.start;
-    progress
-        .phase("generating", Some(records.saturating_mul(config.generator.record_bytes_mean())));
-    generate::write(&*config.generator, config.numbers, config.threads, &mut output, &*progress)
-        .map_err(|error| Failure::named(&error))?;
-    output.finish()
+    let GenerateConfig { generator, numbers, output, truth, threads, quiet } = config;
+    let mut output = Output::open(output.as_deref(), cancel)?;
+    let mut table = match &truth {
+        Some((_, path)) => Some(Output::open(Some(path), cancel)?),
+        None => None,
+    };
+    let progress = progress::on_stderr(quiet, cancel);
+    write("generating", &*generator, numbers.clone(), threads, &mut output, &*progress)?;
+    if let (Some((rows, _)), Some(table)) = (&truth, &mut table) {
+        write("generating the truth", &**rows, numbers, threads, table, &*progress)?;
+    }
+    output.finish()?;
+    table.map_or(Ok(()), Output::finish)
+}
+
+fn write(
+    phase: &'static str,
+    generator: &dyn Generator,
+    numbers: Range<u64>,
+    threads: usize,
+    output: &mut Output,
+    progress: &dyn Progress,
+) -> Result<(), Failure> {
+    let records = numbers.end - numbers.start;
+    progress.phase(phase, Some(records.saturating_mul(generator.record_bytes_mean())));
+    generate::write(generator, numbers, threads, output, progress)
+        .map(|_| ())
+        .map_err(|error| Failure::named(&error))
 }

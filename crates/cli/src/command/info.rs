@@ -99,6 +99,8 @@ fn format_name(format: Format) -> String {
         Format::Csv { header: false, .. } => "csv".to_owned(),
         Format::Fixed { bytes } => format!("fixed:{bytes}"),
         Format::Keyed => "keyed".to_owned(),
+        Format::Fasta => "fasta".to_owned(),
+        Format::Fastq => "fastq".to_owned(),
     }
 }
 

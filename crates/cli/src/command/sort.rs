@@ -32,8 +32,11 @@ pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
             &config.inputs[0],
             &config.order,
             *diagnose,
-            config.memory_bytes,
-            config.quiet,
+            &verify::Reading {
+                memory_bytes: config.memory_bytes,
+                decompress: config.decompress,
+                quiet: config.quiet,
+            },
             cancel,
         ),
         Task::Sort(sorting) => sort(config, sorting, cancel),
@@ -77,7 +80,7 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
             })
         });
     }
-    let inputs = open_inputs(config, &OpenInputs::of_sort(), cancel)?;
+    let inputs = open_inputs(config, &OpenInputs::of_sort(), &options.budget, cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
     let run = |output: SortOutput<'_>| merganser_sort::sort(inputs, output, &options, &phases);
@@ -158,20 +161,23 @@ fn size_of(inputs: &[Input]) -> Option<u64> {
     inputs.iter().map(size).sum()
 }
 
-/// All inputs, for the engine, as many of them open as `open` allows.
+/// All inputs, for the engine, as many of them open as `open` allows. The memory of decompressors is of
+/// `budget`.
 fn open_inputs(
     config: &SortConfig,
     open: &OpenInputs,
+    budget: &Budget,
     cancel: &Cancel,
 ) -> Result<Vec<merganser_sort::run::Input>, Failure> {
     let activity = Activity::here();
     let open = |input: &Input| {
-        Ok(match input.open_for_sort(open, cancel)? {
+        let opened = match input.open_for_sort(open, cancel)? {
             merganser_sort::run::Input::Storage(storage) => {
                 merganser_sort::run::Input::Storage(activity.storage(storage))
             }
             stream => stream,
-        })
+        };
+        if config.decompress { Ok(opened.unpacked(budget)?) } else { Ok(opened) }
     };
     config.inputs.iter().map(open).collect()
 }
@@ -191,7 +197,7 @@ fn explain(
     } else {
         false
     };
-    let inputs = open_inputs(config, &OpenInputs::of_sort(), cancel)?;
+    let inputs = open_inputs(config, &OpenInputs::of_sort(), &options.budget, cancel)?;
     Ok(merganser_sort::explain(inputs, to_view, &options)?)
 }
 
@@ -216,7 +222,7 @@ fn merge(
     cancel: &Cancel,
 ) -> Result<u64, Failure> {
     let open = OpenInputs::of_merge();
-    let inputs = open_inputs(config, &open, cancel)?;
+    let inputs = open_inputs(config, &open, &options.budget, cancel)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let path = match &sorting.destination {
         Destination::File(path) => Some(&**path),
@@ -266,7 +272,7 @@ impl Top {
         let Some(left) = &mut self.left else { return (bytes, true) };
         let mut at = 0;
         while *left > 0
-            && let Some(len) = self.format.record_len(&bytes[at..])
+            && let Some(len) = self.format.first_len(&bytes[at..])
         {
             at += len;
             *left -= 1;

@@ -1,9 +1,12 @@
 //! `merganser verify`, and `sort -c`.
 
+use std::io::Read;
 use std::path::Path;
 
+use merganser_sort::Budget;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
+use merganser_sort::run::packed::Unpacked;
 use merganser_sort::verify::{self, Disorder, Limits, Summary, Verifier};
 use merganser_storage::Storage;
 use serde_json::json;
@@ -17,12 +20,26 @@ use crate::shown;
 use crate::signals::Cancel;
 use crate::standard;
 
+/// How an input is read.
+pub struct Reading {
+    /// The memory budget.
+    pub memory_bytes: u64,
+    /// Whether a compressed one is read as what it holds.
+    pub decompress: bool,
+    /// No bar.
+    pub quiet: bool,
+}
+
 /// Checks, and prints what was found.
 pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
     let (name, found) = match &config.subject {
         Subject::Records(input, order) => {
-            let limits = limits(config.memory_bytes, false);
-            (input.to_string(), stream(input, order, limits, config.quiet, cancel)?)
+            let reading = Reading {
+                memory_bytes: config.memory_bytes,
+                decompress: config.decompress,
+                quiet: config.quiet,
+            };
+            (input.to_string(), stream(input, order, &reading, false, cancel)?)
         }
         Subject::View(path) => (shown::name(path), view(path, config, cancel)?),
     };
@@ -47,11 +64,10 @@ pub fn check(
     input: &Input,
     order: &OrderSpec,
     diagnose: bool,
-    memory_bytes: u64,
-    quiet: bool,
+    reading: &Reading,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let found = stream(input, order, limits(memory_bytes, true), quiet, cancel)?;
+    let found = stream(input, order, reading, true, cancel)?;
     let Some(disorder) = found.first_disorder else {
         return Ok(());
     };
@@ -70,14 +86,24 @@ pub fn check(
 fn stream(
     input: &Input,
     order: &OrderSpec,
-    limits: Limits,
-    quiet: bool,
+    reading: &Reading,
+    stop_at_disorder: bool,
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
-    let mut reader = input.open(cancel)?;
+    let Reading { memory_bytes, decompress, quiet } = *reading;
+    let limits = limits(memory_bytes, stop_at_disorder);
+    let name = input.to_string();
+    let reader = input.open(cancel)?;
     let progress = progress::on_stderr(quiet, cancel);
-    progress.phase("verifying", reader.size());
-    Ok(verify::stream(&input.to_string(), &mut reader, order, limits, &*progress)?)
+    // How much a compressed file holds is not known.
+    let size = reader.size().filter(|_| !(decompress && reader.is_packed()));
+    progress.phase("verifying", size);
+    let mut bytes: Box<dyn Read + Send> = Box::new(reader);
+    if decompress {
+        let budget = Budget::new(memory_bytes);
+        bytes = Box::new(Unpacked::of_stream(name.clone(), bytes, &budget));
+    }
+    Ok(verify::stream(&name, &mut *bytes, order, limits, &*progress)?)
 }
 
 /// Reads a view, as a reader of the sorted file would, in the view's own order.

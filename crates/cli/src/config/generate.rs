@@ -1,12 +1,12 @@
 //! The settings of `merganser generate`.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::threads;
-use crate::args::{GenerateArgs, GenerateFormat};
+use crate::args::{AlphabetName, GenerateArgs, GenerateFormat};
 use crate::failure::Failure;
-use crate::generate::{Csv, Generator, Gensort, Kind, Lines};
+use crate::generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
 
 /// Longest record, in bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -19,6 +19,8 @@ pub struct GenerateConfig {
     pub numbers: Range<u64>,
     /// The output file; `None` is standard output.
     pub output: Option<PathBuf>,
+    /// A second data set of the same record numbers, and the file that it goes to.
+    pub truth: Option<(Box<dyn Generator>, PathBuf)>,
     /// How many threads make them.
     pub threads: usize,
     /// No bar.
@@ -29,16 +31,18 @@ impl TryFrom<GenerateArgs> for GenerateConfig {
     type Error = Failure;
 
     fn try_from(typed: GenerateArgs) -> Result<Self, Failure> {
+        let truth = truth(&typed)?;
         let generator: Box<dyn Generator> = match typed.format {
             GenerateFormat::Gensort => Box::new(gensort(&typed, Kind::Binary)?),
             GenerateFormat::Ascii => Box::new(gensort(&typed, Kind::Ascii)?),
-            GenerateFormat::Lines | GenerateFormat::Csv => {
+            GenerateFormat::Lines | GenerateFormat::Csv | GenerateFormat::Fasta => {
                 let flag = if typed.skew { "--skew" } else { "--record-size" };
                 if typed.skew || typed.record_size.is_some() {
                     return Err(format!("{flag}: only with --format gensort or ascii").into());
                 }
                 match typed.format {
                     GenerateFormat::Lines => Box::new(Lines::new(typed.seed)),
+                    GenerateFormat::Fasta => Box::new(fasta(&typed)),
                     _ => Box::new(Csv::new(typed.seed)),
                 }
             }
@@ -51,10 +55,47 @@ impl TryFrom<GenerateArgs> for GenerateConfig {
             generator,
             numbers: first..end,
             output: typed.output,
+            truth,
             threads: threads(typed.threads)?,
             quiet: typed.quiet,
         })
     }
+}
+
+fn fasta(typed: &GenerateArgs) -> Fasta {
+    let alphabet = match typed.alphabet {
+        Some(AlphabetName::Protein) => Alphabet::Protein,
+        Some(AlphabetName::Dna) | None => Alphabet::Dna,
+    };
+    Fasta::new(alphabet, typed.seed)
+}
+
+/// The table of the truth, and where it goes.
+fn truth(typed: &GenerateArgs) -> Result<Option<(Box<dyn Generator>, PathBuf)>, Failure> {
+    if typed.format != GenerateFormat::Fasta {
+        let given = [(typed.alphabet.is_some(), "--alphabet"), (typed.truth.is_some(), "--truth")];
+        return match given.into_iter().find(|(given, _)| *given) {
+            Some((_, flag)) => Err(format!("{flag}: only with --format fasta").into()),
+            None => Ok(None),
+        };
+    }
+    let output = typed.output.as_ref().filter(|output| *output != Path::new("-"));
+    let path = match (&typed.truth, output) {
+        (Some(path), Some(output)) if path == output => {
+            return Err("--truth and -o: name two files".to_owned().into());
+        }
+        (Some(path), _) if path == Path::new("-") => {
+            return Err("--truth: the table goes to a file; name one".to_owned().into());
+        }
+        (Some(path), _) => path.clone(),
+        (None, Some(output)) => {
+            let mut path = output.clone().into_os_string();
+            path.push(".truth.tsv");
+            path.into()
+        }
+        (None, None) => return Ok(None),
+    };
+    Ok(Some((Box::new(fasta(typed).truth()), path)))
 }
 
 fn gensort(typed: &GenerateArgs, kind: Kind) -> Result<Gensort, Failure> {
@@ -84,6 +125,11 @@ mod tests {
                 &["--format", "ascii", "--record-size", "47"],
                 "--record-size: 47 is not between 48 bytes and 1 GiB",
             ),
+            (&["--alphabet", "dna"], "--alphabet: only with --format fasta"),
+            (&["--format", "csv", "--truth", "t"], "--truth: only with --format fasta"),
+            (&["--format", "fasta", "-o", "a", "--truth", "a"], "--truth and -o: name two files"),
+            (&["--format", "fasta", "--truth", "-"], "--truth: the table goes to a file; name one"),
+            (&["--format", "fasta", "--skew"], "--skew: only with --format gensort or ascii"),
             (&["--first", "18446744T"], "--records: record numbers end at 2^64"),
             (&["--threads", "0"], "--threads: at least 1"),
         ];

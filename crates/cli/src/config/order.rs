@@ -97,6 +97,8 @@ impl RecordFlags<'_> {
             }
             FormatName::Fixed(bytes) => Format::Fixed { bytes },
             FormatName::Keyed => Format::Keyed,
+            FormatName::Fasta => Format::Fasta,
+            FormatName::Fastq => Format::Fastq,
         })
     }
 
@@ -161,7 +163,9 @@ fn letters(typed: &OrderArgs) -> String {
 /// The seed of the permutation of -R: from a file, or random. Orders without -R have no seed, so that
 /// they stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
-    let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(['R', 'r']));
+    // Columns may be called anything, and `random` is a type of theirs.
+    let letters: &[char] = if spec.format.sequences().is_some() { &['R'] } else { &['R', 'r'] };
+    let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(letters));
     let path = match &typed.random_source[..] {
         [] => return Ok(if random { RandomState::new().hash_one("salt") } else { 0 }),
         [first, others @ ..] if others.iter().any(|other| other != first) => {

@@ -29,6 +29,8 @@ pub struct SortConfig {
     pub memory_bytes: u64,
     /// How many threads.
     pub threads: usize,
+    /// Whether compressed inputs are read as what they hold.
+    pub decompress: bool,
     /// No bar.
     pub quiet: bool,
 }
@@ -110,6 +112,7 @@ impl TryFrom<SortArgs> for SortConfig {
         };
         refuse_contradictions(&typed)?;
         let quiet = typed.quiet;
+        let decompress = !typed.no_decompress;
         let task = match check(&typed)? {
             Some(diagnose) => {
                 refuse_with_check(&typed, &inputs)?;
@@ -117,7 +120,7 @@ impl TryFrom<SortArgs> for SortConfig {
             }
             None => Task::Sort(sorting(typed, &inputs)?),
         };
-        Ok(SortConfig { inputs, order, task, memory_bytes, threads, quiet })
+        Ok(SortConfig { inputs, order, task, memory_bytes, threads, decompress, quiet })
     }
 }
 

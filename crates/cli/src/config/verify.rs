@@ -20,6 +20,8 @@ pub struct VerifyConfig {
     pub threads: usize,
     /// Whether to print JSON.
     pub json: bool,
+    /// Whether a compressed input is read as what it holds.
+    pub decompress: bool,
     /// No bar.
     pub quiet: bool,
 }
@@ -56,6 +58,7 @@ impl TryFrom<VerifyArgs> for VerifyConfig {
             memory_bytes,
             threads: threads(None)?,
             json: typed.json,
+            decompress: !typed.no_decompress,
             quiet: typed.quiet,
         })
     }

@@ -7,5 +7,5 @@
 
 mod parallel;
 
-pub use merganser_generate::{Csv, Generator, Gensort, Kind, Lines};
+pub use merganser_generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
 pub use parallel::write;

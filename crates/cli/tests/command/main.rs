@@ -4,10 +4,12 @@
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
+//! - `packed`: compressed inputs of sorts and checks
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
 //! - `readme`: the examples of the README and the guides
 //! - `reports`: the reports of every command that writes one
+//! - `sequences`: FASTA and FASTQ, sorted, read in parts, checked, made
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `smart_fam`: calls through files, as a process; kills, torn requests, stops
 //! - `simulate`: modelled devices: workloads, traces, sorts
@@ -21,10 +23,12 @@ mod generate;
 mod help;
 #[cfg(feature = "flight")]
 mod node;
+mod packed;
 mod places;
 mod readme;
 mod reports;
 mod reproduce;
+mod sequences;
 mod serve;
 mod simulate;
 mod smart_fam;

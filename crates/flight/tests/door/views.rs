@@ -81,6 +81,11 @@ fn every_format_is_cut_into_its_records() {
     let (b, a) = (keyed(b"b", b""), keyed(b"a", b"long value"));
     node.sort("keyed.view", &[&b[..], &a].concat(), OrderSpec::new(Format::Keyed));
     assert_eq!(records(&mut client, all("keyed.view")), [a, b]);
+
+    let fasta = b">b\nAC\nGT\n>a x\n\n>c";
+    node.sort("fasta.view", fasta, OrderSpec::new(Format::Fasta));
+    let expected = [&b">a x\n\n"[..], b">b\nAC\nGT\n", b">c\n"];
+    assert_eq!(records(&mut client, all("fasta.view")), expected);
 }
 
 #[test]

@@ -221,6 +221,11 @@ impl Descriptor {
             let reason = "chunks have no header row; name columns by their numbers";
             return Err(field("specification", reason));
         }
+        if self.order.format.sequences().is_some() {
+            let reason = "a sequence ends where the next one begins, which may be in another page; \
+                          merge sequences in the host";
+            return Err(field("specification", reason));
+        }
         if self.order.unique {
             let reason = "without repeated keys the size of the result is not known beforehand; \
                           drop them in the host";
@@ -478,5 +483,9 @@ mod tests {
         assert!(complaint(|d| d.interface.first = 97).contains("from which the result is read"));
         let csv = Format::Csv { separator: b',', header: true };
         assert!(complaint(|d| d.order = OrderSpec::new(csv)).contains("by their numbers"));
+        for format in [Format::Fasta, Format::Fastq] {
+            let found = complaint(|d| d.order = OrderSpec::new(format));
+            assert!(found.contains("merge sequences in the host"), "{found}");
+        }
     }
 }

@@ -410,6 +410,7 @@ impl Session {
             return Ok(vec![Work::Metered(0)]);
         }
         match self.format.tail(&rest) {
+            Tail::Whole => {}
             Tail::Complete(terminator) => rest.push(terminator),
             Tail::Damaged(why) => {
                 let pages = self.pages.as_ref().expect("a split ends");

@@ -75,7 +75,7 @@ pub fn cut(storage: &dyn Storage, split_bytes: u64, format: Format) -> io::Resul
     let size = storage.size();
     let split_bytes = match format {
         Format::Lines { .. } | Format::Fixed { .. } => split_bytes,
-        Format::Csv { .. } | Format::Keyed => size.max(1),
+        Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => size.max(1),
     };
     assert!(split_bytes > 0, "a split has bytes");
     let mut cuts = Cuts { splits: Vec::new(), records: Vec::new() };
@@ -125,7 +125,9 @@ fn record_across(
             }
             Ok(start..line_end(storage, border, delimiter)?)
         }
-        Format::Csv { .. } | Format::Keyed => unreachable!("they are one split"),
+        Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
+            unreachable!("they are one split")
+        }
     }
 }
 

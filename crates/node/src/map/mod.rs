@@ -11,11 +11,11 @@
 //! ```text
 //!   source        chunks of whole records            spill     rows of full tables, to a sort
 //!   chunk_buffer  the memory of one chunk            encoding  rows as records of a spill
-//!   decompress    inputs that are compressed         records   records in bytes that come in pieces
-//!   shares        how the memory is divided          reduce    records of spills become rows
-//!   work          the workers                        rows      rows of several streams, merged
-//!   run           all of it                          sorting   the sorts of all spills
-//!   view          a result as a view, its reader     sorted    where the result of one of them goes
+//!   shares        how the memory is divided          records   records in bytes that come in pieces
+//!   work          the workers                        reduce    records of spills become rows
+//!   run           all of it                          rows      rows of several streams, merged
+//!   view          a result as a view, its reader     sorting   the sorts of all spills
+//!                                                    sorted    where the result of one of them goes
 //!                                                    strip     what one of several sorts gave
 //! ```
 //!
@@ -28,7 +28,6 @@
 //! place in the input and comes last.
 
 mod chunk_buffer;
-mod decompress;
 mod encoding;
 mod records;
 mod reduce;
@@ -46,6 +45,7 @@ mod work;
 use std::sync::Arc;
 
 use merganser_sort::Budget;
+use merganser_sort::run::packed::Unpacked;
 use merganser_storage::{Directory, Storage};
 
 pub use records::RecordCutter;
@@ -77,6 +77,45 @@ pub enum MapInput {
         /// bytes. One stream is read at a time.
         memory_bytes: u64,
     },
+}
+
+impl MapInput {
+    /// All of `storage`, decompressed if it is compressed. The decompressor's memory is of `budget`, from
+    /// its first read on.
+    ///
+    /// # Errors
+    /// The storage's own.
+    pub fn detect(storage: Arc<dyn Storage>, budget: &Budget) -> merganser_sort::Result<MapInput> {
+        Ok(match Unpacked::of_storage(&storage, budget)? {
+            Some(unpacked) => MapInput::of_unpacked(unpacked),
+            None => MapInput::Storage { storage, range: None },
+        })
+    }
+
+    /// The bytes of a pipe, decompressed if they are compressed; see [`Unpacked::of_stream`].
+    #[must_use]
+    pub fn detect_stream(
+        name: String,
+        reader: Box<dyn std::io::Read + Send>,
+        budget: &Budget,
+    ) -> MapInput {
+        MapInput::of_unpacked(Unpacked::of_stream(name, reader, budget))
+    }
+
+    /// What a compressed file holds.
+    #[must_use]
+    pub fn of_unpacked(unpacked: Unpacked) -> MapInput {
+        let (name, memory_bytes) = (unpacked.name().to_owned(), unpacked.memory_bytes());
+        MapInput::Stream { name, reader: Box::new(unpacked), memory_bytes }
+    }
+
+    /// Memory that it takes while it is read, in bytes.
+    fn memory_bytes(&self) -> u64 {
+        match self {
+            MapInput::Storage { .. } => 0,
+            MapInput::Stream { memory_bytes, .. } => *memory_bytes,
+        }
+    }
 }
 
 /// How much input is mapped before the intermediate result is spilled (McSD's partition size).

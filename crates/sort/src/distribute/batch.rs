@@ -66,7 +66,7 @@ impl Batch {
         let mut full = Vec::new();
         let mut at = 0;
         while at < bytes.len() && self.records.len() < self.records_max {
-            let len = framing.next(&bytes[at..]).expect("spans hold whole records");
+            let len = framing.first(&bytes[at..]).expect("spans hold whole records");
             if at + len > self.grouped.len() {
                 if at > 0 {
                     break;

@@ -454,7 +454,7 @@ impl PieceSorter {
             let mut len = len;
             if set.unique {
                 let framed =
-                    with_framing!(set.order.format(), framing => framing.next(&input[..len]));
+                    with_framing!(set.order.format(), framing => framing.first(&input[..len]));
                 len = framed.expect("the first record was stored whole");
             }
             output[pad..pad + len].copy_from_slice(&input[..len]);
@@ -476,7 +476,7 @@ impl PieceSorter {
             return Ok((len, input));
         }
         let mut cuts = Vec::new();
-        format.cut(&input[..len], SPAN_BYTES, &mut cuts);
+        format.cut_whole(&input[..len], SPAN_BYTES, &mut cuts);
         let malformed = |detail: &str| {
             let first = bucket.extents.first();
             let name = first.map_or("bucket", |e| set.files[e.file as usize].name());

@@ -124,7 +124,9 @@ impl FixedBucket<'_> {
     fn key<'r>(&self, record: &'r [u8]) -> &'r [u8] {
         match self.key.place {
             Place::Range { offset, len } => &record[offset..offset + len],
-            Place::Line | Place::Prefixed => unreachable!("records of one length"),
+            Place::Line | Place::Prefixed | Place::Header | Place::Id => {
+                unreachable!("records of one length")
+            }
         }
     }
 

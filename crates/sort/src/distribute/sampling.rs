@@ -9,7 +9,7 @@ use super::partition::SampleKey;
 use crate::Result;
 use crate::access::with_access;
 use crate::key::Order;
-use crate::record::{Format, Framing};
+use crate::record::{Format, Framing, probable_start};
 use crate::run::Input;
 use crate::run::chunk::Chunk;
 
@@ -167,8 +167,12 @@ fn first_record(bytes: &[u8], format: Format) -> usize {
     match format {
         Format::Fixed { .. } => 0,
         Format::Lines { delimiter } => after(bytes, delimiter),
+        Format::Fasta | Format::Fastq => {
+            let kind = format.sequences().expect("one of the two");
+            probable_start(kind, bytes).unwrap_or(bytes.len())
+        }
         // Inside quotes it is no end of a row; then a key is wrong, and buckets are less even.
-        _ => after(bytes, b'\n'),
+        Format::Csv { .. } | Format::Keyed => after(bytes, b'\n'),
     }
 }
 
@@ -200,7 +204,7 @@ pub(super) fn of_chunk(chunk: &Chunk, order: &Order, buckets: u64) -> Vec<Sample
         let mut until = 0;
         for span in &chunk.spans {
             let mut rest = &chunk.bytes()[span.clone()];
-            while let Some(len) = framing.next(rest) {
+            while let Some(len) = framing.first(rest) {
                 if until < len && key_bytes < KEY_BYTES_MAX {
                     let key = SampleKey::of(access, order, &rest[..len]);
                     key_bytes += key.key.len() + size_of::<SampleKey>();

@@ -79,6 +79,10 @@ pub enum Records {
     Fixed,
     /// Length-prefixed records.
     Keyed,
+    /// Sequences that are ordered by parts of them.
+    Sequences,
+    /// Sequences that are ordered as a whole.
+    WholeSequences,
 }
 
 impl fmt::Display for Records {
@@ -89,6 +93,8 @@ impl fmt::Display for Records {
             Records::WholeRows => "csv rows without keys",
             Records::Fixed => "fixed-length records",
             Records::Keyed => "length-prefixed records",
+            Records::Sequences => "sequences",
+            Records::WholeSequences => "sequences without keys",
         })
     }
 }

@@ -5,7 +5,7 @@
 //! compares bytes and knows no key types.
 //!
 //! An [`OrderSpec`] is an order as the user describes it; [`OrderSpec::compile`] makes it an
-//! [`Order`]. To encode a record, an order finds the texts of its keys (`line`, `column`, `field`:
+//! [`Order`]. To encode a record, an order finds the texts of its keys (`line`, `column`, `field`, `sequence`:
 //! one file for each way to describe where a key is) and appends one element for each, by a file
 //! for each kind of element:
 //!
@@ -19,6 +19,7 @@
 //! | `version` | versions | `V` |
 //! | `random` | in a random order | `R` |
 //! | `binary` | integers and floats of fixed-length records | |
+//! | `sequence` | the length of a sequence; its id, header and letters are texts | |
 //! | `writable` | keys as Hadoop serializes them: an order of its own, [`WritableOrder`] | |
 //!
 //! Every element is self-delimiting: no element is a proper prefix of a different one of the same
@@ -40,6 +41,7 @@ mod month;
 mod numeric;
 mod options;
 mod random;
+mod sequence;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -57,6 +59,7 @@ pub use random::{SALT_SOURCE_BYTES, salt_from};
 pub use spec::{OrderSpec, parse_separator};
 pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 
+use crate::record::letters::{header_of, id_of};
 use crate::record::{Format, key_of};
 
 /// A key that needs no encoding, because its bytes in the record sort as they are.
@@ -82,6 +85,10 @@ pub enum Place {
     Line,
     /// The key of a [`Format::Keyed`] record.
     Prefixed,
+    /// The header of a sequence, without its mark.
+    Header,
+    /// The header of a sequence up to the first blank.
+    Id,
 }
 
 impl Place {
@@ -93,6 +100,8 @@ impl Place {
             Place::Range { offset, len } => &record[offset..offset + len],
             Place::Line => &record[..record.len() - 1],
             Place::Prefixed => key_of(record),
+            Place::Header => header_of(record),
+            Place::Id => id_of(record),
         }
     }
 }
@@ -112,19 +121,23 @@ enum Keys {
     Lines(line::LineKeys),
     Columns(column::ColumnKeys),
     Fields(Vec<field::FieldKey>),
+    Sequences(sequence::SequenceKeys),
 }
 
 impl Order {
     /// Orders records by a key that needs no encoding: a range of [`Format::Fixed`], the whole of a
-    /// line or row, or the key of [`Format::Keyed`].
+    /// line, row or sequence, the key of [`Format::Keyed`], or the header or id of a sequence.
     ///
     /// # Panics
     /// When records of that format do not contain the key unencoded.
     #[must_use]
     pub fn by_bytes(format: Format, key: DirectKey) -> Self {
         let mut spec = OrderSpec::new(format);
-        if let Place::Range { offset, len } = key.place {
-            spec.keys.push(format!("{offset}:{len}"));
+        match key.place {
+            Place::Range { offset, len } => spec.keys.push(format!("{offset}:{len}")),
+            Place::Header => spec.keys.push("header".to_owned()),
+            Place::Id => spec.keys.push("id".to_owned()),
+            Place::Line | Place::Prefixed => {}
         }
         if key.descending {
             spec.options.push('r');
@@ -175,6 +188,15 @@ impl Order {
             Keys::Lines(keys) => keys.encode(Place::Line.of(record), key),
             Keys::Columns(keys) => keys.encode(record, key),
             Keys::Fields(keys) => keys.iter().for_each(|field| field.encode(record, key)),
+            Keys::Sequences(keys) => keys.encode(record, key),
+        }
+    }
+
+    /// The normalised key of sequences of `letters` letters, where their length is the first key.
+    pub(crate) fn encode_first_length(&self, letters: u64) -> Option<Vec<u8>> {
+        match &self.keys {
+            Keys::Sequences(keys) => keys.encode_first_length(letters),
+            _ => None,
         }
     }
 
@@ -224,7 +246,7 @@ impl DirectKey {
         let mark = out.len();
         match self.place {
             Place::Range { .. } => out.extend_from_slice(bytes),
-            Place::Line | Place::Prefixed => text::encode(bytes, out),
+            Place::Line | Place::Prefixed | Place::Header | Place::Id => text::encode(bytes, out),
         }
         numeric::complement(&mut out[mark..]);
     }

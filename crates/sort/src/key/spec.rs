@@ -7,8 +7,9 @@ use super::error::{KeyError, Records, Setting};
 use super::field::FieldKey;
 use super::line::{CompiledKey, LineKey, LineKeys, Range};
 use super::options::{Blanks, Options};
+use super::sequence::{SequenceKey, SequenceKeys, SequencePart};
 use super::{DirectKey, Keys, Order, Place};
-use crate::record::Format;
+use crate::record::{Format, SequenceKind};
 
 /// The order of records as it was asked for.
 ///
@@ -30,12 +31,13 @@ pub struct OrderSpec {
     /// The records to order.
     pub format: Format,
     /// The keys, most important first. Lines take GNU sort's (`2,2n`), CSV `COLUMN[:TYPE][:r]`, and
-    /// fixed-length records `OFFSET:LENGTH[:TYPE][:r]`. Without keys, the order is that of the whole
-    /// record, quotes included, or of the key of [`Format::Keyed`].
+    /// fixed-length records `OFFSET:LENGTH[:TYPE][:r]`. Sequences take `id`, `header`, `length` and
+    /// `sequence`, the first two with `[:TYPE]` as CSV has, all with `[:r]`. Without keys, the order is
+    /// that of the whole record, quotes and headers included, or of the key of [`Format::Keyed`].
     #[serde(default)]
     pub keys: Vec<String>,
     /// GNU sort's ordering letters for keys that have no letters of their own. Lines take
-    /// `bdfghiMnRrV`, CSV all of these except `b`, other formats only `r`.
+    /// `bdfghiMnRrV`, CSV and sequences with keys all of these except `b`, other records only `r`.
     #[serde(default)]
     pub options: String,
     /// The separator between the fields of lines; without it, blanks separate them.
@@ -98,6 +100,8 @@ impl OrderSpec {
             Format::Csv { separator, .. } => self.compile_columns(global, separator, header)?,
             Format::Fixed { bytes } => self.compile_fields(global, bytes)?,
             Format::Keyed => self.compile_keyed(global)?,
+            Format::Fasta => self.compile_sequences(global, SequenceKind::Fasta)?,
+            Format::Fastq => self.compile_sequences(global, SequenceKind::Fastq)?,
         };
         let has_last_resort = matches!(keys, Keys::Lines(_)) && !self.stable && !self.unique;
         Ok(Order {
@@ -208,6 +212,33 @@ impl OrderSpec {
         Ok(whole_record(Place::Prefixed, global))
     }
 
+    fn compile_sequences(&self, global: Options, kind: SequenceKind) -> Result<Keys, KeyError> {
+        let mut keys = Vec::new();
+        for text in &self.keys {
+            let key =
+                SequenceKey::parse(text).map_err(|reason| value(Setting::Key, text, reason))?;
+            let options = self.effective(key.options, key.or_global(global))?;
+            keys.push((key.part, options));
+        }
+        let direct = |place, options: Options| {
+            options.is_plain().then_some(DirectKey { place, descending: options.reverse })
+        };
+        let alone = match keys[..] {
+            [] => return Ok(whole_record(Place::Line, global)),
+            [(SequencePart::Id, options)] => direct(Place::Id, options),
+            [(SequencePart::Header, options)] => direct(Place::Header, options),
+            _ => None,
+        };
+        Ok(match alone {
+            Some(key) => Keys::Direct(key),
+            None => {
+                let keys = keys.into_iter();
+                let keys = keys.map(|(part, options)| (part, options.element(self.salt)));
+                Keys::Sequences(SequenceKeys { kind, keys: keys.collect() })
+            }
+        })
+    }
+
     /// The options of one key.
     fn effective(&self, own: Options, global: Options) -> Result<Options, KeyError> {
         let options = own.or_global(global);
@@ -220,7 +251,9 @@ impl OrderSpec {
     fn global_options(&self) -> Result<Options, KeyError> {
         let fit = match self.format {
             Format::Lines { .. } => "bdfghiMnRrV",
-            Format::Csv { .. } if !self.keys.is_empty() => "dfghiMnRrV",
+            Format::Csv { .. } | Format::Fasta | Format::Fastq if !self.keys.is_empty() => {
+                "dfghiMnRrV"
+            }
             _ => "r",
         };
         let mut options = Options::default();
@@ -240,6 +273,8 @@ impl OrderSpec {
             Format::Csv { .. } => Records::Rows,
             Format::Fixed { .. } => Records::Fixed,
             Format::Keyed => Records::Keyed,
+            Format::Fasta | Format::Fastq if self.keys.is_empty() => Records::WholeSequences,
+            Format::Fasta | Format::Fastq => Records::Sequences,
         }
     }
 }

@@ -452,8 +452,69 @@ fn keys_that_need_no_encoding_are_direct() {
     assert_eq!(direct(&fixed(&["2:3", "0:1"])), None);
     let keyed = with_keys(Format::Keyed, &[":r"]).compile(None).unwrap();
     assert_eq!(direct(&keyed), Some((Place::Prefixed, true)));
+    let fasta = |keys: &[&str]| with_keys(Format::Fasta, keys).compile(None).unwrap();
+    assert_eq!(direct(&fasta(&[])), Some((Place::Line, false)));
+    assert_eq!(direct(&fasta(&["id"])), Some((Place::Id, false)));
+    assert_eq!(direct(&fasta(&["header:r"])), Some((Place::Header, true)));
+    for keys in [&["id:V"][..], &["length"], &["sequence"], &["id", "header"]] {
+        assert_eq!(direct(&fasta(keys)), None, "{keys:?}");
+    }
+    for place in [Place::Header, Place::Id] {
+        let key = DirectKey { place, descending: true };
+        assert_eq!(Order::by_bytes(Format::Fastq, key).direct(), Some(key));
+    }
     let key = DirectKey { place: range(1, 2), descending: true };
     assert_eq!(Order::by_bytes(Format::Fixed { bytes: 3 }, key).direct(), Some(key));
+}
+
+#[test]
+fn sequences_by_their_parts() {
+    let wrapped = b">s10 first\nAC\nGT\n";
+    let blank = b">s9\tsecond\r\nAC G\r\n\r\n";
+    let lower = b">s9 third\nacgt";
+    let by = |keys: &[&str], options: &str, a: &[u8], b: &[u8]| {
+        let spec = OrderSpec { options: options.to_owned(), ..with_keys(Format::Fasta, keys) };
+        spec.compile(None).unwrap().compare(a, b)
+    };
+    for (keys, options, expected) in [
+        (&["id"][..], "", [Ordering::Less, Ordering::Less, Ordering::Equal]),
+        (&["id:V"], "", [Ordering::Greater, Ordering::Greater, Ordering::Equal]),
+        (&["id"], "r", [Ordering::Greater, Ordering::Greater, Ordering::Equal]),
+        (&["header"], "", [Ordering::Less, Ordering::Less, Ordering::Less]),
+        (&["length"], "", [Ordering::Greater, Ordering::Equal, Ordering::Less]),
+        (&["length:r"], "", [Ordering::Less, Ordering::Equal, Ordering::Greater]),
+        (&["length"], "rf", [Ordering::Less, Ordering::Equal, Ordering::Greater]),
+        (&["sequence"], "", [Ordering::Greater, Ordering::Less, Ordering::Less]),
+        (&["sequence:f"], "", [Ordering::Greater, Ordering::Equal, Ordering::Less]),
+        (&["sequence"], "f", [Ordering::Greater, Ordering::Equal, Ordering::Less]),
+        (&["length", "id:r"], "", [Ordering::Greater, Ordering::Greater, Ordering::Less]),
+        (&[], "", [Ordering::Less, Ordering::Less, Ordering::Less]),
+    ] {
+        let found = [(&wrapped[..], &blank[..]), (wrapped, lower), (blank, lower)]
+            .map(|(a, b)| by(keys, options, a, b));
+        assert_eq!(found, expected, "{keys:?} {options}");
+    }
+    // Quality is not looked at.
+    let order = with_keys(Format::Fastq, &["sequence"]).compile(None).unwrap();
+    check_pair(&order, b"@a\nAC\n+\nII\n", b"@b\nA\nC\n+\n+@\n", Ordering::Equal);
+    check_pair(&order, b"@a\nA\n+\nI\n", b"@b\nAA\n+\nII\n", Ordering::Less);
+}
+
+/// Whatever bytes are taken for a record, each part is something and nothing panics.
+#[test]
+fn any_bytes_have_the_parts_of_a_sequence() {
+    let keys = ["id", "header", "length", "sequence", "id:V"];
+    for format in [Format::Fasta, Format::Fastq] {
+        for record in tiny(&[b">", b"@", b"\n", b"\r", b"+", b" ", b"A"], 4) {
+            if record.is_empty() {
+                continue;
+            }
+            for key in keys {
+                let order = with_keys(format, &[key]).compile(None).unwrap();
+                order.encode_full(&record, &mut Vec::new());
+            }
+        }
+    }
 }
 
 #[test]
@@ -540,6 +601,20 @@ fn errors_name_the_flag_and_the_value() {
             with_keys(Format::Keyed, &["x"]),
             "key 'x': a length-prefixed record has one key, and only :r can be given",
         ),
+        (
+            with_keys(Format::Fasta, &["name"]),
+            "key 'name': a key is id, header, length or sequence",
+        ),
+        (
+            with_keys(Format::Fasta, &["length:n"]),
+            "key 'length:n': 'n' is out of place; this key takes :r",
+        ),
+        (
+            with_keys(Format::Fastq, &["sequence:f:V"]),
+            "key 'sequence:f:V': 'V' is out of place; this key takes :f :r",
+        ),
+        (with_keys(Format::Fastq, &["id:nV"]), "options '-nV' are incompatible"),
+        (option(Format::Fasta, "n"), "option n has no meaning for sequences without keys"),
         (option(without_header, "n"), "option n has no meaning for csv rows without keys"),
         (
             OrderSpec::new(Format::Csv { separator: b'\n', header: false }),

@@ -74,7 +74,7 @@ impl<'a, K: Default, W: KeyWord> Cursor<'a, K, W> {
 
     #[inline]
     fn load<F: Framing, A: KeyAccess<Kept = K>>(&mut self, framing: F, access: A) -> bool {
-        let Some(len) = framing.next(self.rest) else { return false };
+        let Some(len) = framing.first(self.rest) else { return false };
         self.len = len;
         let record = &self.rest[..self.len];
         let prefix = access.load(record, &mut self.kept);

@@ -148,13 +148,15 @@ fn full_key(segments: &Segments, run: &Run, position: u64) -> Result<Vec<u8>> {
     loop {
         let bytes = run.read_blocks(blocks.clone())?;
         let record = &bytes[(position - first * run.block_bytes()) as usize..];
-        let len = with_framing!(segments.order.format(), framing => framing.next(record));
+        let to_the_end = blocks.end * run.block_bytes() >= run.data_bytes();
+        let len =
+            with_framing!(segments.order.format(), framing => framing.len_in(record, to_the_end));
         if let Some(len) = len {
             let mut key = Vec::new();
             segments.order.encode_full(&record[..len], &mut key);
             return Ok(key);
         }
-        if blocks.end * run.block_bytes() >= run.data_bytes() {
+        if to_the_end {
             return Err(Error::Corrupt {
                 file: run.storage().name().to_owned(),
                 offset: position,

@@ -110,7 +110,8 @@ pub fn merge_sorted(
 ) -> Result<u64> {
     let total = inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
     let least = memory_bytes(BUFFER_BYTES.start, 1) - OUT_BYTES as u64;
-    let by_memory = with.budget.free_bytes().saturating_sub(OUT_BYTES as u64) / least;
+    let unpacking = inputs.iter().map(Input::unpack_memory_bytes).max().unwrap_or(0);
+    let by_memory = with.budget.free_bytes().saturating_sub(OUT_BYTES as u64) / (least + unpacking);
     let most = usize::try_from(by_memory).unwrap_or(usize::MAX);
     let most = most.min(with.inputs_max).clamp(2, INPUTS_MAX);
     progress.phase("merging", total);
@@ -175,6 +176,13 @@ impl Part {
             Part::Merged(storage) => Some(storage.size()),
         }
     }
+
+    fn unpack_memory_bytes(&self) -> u64 {
+        match self {
+            Part::Input(input) => input.unpack_memory_bytes(),
+            Part::Merged(_) => 0,
+        }
+    }
 }
 
 /// Parts being merged, and the memory of their buffers.
@@ -208,7 +216,10 @@ impl Merger<'_> {
         let budget = self.with.budget;
         let count = parts.len().max(1) as u64;
         let mut bytes = BUFFER_BYTES.end;
-        while bytes > BUFFER_BYTES.start && memory_bytes(bytes, count) > budget.free_bytes() {
+        // Decompressors take theirs when they are first read, which is below.
+        let unpacking: u64 = parts.iter().map(Part::unpack_memory_bytes).sum();
+        let free = budget.free_bytes().saturating_sub(unpacking);
+        while bytes > BUFFER_BYTES.start && memory_bytes(bytes, count) > free {
             bytes /= 2;
         }
         let memory = budget.reserve(memory_bytes(bytes, count), "merging this many inputs")?;
@@ -337,13 +348,13 @@ fn merge_sources(
 /// Drops the first record when its key is `last_key`, which becomes the key of the last one.
 fn drop_repeated<'a>(order: &Order, bytes: &'a [u8], last_key: &mut Option<Vec<u8>>) -> &'a [u8] {
     with_framing!(order.format(), framing => {
-        let Some(len) = framing.next(bytes) else { return bytes };
+        let Some(len) = framing.first(bytes) else { return bytes };
         let mut key = Vec::new();
         order.encode(&bytes[..len], &mut key);
         let repeated = last_key.as_ref() == Some(&key);
         let kept = if repeated { &bytes[len..] } else { bytes };
         let (mut at, mut last) = (0, None);
-        while let Some(len) = framing.next(&kept[at..]) {
+        while let Some(len) = framing.first(&kept[at..]) {
             last = Some(at..at + len);
             at += len;
         }

@@ -118,7 +118,7 @@ impl StepMerge {
             && written > 0
         {
             let bytes = segments[segment].bytes;
-            let len = self.order.format().record_len(bytes).expect("it was framed to be cut");
+            let len = self.order.format().first_len(bytes).expect("it was framed to be cut");
             segments[segment].bytes = &bytes[written..];
             self.cut = Some(Cut { segment, written, left: len - written });
         }

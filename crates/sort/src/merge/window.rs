@@ -373,12 +373,16 @@ impl RunPart {
         while at < end {
             let in_memory = (self.end() - self.start) as usize;
             let rest = &self.bytes()[((at - self.start) as usize).min(in_memory)..in_memory];
+            let to_the_end = self.next_block >= self.run.footer().blocks;
             let (passed, found) = with_framing!(order.format(), framing => {
                 let mut passed = 0;
                 loop {
-                    let Some(len) = framing.next(&rest[passed..]) else { break (passed, false) };
+                    let record = &rest[passed..];
+                    let Some(len) = framing.len_in(record, to_the_end) else {
+                        break (passed, false);
+                    };
                     key.clear();
-                    order.encode_full(&rest[passed..passed + len], &mut key);
+                    order.encode_full(&record[..len], &mut key);
                     if !bound.is_after(&key, self.number, at + passed as u64) {
                         break (passed, true);
                     }
@@ -417,7 +421,7 @@ fn contradiction(run: &Run, position: u64, detail: &str) -> Error {
 pub(crate) fn count_records(order: &Order, bytes: &[u8]) -> u64 {
     with_framing!(order.format(), framing => {
         let (mut rest, mut count) = (bytes, 0);
-        while let Some(len) = framing.next(rest) {
+        while let Some(len) = framing.first(rest) {
             rest = &rest[len..];
             count += 1;
         }

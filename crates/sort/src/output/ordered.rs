@@ -47,13 +47,13 @@ impl Top {
         Top { left: top, taken: 0 }
     }
 
-    /// The part of `bytes` that is still wanted, and whether more is.
+    /// The part of `bytes`, whole records, that is still wanted, and whether more is.
     pub(crate) fn take<'a>(&mut self, order: &Order, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let left = self.left.unwrap_or(u64::MAX);
         let mut at = 0;
         with_framing!(order.format(), framing => {
             while self.taken < left {
-                let Some(len) = framing.next(&bytes[at..]) else { break };
+                let Some(len) = framing.first(&bytes[at..]) else { break };
                 at += len;
                 self.taken += 1;
             }

@@ -61,6 +61,22 @@ impl Sample {
                 records += 1;
             }
         });
+        if records == 0 && order.format().sequences().is_some() && !bytes.is_empty() {
+            // One long sequence: a key of it is often short.
+            let (len, key) = match order.direct() {
+                Some(direct) => (0, direct.place.of(bytes).len()),
+                None => {
+                    order.encode(bytes, &mut key);
+                    (key.len(), key.len())
+                }
+            };
+            return Sample {
+                record_bytes: bytes.len().max(64) as f64,
+                key_bytes: len as f64,
+                fence_key_bytes: key.min(FENCE_KEY_BYTES_MAX) as f64,
+                in_order: false,
+            };
+        }
         if records == 0 {
             // One record fills the sample: then tags are few.
             let len = bytes.len().max(64) as f64;
@@ -97,6 +113,7 @@ pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, O
                 let n = storage.read_at(0, &mut bytes)?;
                 bytes.truncate(n);
             }
+            Input::Packed(_) => unreachable!("a sort makes streams of them first"),
             Input::Stream { name, reader } => {
                 bytes = vec![0; SAMPLE_BYTES];
                 let mut n = 0;

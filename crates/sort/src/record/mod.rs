@@ -1,11 +1,17 @@
 //! Where one record ends and the next begins.
 //!
-//! A [`Format`] frames records; it knows nothing of keys. Four formats exist, each in a file of its
-//! own: delimited lines, CSV (RFC 4180 quoting), fixed-length binary, and length-prefixed key and
-//! value. A reader of inputs asks [`Format::cut`] for the boundaries in a buffer and carries the
-//! bytes after the last one into the next buffer. When the input ends, [`Format::tail`] says what
-//! the remaining bytes mean. Every record ends with its terminator, including the last one of an
-//! input.
+//! A [`Format`] frames records; it knows nothing of keys. Six formats exist, each in a file of its
+//! own: delimited lines, CSV (RFC 4180 quoting), fixed-length binary, length-prefixed key and value,
+//! and the sequences of FASTA and FASTQ. A reader of inputs asks [`Format::cut`] for the boundaries in
+//! a buffer and carries the bytes after the last one into the next buffer. [`Format::fault`] says
+//! whether these can't be the beginning of a record. When the input ends, [`Format::tail`] says what
+//! they mean. Every record ends with its terminator, including the last one of an input.
+//!
+//! Most records show their own end. A sequence ends where the next one begins, or with the bytes: so
+//! there are two questions. [`Format::record_len`] is for bytes that may be cut anywhere, and
+//! [`Format::first_len`] for bytes that are whole records.
+//!
+//! [`SequenceBorders`] finds the borders of sequences in a stream without holding a record.
 //!
 //! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
 //!
@@ -19,24 +25,32 @@
 //! ```
 
 mod csv;
+mod fasta;
+mod fastq;
 mod fixed;
 mod framing;
 pub mod ifile;
 mod keyed;
+pub(crate) mod letters;
 mod lines;
 mod outside;
+mod sequences;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 
 pub use csv::CsvFraming;
+pub use fasta::FastaFraming;
+pub use fastq::FastqFraming;
 pub use fixed::FixedFraming;
 pub use framing::Framing;
 pub use keyed::KeyedFraming;
 pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
 pub(crate) use outside::Outside;
+pub(crate) use sequences::probable_start;
+pub use sequences::{SequenceBorders, SequenceEnd, SequenceFault, SequenceKind};
 
 /// How a stream of bytes is divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,11 +77,19 @@ pub enum Format {
     },
     /// `u32` little-endian key length, `u32` little-endian value length, key, value.
     Keyed,
+    /// A line that begins with `>`, and all lines up to the next such line: a header and the lines of
+    /// a sequence.
+    Fasta,
+    /// A line that begins with `@`, lines of a sequence, a line that begins with `+`, and as many
+    /// letters of quality as the sequence has.
+    Fastq,
 }
 
 /// How to treat the bytes after the last complete record of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
+    /// They are a record as they are.
+    Whole,
     /// They are a record once this terminator is added.
     Complete(u8),
     /// They are a damaged record; the text says in which way.
@@ -94,6 +116,14 @@ macro_rules! with_framing {
                 let $framing = $crate::record::KeyedFraming;
                 $body
             }
+            $crate::record::Format::Fasta => {
+                let $framing = $crate::record::FastaFraming;
+                $body
+            }
+            $crate::record::Format::Fastq => {
+                let $framing = $crate::record::FastqFraming;
+                $body
+            }
         }
     };
 }
@@ -113,6 +143,41 @@ impl Format {
         with_framing!(*self, framing => framing.cut(bytes, piece, cuts));
     }
 
+    /// Length of the first record of `bytes`, which are whole records; see [`Framing::first`].
+    #[must_use]
+    pub fn first_len(&self, bytes: &[u8]) -> Option<usize> {
+        with_framing!(*self, framing => framing.first(bytes))
+    }
+
+    /// As [`Format::cut`], for `bytes` that end with a record: that is the last boundary, unless they
+    /// are no whole records.
+    pub fn cut_whole(&self, bytes: &[u8], piece: usize, cuts: &mut Vec<usize>) {
+        with_framing!(*self, framing => {
+            framing.cut(bytes, piece, cuts);
+            let last = cuts.last().copied().unwrap_or(0);
+            if framing.first(&bytes[last..]) == Some(bytes.len() - last) {
+                cuts.push(bytes.len());
+            }
+        });
+    }
+
+    /// Why `bytes`, which follow a record or are the first of an input, are not the beginning of
+    /// another record. Only sequences have such bytes: their records have marks at their beginnings.
+    #[must_use]
+    pub fn fault(&self, bytes: &[u8]) -> Option<SequenceFault> {
+        sequences::fault(self.sequences()?, bytes)
+    }
+
+    /// Which sequences these records are; `None` for all other records.
+    #[must_use]
+    pub fn sequences(&self) -> Option<SequenceKind> {
+        match self {
+            Format::Fasta => Some(SequenceKind::Fasta),
+            Format::Fastq => Some(SequenceKind::Fastq),
+            _ => None,
+        }
+    }
+
     /// The meaning of the bytes after the last complete record of an input; there is at least one.
     #[must_use]
     pub fn tail(&self, bytes: &[u8]) -> Tail {
@@ -123,6 +188,18 @@ impl Format {
             }
             Format::Csv { .. } => Tail::Complete(b'\n'),
             Format::Fixed { .. } | Format::Keyed => Tail::Damaged("its last record is cut short"),
+            Format::Fasta => sequences::end(SequenceKind::Fasta, bytes).into(),
+            Format::Fastq => sequences::end(SequenceKind::Fastq, bytes).into(),
+        }
+    }
+}
+
+impl From<SequenceEnd> for Tail {
+    fn from(end: SequenceEnd) -> Self {
+        match end {
+            SequenceEnd::Whole => Tail::Whole,
+            SequenceEnd::NoNewline => Tail::Complete(b'\n'),
+            SequenceEnd::Cut(how) => Tail::Damaged(how),
         }
     }
 }

@@ -42,7 +42,7 @@ impl RunBuilder {
         let format = self.order.format();
         with_framing!(format, framing => {
             let mut rest = records;
-            while let Some(len) = framing.next(rest) {
+            while let Some(len) = framing.first(rest) {
                 let (record, after) = rest.split_at(len);
                 self.push(record)?;
                 rest = after;

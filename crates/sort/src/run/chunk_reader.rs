@@ -40,6 +40,9 @@ struct Fill {
     framed: usize,
     /// Bytes up to here are read.
     end: usize,
+    /// How many bytes that are not in spans have no end of a record. The next search for one waits
+    /// until they are twice as many, so a long record is not searched again with each read.
+    searched: usize,
 }
 
 impl ChunkReader {
@@ -120,7 +123,7 @@ impl ChunkReader {
         }
         chunk.buffer[framed..room].copy_from_slice(&self.carry);
         self.carry.clear();
-        let mut fill = Fill { framed, end: room };
+        let mut fill = Fill { framed, end: room, searched: 0 };
         while let Some(mut input) = self.inputs.pop_front() {
             let ended = match &mut input {
                 Input::Storage(storage) => {
@@ -142,6 +145,17 @@ impl ChunkReader {
                     &mut follower,
                     progress,
                 )?,
+                Input::Packed(unpacked) => {
+                    let name = unpacked.name().to_owned();
+                    self.fill_from_stream(
+                        chunk,
+                        &mut fill,
+                        limit,
+                        (&name, unpacked),
+                        &mut follower,
+                        progress,
+                    )?
+                }
             };
             if ended {
                 self.end_input(chunk, &mut fill, &input, &mut follower)?;
@@ -151,6 +165,10 @@ impl ChunkReader {
             if fill.end >= limit || !ended {
                 break;
             }
+        }
+        if let Some(input) = self.inputs.front() {
+            let name = input.name().to_owned();
+            self.frame_all(chunk, &mut fill, &name, &mut follower)?;
         }
         let tail = fill.framed..fill.end.max(fill.framed);
         if let Some(Input::Storage(storage)) = self.inputs.front() {
@@ -306,7 +324,20 @@ impl ChunkReader {
         Ok(false)
     }
 
-    /// Makes spans of the whole records that were read since the last call.
+    /// Makes spans of all whole records that were read.
+    fn frame_all(
+        &mut self,
+        chunk: &mut Chunk,
+        fill: &mut Fill,
+        name: &str,
+        follower: &mut Option<&mut dyn Follower>,
+    ) -> Result<()> {
+        fill.searched = 0;
+        self.frame(chunk, fill, name, follower)
+    }
+
+    /// Makes spans of the whole records that were read since the last call, or leaves that to a later
+    /// call.
     fn frame(
         &mut self,
         chunk: &mut Chunk,
@@ -320,6 +351,11 @@ impl ChunkReader {
             }
             fill.framed += std::mem::take(&mut self.skip);
         }
+        let unframed_bytes = fill.end - fill.framed;
+        if unframed_bytes == 0 || unframed_bytes < 2 * fill.searched {
+            return Ok(());
+        }
+        fill.searched = unframed_bytes;
         if self.header_due {
             let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
             let Some(len) = self.format.record_len(unframed) else {
@@ -333,12 +369,15 @@ impl ChunkReader {
         self.format.cut(unframed, SPAN_BYTES, &mut cuts);
         let base = fill.framed;
         for cut in cuts {
-            let span = fill.framed..base + cut;
-            fill.framed = span.end;
-            chunk.spans.push(span.clone());
-            if let Some(follower) = follower {
-                chunk.hand(span, *follower);
-            }
+            fill.push_span(base + cut, chunk, follower);
+        }
+        let rest = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
+        if let Some(fault) = self.format.fault(rest) {
+            return Err(Error::Input {
+                file: name.to_owned(),
+                offset: self.offset - rest.len() as u64 + fault.at,
+                detail: format!("{}; repair the input or choose another format", fault.detail),
+            });
         }
         Ok(())
     }
@@ -367,14 +406,19 @@ impl ChunkReader {
         input: &Input,
         follower: &mut Option<&mut dyn Follower>,
     ) -> Result<()> {
+        self.frame_all(chunk, fill, input.name(), follower)?;
         if fill.framed < fill.end {
             let base = chunk.base;
             match self.format.tail(&chunk.buffer[fill.framed - base..fill.end - base]) {
+                Tail::Whole => fill.push_span(fill.end, chunk, follower),
                 Tail::Complete(terminator) => {
                     chunk.buffer[fill.end - base] = terminator;
                     fill.end += 1;
-                    self.frame(chunk, fill, input.name(), follower)?;
-                    assert!(fill.framed == fill.end, "the added terminator ends the record");
+                    // It may be a header row.
+                    self.frame_all(chunk, fill, input.name(), follower)?;
+                    if fill.framed < fill.end {
+                        fill.push_span(fill.end, chunk, follower);
+                    }
                 }
                 Tail::Damaged(how) => {
                     return Err(Error::LastRecord {
@@ -392,6 +436,23 @@ impl ChunkReader {
         fill.end = fill.end.next_multiple_of(4096);
         fill.framed = fill.end;
         Ok(())
+    }
+}
+
+impl Fill {
+    /// Makes a span of the whole records up to `end`.
+    fn push_span(
+        &mut self,
+        end: usize,
+        chunk: &mut Chunk,
+        follower: &mut Option<&mut dyn Follower>,
+    ) {
+        let span = self.framed..end;
+        (self.framed, self.searched) = (end, 0);
+        chunk.spans.push(span.clone());
+        if let Some(follower) = follower {
+            chunk.hand(span, *follower);
+        }
     }
 }
 

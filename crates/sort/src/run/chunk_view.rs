@@ -1,5 +1,6 @@
 //! The records of a chunk, as their tags point to them.
 
+use super::long::LongRecords;
 use super::prefetch::prefetch;
 use super::settle::Tagged;
 use super::tag::Tag;
@@ -20,6 +21,7 @@ pub(crate) struct ChunkView<'a> {
     pub(crate) keys: &'a [u8],
     pub(crate) order: &'a Order,
     pub(crate) alphabet: Option<&'a Alphabet>,
+    pub(crate) long: &'a LongRecords,
 }
 
 impl<'a> ChunkView<'a> {
@@ -40,11 +42,10 @@ impl<'a> ChunkView<'a> {
 
     #[inline]
     fn length(&self, tag: Tag, place: usize) -> usize {
-        let len = tag.length();
-        if len < Tag::LONG {
-            return len;
+        match tag.length() {
+            Tag::LONG => self.long.len_at(place),
+            len => len,
         }
-        self.order.format().record_len(&self.bytes[place..]).expect("whole records")
     }
 }
 

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::chunk::Chunk;
 use super::chunk_view::ENTRY_HEAD_BYTES;
+use super::long::LongRecords;
 use super::settle::word_at;
 use super::tag::Tag;
 use super::word::{Alphabet, LEARN_BYTES};
@@ -50,7 +51,7 @@ pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
     for span in &chunk.spans {
         let mut rest = &chunk.bytes()[span.clone()];
         for _ in 0..each {
-            let Some(len) = order.format().record_len(rest) else { break };
+            let Some(len) = order.format().first_len(rest) else { break };
             // Memory for long keys is not set aside.
             if len <= LEARN_RECORD_BYTES {
                 let start = keys.len();
@@ -84,6 +85,7 @@ struct Shared<'m> {
     /// The first span that could not be finished; spans after it are done again later.
     stopped: AtomicUsize,
     done: Mutex<Vec<SpanDone<'m>>>,
+    long: Mutex<Vec<(u64, usize)>>,
 }
 
 /// A span's tags. If memory was too short, it continues at `rest_at`.
@@ -105,14 +107,15 @@ pub(super) struct Extraction<'c> {
 
 impl Extraction<'_> {
     /// Makes the tags of all records, as far as memory for tags (`slabs`) and encoded keys reaches, and
-    /// hands them to `take` in input order. Returns where to continue when memory was too short.
+    /// hands them to `take` in input order. Returns where to continue when memory was too short, and
+    /// the records that are too long for a tag.
     pub(super) fn run<F: Framing>(
         &self,
         framing: F,
         slabs: &mut [Tag],
         keys: &mut Buffer,
         mut take: impl FnMut(&[Tag]),
-    ) -> Option<ChunkResume> {
+    ) -> (Option<ChunkResume>, LongRecords) {
         let first = self.from.map_or(0, |r| r.span);
         let shared = Shared {
             slabs: Mutex::new(slabs.chunks_mut(SLAB_TAGS)),
@@ -120,6 +123,7 @@ impl Extraction<'_> {
             next: AtomicUsize::new(first),
             stopped: AtomicUsize::new(usize::MAX),
             done: Mutex::default(),
+            long: Mutex::default(),
         };
         let work = || self.work(&framing, &shared);
         if self.threads <= 1 || self.chunk.spans.len() - first < 2 {
@@ -136,16 +140,17 @@ impl Extraction<'_> {
             });
         }
         let mut done = shared.done.into_inner();
+        let long = LongRecords::new(shared.long.into_inner());
         done.sort_unstable_by_key(|done| done.span);
         for SpanDone { span, tags, rest_at } in done {
             for (slab, n) in tags {
                 take(&slab[..n]);
             }
             if let Some(at) = rest_at {
-                return Some(ChunkResume { span, at });
+                return (Some(ChunkResume { span, at }), long);
             }
         }
-        None
+        (None, long)
     }
 
     /// Takes span after span, as one of the threads.
@@ -192,8 +197,11 @@ impl Extraction<'_> {
             }
             let (slab, n) = tags.last_mut().expect("one was pushed");
             while at < end && *n < slab.len() {
-                let len = framing.next(&bytes[at..end]).expect("spans hold whole records");
+                let len = framing.first(&bytes[at..end]).expect("spans hold whole records");
                 let record = &bytes[at..at + len];
+                if len >= Tag::LONG {
+                    LongRecords::note(&mut shared.long.lock(), at, len);
+                }
                 slab[*n] = if let Some(direct) = direct {
                     let word = word_at(alphabet, direct.place.of(record), 0);
                     Tag::new(word ^ flip, at as u64, len)

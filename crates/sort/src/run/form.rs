@@ -13,6 +13,7 @@ use super::chunk::Chunk;
 use super::chunk_view::{ChunkView, ENTRY_HEAD_BYTES};
 use super::extract::{ChunkResume, Extraction, learn_alphabet};
 use super::gather::Sorted;
+use super::long::LongRecords;
 use super::settle::{Tagged, sort_tagged};
 use super::tag::Tag;
 use super::word::Alphabet;
@@ -34,6 +35,8 @@ pub(crate) struct SortMemory {
     keys: Buffer,
     /// The alphabet of the chunk that is being sorted.
     alphabet: Option<Alphabet>,
+    /// The records of that chunk that are too long for a tag.
+    long: LongRecords,
 }
 
 impl SortMemory {
@@ -41,7 +44,15 @@ impl SortMemory {
     /// A key that is longer than all of that takes its room from `budget`.
     pub(crate) fn new(tags: Buffer, scratch: Buffer, keys: Buffer, budget: &Budget) -> Self {
         assert_eq!(tags.len(), scratch.len());
-        SortMemory { budget: budget.clone(), grown: None, tags, scratch, keys, alphabet: None }
+        SortMemory {
+            budget: budget.clone(),
+            grown: None,
+            tags,
+            scratch,
+            keys,
+            alphabet: None,
+            long: LongRecords::default(),
+        }
     }
 
     /// Memory for tags, as much again, and memory for encoded keys.
@@ -73,31 +84,34 @@ pub(crate) fn sort_chunk<'a>(
 ) -> Result<Sorted<'a>> {
     memory.alphabet = learn_alphabet(chunk, order);
     let mut extracting = threads;
-    let (mut count, resume) = loop {
+    let (mut count, resume, long) = loop {
         let SortMemory { tags, scratch, keys, alphabet, .. } = &mut *memory;
         let alphabet = alphabet.as_ref();
         let (tags, scratch) = (as_tags(tags), as_tags(scratch));
         let mut count = 0;
         let extraction = Extraction { chunk, from, order, alphabet, threads: extracting };
-        let resume = with_framing!(order.format(), framing => {
+        let (resume, long) = with_framing!(order.format(), framing => {
             extraction.run(framing, scratch, keys, |part| {
                 tags[count..count + part.len()].copy_from_slice(part);
                 count += part.len();
             })
         });
-        let Some(stuck) = resume.filter(|_| count == 0) else { break (count, resume) };
+        let Some(stuck) = resume.filter(|_| count == 0) else {
+            break (count, resume, long);
+        };
         if extracting > 1 {
             // Other threads had all the room, perhaps.
             extracting = 1;
         } else {
             let rest = &chunk.bytes()[stuck.at..chunk.spans[stuck.span].end];
-            let len = order.format().record_len(rest).expect("spans hold whole records");
+            let len = order.format().first_len(rest).expect("spans hold whole records");
             memory.grow(order, &rest[..len])?;
         }
     };
-    let SortMemory { tags, scratch, keys, alphabet, .. } = memory;
+    memory.long = long;
+    let SortMemory { tags, scratch, keys, alphabet, long, .. } = memory;
     let (tags, scratch) = (as_tags(tags), as_tags(scratch));
-    let view = ChunkView { bytes: chunk.bytes(), keys, order, alphabet: alphabet.as_ref() };
+    let view = ChunkView { bytes: chunk.bytes(), keys, order, alphabet: alphabet.as_ref(), long };
     sort_tagged(&mut tags[..count], &mut scratch[..count], &view, threads);
     if unique {
         let mut kept = usize::from(count > 0);

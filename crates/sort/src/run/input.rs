@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use merganser_storage::Storage;
 
+use super::packed::Unpacked;
+use crate::{Budget, Result};
+
 /// Where records come from.
 pub enum Input {
     /// A storage of known size.
@@ -16,15 +19,36 @@ pub enum Input {
         /// The bytes.
         reader: Box<dyn Read + Send>,
     },
+    /// A storage that is compressed. How much it holds is known when all of it was read.
+    Packed(Unpacked),
 }
 
 impl Input {
+    /// The same input, to be decompressed if it is compressed. Memory for that is of `budget`.
+    ///
+    /// # Errors
+    /// When its first bytes can't be read. Nothing is read of a stream yet.
+    pub fn unpacked(self, budget: &Budget) -> Result<Self> {
+        Ok(match self {
+            Input::Storage(storage) => match Unpacked::of_storage(&storage, budget)? {
+                Some(unpacked) => Input::Packed(unpacked),
+                None => Input::Storage(storage),
+            },
+            Input::Stream { name, reader } => {
+                let reader = Box::new(Unpacked::of_stream(name.clone(), reader, budget));
+                Input::Stream { name, reader }
+            }
+            packed @ Input::Packed(_) => packed,
+        })
+    }
+
     /// Its name in error messages.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Input::Storage(storage) => storage.name(),
             Input::Stream { name, .. } => name,
+            Input::Packed(unpacked) => unpacked.name(),
         }
     }
 
@@ -33,7 +57,15 @@ impl Input {
     pub fn size(&self) -> Option<u64> {
         match self {
             Input::Storage(storage) => Some(storage.size()),
-            Input::Stream { .. } => None,
+            Input::Stream { .. } | Input::Packed(_) => None,
+        }
+    }
+
+    /// Memory that it takes of its budget from its first read until it is dropped, in bytes.
+    pub(crate) fn unpack_memory_bytes(&self) -> u64 {
+        match self {
+            Input::Packed(unpacked) => unpacked.memory_bytes(),
+            Input::Storage(_) | Input::Stream { .. } => 0,
         }
     }
 }

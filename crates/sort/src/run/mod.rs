@@ -10,12 +10,15 @@
 //!   reader       an open run: its fences in memory, verified block reads
 //!   release      gives the space of runs back behind a merge
 //!   input        where records come from
+//!   packed       inputs that are compressed
+//!   unpack_ahead several of them decompressed at once
 //!   chunk        memory full of whole records
 //!   chunk_reader reads inputs into chunks that begin and end at record boundaries
 //!   form         chunk -> sorted tags -> records gathered into pieces
 //!   extract      the tags of a chunk's records
 //!   chunk_view   the records of a chunk, as their tags point to them
 //!   gather       records in the order of their tags
+//!   long         the lengths of records that are too long for a tag
 //!   tag          a word of a record's key, the record's place and length
 //!   word         the bits of a key that go into eight bytes
 //!   radix        sorts tags by all their bits
@@ -36,6 +39,8 @@ pub mod format;
 pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod input;
+pub(crate) mod long;
+pub mod packed;
 pub mod permute;
 pub(crate) mod piece;
 pub(crate) mod prefetch;
@@ -45,6 +50,7 @@ pub(crate) mod release;
 pub(crate) mod settle;
 mod short_sort;
 pub mod tag;
+pub(crate) mod unpack_ahead;
 pub(crate) mod word;
 pub(crate) mod write_behind;
 pub mod writer;

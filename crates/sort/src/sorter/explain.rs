@@ -40,8 +40,10 @@ pub struct Explanation {
     pub strategy: &'static str,
     /// Why.
     pub reason: String,
-    /// Bytes of the inputs.
+    /// Bytes of the inputs, as they are sorted.
     pub input_bytes: u64,
+    /// Whether that is assumed: compressed inputs are taken to expand like what was read of them.
+    pub input_bytes_assumed: bool,
     /// Mean length of a record, in bytes.
     pub record_bytes: f64,
     /// Bytes a second that the disk of temporary files, or of the view, read just now.
@@ -60,8 +62,12 @@ pub struct Explanation {
 /// # Errors
 /// As [`super::sort`]; [`Error::UnknownSize`].
 pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Result<Explanation> {
-    let sorter = Sorter::prepare(inputs, options, to_view)?;
-    let Some(input_bytes) = sorter.total_bytes else {
+    let mut sorter = Sorter::prepare(inputs, options, to_view)?;
+    let assumed = match (sorter.total_bytes, sorter.unpacking.take()) {
+        (None, Some(unpacking)) => unpacking.assumed_bytes(&mut sorter.inputs)?,
+        _ => None,
+    };
+    let Some(input_bytes) = sorter.total_bytes.or(assumed) else {
         return Err(Error::UnknownSize);
     };
     let (disk_read_rate, disk_write_rate) = match options.temp.first() {
@@ -76,10 +82,10 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         disk_read_rate,
         disk_write_rate,
     };
-    let one_pass = sorter.plan.chunks == 1 && !to_view;
+    let one_pass = is_one_chunk(&sorter, assumed) && !to_view;
     let plan = distribute_plan(&sorter, input_bytes).filter(|_| refusal(&sorter).is_none());
     let again = merge_reads_again(&sorter, input_bytes);
-    let (strategy, reason) = strategy(&sorter, to_view, again, plan.is_some())?;
+    let (strategy, reason) = strategy(&sorter, to_view, assumed, again, plan.is_some())?;
     let passes = if one_pass || to_view { 1 } else { 2 };
     let front = sample_bytes(&sorter.inputs);
     let (order, sample) = (&options.order, sorter.sample);
@@ -101,6 +107,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         strategy,
         reason,
         input_bytes,
+        input_bytes_assumed: assumed.is_some(),
         record_bytes: sorter.sample.record_bytes,
         disk_read_rate,
         disk_write_rate,
@@ -112,16 +119,22 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     })
 }
 
-/// The strategy, and the reason for it. `again` is the part of the data that a merge would read twice;
+/// Whether all records are sorted as one chunk. How much there is may be assumed.
+fn is_one_chunk(sorter: &Sorter<'_>, assumed: Option<u64>) -> bool {
+    sorter.plan.chunks == 1 || assumed.is_some_and(|bytes| bytes <= sorter.plan.chunk_bytes)
+}
+
+/// The strategy, and the reason for it. `assumed` is what is taken for the size of inputs; `again` is the part of the data that a merge would read twice;
 /// `can_distribute` says whether the options, the records and the memory allow a distribution.
 fn strategy(
     sorter: &Sorter<'_>,
     to_view: bool,
+    assumed: Option<u64>,
     again: f64,
     can_distribute: bool,
 ) -> Result<(&'static str, String)> {
     let options = sorter.options;
-    let one_chunk = sorter.plan.chunks == 1;
+    let one_chunk = is_one_chunk(sorter, assumed);
     let (strategy, reason) = match options.strategy {
         _ if one_chunk && !to_view => ("one pass", "all of it fits into memory"),
         Strategy::Distribute { .. } => match refusal(sorter) {
@@ -130,6 +143,9 @@ fn strategy(
         },
         Strategy::Merge => ("merge", "asked for"),
         Strategy::Auto if one_chunk => ("merge", "one run is a view that needs no merge"),
+        Strategy::Auto if assumed.is_some() => {
+            ("merge", "how much compressed inputs hold is not known before they are read")
+        }
         Strategy::Auto if !can_distribute => {
             ("merge", "the options or the records ask for what it alone can do")
         }
@@ -196,9 +212,14 @@ impl fmt::Display for Explanation {
         writeln!(f, "strategy        {}: {}", self.strategy, self.reason)?;
         writeln!(
             f,
-            "input           {:.2} GB in records of about {:.0} bytes",
+            "input           {:.2} GB in records of about {:.0} bytes{}",
             gb(self.input_bytes),
-            self.record_bytes
+            self.record_bytes,
+            if self.input_bytes_assumed {
+                "; assumed: compressed inputs expand as what was read of them does"
+            } else {
+                ""
+            }
         )?;
         writeln!(
             f,

@@ -14,7 +14,7 @@
 //!   emit     the only chunk becomes the output     probe       how fast a disk is
 //!   passes   runs become fewer                     consume     inputs given back on the way
 //!   result   runs become the result                journal     how far a consuming sort is
-//!   files    where runs go, with few open files
+//!   files    where runs go, with few open files  unpack      compressed inputs
 //! ```
 
 mod choice;
@@ -32,6 +32,7 @@ mod probe;
 mod result;
 mod setup;
 mod spill;
+mod unpack;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -86,6 +87,7 @@ impl Sorter<'_> {
             return self.distribute(uniform, output, started, progress);
         }
         let formed = self.form(&mut output, progress)?;
+        self.unpacking = None;
         self.report.form_seconds = started.elapsed().as_secs_f64();
         if let Formed::Runs { header } = formed {
             self.report.runs = self.runs.len() as u64;

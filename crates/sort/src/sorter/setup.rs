@@ -11,6 +11,7 @@ use merganser_storage::spread::Spread;
 use super::consume;
 use super::files::TempFiles;
 use super::options::{CompressionChoice, SortOptions, SortReport};
+use super::unpack::Unpacking;
 use crate::key::Order;
 use crate::merge::window::Segments;
 use crate::pipeline::Workers;
@@ -32,6 +33,8 @@ pub(super) struct Sorter<'a> {
     pub(super) order: Arc<Order>,
     pub(super) spec: String,
     pub(super) inputs: Vec<Input>,
+    /// Until the inputs were read.
+    pub(super) unpacking: Option<Unpacking>,
     pub(super) total_bytes: Option<u64>,
     pub(super) plan: RunPlan,
     pub(super) sample: Sample,
@@ -65,12 +68,15 @@ impl<'a> Sorter<'a> {
     /// With `look` false, the inputs may be partly gone: then `header` is given and no input is
     /// sampled. `held_bytes` of the budget are held already by the fences of existing runs.
     pub(super) fn prepare_from(
-        mut inputs: Vec<Input>,
+        inputs: Vec<Input>,
         options: &'a SortOptions,
         header: &[u8],
         look: bool,
         held_bytes: u64,
     ) -> Result<Self> {
+        let workers = Workers::new(options.threads);
+        let unpackers = if workers.are_own() { 1 } else { workers.count() };
+        let (mut inputs, unpacking) = Unpacking::prepare(inputs, unpackers, &options.budget)?;
         let (sampled, header) = if look {
             sample(&mut inputs, options.order.format)?
         } else {
@@ -78,8 +84,7 @@ impl<'a> Sorter<'a> {
         };
         let order = options.order.compile(header.as_deref())?;
         let total_bytes = total_bytes(&inputs);
-        let workers = Workers::new(options.threads);
-        let free_bytes = options.budget.free_bytes() + held_bytes;
+        let free_bytes = options.budget.free_bytes() + held_bytes - unpacking.kept_bytes;
         let limit_bytes = options.budget.limit_bytes();
         let sample = Sample::of(&order, &sampled);
         let plan = RunPlan::new(
@@ -121,6 +126,7 @@ impl<'a> Sorter<'a> {
             order: Arc::new(order),
             spec,
             inputs,
+            unpacking: Some(unpacking),
             total_bytes,
             plan,
             sample,

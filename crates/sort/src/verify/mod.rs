@@ -51,7 +51,8 @@ pub struct Disorder {
     pub record: u64,
     /// Where it begins.
     pub offset: u64,
-    /// Its first bytes, at most [`Disorder::TEXT_BYTES_MAX`], without the terminator of a line.
+    /// Its first bytes, at most [`Disorder::TEXT_BYTES_MAX`], without the terminator of a line; of a
+    /// sequence its header line.
     pub text: Vec<u8>,
 }
 
@@ -136,7 +137,8 @@ impl<'a> Verifier<'a> {
     /// Checks the next bytes.
     ///
     /// # Errors
-    /// [`Error::Input`] when a record is longer than [`Limits::record_bytes_max`].
+    /// [`Error::RecordTooLong`] when a record is longer than [`Limits::record_bytes_max`],
+    /// [`Error::Input`] at bytes that no record has.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<()> {
         if self.stopped() {
             return Ok(());
@@ -145,7 +147,7 @@ impl<'a> Verifier<'a> {
             bytes = self.complete_carry(bytes)?;
         }
         if self.carry.is_empty() {
-            let done = self.check(bytes);
+            let done = self.check(bytes, false);
             bytes = &bytes[done..];
         }
         self.keep(bytes)
@@ -160,10 +162,9 @@ impl<'a> Verifier<'a> {
             match self.order.format().tail(&self.carry) {
                 Tail::Complete(terminator) => {
                     self.carry.push(terminator);
-                    let record = std::mem::take(&mut self.carry);
-                    let done = self.check(&record);
-                    assert!(done == record.len(), "the added terminator ends the record");
+                    self.check_last();
                 }
+                Tail::Whole => self.check_last(),
                 Tail::Damaged(how) => return Err(self.input_error(how.to_owned())),
             }
         }
@@ -182,7 +183,7 @@ impl<'a> Verifier<'a> {
             self.keep(&bytes[..step])?;
             if let Some(len) = self.order.format().record_len(&self.carry) {
                 let mut record = std::mem::take(&mut self.carry);
-                self.check(&record[..len]);
+                self.check(&record[..len], true);
                 record.clear();
                 self.carry = record;
                 return Ok(&bytes[len - had..]);
@@ -194,6 +195,13 @@ impl<'a> Verifier<'a> {
 
     fn keep(&mut self, bytes: &[u8]) -> Result<()> {
         self.carry.extend_from_slice(bytes);
+        if let Some(fault) = self.order.format().fault(&self.carry) {
+            return Err(Error::Input {
+                file: self.name.to_owned(),
+                offset: self.found.bytes + fault.at,
+                detail: fault.detail.to_owned(),
+            });
+        }
         if self.carry.len() > self.limits.record_bytes_max {
             let most = self.limits.record_bytes_max;
             return Err(Error::RecordTooLong {
@@ -206,10 +214,18 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Checks all records that end within `bytes`; returns how many bytes they have.
-    fn check(&mut self, bytes: &[u8]) -> usize {
+    /// Checks the carry, which is the last record.
+    fn check_last(&mut self) {
+        let record = std::mem::take(&mut self.carry);
+        let done = self.check(&record, true);
+        assert!(done == record.len(), "the input ends with this record");
+    }
+
+    /// Checks all records that end within `bytes`, where `whole` means that the last one ends with them.
+    /// Returns how many bytes they have.
+    fn check(&mut self, bytes: &[u8], whole: bool) -> usize {
         let order = self.order;
-        with_access!(order, framing, access => self.check_with(framing, access, bytes))
+        with_access!(order, framing, access => self.check_with(framing, access, bytes, whole))
     }
 
     fn check_with<A: KeyAccess>(
@@ -217,10 +233,11 @@ impl<'a> Verifier<'a> {
         framing: impl Framing,
         access: A,
         bytes: &[u8],
+        whole: bool,
     ) -> usize {
         let mut at = 0;
         if self.header_due {
-            let Some(len) = framing.next(bytes) else { return 0 };
+            let Some(len) = framing.len_in(bytes, whole) else { return 0 };
             self.header_due = false;
             self.found.bytes = len as u64;
             at = len;
@@ -234,7 +251,7 @@ impl<'a> Verifier<'a> {
         }
         let mut checksum = 0;
         while !self.stopped()
-            && let Some(len) = framing.next(&bytes[at..])
+            && let Some(len) = framing.len_in(&bytes[at..], whole)
         {
             let record = &bytes[at..at + len];
             checksum += u128::from(crc32fast::hash(record));
@@ -286,6 +303,7 @@ impl<'a> Verifier<'a> {
             let text = match self.order.format() {
                 Format::Lines { .. } | Format::Csv { .. } => &record[..record.len() - 1],
                 Format::Fixed { .. } | Format::Keyed => record,
+                Format::Fasta | Format::Fastq => sequence_title(record),
             };
             let text = text[..text.len().min(Disorder::TEXT_BYTES_MAX)].to_vec();
             let record = self.found.records;
@@ -296,4 +314,10 @@ impl<'a> Verifier<'a> {
     fn input_error(&self, detail: String) -> Error {
         Error::Input { file: self.name.to_owned(), offset: self.found.bytes, detail }
     }
+}
+
+/// The header line of a sequence.
+fn sequence_title(record: &[u8]) -> &[u8] {
+    let line = &record[..memchr::memchr(b'\n', record).unwrap_or(record.len())];
+    line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -186,7 +186,7 @@ impl Making for SortedBucket {
         let skip = record.checked_sub(window.first_record(&self.segments));
         let at = skip.and_then(|skip| {
             with_framing!(self.segments.order.format(), framing => {
-                (0..skip).try_fold(0, |at, _| Some(at + framing.next(&merged[at..])?))
+                (0..skip).try_fold(0, |at, _| Some(at + framing.first(&merged[at..])?))
             })
         });
         let at = at.ok_or_else(|| self.contradiction(window.output_offset))?;

@@ -1,7 +1,7 @@
 //! Keys as a user types them: as they stand in a record, with escapes for bytes that are hard to type.
 
 use crate::key::{OrderSpec, column_of};
-use crate::record::Format;
+use crate::record::{Format, SequenceKind};
 use crate::view::View;
 
 /// Why no place of a view belongs to a typed key.
@@ -56,6 +56,12 @@ impl View {
         };
         let header = Some(&*self.manifest().preamble).filter(|header| !header.is_empty());
         let order = first.compile(header).map_err(crate::Error::from)?;
+        if first.keys.first().is_some_and(|key| key.starts_with("length")) {
+            let letters = std::str::from_utf8(key).ok().and_then(|key| key.parse().ok());
+            let key = letters.and_then(|letters| order.encode_first_length(letters));
+            let why = || TypedKeyError::Refused("a length is a number".to_owned());
+            return Ok(self.offset_of_key(&key.ok_or_else(why)?)?);
+        }
         let record = record_with_key(&first, header, key).map_err(TypedKeyError::Refused)?;
         let mut key = Vec::new();
         order.encode(&record, &mut key);
@@ -125,6 +131,21 @@ fn record_with_key(
             let len = u32::try_from(typed.len()).map_err(|_| "the key is too long".to_owned())?;
             Ok([&len.to_le_bytes(), &[0; 4][..], typed].concat())
         }
+        Format::Fasta => Ok(sequence_with_key(SequenceKind::Fasta, first, typed)),
+        Format::Fastq => Ok(sequence_with_key(SequenceKind::Fastq, first, typed)),
+    }
+}
+
+/// A sequence whose first key other than its length is `typed`; without keys, it begins with `typed`.
+fn sequence_with_key(kind: SequenceKind, first: Option<&str>, typed: &[u8]) -> Vec<u8> {
+    let mark = match kind {
+        SequenceKind::Fasta => b">",
+        SequenceKind::Fastq => b"@",
+    };
+    match first {
+        None => [typed, b"\n"].concat(),
+        Some(key) if key.starts_with("sequence") => [mark, &b"\n"[..], typed, b"\n"].concat(),
+        Some(_) => [mark, typed, b"\n"].concat(),
     }
 }
 

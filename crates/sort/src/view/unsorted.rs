@@ -134,6 +134,14 @@ impl UnsortedBuckets {
             }
             begun = rest.to_vec();
         }
+        // All of the bucket was read, so the rest is a record whose end is that of the bucket.
+        while let Some(len) = self.set.order.format().first_len(&begun) {
+            if wanted(&begun[..len]) {
+                break;
+            }
+            place += len as u64;
+            begun.drain(..len);
+        }
         Ok(place)
     }
 

@@ -2,11 +2,12 @@
 //! keep the command from ending.
 
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use merganser_sort::journal::{InputProgress, Text};
+use merganser_sort::run::packed::{HEAD_BYTES, is_packed};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
@@ -72,11 +73,20 @@ pub struct Checked {
 /// Checks inputs and result.
 ///
 /// # Errors
-/// A sentence on the first thing that would stop the command later.
-pub fn check(inputs: &Inputs, target: &Target, sorting: &Sorting) -> Result<Checked, Failure> {
+/// A sentence on the first thing that would stop the command later. Where `decompress`, a compressed input is
+/// one.
+pub fn check(
+    inputs: &Inputs,
+    target: &Target,
+    sorting: &Sorting,
+    decompress: bool,
+) -> Result<Checked, Failure> {
     let mut found = Vec::new();
     for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
         found.push(check_input(path, shown)?);
+        if decompress {
+            refuse_packed(path, shown)?;
+        }
     }
     refuse_twice(&found, &inputs.shown)?;
     let old = match &sorting.destination {
@@ -129,6 +139,23 @@ fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {
         return refuse("--consume: can't be removed from its folder by this user");
     }
     Ok(found)
+}
+
+/// What a compressed file holds is read from its begin only, so a sort that was interrupted could not
+/// continue in its middle.
+fn refuse_packed(path: &Path, shown: &Path) -> Result<(), Failure> {
+    let mut head = Vec::new();
+    open_input(path, false)
+        .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head))
+        .map_err(|error| Failure::on(shown, &error))?;
+    if !is_packed(&head) {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: --consume: is compressed, and bytes can't be given back from the middle of a compressed file; decompress it first, or leave out --consume",
+        shown.display()
+    )
+    .into())
 }
 
 /// Opens an input itself, never through a link.

@@ -400,7 +400,7 @@ impl Steps for Work<'_> {
         if let Some(journal) = &self.journal {
             unclaim_all(journal)?;
         }
-        let found = check(&self.inputs, &self.target, self.sorting)?;
+        let found = check(&self.inputs, &self.target, self.sorting, self.config.decompress)?;
         folder.clear()?;
         self.replaces = replaced(&self.inputs, &self.target)?;
         let note = self.note(found.attributes);

@@ -76,7 +76,7 @@ fn source(input: &MapInput, format: Format) -> String {
                 Format::Lines { .. } | Format::Fixed { .. } => {
                     "every worker finds the borders of its own chunks"
                 }
-                Format::Csv { .. } | Format::Keyed => {
+                Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
                     "borders are found from the front to the end, by one worker at a time"
                 }
             };
@@ -185,6 +185,7 @@ fn records(format: Format) -> String {
         Format::Csv { header: false, .. } => "rows of csv".to_owned(),
         Format::Fixed { bytes } => format!("records of {bytes} bytes"),
         Format::Keyed => "length-prefixed records".to_owned(),
+        Format::Fasta | Format::Fastq => "sequences".to_owned(),
     }
 }
 

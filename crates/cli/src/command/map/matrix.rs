@@ -110,8 +110,9 @@ fn factors(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<[Ma
     let open = OpenInputs::of_sort();
     let storage = |input: &Input| match input.open_for_sort(&open, cancel)? {
         SortInput::Storage(storage) => Ok(Activity::here().storage(storage)),
-        SortInput::Stream { name, .. } => Err(Failure::from(format!(
-            "{name}: the factors of a product are read several times; name files"
+        other => Err(Failure::from(format!(
+            "{}: the factors of a product are read several times; name files",
+            other.name()
         ))),
     };
     Ok(match raw {

@@ -63,7 +63,7 @@ impl<'a> ToRecords<'a> {
         let terminator: &[u8] = match format {
             Format::Lines { delimiter: 0 } => b"\0",
             Format::Lines { .. } | Format::Csv { .. } => b"\n",
-            Format::Fixed { .. } | Format::Keyed => b"",
+            Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => b"",
         };
         ToRecords { output, piece: Vec::with_capacity(PIECE_BYTES), terminator }
     }

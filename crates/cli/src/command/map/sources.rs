@@ -23,6 +23,7 @@ pub fn open(inputs: &[Input], budget: &Budget, cancel: &Cancel) -> Result<Vec<Ma
             merganser_sort::run::Input::Stream { name, reader } => {
                 MapInput::detect_stream(name, reader, budget)
             }
+            merganser_sort::run::Input::Packed(unpacked) => MapInput::of_unpacked(unpacked),
         })
     };
     inputs.iter().map(ready).collect()

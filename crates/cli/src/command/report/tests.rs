@@ -31,6 +31,7 @@ fn report(name: &str) -> Report {
             strategy: "merge",
             reason: name.to_owned(),
             input_bytes: 2_000_000_000,
+            input_bytes_assumed: false,
             record_bytes: 100.0,
             disk_read_rate: 2e9,
             disk_write_rate: 1e9,

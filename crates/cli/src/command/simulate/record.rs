@@ -78,7 +78,7 @@ fn sorted(
             merganser_sort::run::Input::Storage(storage) => {
                 Ok(merganser_sort::run::Input::Storage(recorder.storage(storage)))
             }
-            merganser_sort::run::Input::Stream { .. } => Err(Failure::from(format!(
+            _ => Err(Failure::from(format!(
                 "{input}: is no file; a sort is recorded of files, whose reads have places"
             ))),
         })

@@ -194,6 +194,11 @@ fn record_arguments(builtin: &Builtin, format: Option<Format>) -> Result<Vec<Typ
         Format::Csv { .. } => ("csv".to_owned(), "separator"),
         Format::Fixed { bytes } => (format!("fixed:{bytes}"), "format"),
         Format::Keyed => ("keyed".to_owned(), "format"),
+        Format::Fasta | Format::Fastq => {
+            return Err("--format: SSDlets take lines, csv, fixed:N or keyed; sequences are for sort and verify"
+                .to_owned()
+                .into());
+        }
     };
     if !has(builtin, needs) {
         return refused(if has(builtin, "separator") { "rows of csv" } else { "lines" });
@@ -202,7 +207,11 @@ fn record_arguments(builtin: &Builtin, format: Option<Format>) -> Result<Vec<Typ
         add("--format", "format", Value::from(name));
     }
     match format {
-        Format::Lines { delimiter: b'\n' } | Format::Fixed { .. } | Format::Keyed => {}
+        Format::Lines { delimiter: b'\n' }
+        | Format::Fixed { .. }
+        | Format::Keyed
+        | Format::Fasta
+        | Format::Fastq => {}
         Format::Lines { delimiter } => {
             add("-z", "delimiter", Value::from(char::from(delimiter).to_string()));
         }

@@ -24,7 +24,7 @@ use super::{SLACK_BYTES, shrunk, too_long};
 
 /// The distance from a range that is read to the bytes that the storage is asked to read ahead. A worker
 /// maps at most a few GB per second, and a disk answers within some milliseconds.
-pub(in super::super) const AHEAD_BYTES: u64 = 8 << 20;
+const AHEAD_BYTES: u64 = 8 << 20;
 
 /// The kernel copies several times as fast if source and target have the same place in a line of the processor's
 /// cache, which has this many bytes: 13 GB per second instead of 3 on an EPYC.
@@ -94,7 +94,9 @@ impl Local {
         match self.format {
             Format::Fixed { bytes } => self.read_fixed(range, bytes as u64, buffer, budget),
             Format::Lines { delimiter } => self.read_lines(range, delimiter, buffer, budget),
-            Format::Csv { .. } | Format::Keyed => unreachable!("their borders are not local"),
+            Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
+                unreachable!("their borders are not local")
+            }
         }
     }
 

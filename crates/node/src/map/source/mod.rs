@@ -29,7 +29,6 @@ use parking_lot::Mutex;
 use super::MapInput;
 use super::chunk_buffer::ChunkBuffer;
 pub(super) use feed::FEED_BYTES_MIN;
-pub(super) use local::AHEAD_BYTES;
 use local::Local;
 use sequential::Sequential;
 

@@ -141,6 +141,7 @@ impl Sequential {
             return Ok(0);
         }
         match self.format.tail(&buffer.bytes()[..*filled]) {
+            Tail::Whole => Ok(*filled),
             Tail::Complete(terminator) => {
                 buffer.bytes_mut()[*filled] = terminator;
                 *filled += 1;

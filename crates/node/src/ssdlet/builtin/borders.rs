@@ -38,7 +38,7 @@ impl Borders {
         let delimiter = match self.format {
             Format::Lines { delimiter } => delimiter,
             Format::Csv { .. } => b'\n',
-            Format::Fixed { .. } | Format::Keyed => return record,
+            Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => return record,
         };
         let text = record.strip_suffix(&[delimiter]).unwrap_or(record);
         if delimiter == b'\n' { text.strip_suffix(b"\r").unwrap_or(text) } else { text }

@@ -205,7 +205,7 @@ fn pattern(text: &str, format: Format, ignore_case: bool) -> Result<Finder, rege
             // Whether there is a word boundary depends on the neighbour.
             !delimiter.is_ascii() || delimiter.is_ascii_alphanumeric() || delimiter == b'_'
         }
-        Format::Fixed { .. } | Format::Keyed => true,
+        Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => true,
     };
     let one_by_one = one_by_one || knows_ends(text);
     builder.build().map(|regex| Finder::Pattern { regex, one_by_one })

@@ -16,6 +16,7 @@ use crate::run::chunk_view::ChunkView;
 use crate::run::form::SortMemory;
 use crate::run::format::PIECE_BYTES;
 use crate::run::gather::{Gather, PlacePiece};
+use crate::run::long::LongRecords;
 use crate::run::piece::Piece;
 use crate::run::settle::sort_tagged;
 use crate::run::tag::Tag;
@@ -27,6 +28,7 @@ use crate::{Error, Result};
 pub(crate) struct Bucketed<'a> {
     pub(super) order: &'a Order,
     pub(super) alphabet: Option<Alphabet>,
+    pub(super) long: LongRecords,
     pub(super) buckets: Vec<TagBucket>,
     pub(super) records: u64,
     pub(super) bytes: u64,
@@ -45,6 +47,7 @@ impl Bucketed<'_> {
             keys,
             order: self.order,
             alphabet: self.alphabet.as_ref(),
+            long: &self.long,
         };
         BucketedChunk { bucketed: self, view, pool, scratch }
     }

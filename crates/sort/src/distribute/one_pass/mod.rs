@@ -47,6 +47,7 @@ use crate::run::chunk_reader::ChunkReader;
 use crate::run::extract::put_key;
 use crate::run::form::SortMemory;
 use crate::run::format::PIECE_BYTES;
+use crate::run::long::LongRecords;
 use crate::run::settle::word_at;
 use crate::run::tag::Tag;
 use crate::run::word::{Alphabet, LEARN_BYTES};
@@ -239,7 +240,9 @@ impl<'a> OnePass<'a> {
         }
         let mut buckets = Vec::with_capacity(self.partition.buckets());
         let (mut records, mut bytes) = (0, 0);
-        let mut chains: Vec<_> = workers.into_iter().map(Vec::into_iter).collect();
+        let (chains, long): (Vec<_>, Vec<_>) =
+            workers.into_iter().map(|done| (done.chains, done.long)).unzip();
+        let mut chains: Vec<_> = chains.into_iter().map(Vec::into_iter).collect();
         for number in 0..self.partition.buckets() {
             let parts = chains.iter_mut().map(|c| c.next().expect("a chain a bucket"));
             let (chains, part_bytes): (Vec<Chain>, Vec<u64>) = parts.unzip();
@@ -258,18 +261,20 @@ impl<'a> OnePass<'a> {
             buckets.push(bucket);
         }
         let OnePass { order, alphabet, .. } = self;
-        Ok(Some(Bucketed { order, alphabet, buckets, records, bytes }))
+        let long = LongRecords::new(long.concat());
+        Ok(Some(Bucketed { order, alphabet, long, buckets, records, bytes }))
     }
 
     /// Splits spans until there are no more, and backs memory and copies bytes in between. Returns
     /// for each bucket the chain and the bytes of its records.
-    fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Vec<(Chain, u64)> {
+    fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Parted {
         let _alarm = Alarm(work);
         let mut own = Own {
             open: (0..self.partition.buckets()).map(|_| Open::new()).collect(),
             keys: (0, &mut []),
             key: Vec::new(),
             full: Vec::new(),
+            long: Vec::new(),
         };
         while let Some(task) = work.next() {
             match task {
@@ -287,7 +292,7 @@ impl<'a> OnePass<'a> {
                 }
             }
         }
-        own.open.into_iter().map(Open::close).collect()
+        Parted { chains: own.open.into_iter().map(Open::close).collect(), long: own.long }
     }
 
     /// False when there is no room for all tags or keys.
@@ -301,13 +306,14 @@ impl<'a> OnePass<'a> {
         let (order, alphabet) = (self.order, self.alphabet.as_ref());
         let direct = order.direct();
         let flip = if direct.is_some_and(|key| key.descending) { u64::MAX } else { 0 };
-        let Own { open, keys, key, full } = own;
+        let Own { open, keys, key, full, long } = own;
         let bytes = &span.bytes[span.from..];
         let mut at = 0;
         while at < bytes.len() {
-            let len = framing.next(&bytes[at..]).expect("spans hold whole records");
+            let len = framing.first(&bytes[at..]).expect("spans hold whole records");
             let record = &bytes[at..at + len];
             let position = span.at + span.from + at;
+            LongRecords::note(long, position, len);
             let tag = if let Some(direct) = direct {
                 let word = word_at(alphabet, direct.place.of(record), 0);
                 Tag::new(word ^ flip, position as u64, len)
@@ -331,6 +337,14 @@ impl<'a> OnePass<'a> {
     }
 }
 
+/// What a worker made of its spans.
+struct Parted {
+    /// For each bucket, the chain and the bytes of its records.
+    chains: Vec<(Chain, u64)>,
+    /// The records that are too long for a tag.
+    long: Vec<(u64, usize)>,
+}
+
 /// The memory of a worker while it splits spans.
 struct Own<'p> {
     open: Vec<Open<'p>>,
@@ -338,4 +352,6 @@ struct Own<'p> {
     keys: (usize, &'p mut [u8]),
     key: Vec<u8>,
     full: Vec<u8>,
+    /// The records that are too long for a tag.
+    long: Vec<(u64, usize)>,
 }

@@ -1,0 +1,69 @@
+//! Any bytes as FASTA or FASTQ: wherever they are cut into pieces, the same records begin, and a sort gives
+//! back every byte of them or names the place of the fault.
+#![no_main]
+
+use std::io::Cursor;
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::{Format, SequenceBorders, SequenceEnd, Tail};
+use merganser_sort::run::Input;
+use merganser_sort::{
+    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
+};
+use merganser_storage::memory::MemoryDirectory;
+
+#[derive(Debug, Arbitrary)]
+struct Case<'a> {
+    fastq: bool,
+    key: u8,
+    piece: u8,
+    bytes: &'a [u8],
+}
+
+fuzz_target!(|case: Case<'_>| {
+    let format = if case.fastq { Format::Fastq } else { Format::Fasta };
+    let kind = format.sequences().expect("one of the two");
+    // Without its mark nearly all input would be refused at once.
+    let bytes = [if case.fastq { b"@" } else { b">" }, case.bytes].concat();
+    let fed = |piece: usize| {
+        let (mut borders, mut starts) = (SequenceBorders::new(kind), Vec::new());
+        let fault = bytes.chunks(piece).try_for_each(|piece| borders.feed(piece, &mut starts));
+        fault.map(|()| (starts, borders.finish()))
+    };
+    let whole = fed(bytes.len());
+    assert_eq!(fed(usize::from(case.piece) + 1), whole);
+
+    let key = ["id", "header:V:r", "length", "sequence:f", "length:r"][usize::from(case.key) % 5];
+    let options = SortOptions {
+        order: OrderSpec { keys: vec![key.to_owned()], ..OrderSpec::new(format) },
+        budget: Budget::new(64 << 20),
+        threads: 1,
+        temp: vec![MemoryDirectory::new()],
+        temp_limit_bytes: None,
+        compression: CompressionChoice::Fixed(merganser_sort::run::Compression::Off),
+        top: None,
+        strategy: Strategy::Auto,
+    };
+    let reader = Box::new(Cursor::new(bytes.clone()));
+    let input = Input::Stream { name: "input".to_owned(), reader };
+    let mut out = Vec::new();
+    let sorted = sort(vec![input], SortOutput::Writer(&mut out), &options, &Silent);
+    let (starts, end) = match (whole, sorted) {
+        (Err(fault), Err(Error::Input { offset, .. })) => return assert_eq!(offset, fault.at),
+        (Ok((_, SequenceEnd::Cut(_))), Err(Error::LastRecord { .. })) => return,
+        (Ok(whole), Ok(_)) => whole,
+        other => panic!("{other:?}"),
+    };
+    let mut bytes = bytes;
+    if let Tail::Complete(newline) = end.into() {
+        bytes.push(newline);
+    }
+    let order = options.order.compile(None).expect("an order");
+    let ends = starts.iter().skip(1).copied().chain([bytes.len() as u64]);
+    let mut records: Vec<&[u8]> =
+        starts.iter().zip(ends).map(|(from, to)| &bytes[*from as usize..to as usize]).collect();
+    records.sort_by(|a, b| order.compare(a, b));
+    assert!(out == records.concat(), "the result is not what a naive sort gives");
+});
