@@ -212,12 +212,13 @@ fn rewritten(segments: u64, factor: u32) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const MIB: f64 = (1 << 20) as f64;
 
-    fn job() -> HadoopJob {
+    /// 10 GB through one reducer.
+    pub fn job() -> HadoopJob {
         HadoopJob {
             input_bytes: 10e9,
             ratio: 1.0,
