@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use client::{ACK, Client};
+use client::Client;
 use merganser_export::Error;
 use merganser_export::nbd::{Access, Address, Export, Server, ServerOptions, Stopper};
 use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
