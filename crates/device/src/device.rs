@@ -86,6 +86,14 @@ pub struct FlashStatistics {
     pub host_programs: u64,
     /// Of these, pages that garbage collection or wear levelling moved.
     pub moved_pages: u64,
+    /// Of these, pages of the map.
+    pub map_programs: u64,
+    /// Of the pages sensed, pages of the map.
+    pub map_reads: u64,
+    /// Entries of the map that were in its cache when they were needed. 0 if the whole map is in memory.
+    pub map_hits: u64,
+    /// Entries of the map that were not.
+    pub map_misses: u64,
     /// Bytes of all programmed pages.
     pub programmed_bytes: u64,
     /// Bytes that the host wrote.
@@ -100,6 +108,15 @@ pub struct FlashStatistics {
     pub buffered_pages: u64,
     /// Pages of the host's reads that were answered without a read of flash.
     pub cached_pages: u64,
+}
+
+/// The two counts of which write amplification is the quotient.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlashBytes {
+    /// Bytes that the host wrote.
+    pub host: u64,
+    /// Bytes of all programmed pages.
+    pub programmed: u64,
 }
 
 impl FlashStatistics {
@@ -172,4 +189,9 @@ pub trait Device: Send {
 
     /// Its counts so far.
     fn statistics(&self) -> Statistics;
+
+    /// Two of these counts, which take no time to give: for each request that ends. `None` without flash.
+    fn flash_bytes(&self) -> Option<FlashBytes> {
+        None
+    }
 }

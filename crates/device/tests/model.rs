@@ -41,7 +41,7 @@ fn devices() -> Vec<Ssd> {
         "over_provisioning_permille=500",
         "gc_free_permille=130",
     ];
-    let kinds: [&[&str]; 6] = [
+    let kinds: [&[&str]; 7] = [
         &[],
         &["copy_back=off", "placement=rotating", "gc_policy=choices"],
         &["page_bytes=8K", "cache_policy=lru", "cache_bytes=32K", "block_summary_bytes=0"],
@@ -59,6 +59,17 @@ fn devices() -> Vec<Ssd> {
             "read_ahead_pages=4",
             "planes=2",
             "multi_plane=on",
+        ],
+        // Five pages of the map, and room for eight entries.
+        &[
+            "map_cache_bytes=64",
+            "page_bytes=512",
+            "map_unit_bytes=512",
+            "page_spare_bytes=0",
+            "transfer_unit_bytes=512",
+            "block_summary_bytes=0",
+            "blocks_per_plane=100",
+            "over_provisioning_permille=300",
         ],
     ];
     let make = |kind: &&[&str]| {

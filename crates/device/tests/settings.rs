@@ -60,6 +60,7 @@ fn variations() -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         ("dram_bytes_per_second", &[], "100M"),
         ("programs_use_memory", &["dram_bytes_per_second=100M"], "on"),
         ("map_unit_bytes", &[], "8K"),
+        ("map_cache_bytes", &[], "64"),
         ("over_provisioning_permille", &[], "500"),
         ("trim", &[], "off"),
         ("placement", &[], "fixed"),

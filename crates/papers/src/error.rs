@@ -38,6 +38,9 @@ pub enum Error {
         /// The reason.
         source: ProfileError,
     },
+    /// A change of a modelled device ([`Setup::settings`](crate::Setup::settings)) was refused.
+    #[error(transparent)]
+    Setting(ProfileError),
     /// A modelled device or host did not do what a real one would.
     #[error("{0}")]
     Model(String),

@@ -23,6 +23,12 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Whether the parameters of its device can be changed ([`Setup::settings`]).
+    #[must_use]
+    pub fn takes_settings(&self) -> bool {
+        self.name.starts_with("activesort-")
+    }
+
     /// Runs it on this machine.
     ///
     /// # Errors

@@ -21,6 +21,9 @@ pub struct Setup {
     pub limit_seconds: f64,
     /// The price of the machine, in USD.
     pub cost_dollars: Option<f64>,
+    /// Changes of the modelled device, `name=value` each, for experiments that take them
+    /// ([`Experiment::takes_settings`](crate::Experiment::takes_settings)).
+    pub settings: Vec<String>,
     /// The folder for data.
     pub dir: PathBuf,
     /// The memory of a whole sort.

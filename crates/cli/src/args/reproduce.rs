@@ -41,6 +41,8 @@ Examples:
   merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
   # Figure 8 of ActiveSort, on a modelled SSD
   merganser reproduce activesort-throughput --plot figure8.svg
+  # the same with twice the channels
+  merganser reproduce activesort-throughput --set channels=8
   # Figure 11, from jobs that were run before
   merganser reproduce hadoop-io --results results.json --plot figure11.svg
   # how much is sorted in a minute, 50 GB at most
@@ -65,6 +67,11 @@ pub struct ReproduceArgs {
     /// as the paper and the benchmark do) [default: 5, whole sorts 1, hadoop-... 3]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
+
+    /// Change a parameter of the modelled device of activesort-...; repeat for more (simulate --list=jasmine
+    /// lists them)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
 
     /// Numbers of files for triton-disk [default: the paper's, 1, 2, 4 and so on to 512]
     #[arg(long, value_name = "N,N", value_delimiter = ',')]

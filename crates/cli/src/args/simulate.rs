@@ -82,7 +82,8 @@ pub struct DeviceArgs {
 /// Play requests to a modelled device
 ///
 /// Without --trace, requests are generated: --workload sets their offsets, --size their sizes, and
-/// --depth or --rate their arrival.
+/// --depth or --rate their arrival. With --stream, several workloads are played together; then each is
+/// played alone, on a device in the same state, and the slowdowns are printed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -90,6 +91,9 @@ Examples:
   merganser simulate run --device cheetah --workload sequential --size 256K --requests 2000
   # writes of 4 to 64 KiB to hot places, 5,000 a second in a Poisson process
   merganser simulate run --workload zipf --read 0 --size 4K..64K --rate 5000
+  # random reads next to a log: how much do they slow each other down?
+  merganser simulate run --device msr --filled --span 1G --stream name=db,depth=8 \\
+    --stream name=log,workload=sequential,read=0,size=64K,rate=500,start=1G,requests=5K
   # a trace of UMass, one of its units, twice as fast
   merganser simulate run --device msr --trace Financial1.spc --unit 0 --time-scale 0.5 --wrap")]
 pub struct SimulateRunArgs {
@@ -194,6 +198,12 @@ pub struct SimulateRunArgs {
     /// Offsets and sizes are multiples of this
     #[arg(long, value_name = "SIZE", default_value = "4K", help_heading = "Workload")]
     pub align: Size,
+
+    /// Play several workloads together, one per --stream: KEY=VALUE,... with the keys name, begin (a time,
+    /// as 100ms), workload, requests, read, size, depth, rate, arrivals, random, theta, gap, start, span
+    /// and align. Keys that are left out have the values of the options above
+    #[arg(long, value_name = "KEY=VALUE,...", conflicts_with = "trace", help_heading = "Workload")]
+    pub stream: Vec<String>,
 
     #[command(flatten)]
     pub reading: TraceArgs,

@@ -67,6 +67,7 @@ fn sentence(error: Error) -> Failure {
             Failure::Error(format!("{error}; give a smaller --size or another --dir"))
         }
         error @ Error::Memory { .. } => Failure::Error(format!("--size: {error}")),
+        Error::Setting(error) => Failure::Error(format!("--set {error}")),
         error @ Error::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
         error @ Error::RunnerMissing { .. } => Failure::Error(format!(
             "--bench: {error}; give the folder bench/hadoop of a checkout, or --results FILE"

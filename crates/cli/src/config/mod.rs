@@ -21,6 +21,7 @@ mod sort;
 mod ssdlet;
 mod verify;
 mod view;
+mod workload;
 
 pub use advise::{AdviseConfig, AdviseJob, AdviseOn, HadoopJob};
 pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
@@ -43,6 +44,7 @@ pub use ssdlet::SsdletCheck;
 pub use ssdlet::SsdletConfig;
 pub use verify::{Subject, VerifyConfig};
 pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
+pub use workload::{Made, StreamChoice};
 
 use crate::args::Size;
 use crate::failure::Failure;

@@ -53,6 +53,15 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             let mut all = merganser_papers::list().iter();
             all.find(|experiment| experiment.name == name).expect("the parser knows the names")
         });
+        if let Some(experiment) = experiment.filter(|experiment| !experiment.takes_settings())
+            && !typed.set.is_empty()
+        {
+            return Err(format!(
+                "--set: {} has no device whose parameters can be changed; activesort-... have",
+                experiment.name
+            )
+            .into());
+        }
         let program = std::env::current_exe().map_err(|error| Failure::named(&error))?;
         Ok(ReproduceConfig {
             experiment,
@@ -62,6 +71,7 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 limit_seconds: typed.seconds,
                 cost_dollars: typed.cost,
                 files: typed.files,
+                settings: typed.set,
                 dir: typed.dir,
                 pool_bytes: typed.memory.map(|size| size.0),
                 memory_bytes: memory_bytes(typed.memory)?,
@@ -98,6 +108,10 @@ mod tests {
             (&["--seconds", "NaN"], "--seconds: NaN is no time limit"),
             (&["--cost", "0"], "--cost: more than 0 dollars"),
             (&["--threads", "0"], "--threads: at least 1"),
+            (
+                &["--set", "channels=8"],
+                "--set: gray-sort has no device whose parameters can be changed; activesort-... have",
+            ),
             (&["--plot", "x.png"], "--plot: 'x.png' does not end in .svg, the one kind of plot"),
         ];
         for (options, sentence) in table {

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use merganser_device::request::SimTime;
 use merganser_device::trace::{Address, Disks, Event, Format, Options};
-use merganser_device::workload::{Arrivals, Bounds, Pattern, Sizes};
+use merganser_device::workload::Bounds;
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
 use super::order;
 use super::simulate_array::{SimulateArray, simulate_array};
+use super::workload::{Made, StreamChoice, WorkloadWords, streams};
 use crate::args::{
-    ArrivalsName, DeviceArgs, EventName, FilledName, PreconditionName, SimulateArgs,
-    SimulateCommand, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, Size, StrategyName,
-    TraceArgs, TraceFormatName, WorkloadName,
+    DeviceArgs, EventName, FilledName, PreconditionName, SimulateArgs, SimulateCommand,
+    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, Size, StrategyName, TraceArgs,
+    TraceFormatName,
 };
 use crate::config::ReportForm;
 use crate::failure::Failure;
@@ -68,24 +68,9 @@ pub struct SimulateRun {
 #[derive(Debug)]
 pub enum Load {
     /// Made-up requests.
-    Made {
-        /// Where they go.
-        pattern: Pattern,
-        /// Share of reads.
-        read_share: f64,
-        /// How large they are.
-        sizes: Sizes,
-        /// When they come.
-        arrivals: Arrivals,
-        /// How many.
-        requests: u64,
-        /// First byte.
-        start: u64,
-        /// The number of bytes from `start`; `None` is the rest of the device.
-        span_bytes: Option<u64>,
-        /// Offsets and sizes are multiples of this.
-        align_bytes: u64,
-    },
+    Made(Made),
+    /// Made-up requests of several streams together.
+    Streams(Vec<StreamChoice>),
     /// A recorded trace.
     Trace {
         /// Where it is.
@@ -204,11 +189,19 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
         return Err(format!("--precondition-share: {share}, expected above 0, up to 1").into());
     }
     let by_workload = typed.precondition == Some(PreconditionName::Workload);
+    if by_workload && !typed.stream.is_empty() {
+        return Err(
+            "--precondition=workload: --stream gives several workloads; leave out =workload"
+                .to_owned()
+                .into(),
+        );
+    }
     if by_workload && typed.trace_file.is_some() {
         return Err("--precondition=workload: a trace is no workload; leave out =workload"
             .to_owned()
             .into());
     }
+    let words = words(&typed);
     let bounds = Bounds { share, ..Bounds::default() };
     let precondition = typed.precondition.map(|_| (bounds, by_workload));
     let report = report(typed.report)?;
@@ -229,72 +222,30 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
             let reading = reading(&typed.reading)?;
             Load::Trace { input, reading, times: typed.repeat, depth: typed.depth }
         }
-        None => {
-            let arrivals = match typed.rate {
-                None => Arrivals::Closed(typed.depth.unwrap_or(1)),
-                Some(rate) => arrivals(rate, typed.arrivals)?,
-            };
-            Load::Made {
-                pattern: match typed.workload {
-                    WorkloadName::Sequential => Pattern::Sequential,
-                    WorkloadName::Strided => Pattern::Strided(typed.gap.0),
-                    WorkloadName::Random => Pattern::Random,
-                    WorkloadName::Mixed => Pattern::Mixed(typed.random),
-                    WorkloadName::Zipf => Pattern::Zipf(typed.theta),
-                },
-                read_share: typed.read,
-                sizes: sizes(&typed.size)?,
-                arrivals,
-                requests: typed.requests.0,
-                start: typed.start.0,
-                span_bytes: typed.span.map(|span| span.0),
-                align_bytes: typed.align.0,
-            }
-        }
+        None if typed.stream.is_empty() => Load::Made(words.meaning()?),
+        None => Load::Streams(streams(&typed.stream, &words)?),
     };
     let (device, filled) = (device(typed.device), typed.filled);
     Ok(SimulateRun { device, filled, precondition, load, report, json: typed.json })
 }
 
-fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
-    let gap_ns = (1e9 / rate).round();
-    if !(rate > 0.0 && (1.0..=1e15).contains(&gap_ns)) {
-        return Err(
-            format!("--rate: {rate}, expected 0.000001 to 1000000000 requests per second").into()
-        );
+/// The workload that was typed.
+fn words(typed: &SimulateRunArgs) -> WorkloadWords {
+    WorkloadWords {
+        workload: typed.workload,
+        requests: typed.requests,
+        read: typed.read,
+        size: typed.size.clone(),
+        depth: typed.depth,
+        rate: typed.rate,
+        arrivals: typed.arrivals,
+        random: typed.random,
+        theta: typed.theta,
+        gap: typed.gap,
+        start: typed.start,
+        span: typed.span,
+        align: typed.align,
     }
-    let mean = SimTime(gap_ns as u64);
-    Ok(match how {
-        ArrivalsName::Even => Arrivals::Every(mean),
-        ArrivalsName::Uniform => Arrivals::Uniform(mean),
-        ArrivalsName::Poisson => Arrivals::Exponential(mean),
-    })
-}
-
-/// `4K`, `4K..64K`, `exp:16K` or `4K:3,64K:1`.
-fn sizes(typed: &str) -> Result<Sizes, Failure> {
-    let size = |text: &str| {
-        text.parse::<Size>()
-            .map(|size| size.0)
-            .map_err(|why| Failure::from(format!("--size: {why}")))
-    };
-    if let Some(mean) = typed.strip_prefix("exp:") {
-        return Ok(Sizes::Exponential(size(mean)?));
-    }
-    if let Some((from, to)) = typed.split_once("..") {
-        return Ok(Sizes::Uniform(size(from)?, size(to)?));
-    }
-    if !typed.contains([':', ',']) {
-        return Ok(Sizes::Fixed(size(typed)?));
-    }
-    let choice = |text: &str| {
-        let (bytes, weight) = text.split_once(':').unwrap_or((text, "1"));
-        let refused = || {
-            Failure::from(format!("--size: '{weight}' is no weight: give a number, such as 4K:3"))
-        };
-        Ok((size(bytes)?, weight.parse::<f64>().map_err(|_| refused())?))
-    };
-    Ok(Sizes::Choice(typed.split(',').map(choice).collect::<Result<_, Failure>>()?))
 }
 
 pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
@@ -383,20 +334,6 @@ fn record(typed: SimulateRecordArgs) -> Result<SimulateRecord, Failure> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::refusal;
-    use super::*;
-
-    #[test]
-    fn sizes_have_four_spellings() {
-        let meant = |typed| sizes(typed).map_err(|failure| failure.sentence().map(str::to_owned));
-        assert_eq!(meant("4K"), Ok(Sizes::Fixed(4096)));
-        assert_eq!(meant("512..1M"), Ok(Sizes::Uniform(512, 1 << 20)));
-        assert_eq!(meant("exp:16K"), Ok(Sizes::Exponential(16_384)));
-        assert_eq!(meant("4K:3,64K"), Ok(Sizes::Choice(vec![(4096, 3.0), (65_536, 1.0)])));
-        for wrong in ["", "x", "4K..", "exp:", "4K:x", ",", "4K,,4K"] {
-            let said = meant(wrong).expect_err(wrong).expect("a sentence");
-            assert!(said.starts_with("--size: '"), "{wrong}: {said}");
-        }
-    }
 
     #[test]
     fn what_cannot_be_simulated_is_named() {
@@ -424,6 +361,10 @@ mod tests {
             (
                 &["run", "--precondition", "--precondition-share", "2"],
                 "--precondition-share: 2, expected above 0, up to 1",
+            ),
+            (
+                &["run", "--precondition=workload", "--stream", "depth=2"],
+                "--precondition=workload: --stream gives several workloads; leave out =workload",
             ),
             (
                 &["run", "--precondition=workload", "--trace", "x"],

@@ -13,6 +13,7 @@
 //! - `serve`: Hadoop's merges, as a process; signals, kills; advice
 //! - `smart_fam`: calls through files, as a process; kills, torn requests, stops
 //! - `simulate`: modelled devices: workloads, traces, sorts
+//! - `simulate_over_time`: several workloads at once, steady states, a page map on flash
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, compared with GNU sort
 //! - `views`: views made, read in parts, verified, copied out
@@ -31,6 +32,7 @@ mod reproduce;
 mod sequences;
 mod serve;
 mod simulate;
+mod simulate_over_time;
 mod smart_fam;
 mod usage;
 mod verify;

@@ -134,7 +134,7 @@ impl Pacer<'_> {
     fn collect(&mut self) {
         while let Some(Done { id, submitted, at, .. }) = self.device.completed() {
             let (kind, len) = self.inside.remove(&id).expect("a request ends once");
-            self.collector.served(kind, len, submitted, at);
+            self.collector.served(&*self.device, kind, len, submitted, at);
             self.served += 1;
             self.end = self.end.max(at);
             let (from_ns, at_ns) = (self.clock_ns(submitted), self.clock_ns(at));

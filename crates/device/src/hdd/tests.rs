@@ -377,6 +377,34 @@ fn f4_a_cached_write_next_to_a_read_takes_the_link_alone() {
     assert!(read.at > write.at, "the read needs a seek");
 }
 
+/// The other half of F4: the last sector of a read has the link for itself.
+#[test]
+fn f4_the_link_is_reserved_to_the_end_of_a_read() {
+    let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+    let read = |disk: &mut Hdd| {
+        let far = disk.capacity_bytes() / 2;
+        disk.submit(SimTime(0), command(1, RequestKind::Read, far));
+    };
+    let mut alone = disk("barracuda", &[]);
+    let settings = alone.settings.clone();
+    read(&mut alone);
+    while alone.advance() {}
+    let end = alone.completed().expect("it ends").at;
+    let link_ns = |len: u64| (len * 1_000_000_000).div_ceil(settings.link_bytes_per_second);
+    // The disk understands a write while that sector crosses.
+    let at = SimTime(end.0 - link_ns(512) / 2 - settings.command_ns);
+    let mut disk = disk("barracuda", &[]);
+    read(&mut disk);
+    while disk.next_at().is_some_and(|next| next < at) {
+        disk.advance();
+    }
+    disk.submit(at, command(2, RequestKind::Write, 0));
+    while disk.advance() {}
+    let done: Vec<Done> = std::iter::from_fn(|| disk.completed()).collect();
+    let write = done.iter().find(|done| done.id == 2).expect("ended");
+    assert_eq!(write.at.0, end.0 + link_ns(4096), "the write waits for the read's last sector");
+}
+
 /// Audit finding F5: with a full write cache, all writes in it were past the patience, so the arm
 /// served them in the order of their arrival. A cache made the disk slower.
 #[test]

@@ -144,6 +144,7 @@ parameters! {
     programs_use_memory: Switch, 0, 1, 0, "Whether the pages, copies and work of programs use the bus of that memory.";
 
     map_unit_bytes: Bytes, 512, 1 << 20, 4096, "Unit of the page map: a flash page, or a fraction of it.";
+    map_cache_bytes: Bytes, 0, TIB, 0, "Memory for entries of the page map, 8 bytes each, when the map is on flash; 0 for the whole map in memory.";
     over_provisioning_permille: Permille, 10, 900, 70, "Part of the flash that the host cannot address.";
     trim: Switch, 0, 1, 1, "Whether trimmed pages become free.";
     placement: Choice(&["fixed", "rotating"]), 0, 1, 1, "How a page's die is chosen: by the page number, or in turn.";
@@ -237,7 +238,22 @@ impl SsdSettings {
     /// Blocks of a plane that are open at once.
     #[must_use]
     pub fn open_blocks(&self) -> u64 {
-        1 + self.gc_own_block
+        1 + self.gc_own_block + u64::from(self.map_cache_bytes > 0)
+    }
+
+    /// Entries of the page map in one of its pages on flash: places of 4 bytes.
+    #[must_use]
+    pub fn entries_per_map_page(&self) -> u64 {
+        self.page_bytes / 4
+    }
+
+    /// Pages that the page map takes on flash; 0 if all of it is in memory.
+    #[must_use]
+    pub fn map_pages(&self) -> u64 {
+        if self.map_cache_bytes == 0 {
+            return 0;
+        }
+        self.logical_units().div_ceil(self.entries_per_map_page())
     }
 
     /// Mapped units that the host can address.
@@ -246,8 +262,14 @@ impl SsdSettings {
         let reserved = self.reserved_blocks();
         let blocks = (self.blocks_per_plane.saturating_sub(reserved)) * self.planes * self.dies();
         // Whole stripes, so that fixed placement fills all dies equally.
-        let stripes = blocks * self.data_pages_per_block() / (self.stripe_pages * self.dies());
-        stripes * self.stripe_pages * self.dies() * self.units_per_page()
+        let stripe = self.stripe_pages * self.dies();
+        let mut stripes = blocks * self.data_pages_per_block() / stripe;
+        if self.map_cache_bytes > 0 {
+            let units = stripes * stripe * self.units_per_page();
+            let of_map = units.div_ceil(self.entries_per_map_page());
+            stripes = stripes.saturating_sub(of_map.div_ceil(stripe));
+        }
+        stripes * stripe * self.units_per_page()
     }
 
     /// Collecting a block wins a page if it has fewer valid units than this.
@@ -343,10 +365,16 @@ impl SsdSettings {
                 self.cache_bytes
             ));
         }
-        if self.cache_bytes > self.dram_bytes {
+        if self.cache_bytes.saturating_add(self.map_cache_bytes) > self.dram_bytes {
             return refuse(format!(
-                "cache_bytes={} is at most dram_bytes={}",
-                self.cache_bytes, self.dram_bytes
+                "cache_bytes={} and map_cache_bytes={} are together at most dram_bytes={}",
+                self.cache_bytes, self.map_cache_bytes, self.dram_bytes
+            ));
+        }
+        if (1..8).contains(&self.map_cache_bytes) {
+            return refuse(format!(
+                "map_cache_bytes={} holds no entry of 8 bytes",
+                self.map_cache_bytes
             ));
         }
         Ok(())

@@ -64,7 +64,9 @@ impl Unit {
         }
     }
 
-    pub(crate) fn parse(self, text: &str) -> Option<u64> {
+    /// The value of `text`, as a user writes it; `None` if it is no value.
+    #[must_use]
+    pub fn parse(self, text: &str) -> Option<u64> {
         let scaled = |suffixes: &[(&str, u64)]| {
             let (digits, factor) = suffixes
                 .iter()

@@ -73,6 +73,12 @@ impl Histogram {
         self.count
     }
 
+    /// The sum of all values.
+    #[must_use]
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
     /// The least value; 0 if there are no values.
     #[must_use]
     pub fn min(&self) -> u64 {

@@ -6,14 +6,20 @@
 //! ```
 
 mod energy;
+mod fairness;
 mod histogram;
+mod series;
+mod steady;
 mod timeline;
 
 pub use energy::{Consumption, Power};
+pub use fairness::{Fairness, Share};
 pub use histogram::{Bucket, Histogram};
+pub use series::{Bin, Series};
+pub use steady::{RANGE, SLOPE, Steadiness, Tracked, WINDOW, Window};
 pub use timeline::Timeline;
 
-use crate::device::{Component, Device, FlashStatistics, Statistics, Use};
+use crate::device::{Component, Device, FlashBytes, FlashStatistics, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
 
 /// Requests of one kind.
@@ -56,6 +62,25 @@ pub struct Played {
     pub end: SimTime,
 }
 
+/// A request of a stream that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// The index of its stream.
+    pub stream: usize,
+    /// Its number in the stream, counted from 0.
+    pub number: u64,
+    /// Whether all streams had begun when it was submitted, and none had submitted its last request.
+    pub together: bool,
+    /// The kind of request.
+    pub kind: RequestKind,
+    /// Number of bytes.
+    pub len: u64,
+    /// When it was submitted.
+    pub submitted: SimTime,
+    /// When it ended.
+    pub at: SimTime,
+}
+
 /// Counts requests as they end.
 #[derive(Debug, Clone)]
 pub struct Collector {
@@ -66,14 +91,20 @@ pub struct Collector {
     writes: Class,
     others: Class,
     timeline: Timeline,
+    series: Series,
 }
 
 impl Collector {
     /// A collector for the work of `device` from now on.
     #[must_use]
     pub fn new(device: &dyn Device) -> Self {
-        Collector { before: device.statistics(), start: device.now(), ..Self::ignoring() }
-            .watching()
+        Collector {
+            ignores: false,
+            before: device.statistics(),
+            start: device.now(),
+            series: Series::new(device.flash_bytes().unwrap_or_default()),
+            ..Self::ignoring()
+        }
     }
 
     /// A collector that counts nothing.
@@ -87,16 +118,19 @@ impl Collector {
             writes: Class::default(),
             others: Class::default(),
             timeline: Timeline::new(),
+            series: Series::new(FlashBytes::default()),
         }
     }
 
-    fn watching(mut self) -> Self {
-        self.ignores = false;
-        self
-    }
-
-    /// A request of `bytes` was submitted, and has ended.
-    pub fn served(&mut self, kind: RequestKind, bytes: u64, submitted: SimTime, ended: SimTime) {
+    /// A request of `bytes` to `device` was submitted, and has ended.
+    pub fn served(
+        &mut self,
+        device: &dyn Device,
+        kind: RequestKind,
+        bytes: u64,
+        submitted: SimTime,
+        ended: SimTime,
+    ) {
         if self.ignores {
             return;
         }
@@ -108,7 +142,9 @@ impl Collector {
         }
         if matches!(kind, RequestKind::Read | RequestKind::Write) {
             let since_ns = ended.0.saturating_sub(self.start.0);
-            self.timeline.add(since_ns, kind == RequestKind::Read, bytes);
+            let read = kind == RequestKind::Read;
+            self.timeline.add(since_ns, read, bytes);
+            self.series.add(since_ns, read, latency_ns, device.flash_bytes());
         }
     }
 
@@ -146,6 +182,7 @@ impl Collector {
             writes: self.writes,
             others: self.others,
             timeline: self.timeline,
+            series: self.series,
             uses,
             flash,
             energy,
@@ -172,6 +209,8 @@ pub struct Results {
     pub others: Class,
     /// Bytes over time.
     pub timeline: Timeline,
+    /// Requests, latencies and flash bytes over time; empty if only the device has seen the requests.
+    pub series: Series,
     /// The work of each component.
     pub uses: Vec<Use>,
     /// The counts of flash in this span; erases per block since the device was made.
@@ -185,6 +224,12 @@ pub struct Results {
 }
 
 impl Results {
+    /// Whether the run was in a steady state; `None` if it was too short.
+    #[must_use]
+    pub fn steadiness(&self) -> Option<Steadiness> {
+        Steadiness::of(&self.series, self.elapsed_ns)
+    }
+
     /// Seconds of virtual time.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -261,6 +306,10 @@ fn flash(before: FlashStatistics, after: FlashStatistics) -> FlashStatistics {
         erases: after.erases.saturating_sub(before.erases),
         buffered_pages: after.buffered_pages.saturating_sub(before.buffered_pages),
         cached_pages: after.cached_pages.saturating_sub(before.cached_pages),
+        map_hits: after.map_hits.saturating_sub(before.map_hits),
+        map_misses: after.map_misses.saturating_sub(before.map_misses),
+        map_reads: after.map_reads.saturating_sub(before.map_reads),
+        map_programs: after.map_programs.saturating_sub(before.map_programs),
         ..after
     }
 }

@@ -29,17 +29,18 @@ impl Timeline {
 
     /// Adds `bytes` that were read (or written) at `at_ns` after the start.
     pub fn add(&mut self, at_ns: u64, read: bool, bytes: u64) {
-        while at_ns / self.bin_ns >= BINS as u64 {
+        let mut at = at_ns / self.bin_ns;
+        while at >= BINS as u64 {
             self.bin_ns *= 2;
+            at = at_ns / self.bin_ns;
             for bins in [&mut self.read, &mut self.written] {
                 *bins = bins.chunks(2).map(|pair| pair.iter().sum()).collect();
             }
         }
-        let at = (at_ns / self.bin_ns) as usize;
-        for bins in [&mut self.read, &mut self.written] {
-            if bins.len() <= at {
-                bins.resize(at + 1, 0);
-            }
+        let at = at as usize;
+        if self.read.len() <= at {
+            self.read.resize(at + 1, 0);
+            self.written.resize(at + 1, 0);
         }
         let bins = if read { &mut self.read } else { &mut self.written };
         bins[at] += bytes;

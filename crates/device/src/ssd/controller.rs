@@ -6,7 +6,7 @@ use merganser_storage::near::{Program, Wake};
 use merganser_storage::{Buffer, Geometry};
 use slab::Slab;
 
-use crate::device::Command;
+use crate::device::{Command, FlashBytes};
 use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Engine;
@@ -16,6 +16,7 @@ use crate::ssd::ftl::Ftl;
 use crate::ssd::host::{Host, Jobs};
 use crate::ssd::inside_reads::InsideReads;
 use crate::ssd::inside_writes::InsideWrites;
+use crate::ssd::lookups::Lookups;
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::array::Content;
 use crate::ssd::nand::timing::{Flash, Op};
@@ -36,6 +37,8 @@ pub(crate) struct Stretch {
 /// All components of a device except its programs.
 pub(crate) struct Controller {
     pub(super) settings: SsdSettings,
+    /// Bytes that the host can address; each request is compared with it.
+    pub(super) capacity_bytes: u64,
     pub(super) engine: Engine<SsdEvent>,
     pub(super) host: Host,
     pub(super) jobs: Jobs,
@@ -48,6 +51,7 @@ pub(crate) struct Controller {
     pub(super) inside_reads: InsideReads,
     pub(super) inside_writes: InsideWrites,
     pub(super) calls: Calls,
+    pub(super) lookups: Lookups,
     /// Operations that firmware is preparing.
     pub(super) preparing: Slab<Op>,
     /// Pieces of writes that wait for space in the buffer.
@@ -79,6 +83,7 @@ impl Controller {
             inside_reads: InsideReads::default(),
             inside_writes: InsideWrites::default(),
             calls: Calls::new(),
+            lookups: Lookups::default(),
             preparing: Slab::new(),
             stalled: std::collections::VecDeque::new(),
             flushes: Vec::new(),
@@ -88,6 +93,7 @@ impl Controller {
             cached_pages: 0,
             ops: Vec::new(),
             owners: Vec::new(),
+            capacity_bytes: settings.capacity_bytes(),
             settings: settings.clone(),
         }
     }
@@ -121,7 +127,14 @@ impl Controller {
             written.expect("a fresh device has room for all that the host can address");
             self.ops.clear();
         }
+        self.ftl.write_whole_map(units, now_ns, self.engine.random(), &mut self.ops);
+        self.ops.clear();
         self.ftl.counts = counts;
+    }
+
+    pub fn flash_bytes(&self) -> FlashBytes {
+        let programmed = self.flash.counts[1] * self.settings.page_bytes;
+        FlashBytes { host: self.host.written_bytes, programmed }
     }
 
     pub fn submit(&mut self, at: SimTime, command: Command) {
@@ -212,7 +225,7 @@ impl Controller {
 
     /// Whether the host can address `len` bytes at `offset`.
     pub fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        let capacity = self.settings.capacity_bytes();
+        let capacity = self.capacity_bytes;
         if offset.checked_add(len).is_some_and(|end| end <= capacity) {
             return Ok(());
         }
@@ -310,6 +323,7 @@ impl Controller {
                     }
                 }
             }
+            Owner::Map { lookup } => self.entry_came(lookup),
             Owner::Inside { read, bytes } => {
                 if self.settings.programs_use_memory == 1 {
                     let there = self.memory.carry(self.engine.now(), u64::from(bytes));

@@ -25,6 +25,8 @@ pub(crate) enum Owner {
     Inside { read: u32, bytes: u32 },
     /// A write of a program.
     InsideWrite { write: u32 },
+    /// Entries of the page map, for which other operations wait.
+    Map { lookup: u32 },
 }
 
 /// The events of an SSD.

@@ -23,7 +23,8 @@ impl Memory {
             bus: Resource::new(),
             bytes_per_second: settings.dram_bytes_per_second,
             bytes: settings.dram_bytes,
-            claimed: if settings.cache_policy == 0 { 0 } else { settings.cache_bytes },
+            claimed: settings.map_cache_bytes
+                + if settings.cache_policy == 0 { 0 } else { settings.cache_bytes },
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   host       link, queue of commands                        host.rs controller.rs
-//!   cache      write buffer, read-ahead                       reads.rs writes.rs cache/
-//!   ftl        page map, collection, wear                     ftl.rs gc.rs wear.rs
+//!   cache      write buffer, read-ahead                       reads.rs writes.rs cache/ lookups.rs
+//!   ftl        page map, its cache, collection, wear          ftl/
 //!   nand       what flash holds; dies and channels            nand/
 //!   processor, memory     serve all of them, and programs     processor.rs memory.rs program.rs
 //! ```
@@ -15,22 +15,21 @@ mod cache;
 mod controller;
 mod event;
 mod ftl;
-mod gc;
 mod host;
 mod inside_reads;
 mod inside_writes;
+mod lookups;
 mod memory;
 pub(crate) mod nand;
 mod processor;
 mod program;
 mod reads;
-mod wear;
 mod writes;
 
 use merganser_storage::Geometry;
 use merganser_storage::near::Program;
 
-use crate::device::{Command, Device, Done, FlashStatistics, Statistics};
+use crate::device::{Command, Device, Done, FlashBytes, FlashStatistics, Statistics};
 use crate::profile::{ProfileError, SsdProfile, SsdSettings};
 use crate::request::SimTime;
 use controller::Controller;
@@ -106,7 +105,7 @@ impl Device for Ssd {
     }
 
     fn capacity_bytes(&self) -> u64 {
-        self.controller.settings.capacity_bytes()
+        self.controller.capacity_bytes
     }
 
     fn geometry(&self) -> Geometry {
@@ -153,6 +152,8 @@ impl Device for Ssd {
         uses.extend(flash.uses());
         let (erases_min, erases_max) = controller.ftl.array.wear();
         let [page_reads, page_programs, erases] = flash.counts;
+        let FlashBytes { host: host_bytes, programmed } = controller.flash_bytes();
+        let (map_hits, map_misses) = controller.ftl.map_lookups();
         Statistics {
             reads: host.reads,
             writes: host.writes,
@@ -163,10 +164,14 @@ impl Device for Ssd {
             flash: Some(FlashStatistics {
                 page_reads,
                 page_programs,
-                programmed_bytes: page_programs * controller.settings.page_bytes,
-                host_bytes: host.written_bytes,
+                programmed_bytes: programmed,
+                host_bytes,
                 host_programs: counts.host_pages,
                 moved_pages: counts.moved_pages,
+                map_programs: counts.map_programs,
+                map_reads: counts.map_reads,
+                map_hits,
+                map_misses,
                 erases,
                 erases_min: u64::from(erases_min),
                 erases_max: u64::from(erases_max),
@@ -176,5 +181,9 @@ impl Device for Ssd {
             digest: controller.engine.digest(),
             events: controller.engine.passed(),
         }
+    }
+
+    fn flash_bytes(&self) -> Option<FlashBytes> {
+        Some(self.controller.flash_bytes())
     }
 }

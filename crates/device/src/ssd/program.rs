@@ -9,6 +9,7 @@ use crate::request::RequestKind;
 use crate::ssd::controller::Controller;
 use crate::ssd::event::{Call, Owner, SsdEvent};
 use crate::ssd::inside_reads::InsideRead;
+use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
 
 /// Calls a program.
@@ -53,7 +54,7 @@ impl Inside for Seat<'_> {
 
     fn channel_of(&self, offset: u64) -> u32 {
         let controller = &self.controller;
-        if offset >= controller.settings.capacity_bytes() {
+        if offset >= controller.capacity_bytes {
             return 0;
         }
         let unit = LogicalUnit((offset / controller.settings.map_unit_bytes) as u32);
@@ -91,12 +92,15 @@ impl Inside for Seat<'_> {
             let now = self.controller.engine.now();
             self.controller.engine.at(now, SsdEvent::InsideDone { read });
         }
+        let mut after = AfterLookup::default();
         for stretch in stretches {
             if let Some(place) = stretch.place {
                 let bytes = stretch.bytes as u32;
-                self.controller.fetch(place, stretch.bytes, Owner::Inside { read, bytes });
+                let owner = Owner::Inside { read, bytes };
+                self.controller.fetch(&stretch, place, owner, &mut after);
             }
         }
+        self.controller.look_up(after, false);
     }
 
     fn write(&mut self, token: u64, offset: u64, buffer: Buffer) {

@@ -4,6 +4,7 @@
 use crate::ssd::cache::Found;
 use crate::ssd::controller::{Controller, Stretch};
 use crate::ssd::event::{Owner, SsdEvent};
+use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::timing::{Op, OpKind};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
@@ -18,9 +19,11 @@ impl Controller {
             let start = number * unit_bytes;
             let bytes = end.min(start + unit_bytes) - offset.max(start);
             let place = if self.buffer.contains(unit) { None } else { self.ftl.find(unit) };
-            let page = |place: PhysicalUnit| place.0 / self.ftl.array.units_per_page;
+            let array = &self.ftl.array;
             match found.last_mut() {
-                Some(last) if last.place.zip(place).is_some_and(|(a, b)| page(a) == page(b)) => {
+                Some(last)
+                    if last.place.zip(place).is_some_and(|(a, b)| array.share_page(a, b)) =>
+                {
                     last.units += 1;
                     last.bytes += bytes;
                 }
@@ -64,6 +67,7 @@ impl Controller {
         }
         let stretches = self.stretches(offset, len);
         self.jobs.get(number).remaining = stretches.len() as u32;
+        let mut after = AfterLookup::default();
         for stretch in &stretches {
             let bytes = stretch.bytes as u32;
             let Some(place) = stretch.place else {
@@ -80,9 +84,12 @@ impl Controller {
                     self.cached_pages += 1;
                     self.read_ready(number, bytes);
                 }
-                Found::No => self.fetch(place, stretch.bytes, Owner::Read { job: number, bytes }),
+                Found::No => {
+                    self.fetch(stretch, place, Owner::Read { job: number, bytes }, &mut after);
+                }
             }
         }
+        self.look_up(after, false);
         if self.ahead.follows(offset, offset + len) {
             self.read_ahead(offset + len);
         }
@@ -91,17 +98,19 @@ impl Controller {
     pub(super) fn read_ahead(&mut self, offset: u64) {
         let unit_bytes = self.settings.map_unit_bytes;
         let from = offset.next_multiple_of(unit_bytes);
-        let end = (from + self.ahead.units() * unit_bytes).min(self.settings.capacity_bytes());
+        let end = (from + self.ahead.units() * unit_bytes).min(self.capacity_bytes);
         if from >= end {
             return;
         }
-        for Stretch { unit, units, place, bytes } in self.stretches(from, end - from) {
-            let Some(place) = place else { continue };
+        let mut after = AfterLookup::default();
+        for stretch in self.stretches(from, end - from) {
+            let Stretch { unit, units, place: Some(place), .. } = stretch else { continue };
             if !self.ahead.has(LogicalUnit(unit)) {
                 (unit..unit + units).for_each(|unit| self.ahead.expect(LogicalUnit(unit)));
-                self.fetch(place, bytes, Owner::Ahead { unit, units });
+                self.fetch(&stretch, place, Owner::Ahead { unit, units }, &mut after);
             }
         }
+        self.look_up(after, false);
     }
 
     /// `bytes` of a read are in the device: sends them through memory and link.
@@ -121,20 +130,33 @@ impl Controller {
         self.piece_done(number);
     }
 
-    /// Starts to read `bytes` of the page at `place`.
-    pub fn fetch(&mut self, place: PhysicalUnit, bytes: u64, owner: Owner) {
+    /// Starts to read the page at `place`, which holds `stretch`; or adds the read to those that begin
+    /// `after` a lookup, if the map is on flash.
+    pub fn fetch(
+        &mut self,
+        stretch: &Stretch,
+        place: PhysicalUnit,
+        owner: Owner,
+        after: &mut AfterLookup,
+    ) {
         let array = &self.ftl.array;
         let block = array.block_of(place);
+        let (die, plane) = array.die_and_plane(array.plane_of(block));
         let op = Op {
             kind: OpKind::Read,
-            die: array.die_of(block),
-            plane: array.plane_of(block) % array.planes_per_die,
+            die,
+            plane,
             block,
             page: array.page_of(place),
-            bytes: self.ftl.carried_bytes(bytes),
+            bytes: self.ftl.carried_bytes(stretch.bytes),
             owner,
         };
-        self.issue(op);
+        if self.ftl.caches_map() {
+            after.units.extend(stretch.unit..stretch.unit + stretch.units);
+            after.ops.push(op);
+        } else {
+            self.issue(op);
+        }
     }
 
     /// Lets firmware prepare `op`; then its die performs it.

@@ -3,8 +3,10 @@
 use std::io;
 
 use crate::ssd::cache::Group;
-use crate::ssd::controller::Controller;
+use crate::ssd::controller::{Controller, Stretch};
 use crate::ssd::event::Owner;
+use crate::ssd::ftl::WornOut;
+use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::Content;
 
@@ -55,7 +57,11 @@ impl Controller {
                 continue;
             }
             if let Some(place) = self.ftl.find(unit) {
-                self.fetch(place, unit_bytes, Owner::Rest { job: number, piece, next_edge });
+                let stretch = Stretch { unit: unit.0, units: 1, place: None, bytes: unit_bytes };
+                let mut after = AfterLookup::default();
+                let owner = Owner::Rest { job: number, piece, next_edge };
+                self.fetch(&stretch, place, owner, &mut after);
+                self.look_up(after, false);
                 return;
             }
         }
@@ -113,6 +119,9 @@ impl Controller {
         die: Option<u32>,
         owner: Owner,
     ) -> bool {
+        if self.ftl.caches_map() {
+            return self.program_after_lookup(units, die, owner);
+        }
         let mut ops = std::mem::take(&mut self.ops);
         let now_ns = self.engine.now().0;
         let random = self.engine.random();
@@ -121,6 +130,11 @@ impl Controller {
             self.issue(op);
         }
         self.ops = ops;
+        self.has_programmed(written)
+    }
+
+    /// Counts a page that was written to flash, or that found no room.
+    pub(super) fn has_programmed(&mut self, written: Result<(), WornOut>) -> bool {
         self.programming += u64::from(written.is_ok());
         self.worn_out |= written.is_err();
         written.is_ok()
@@ -212,11 +226,16 @@ impl Controller {
             return;
         }
         let unit = self.settings.map_unit_bytes;
+        let mut changed = AfterLookup::default();
         for number in offset.div_ceil(unit)..(offset + len) / unit {
             let unit = LogicalUnit(number as u32);
             self.buffer.drop_unit(unit);
             self.ahead.used(unit);
+            if self.ftl.caches_map() && self.ftl.find(unit).is_some() {
+                changed.units.push(unit.0);
+            }
             self.ftl.forget(unit);
         }
+        self.look_up(changed, true);
     }
 }

@@ -6,6 +6,8 @@
 //!   trace::read ────────────┘      └────► results::Collector
 //! ```
 //!
+//! Several streams of requests can be played together, each at its own pace ([`play_streams`]).
+//!
 //! A [`Workload`] defines the offsets of requests ([`Pattern`]), their sizes ([`Sizes`]), the share
 //! of reads, and the arrival times ([`Arrivals`]). All of it is drawn from one seed, with
 //! arithmetic that is the same on every machine (`math`). So its settings define a workload
@@ -22,5 +24,5 @@ mod zipf;
 
 pub use generator::{Arrivals, Requests, Sizes, Workload, WorkloadError};
 pub use pattern::Pattern;
-pub use play::{ARRIVAL_NS_MAX, Pace, PlayError, play};
+pub use play::{ARRIVAL_NS_MAX, Pace, PlayError, Stream, play, play_streams};
 pub use precondition::{Bounds, PreconditionError, Preconditioned, Preconditioning, precondition};

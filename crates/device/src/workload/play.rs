@@ -1,10 +1,16 @@
 //! Submits requests to a device and collects the results.
+//!
+//! ```text
+//!   stream: requests, pace, begin ──┐
+//!   stream: requests, pace, begin ──┴─► the request that is due first ──► device ──► Ended
+//! ```
 
+use std::collections::VecDeque;
 use std::io;
 
 use crate::device::{Command, Device, Done};
 use crate::request::{Request, SimTime};
-use crate::results::{Collector, Played};
+use crate::results::{Collector, Ended, Played};
 use crate::trace::TraceError;
 
 /// When requests are submitted to the device.
@@ -55,6 +61,17 @@ pub enum PlayError {
     },
 }
 
+/// Requests that are played in their order, alone or together with other streams.
+#[derive(Debug)]
+pub struct Stream<I> {
+    /// The requests.
+    pub requests: I,
+    /// When they are submitted. A number in flight counts the requests of this stream.
+    pub pace: Pace,
+    /// The time at which the stream begins, since the start. Arrival times count from it.
+    pub begin: SimTime,
+}
+
 /// Submits `requests` to `device` and waits for all of them. Arrival times count from the device's
 /// current time.
 ///
@@ -66,88 +83,198 @@ pub fn play(
     pace: Pace,
     collector: &mut Collector,
 ) -> Result<Played, PlayError> {
-    let mut player = Player::new(device, collector);
-    for request in requests {
-        player.submit(&request?, pace)?;
-    }
-    player.drain()
+    let requests = requests.into_iter();
+    let stream = Stream { requests, pace, begin: SimTime(0) };
+    play_streams(device, vec![stream], &mut |device, ended| {
+        collector.served(device, ended.kind, ended.len, ended.submitted, ended.at);
+    })
 }
 
-struct Player<'a> {
+/// Submits the requests of all `streams` to `device`, each stream at its own pace, and waits for all of
+/// them. `ended` gets each request when it has ended. One stream that begins at 0 is played as by
+/// [`play`].
+///
+/// # Errors
+/// When a request can't be read, or was refused by the device.
+pub fn play_streams<I>(
+    device: &mut dyn Device,
+    streams: Vec<Stream<I>>,
+    ended: &mut dyn FnMut(&dyn Device, &Ended),
+) -> Result<Played, PlayError>
+where
+    I: Iterator<Item = Result<Request, TraceError>>,
+{
+    let start = device.now();
+    let after = |span: SimTime| SimTime(start.0.saturating_add(span.0));
+    let all_begun = streams.iter().map(|stream| after(stream.begin)).max().unwrap_or(start);
+    let mut queues = Vec::with_capacity(streams.len());
+    for Stream { mut requests, pace, begin } in streams {
+        let next = requests.next().transpose()?;
+        let begin = after(begin);
+        queues.push(Queue { requests, next, pace, begin, free: begin, flying: 0, given: 0 });
+    }
+    let player = Player {
+        device,
+        ended,
+        some_given: queues.iter().any(|queue| queue.next.is_none()),
+        queues,
+        all_begun,
+        flying: Flying::default(),
+        start,
+        end: start,
+        served: 0,
+    };
+    player.run()
+}
+
+/// The requests of a stream that were not submitted.
+struct Queue<I> {
+    requests: I,
+    next: Option<Request>,
+    pace: Pace,
+    begin: SimTime,
+    /// With a number in flight: when the last request ended, so that the next one may begin.
+    free: SimTime,
+    flying: u32,
+    given: u64,
+}
+
+impl<I> Queue<I> {
+    /// When the next request is to be submitted; `None` if that depends on the end of another one, or
+    /// there is none.
+    fn due(&self) -> Option<SimTime> {
+        let next = self.next.as_ref()?;
+        match self.pace {
+            Pace::Open => Some(SimTime(self.begin.0.saturating_add(next.arrival.0))),
+            Pace::Closed(depth) => (self.flying < depth.max(1)).then_some(self.free),
+        }
+    }
+}
+
+/// A request in flight.
+struct Flight {
+    stream: usize,
+    number: u64,
+    together: bool,
+    request: Request,
+}
+
+/// The requests in flight by the numbers of their commands, which count up from 1: a completion has only
+/// the number.
+#[derive(Default)]
+struct Flying {
+    /// From the oldest one in flight on; `None` has ended.
+    flights: VecDeque<Option<Flight>>,
+    /// The number of the first.
+    first: u64,
+    count: usize,
+}
+
+impl Flying {
+    /// Adds one; returns its number.
+    fn begin(&mut self, flight: Flight) -> u64 {
+        self.flights.push_back(Some(flight));
+        self.count += 1;
+        self.first + self.flights.len() as u64
+    }
+
+    fn end(&mut self, number: u64) -> Option<Flight> {
+        let at = number.checked_sub(self.first + 1)?;
+        let flight = self.flights.get_mut(usize::try_from(at).ok()?)?.take()?;
+        self.count -= 1;
+        while self.flights.front().is_some_and(Option::is_none) {
+            self.flights.pop_front();
+            self.first += 1;
+        }
+        Some(flight)
+    }
+}
+
+struct Player<'a, I> {
     device: &'a mut dyn Device,
-    collector: &'a mut Collector,
+    ended: &'a mut dyn FnMut(&dyn Device, &Ended),
+    queues: Vec<Queue<I>>,
+    /// The time from which on all streams have begun.
+    all_begun: SimTime,
+    /// Whether a stream has submitted its last request.
+    some_given: bool,
+    flying: Flying,
     start: SimTime,
     end: SimTime,
-    given: u64,
     served: u64,
-    /// The requests in flight, by their number: a completion has only the number.
-    flying: std::collections::HashMap<u64, Request>,
 }
 
-impl<'a> Player<'a> {
-    fn new(device: &'a mut dyn Device, collector: &'a mut Collector) -> Self {
-        let start = device.now();
-        let flying = std::collections::HashMap::new();
-        Player { device, collector, start, end: start, given: 0, served: 0, flying }
+impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
+    fn run(mut self) -> Result<Played, PlayError> {
+        loop {
+            let due = self.queues.iter().enumerate();
+            let due = due.filter_map(|(index, queue)| Some((queue.due()?, index))).min();
+            match due {
+                Some((at, index)) if !self.event_comes_before(at, index) => {
+                    self.submit(at, index)?;
+                }
+                None if self.flying.count == 0 => break,
+                _ => self.step()?,
+            }
+        }
+        Ok(Played { requests: self.served, start: self.start, end: self.end })
     }
 
-    fn submit(&mut self, request: &Request, pace: Pace) -> Result<(), PlayError> {
-        let at = match pace {
-            Pace::Open if request.arrival.0 > ARRIVAL_NS_MAX => {
-                let arrival = request.arrival;
-                return Err(PlayError::Late { number: self.given + 1, arrival });
-            }
-            Pace::Open => {
-                let at = SimTime(self.start.0.saturating_add(request.arrival.0));
-                // Events at exactly this time come first.
-                while self.device.next_at().is_some_and(|next| next <= at) {
-                    self.step()?;
-                }
-                at
-            }
-            Pace::Closed(depth) => {
-                while self.flying.len() >= depth.max(1) as usize {
-                    self.step()?;
-                }
-                self.end
-            }
-        };
-        self.given += 1;
-        let Request { kind, offset, len, .. } = *request;
-        self.flying.insert(self.given, *request);
+    /// Whether an event of the device happens before a request that is due at `at`. Events at exactly
+    /// this time come first, except that the end of a request starts the next one at once.
+    fn event_comes_before(&self, at: SimTime, index: usize) -> bool {
+        let at_once = matches!(self.queues[index].pace, Pace::Closed(_)) && at <= self.device.now();
+        !at_once && self.device.next_at().is_some_and(|next| next <= at)
+    }
+
+    fn submit(&mut self, at: SimTime, index: usize) -> Result<(), PlayError> {
+        let queue = &mut self.queues[index];
+        let request = queue.next.take().expect("it is due");
+        if queue.pace == Pace::Open && request.arrival.0 > ARRIVAL_NS_MAX {
+            return Err(PlayError::Late { number: queue.given + 1, arrival: request.arrival });
+        }
+        queue.next = queue.requests.next().transpose()?;
         let at = at.max(self.device.now());
-        self.device.submit(at, Command { id: self.given, kind, offset, len, buffer: None });
+        let together = at >= self.all_begun && !self.some_given;
+        let flight = Flight { stream: index, number: queue.given, together, request };
+        queue.given += 1;
+        queue.flying += 1;
+        self.some_given |= queue.next.is_none();
+        let Request { kind, offset, len, .. } = request;
+        let id = self.flying.begin(flight);
+        self.device.submit(at, Command { id, kind, offset, len, buffer: None });
         self.collect()
     }
 
     /// Processes one event.
     fn step(&mut self) -> Result<(), PlayError> {
         if !self.device.advance() {
-            return Err(PlayError::Lost { given: self.given, served: self.served });
+            return Err(self.lost());
         }
         self.collect()
     }
 
+    fn lost(&self) -> PlayError {
+        let given = self.queues.iter().map(|queue| queue.given).sum();
+        PlayError::Lost { given, served: self.served }
+    }
+
     fn collect(&mut self) -> Result<(), PlayError> {
         while let Some(Done { id, submitted, at, result, .. }) = self.device.completed() {
-            let Some(request) = self.flying.remove(&id) else {
-                return Err(PlayError::Lost { given: self.given, served: self.served });
-            };
+            let Some(flight) = self.flying.end(id) else { return Err(self.lost()) };
+            let Flight { stream, number, together, request } = flight;
             let Request { kind, offset, len, .. } = request;
             if let Err(error) = result {
-                return Err(PlayError::Refused { number: id, offset, len, error });
+                return Err(PlayError::Refused { number: number + 1, offset, len, error });
             }
             self.served += 1;
             self.end = self.end.max(at);
-            self.collector.served(kind, len, submitted, at);
+            let queue = &mut self.queues[stream];
+            queue.flying -= 1;
+            queue.free = queue.free.max(at);
+            let ended = Ended { stream, number, together, kind, len, submitted, at };
+            (self.ended)(&*self.device, &ended);
         }
         Ok(())
-    }
-
-    fn drain(mut self) -> Result<Played, PlayError> {
-        while !self.flying.is_empty() {
-            self.step()?;
-        }
-        Ok(Played { requests: self.served, start: self.start, end: self.end })
     }
 }

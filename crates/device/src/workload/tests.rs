@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::hdd::{Hdd, HddProfile};
 use crate::profile::SsdProfile;
 use crate::request::{Request, RequestKind, SimTime};
-use crate::results::{Collector, Power};
+use crate::results::{Collector, Ended, Fairness, Power, Share};
 use crate::ssd::Ssd;
 use crate::trace;
 
@@ -231,6 +231,116 @@ fn f12_a_time_that_cannot_be_counted_on_is_refused() {
         assert_eq!(at(ns, Pace::Closed(1)), [Ok(1), Ok(1)]);
     }
     assert_eq!(at(1 << 62, Pace::Open), [Ok(1), Ok(1)]);
+}
+
+fn stream(
+    workload: &Workload,
+    begin: u64,
+) -> Stream<impl Iterator<Item = Result<Request, trace::TraceError>> + use<>> {
+    let requests = workload.requests().expect("sound").map(Ok);
+    Stream { requests, pace: workload.pace(), begin: SimTime(begin) }
+}
+
+fn small_ssd() -> Ssd {
+    let mut profile = SsdProfile::preset("msr").expect("a preset");
+    profile.set("blocks_per_plane=64").expect("a setting");
+    let mut ssd = Ssd::new(&profile, 1).expect("an SSD");
+    ssd.precondition(ssd.capacity_bytes());
+    ssd
+}
+
+/// Each stream keeps its own pace, and its requests come in their order.
+#[test]
+fn streams_are_played_together_each_at_its_pace() {
+    let span_bytes = 64 << 20;
+    let closed = Workload { requests: 500, start: 0, span_bytes, ..workload() };
+    let gap = SimTime(1_000_000);
+    let open = Workload { arrivals: Arrivals::Every(gap), requests: 30, seed: 7, ..closed.clone() };
+    let late = Workload { arrivals: Arrivals::Closed(2), requests: 40, seed: 9, ..closed.clone() };
+    let begin = 5_500_000;
+    let mut ssd = small_ssd();
+    let mut seen: Vec<Vec<Ended>> = vec![Vec::new(); 3];
+    let streams = vec![stream(&closed, 0), stream(&open, 0), stream(&late, begin)];
+    let played = play_streams(&mut ssd, streams, &mut |_, ended| seen[ended.stream].push(*ended));
+    assert_eq!(played.expect("served").requests, 570);
+    let counts: Vec<usize> = seen.iter().map(Vec::len).collect();
+    assert_eq!(counts, [500, 30, 40]);
+    for (of, depth) in seen.iter().zip([8, usize::MAX, 2]) {
+        let mut by_number = of.clone();
+        by_number.sort_by_key(|ended| ended.number);
+        assert!(by_number.windows(2).all(|two| two[0].submitted <= two[1].submitted));
+        for ended in of {
+            let flying =
+                |other: &&Ended| other.submitted <= ended.submitted && other.at > ended.submitted;
+            assert!(of.iter().filter(flying).count() <= depth, "{ended:?}");
+        }
+    }
+    // Arrivals count from the begin of the stream.
+    for ended in &seen[1] {
+        assert_eq!(ended.submitted.0, ended.number * gap.0);
+    }
+    let first = seen[2].iter().map(|ended| ended.submitted.0).min();
+    assert_eq!(first, Some(begin));
+    // Together: from the begin of the last stream until one of them has submitted all.
+    let ends = |of: &[Ended]| of.iter().map(|ended| ended.submitted.0).max().expect("some");
+    let end = seen.iter().map(|of| ends(of)).min().expect("three");
+    for ended in seen.iter().flatten() {
+        let expected = (begin..=end).contains(&ended.submitted.0);
+        assert!(ended.together == expected || ended.submitted.0 == end, "{ended:?} {begin} {end}");
+    }
+    assert!(seen.iter().all(|of| of.iter().any(|ended| ended.together)));
+}
+
+/// One stream is played as requests without streams are, event by event.
+#[test]
+fn a_lone_stream_is_a_play() {
+    let span_bytes = 64 << 20;
+    for arrivals in [Arrivals::Closed(8), Arrivals::Exponential(SimTime(50_000))] {
+        let load = Workload { arrivals, requests: 3000, start: 0, span_bytes, ..workload() };
+        let (mut one, mut other) = (small_ssd(), small_ssd());
+        let requests = load.requests().expect("sound").map(Ok);
+        let mut collector = Collector::new(&one);
+        play(&mut one, requests, load.pace(), &mut collector).expect("served");
+        play_streams(&mut other, vec![stream(&load, 0)], &mut |_, _| {}).expect("served");
+        assert_eq!(one.statistics(), other.statistics());
+    }
+}
+
+/// Equal streams slow each other down alike, and a stream does not slow itself down.
+#[test]
+fn equal_streams_are_slowed_down_alike() {
+    let of = |seed, depth| {
+        let arrivals = Arrivals::Closed(depth);
+        Workload { arrivals, requests: 2000, start: 0, span_bytes: 1 << 25, seed, ..workload() }
+    };
+    let shares = |loads: &[Workload]| {
+        let mut shares = vec![Share::default(); loads.len()];
+        let streams = loads.iter().map(|load| stream(load, 0)).collect();
+        play_streams(&mut small_ssd(), streams, &mut |_, ended| {
+            shares[ended.stream].next_to_others(ended);
+        })
+        .expect("served");
+        shares
+    };
+    let alone = |load: &Workload, share: &Share| {
+        let mut alone = Share::comparing(share.compared.clone());
+        play_streams(&mut small_ssd(), vec![stream(load, 0)], &mut |_, ended| alone.alone(ended))
+            .expect("served");
+        share.slowdown(&alone).expect("compared")
+    };
+    let lone = of(1, 8);
+    assert_eq!(alone(&lone, &shares(std::slice::from_ref(&lone))[0]), 1.0);
+    let loads = [of(1, 16), of(2, 16)];
+    let both = shares(&loads);
+    let slowdowns: Vec<f64> = loads.iter().zip(&both).map(|(l, s)| alone(l, s)).collect();
+    let fairness = Fairness::of(&slowdowns).expect("two");
+    assert!(slowdowns.iter().all(|slowdown| (1.4..2.2).contains(slowdown)), "{slowdowns:?}");
+    assert!(fairness.least_over_greatest > 0.95 && fairness.jain > 0.999, "{fairness:?}");
+    // Next to 64 in flight, one at a time suffers more.
+    let loads = [of(1, 1), of(2, 64)];
+    let both = shares(&loads);
+    let slowdowns: Vec<f64> = loads.iter().zip(&both).map(|(l, s)| alone(l, s)).collect();
+    assert!(slowdowns[0] > 2.0 * slowdowns[1], "{slowdowns:?}");
 }
 
 fn preconditioning<'a>(progress: &'a dyn Fn(u64)) -> Preconditioning<'a> {

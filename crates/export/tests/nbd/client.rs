@@ -2,6 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::PATIENCE;
 
 pub const ACK: u32 = 1;
 pub const SERVER: u32 = 2;
@@ -34,6 +37,27 @@ pub struct Chunk {
 }
 
 impl Client {
+    /// A connection to the server of `socket`, before the handshake.
+    pub fn connect(socket: &Path) -> Client {
+        let stream = UnixStream::connect(socket).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_write_timeout(Some(PATIENCE)).expect("set");
+        Client { stream, structured: false }
+    }
+
+    /// A client that is through the handshake of `export`.
+    pub fn of(socket: &Path, export: &[u8], structured: bool) -> Client {
+        let mut client = Client::connect(socket);
+        client.greet(3);
+        if structured {
+            client.option(8, b"");
+            assert_eq!(client.option_reply(), (8, ACK, Vec::new()));
+            client.structured = true;
+        }
+        client.go(export).expect("there");
+        client
+    }
+
     pub fn send(&mut self, parts: &[&[u8]]) {
         self.stream.write_all(&parts.concat()).expect("the server listens");
     }

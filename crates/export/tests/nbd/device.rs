@@ -1,8 +1,6 @@
 //! Device exports: the storage sees all requests that are under way, as they were made, and its answers
 //! leave in the order in which it gives them.
 
-use std::os::unix::net::UnixStream;
-
 use crate::client::*;
 use crate::*;
 
@@ -77,16 +75,7 @@ fn with_client(structured: bool, work: impl FnOnce(&Held, &mut Client)) {
     let server = Server::new(ServerOptions::new(address, exports)).expect("listens");
     let stopper = server.stopper();
     let run = std::thread::spawn(move || server.run());
-    let stream = UnixStream::connect(folder.path().join("s")).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
-    let mut client = Client { stream, structured: false };
-    client.greet(3);
-    if structured {
-        client.option(8, b"");
-        assert_eq!(client.option_reply(), (8, ACK, Vec::new()));
-        client.structured = true;
-    }
-    client.go(b"disk").expect("there");
+    let mut client = Client::of(&folder.path().join("s"), b"disk", structured);
     work(&held, &mut client);
     assert!(held.waiting.lock().is_empty(), "all were ended");
     drop(client);

@@ -17,13 +17,12 @@ mod protocol;
 mod writing;
 
 use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use client::{ACK, Client};
+use client::Client;
 use merganser_export::Error;
 use merganser_export::nbd::{Access, Address, Export, Server, ServerOptions, Stopper};
 use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
@@ -138,23 +137,12 @@ impl Served {
     }
 
     fn connect(&self) -> Client {
-        let stream = UnixStream::connect(self.socket()).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        stream.set_write_timeout(Some(PATIENCE)).expect("set");
-        Client { stream, structured: false }
+        Client::connect(&self.socket())
     }
 
     /// A client that is through the handshake of the export `view`.
     fn client(&self, structured: bool) -> Client {
-        let mut client = self.connect();
-        client.greet(3);
-        if structured {
-            client.option(8, b"");
-            assert_eq!(client.option_reply(), (8, ACK, Vec::new()));
-            client.structured = true;
-        }
-        client.go(b"view").expect("there");
-        client
+        Client::of(&self.socket(), b"view", structured)
     }
 
     /// Ends it; gives what `run` said.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use crate::client::*;
@@ -106,21 +105,15 @@ impl Writable {
     }
 
     fn client(&self, structured: bool) -> Client {
-        let stream = UnixStream::connect(self.folder.path().join("s")).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        let mut client = Client { stream, structured: false };
-        client.greet(3);
-        if structured {
-            client.option(8, b"");
-            assert_eq!(client.option_reply(), (8, ACK, Vec::new()));
-            client.structured = true;
-        }
-        client.go(b"disk").expect("there");
-        client
+        Client::of(&self.socket(), b"disk", structured)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
     }
 
     fn uri(&self, name: &str) -> String {
-        format!("nbd+unix:///{name}?socket={}", self.folder.path().join("s").display())
+        format!("nbd+unix:///{name}?socket={}", self.socket().display())
     }
 
     fn stop(mut self) -> Result<(), Error> {
@@ -273,12 +266,8 @@ fn a_read_only_export_takes_no_write() {
 
 fn a_read_only_export_takes_no_write_to(access: Access) {
     let served = Writable::new(access);
-    let mut client = served.client(true);
-    drop(client);
-    let stream = UnixStream::connect(served.folder.path().join("s")).expect("it listens");
-    client = Client { stream, structured: false };
-    client.greet(3);
-    client.go(b"view").expect("there");
+    drop(served.client(true));
+    let mut client = Client::of(&served.socket(), b"view", false);
     assert_eq!(write(&mut client, 0, 0, b"x"), 1, "EPERM");
     assert_eq!(ask(&mut client, TRIM, 0, 0, 1), 1);
     assert_eq!(ask(&mut client, WRITE_ZEROES, 0, 0, 1), 1);

@@ -4,7 +4,7 @@
 use merganser_node::active_sort::{Policy, Settings};
 
 use super::data::{Data, Keys};
-use super::throughput::{Measured, PAPER_RAW_READ, firmware, jasmine, measure};
+use super::throughput::{Measured, PAPER_RAW_READ, changed, firmware, jasmine, measure};
 use crate::chart::Chart;
 use crate::error::Error;
 use crate::lab::Lab;
@@ -29,7 +29,7 @@ const CHUNK_PAGES: [usize; 4] = [2, 4, 8, 16];
 /// Measures every policy on every layout, and the size of the chunk buffers.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
-    let profile = jasmine()?;
+    let profile = jasmine(lab.setup)?;
     let points = POLICIES.len() * (LAYOUTS.len() * STARTS.len() + CHUNK_PAGES.len());
     lab.progress.phase("merging", Some(bytes * points as u64));
     let one = |policy, keys, gap_bytes, chunk_pages| -> Result<Measured, Error> {
@@ -66,7 +66,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
             pages.ours(format!("{chunk_pages} pages, {policy_name}"), measured.merged);
         }
     }
-    Ok(Outcome {
+    let mut outcome = Outcome {
         sections: vec![rates, gain, pages],
         differs: vec![
             "The paper says why busy channels are skipped (4.1.3) and that more than 8 pages a \
@@ -84,5 +84,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
             unit: "MB/s".into(),
             bars,
         },
-    })
+    };
+    outcome.differs.extend(changed(lab.setup));
+    Ok(outcome)
 }

@@ -8,12 +8,13 @@
 //!                └────────────────── "sorting" ──────────────────────────┘ └──── "reading" ─────────
 //! ```
 
+use merganser_device::profile::SsdProfile;
 use merganser_device::ssd::Ssd;
 
 use super::data::{CHUNKS, Data, program, read_merged};
 use super::host::{CacheSize, Content, Host, nanoseconds};
 use super::swap::Swap;
-use super::throughput::{JASMINE, firmware, jasmine};
+use super::throughput::{JASMINE, changed, firmware, jasmine};
 use crate::chart::Chart;
 use crate::error::Error;
 use crate::lab::Lab;
@@ -84,6 +85,7 @@ impl Bar {
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let bytes = lab.setup.size_bytes.unwrap_or(DATA_BYTES);
     let data = Data::new(bytes, RECORD_BYTES, KEY_BYTES);
+    let profile = jasmine(lab.setup)?;
     let count = MEMORY.len() * MODES.len() * WAYS.len();
     lab.progress.phase("sorting", Some(data.bytes() * count as u64));
     let mut bars = Vec::new();
@@ -91,16 +93,19 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         for (buffered, _) in MODES {
             for (way, _) in WAYS {
                 lab.check_cancelled()?;
-                bars.push(Case::new(data, memory, buffered).run(way)?);
+                bars.push(Case::new(data, memory, buffered, &profile).run(way)?);
                 lab.progress.advance(data.bytes());
             }
         }
     }
-    Ok(outcome(&bars, data.bytes()))
+    let mut outcome = outcome(&bars, data.bytes());
+    outcome.differs.extend(changed(lab.setup));
+    Ok(outcome)
 }
 
 /// A machine with so much memory.
-struct Case {
+struct Case<'a> {
+    profile: &'a SsdProfile,
     data: Data,
     /// As the paper counts it; `scale` of it for the data at hand.
     memory: u64,
@@ -108,9 +113,10 @@ struct Case {
     buffered: bool,
 }
 
-impl Case {
-    fn new(data: Data, memory: u64, buffered: bool) -> Self {
-        Case { data, memory, scale: data.bytes() as f64 / DATA_BYTES as f64, buffered }
+impl<'a> Case<'a> {
+    fn new(data: Data, memory: u64, buffered: bool, profile: &'a SsdProfile) -> Self {
+        let scale = data.bytes() as f64 / DATA_BYTES as f64;
+        Case { profile, data, memory, scale, buffered }
     }
 
     fn scaled(&self, bytes: u64) -> u64 {
@@ -120,7 +126,7 @@ impl Case {
     /// The host of a program that has `heap` bytes of its own, before an SSD that is used up to
     /// what it writes.
     fn host(&self, heap: u64, content: Option<Content>) -> Result<Host, Error> {
-        let mut ssd = Ssd::new(&jasmine()?, 1).map_err(Error::device(JASMINE))?;
+        let mut ssd = Ssd::new(self.profile, 1).map_err(Error::device(JASMINE))?;
         ssd.attach(program(firmware()));
         let memory_bytes = self.scaled(self.memory);
         let free = memory_bytes.saturating_sub(self.scaled(SYSTEM_BYTES) + heap);

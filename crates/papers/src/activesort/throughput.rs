@@ -2,14 +2,14 @@
 //! plain reads and writes.
 
 use merganser_device::device::{Component, Device};
-use merganser_device::profile::SsdProfile;
+use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::ssd::Ssd;
 use merganser_node::active_sort::{Asking, Settings};
 
-use super::data::{CHUNKS, Data, program, read_merged};
+use super::data::{CHUNKS, CONTROL, Data, program, read_merged};
 use super::host::{Content, Host};
 use crate::chart::{Chart, Series};
-use crate::lab::Lab;
+use crate::lab::{Lab, Setup};
 use crate::outcome::{Outcome, Section};
 use crate::statistics::mean;
 
@@ -19,6 +19,8 @@ use crate::error::Error;
 
 /// Bytes merged at each point, unless asked for.
 const BYTES: u64 = 128 << 20;
+/// Room for commands at the control address; the host's other places are before it.
+const CONTROL_BYTES: u64 = 1 << 20;
 /// What the reader asks for at once.
 pub const CALL_BYTES: u64 = 4 << 20;
 const RECORDS: [u64; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
@@ -102,15 +104,36 @@ pub fn firmware() -> Settings {
     Settings { asking: Asking::AfterStep, ..Settings::default() }
 }
 
-/// The prototype.
-pub fn jasmine() -> Result<SsdProfile, Error> {
-    SsdProfile::preset(JASMINE).map_err(Error::device(JASMINE))
+/// The prototype, with the changes that were asked for.
+pub fn jasmine(setup: &Setup) -> Result<SsdProfile, Error> {
+    let mut profile = SsdProfile::preset(JASMINE).map_err(Error::device(JASMINE))?;
+    for text in &setup.settings {
+        profile.set(text).map_err(Error::Setting)?;
+    }
+    profile.settings.check().map_err(Error::Setting)?;
+    let (found, needed) = (profile.settings.capacity_bytes(), CONTROL + CONTROL_BYTES);
+    if found < needed {
+        let why = format!(
+            "{}: the device holds {found} bytes, and the experiment addresses {needed}",
+            setup.settings.join(", ")
+        );
+        return Err(Error::Setting(ProfileError::Together(why)));
+    }
+    Ok(profile)
+}
+
+/// What to say about those changes.
+pub fn changed(setup: &Setup) -> Option<String> {
+    let changes = setup.settings.join(", ");
+    (!changes.is_empty()).then(|| {
+        format!("Changed of the profile: {changes}. What was fitted no longer is: ratios compare another device with the paper's.")
+    })
 }
 
 /// Measures every size of record and key.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
-    let profile = jasmine()?;
+    let profile = jasmine(lab.setup)?;
     lab.progress.phase("merging", Some(bytes * (KEYS.len() * RECORDS.len()) as u64));
     let mut measured = Vec::new();
     for key_bytes in KEYS {
@@ -123,7 +146,9 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     }
     let data = Data::new(bytes, 32_768, 4);
     let asked_first = measure(&profile, Settings::default(), data)?.merged;
-    Ok(outcome(&measured, asked_first))
+    let mut outcome = outcome(&measured, asked_first);
+    outcome.differs.extend(changed(lab.setup));
+    Ok(outcome)
 }
 
 fn outcome(measured: &[(u64, u64, Measured)], asked_first: f64) -> Outcome {

@@ -1,6 +1,6 @@
 //! Figures 5.12 and 5.14: mean responses; and where a buffer of disks pays today.
 
-use super::runs::{differs, play_all, table_5_2, traces};
+use super::runs::{differs, play_traces, table_5_2};
 use super::setup::Arrangement;
 use super::worth;
 use crate::chart::Chart;
@@ -20,11 +20,9 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let mut kinds = Section::new("predicted: mean response of reads and of writes, ms");
     let mut against = Section::new("predicted: text and axes of Figures 5.12 and 5.14");
     let mut ratio = 0.;
-    let traces = traces();
-    for trace in &traces {
+    play_traces(lab, |trace, runs, of_mean| {
         let name = trace.look.name;
-        let runs = play_all(lab, trace)?;
-        for (arrangement, measured) in Arrangement::ALL.iter().zip(&runs) {
+        for (arrangement, measured) in Arrangement::ALL.iter().zip(runs) {
             let what = format!("{name}, {}", arrangement.name());
             means.ours(what.clone(), measured.mean_ms());
             kinds.ours(format!("{what}, reads"), measured.reads.mean() / 1e6);
@@ -34,8 +32,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         against.both(format!("{name}, HcDD below 1.2 ms (1: yes)"), 1., inside(0, AXIS_5_12_MS));
         against.both(format!("{name}, hybrid below 1.2 ms (1: yes)"), 1., inside(1, AXIS_5_12_MS));
         against.both(format!("{name}, HDDs below 1.8 ms (1: yes)"), 1., inside(3, AXIS_5_14_MS));
-        ratio += runs[0].mean_ms() / runs[1].mean_ms() / traces.len() as f64;
-    }
+        ratio += runs[0].mean_ms() / runs[1].mean_ms() * of_mean;
+    })?;
     against.both("HcDD over Trad.Hybrid, mean of the traces", HYBRID_RATIO, ratio);
     let (map, series) = worth::map(lab)?;
     let mut differs = differs(lab);

@@ -85,11 +85,24 @@ pub fn play_paper(
 }
 
 /// All arrangements on a trace, in the order of [`Arrangement::ALL`].
-pub fn play_all(lab: &Lab<'_>, trace: &Trace) -> Result<Vec<Measured>, Error> {
+fn play_all(lab: &Lab<'_>, trace: &Trace) -> Result<Vec<Measured>, Error> {
     let requests = trace.requests(most(lab))?;
     let of =
         |&arrangement: &Arrangement| play_paper(lab, arrangement, &requests, trace.duplicates());
     Arrangement::ALL.iter().map(of).collect()
+}
+
+/// Plays every trace in all arrangements. `each` gets the trace and its runs, in the order of
+/// [`Arrangement::ALL`], and what counts of a trace in a mean of them.
+pub fn play_traces(
+    lab: &Lab<'_>,
+    mut each: impl FnMut(&Trace, &[Measured], f64),
+) -> Result<(), Error> {
+    let traces = traces();
+    for trace in &traces {
+        each(trace, &play_all(lab, trace)?, 1. / traces.len() as f64);
+    }
+    Ok(())
 }
 
 /// Table 5.2 against the look-alikes.

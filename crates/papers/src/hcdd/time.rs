@@ -1,6 +1,6 @@
 //! Figures 5.11 and 5.13: the sum of all responses.
 
-use super::runs::{differs, most, play_all, table_5_2, traces};
+use super::runs::{differs, most, play_traces, table_5_2};
 use super::setup::Arrangement;
 use crate::chart::Chart;
 use crate::error::Error;
@@ -19,11 +19,9 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let mut end = Section::new("predicted: time to the last response, and to an empty buffer, s");
     let mut bars = Vec::new();
     let (mut hybrid_ratio, mut hdds_ratio) = (0., 0.);
-    let traces = traces();
-    for trace in &traces {
+    play_traces(lab, |trace, runs, of_mean| {
         let name = trace.look.name;
-        let runs = play_all(lab, trace)?;
-        for (arrangement, measured) in Arrangement::ALL.iter().zip(&runs) {
+        for (arrangement, measured) in Arrangement::ALL.iter().zip(runs) {
             let what = format!("{name}, {}", arrangement.name());
             let sum = measured.sum_seconds();
             sums.ours(what.clone(), sum);
@@ -37,9 +35,9 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         against.ours(format!("{name}, HcDD over Trad.Hybrid"), hcdd / hybrid);
         against.both(format!("{name}, HcDD less SSDs, s"), trace.longer_seconds, hcdd - ssds);
         against.ours(format!("{name}, HDDs over HcDD"), hdds / hcdd);
-        hybrid_ratio += hcdd / hybrid / traces.len() as f64;
-        hdds_ratio += hdds / hcdd / traces.len() as f64;
-    }
+        hybrid_ratio += hcdd / hybrid * of_mean;
+        hdds_ratio += hdds / hcdd * of_mean;
+    })?;
     against.both("HcDD over Trad.Hybrid, mean of the traces", HYBRID_RATIO, hybrid_ratio);
     against.both("HDDs over HcDD, mean of the traces", HDDS_RATIO, hdds_ratio);
     let mut differs = differs(lab);

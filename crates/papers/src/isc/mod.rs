@@ -43,6 +43,7 @@ mod tests {
             size_bytes: Some(1 << 20),
             rounds: None,
             files: Vec::new(),
+            settings: Vec::new(),
             limit_seconds: 1.,
             cost_dollars: None,
             dir: PathBuf::from("."),

@@ -277,17 +277,11 @@ fn combinations(job: &HadoopJob) -> Vec<Settings> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::passes::tests;
     use super::*;
 
     fn job() -> HadoopJob {
-        HadoopJob {
-            input_bytes: 10e9,
-            ratio: 1.0,
-            record_bytes: 100.0,
-            cores: 4.0,
-            memory_bytes: 6.4e9,
-            reducers: 4.0,
-        }
+        HadoopJob { memory_bytes: 6.4e9, reducers: 4.0, ..tests::job() }
     }
 
     #[test]

@@ -250,12 +250,13 @@ fn smallest(groups: &mut VecDeque<(u128, u128)>, mut take: u128) -> u128 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const MIB: f64 = (1 << 20) as f64;
 
-    fn job() -> HadoopJob {
+    /// 10 GB through one reducer.
+    pub fn job() -> HadoopJob {
         HadoopJob {
             input_bytes: 10e9,
             ratio: 1.0,

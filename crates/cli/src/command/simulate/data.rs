@@ -9,6 +9,7 @@ use super::table::{PERCENTILES, component_name};
 
 /// Everything of a run.
 pub fn of_run(run: &MeasuredRun) -> Value {
+    let (streams, fairness) = super::streams::data(run);
     json!({
         "device": of_model(&run.model),
         "seed": run.seed,
@@ -27,6 +28,8 @@ pub fn of_run(run: &MeasuredRun) -> Value {
             "wrapped": tally.wrapped,
             "bad_lines": tally.bad_lines,
         })),
+        "streams": streams,
+        "fairness": fairness,
         "results": of_results(&run.results),
         "reads_found_nothing": super::table::read_nothing(&run.results),
         "wall_seconds": run.wall_seconds,
@@ -86,6 +89,8 @@ pub fn of_results(results: &Results) -> Value {
             "read_bytes": results.timeline.read(),
             "written_bytes": results.timeline.written(),
         },
+        "over_time": super::time_series::data(results),
+        "steady_state": results.steadiness().map(|found| super::time_series::steady(&found)),
         "parts": uses,
         "flash": results.flash.map(|flash| json!({
             "page_reads": flash.page_reads,
@@ -100,6 +105,10 @@ pub fn of_results(results: &Results) -> Value {
             "block_erases_max": flash.erases_max,
             "buffered_pages": flash.buffered_pages,
             "cached_pages": flash.cached_pages,
+            "map_hits": flash.map_hits,
+            "map_misses": flash.map_misses,
+            "map_reads": flash.map_reads,
+            "map_programs": flash.map_programs,
         })),
         "energy": energy,
         "joules": results.joules(),

@@ -1,10 +1,11 @@
 //! The result of a simulated run.
 
-use merganser_device::results::Results;
+use merganser_device::results::{Fairness, Results};
 use merganser_device::trace::Tally;
 use merganser_device::workload::Preconditioned;
 
 use super::model::Model;
+use super::streams::MeasuredStream;
 
 /// Everything that is known of a run.
 pub struct MeasuredRun {
@@ -18,8 +19,19 @@ pub struct MeasuredRun {
     pub preconditioned: Option<Preconditioned>,
     /// For a trace, the counts of its requests and lines.
     pub tally: Option<Tally>,
+    /// For several streams, each next to the others and alone.
+    pub streams: Vec<MeasuredStream>,
     /// The results of the device.
     pub results: Results,
     /// The duration of the simulation in real time, in seconds.
     pub wall_seconds: f64,
+}
+
+impl MeasuredRun {
+    /// How evenly the streams were slowed down; `None` unless all were active together.
+    pub fn fairness(&self) -> Option<Fairness> {
+        let slowdowns: Option<Vec<f64>> =
+            self.streams.iter().map(MeasuredStream::slowdown).collect();
+        Fairness::of(&slowdowns?)
+    }
 }

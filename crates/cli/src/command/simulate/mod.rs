@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   model    a preset and its changes ──► a device
-//!   run      requests ──► device ──► Results ──► table, data, page
+//!   run      requests ──► device ──► Results ──► table, data, page (with time_series)
+//!   streams  several workloads on one device, and each alone
 //!   sort     the engine on a device
 //!   record   a trace of something else
 //!   array    traces ──► a hybrid volume without its data, on several devices
@@ -17,7 +18,9 @@ mod page;
 mod record;
 mod run;
 mod sort;
+mod streams;
 pub(super) mod table;
+mod time_series;
 
 use crate::config::SimulateConfig;
 use crate::failure::Failure;

@@ -9,6 +9,7 @@ use super::super::report::page::chart::{Columns, Curves};
 use super::super::report::page::{STYLE, text};
 use super::measured::MeasuredRun;
 use super::table::{self, PERCENTILES, component_name};
+use super::{streams, time_series};
 use merganser_papers::{Chart, Series};
 use text::Escaped;
 
@@ -28,7 +29,9 @@ pub fn page(run: &MeasuredRun) -> String {
     );
     page.push_str(&head(run));
     page.push_str("<main>\n");
+    page.push_str(&streams::section(run));
     page.push_str(&throughput(results));
+    page.push_str(&time_series::sections(results));
     page.push_str(&latencies(results));
     page.push_str(&parts(results));
     page.push_str(&details(run));
@@ -61,7 +64,7 @@ fn head(run: &MeasuredRun) -> String {
         .collect();
     let before = run.preconditioned.map_or(String::new(), |done| {
         format!(
-            "<p>Before, {} were filled and {} overwritten at random; write amplification had come to {:.3}{}.</p>\n",
+            "<p>Before, {} were filled and {} overwritten; write amplification had come to {:.3}{}.</p>\n",
             text::bytes(done.filled_bytes),
             text::bytes(done.overwritten_bytes),
             done.write_amplification,
@@ -102,16 +105,13 @@ fn throughput(results: &Results) -> String {
         text::rate(results.rate(&results.writes))
     );
     let drawn = curves.draw(&columns, &format!("Throughput over time: {words}"));
-    let end = results.seconds();
-    let ticks: String = (0..=4)
-        .map(|quarter| format!("<span>{}</span>", text::seconds(end * f64::from(quarter) / 4.0)))
-        .collect();
+    let ticks = time_series::ticks(results);
     format!(
         "<section>\n<h2>Throughput over virtual time</h2>\n<ul class=\"legend\"><li><i class=\"reading\"></i>reads</li>\
          <li><i class=\"writing\"></i>writes</li></ul>\n\
          <div class=\"row curves\"><div class=\"who\"><small>{words}</small></div>\
          <div class=\"scale\" data-top=\"{} MB/s\">{drawn}</div></div>\n\
-         <div class=\"row\"><div class=\"who\"></div><div class=\"axis\">{ticks}</div></div>\n</section>\n",
+         {ticks}</section>\n",
         text::short(curves.top / 1e6)
     )
 }

@@ -15,9 +15,9 @@ use merganser_device::workload::{
 
 use super::measured::MeasuredRun;
 use super::model::Model;
-use super::{data, page, table};
+use super::{data, page, streams, table};
 use crate::args::FilledName;
-use crate::config::{Load, Reading, ReportForm, SimulateRun};
+use crate::config::{Load, Made, Reading, ReportForm, SimulateRun};
 use crate::failure::{Failure, Stopped};
 use crate::input::Input;
 use crate::progress;
@@ -27,14 +27,8 @@ use crate::standard::print;
 /// Plays the requests and prints the results.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
-    let filled_bytes = match (config.filled, &config.load) {
-        (None, _) => 0,
-        (Some(FilledName::Addressed), Load::Made { start, span_bytes: Some(span), .. }) => {
-            start.saturating_add(*span)
-        }
-        (Some(_), _) => u64::MAX,
-    };
-    let mut device = model.device(config.device.seed, filled_bytes)?;
+    let mut device = device(&model, config)?;
+    check(&*device, config, cancel)?;
     if let Some((path, _)) = &config.report {
         // Told now, not after the run.
         fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
@@ -42,9 +36,20 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let started = Instant::now();
     let preconditioned = worn(&mut *device, config, cancel)?;
     let mut collector = Collector::new(&*device);
-    let mut tally = None;
+    let (mut tally, mut shares) = (None, Vec::new());
     let (played, load) = match &config.load {
-        Load::Made { .. } => made(&mut *device, config, &mut collector, cancel)?,
+        Load::Made(of) => {
+            let workload = workload(&*device, of, config.device.seed)?;
+            let asked = requests(&workload, cancel)?;
+            let played = play(&mut *device, asked, workload.pace(), &mut collector);
+            (played.map_err(failure)?, table::words(&workload))
+        }
+        Load::Streams(choices) => {
+            let (played, found) =
+                streams::together(&mut *device, choices, config, &mut collector, cancel)?;
+            shares = found;
+            (played, format!("{} streams", choices.len()))
+        }
         Load::Trace { input, reading, times, depth } => {
             let (played, found, words) =
                 traced(&mut *device, (input, reading, *times, *depth), &mut collector, cancel)?;
@@ -54,8 +59,15 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     };
     let results = collector.finish(&*device, played, &model.power());
     let wall_seconds = started.elapsed().as_secs_f64();
+    // Its memory is for the devices on which the streams are alone.
+    drop(device);
+    let streams = match &config.load {
+        Load::Streams(choices) => streams::alone(&model, choices, shares, config, cancel)?,
+        Load::Made(_) | Load::Trace { .. } => Vec::new(),
+    };
     let seed = config.device.seed;
-    let run = MeasuredRun { model, seed, load, preconditioned, tally, results, wall_seconds };
+    let run =
+        MeasuredRun { model, seed, load, preconditioned, tally, results, streams, wall_seconds };
     let as_data = || format!("{:#}\n", data::of_run(&run));
     print(&if config.json { as_data() } else { table::of_run(&run) })?;
     if let Some((path, form)) = &config.report {
@@ -68,14 +80,43 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The device, filled if that is asked for.
+pub(super) fn device(model: &Model, config: &SimulateRun) -> Result<Box<dyn Device>, Failure> {
+    let end =
+        |made: &Made| made.span_bytes.map_or(u64::MAX, |span| made.start.saturating_add(span));
+    let filled_bytes = match (config.filled, &config.load) {
+        (None, _) => 0,
+        (Some(FilledName::Addressed), Load::Made(made)) => end(made),
+        (Some(FilledName::Addressed), Load::Streams(choices)) => {
+            choices.iter().map(|choice| end(&choice.made)).max().unwrap_or(0)
+        }
+        (Some(_), _) => u64::MAX,
+    };
+    model.device(config.device.seed, filled_bytes)
+}
+
+/// Whether the device can be asked for the requests: before the time that preconditioning takes.
+fn check(device: &dyn Device, config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
+    match &config.load {
+        Load::Made(made) => {
+            requests(&workload(device, made, config.device.seed)?, cancel).map(drop)
+        }
+        Load::Streams(choices) => streams::check(device, choices, config, cancel),
+        Load::Trace { .. } => Ok(()),
+    }
+}
+
 /// Preconditions the device, if that is asked for, with a bar.
-fn worn(
+pub(super) fn worn(
     device: &mut dyn Device,
     config: &SimulateRun,
     cancel: &Cancel,
 ) -> Result<Option<Preconditioned>, Failure> {
     let Some((bounds, by_workload)) = config.precondition else { return Ok(None) };
-    let by = if by_workload { Some(workload(device, config)?) } else { None };
+    let by = match &config.load {
+        Load::Made(made) if by_workload => Some(workload(device, made, config.device.seed)?),
+        _ => None,
+    };
     let bar = progress::on_stderr(false, cancel);
     let how = Preconditioning {
         bounds,
@@ -93,24 +134,11 @@ fn worn(
 }
 
 /// The workload of generated requests.
-fn workload(device: &dyn Device, config: &SimulateRun) -> Result<Workload, Failure> {
-    let Load::Made {
-        pattern,
-        read_share,
-        sizes,
-        arrivals,
-        requests,
-        start,
-        span_bytes,
-        align_bytes,
-    } = &config.load
-    else {
-        unreachable!("the caller looked");
-    };
-    let room = device.capacity_bytes().saturating_sub(*start);
-    let span_bytes = span_bytes.unwrap_or(room);
+pub(super) fn workload(device: &dyn Device, made: &Made, seed: u64) -> Result<Workload, Failure> {
+    let room = device.capacity_bytes().saturating_sub(made.start);
+    let span_bytes = made.span_bytes.unwrap_or(room);
     if span_bytes > room {
-        let capacity = device.capacity_bytes();
+        let (start, capacity) = (made.start, device.capacity_bytes());
         return Err(format!(
             "--span: byte {start} and {span_bytes} more, but {} has {capacity}",
             device.name()
@@ -118,29 +146,25 @@ fn workload(device: &dyn Device, config: &SimulateRun) -> Result<Workload, Failu
         .into());
     }
     Ok(Workload {
-        pattern: *pattern,
-        read_share: *read_share,
-        sizes: sizes.clone(),
-        arrivals: *arrivals,
-        requests: *requests,
-        start: *start,
+        pattern: made.pattern,
+        read_share: made.read_share,
+        sizes: made.sizes.clone(),
+        arrivals: made.arrivals,
+        requests: made.requests,
+        start: made.start,
         span_bytes,
-        align_bytes: *align_bytes,
-        seed: config.device.seed,
+        align_bytes: made.align_bytes,
+        seed,
     })
 }
 
-fn made(
-    device: &mut dyn Device,
-    config: &SimulateRun,
-    collector: &mut Collector,
-    cancel: &Cancel,
-) -> Result<(Played, String), Failure> {
-    let workload = workload(device, config)?;
+/// The requests of `workload`, until the end is asked for.
+pub(super) fn requests<'a>(
+    workload: &Workload,
+    cancel: &'a Cancel,
+) -> Result<impl Iterator<Item = Result<Request, TraceError>> + use<'a>, Failure> {
     let drawn = workload.requests().map_err(|error| Failure::from(flag(&error)))?;
-    let asked = drawn.map(|request| wanted(request, cancel));
-    let played = play(device, asked, workload.pace(), collector).map_err(failure)?;
-    Ok((played, table::words(&workload)))
+    Ok(drawn.map(move |request| wanted(request, cancel)))
 }
 
 /// Which flag a workload's error is about.
@@ -163,7 +187,7 @@ fn wanted(request: Request, cancel: &Cancel) -> Result<Request, TraceError> {
     if cancel.is_set() { Err(io::Error::from(Stopped::Cancelled).into()) } else { Ok(request) }
 }
 
-fn failure(error: PlayError) -> Failure {
+pub(super) fn failure(error: PlayError) -> Failure {
     match error {
         PlayError::Trace(TraceError::Io(error)) if Stopped::of(&error).is_some() => {
             Failure::named(&error)

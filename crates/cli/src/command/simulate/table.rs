@@ -36,6 +36,12 @@ pub fn of_run(run: &MeasuredRun) -> String {
     }
     let _ = writeln!(out, "virtual time  {}", text::seconds(results.seconds()));
     out.push_str(&of_results(results));
+    if !run.streams.is_empty() {
+        out.push_str(&super::streams::table(run));
+    }
+    if let Some(steadiness) = results.steadiness() {
+        let _ = writeln!(out, "steady state  {}", super::time_series::words(&steadiness));
+    }
     if read_nothing(results) {
         out.push_str(
             "note          most reads found nothing written, which takes no flash; see --filled\n",
@@ -115,6 +121,18 @@ pub fn of_parts(results: &Results) -> String {
             flash.write_amplification(),
             flash.erases_min,
             flash.erases_max
+        );
+    }
+    if let Some(flash) = results.flash.filter(|flash| flash.map_hits + flash.map_misses > 0) {
+        let lookups = flash.map_hits + flash.map_misses;
+        let _ = writeln!(
+            out,
+            "map           {} of {} entries were cached ({}); {} pages of it read, {} programmed",
+            text::count(flash.map_hits),
+            text::count(lookups),
+            text::percent(flash.map_hits as f64 / lookups as f64),
+            text::count(flash.map_reads),
+            text::count(flash.map_programs)
         );
     }
     let _ = writeln!(

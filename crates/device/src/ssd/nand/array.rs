@@ -10,6 +10,7 @@
 //! erase, so memory grows with the stored data.
 
 use crate::profile::SsdSettings;
+use crate::ssd::nand::divisor::Divisor;
 use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 
 /// No unit: never written, or no longer valid.
@@ -42,6 +43,10 @@ pub(crate) struct Array {
     pub pages_per_block: u32,
     pub units_per_page: u32,
     pub units_per_block: u32,
+    by_block: Divisor,
+    by_page: Divisor,
+    by_plane: Divisor,
+    by_die: Divisor,
 }
 
 impl Array {
@@ -58,25 +63,39 @@ impl Array {
             pages_per_block,
             units_per_page,
             units_per_block: pages_per_block * units_per_page,
+            by_block: Divisor::new(pages_per_block * units_per_page),
+            by_page: Divisor::new(units_per_page),
+            by_plane: Divisor::new(settings.blocks_per_plane as u32),
+            by_die: Divisor::new(settings.planes as u32),
         }
     }
 
     pub fn block_of(&self, place: PhysicalUnit) -> Block {
-        Block(place.0 / self.units_per_block)
+        Block(self.by_block.quotient(place.0))
+    }
+
+    /// Whether both are on one page.
+    pub fn share_page(&self, a: PhysicalUnit, b: PhysicalUnit) -> bool {
+        self.by_page.quotient(a.0) == self.by_page.quotient(b.0)
     }
 
     /// The page within its block.
     pub fn page_of(&self, place: PhysicalUnit) -> u32 {
-        place.0 % self.units_per_block / self.units_per_page
+        self.by_page.quotient(self.by_block.remainder(place.0))
     }
 
     /// The plane, numbered through all dies.
     pub fn plane_of(&self, block: Block) -> u32 {
-        block.0 / self.blocks_per_plane
+        self.by_plane.quotient(block.0)
+    }
+
+    /// The die of a plane, and the plane's number in it.
+    pub fn die_and_plane(&self, plane: u32) -> (u32, u32) {
+        (self.by_die.quotient(plane), self.by_die.remainder(plane))
     }
 
     pub fn die_of(&self, block: Block) -> u32 {
-        self.plane_of(block) / self.planes_per_die
+        self.die_and_plane(self.plane_of(block)).0
     }
 
     pub fn programmed(&self, block: Block) -> u32 {
@@ -95,8 +114,13 @@ impl Array {
         self.blocks[block.0 as usize].touched_ns
     }
 
-    /// Programs the next page of `block` with `units`, and gives the place of the first; the rest
-    /// of the page is lost until the next erase.
+    /// The place of the first unit of a page.
+    pub fn place_of(&self, block: Block, page: u32) -> PhysicalUnit {
+        PhysicalUnit(block.0 * self.units_per_block + page * self.units_per_page)
+    }
+
+    /// Programs the next page of `block` with `units`, from the place of the page on; the rest of the
+    /// page is lost until the next erase.
     ///
     /// # Panics
     /// When the block is full, or the units are more than a page holds.
@@ -106,7 +130,7 @@ impl Array {
         page: u32,
         units: impl ExactSizeIterator<Item = (LogicalUnit, Content)>,
         now_ns: u64,
-    ) -> PhysicalUnit {
+    ) {
         let (a_page, a_block) = (self.units_per_page, self.units_per_block);
         let state = &mut self.blocks[block.0 as usize];
         assert!(page < self.pages_per_block, "page {page} of block {} does not exist", block.0);
@@ -129,7 +153,6 @@ impl Array {
         }
         state.programmed += 1;
         state.touched_ns = now_ns;
-        PhysicalUnit(block.0 * a_block + first)
     }
 
     /// Programs the last page of `block` with the summary of its other pages.
@@ -142,7 +165,7 @@ impl Array {
     pub fn give_up(&mut self, place: PhysicalUnit, unit: LogicalUnit) {
         let block = self.block_of(place);
         let state = &mut self.blocks[block.0 as usize];
-        let at = (place.0 % self.units_per_block) as usize;
+        let at = self.by_block.remainder(place.0) as usize;
         let owners = state.owners.as_mut().expect("a mapped place was programmed");
         assert_eq!(owners[at], unit.0, "the map and block {} disagree", block.0);
         owners[at] = NOBODY;
@@ -154,7 +177,7 @@ impl Array {
 
     /// Takes the latest copy out of `place`, to move it.
     pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> Content {
-        let at = (place.0 % self.units_per_block) as usize;
+        let at = self.by_block.remainder(place.0) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
         let content = data.and_then(|data| data[at].take());
@@ -166,7 +189,7 @@ impl Array {
     pub fn content(&self, place: PhysicalUnit) -> Option<&[u8]> {
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_ref()?;
-        data[(place.0 % self.units_per_block) as usize].as_deref()
+        data[self.by_block.remainder(place.0) as usize].as_deref()
     }
 
     /// The units whose latest copies are in `block`, in the order of their physical units.
@@ -221,8 +244,8 @@ mod tests {
     #[test]
     fn what_was_programmed_is_there_until_given_up_and_erased() {
         let mut array = array();
-        let place = array.program(Block(1), 0, units(&[7, 8]), 5);
-        assert_eq!(place, PhysicalUnit(4));
+        array.program(Block(1), 0, units(&[7, 8]), 5);
+        assert_eq!(array.place_of(Block(1), 0), PhysicalUnit(4));
         assert_eq!(array.content(PhysicalUnit(5)), Some(&[8_u8][..]));
         array.give_up(PhysicalUnit(4), LogicalUnit(7));
         assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(PhysicalUnit(5), LogicalUnit(8))]);

@@ -114,6 +114,11 @@ pub(crate) struct Flash {
 
 /// The time that `bytes` take, rounded to the nearest nanosecond.
 pub(crate) fn carry_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+    // A division of 128 bits takes several times as long, and this one is done for each page.
+    let nanobytes = bytes.checked_mul(1_000_000_000);
+    if let Some(rounded) = nanobytes.and_then(|n| n.checked_add(bytes_per_second / 2)) {
+        return rounded / bytes_per_second;
+    }
     ((u128::from(bytes) * 1_000_000_000 + u128::from(bytes_per_second) / 2)
         / u128::from(bytes_per_second)) as u64
 }

@@ -24,6 +24,11 @@ impl Columns {
         Columns { bins, bin_ns: activity.bin_ns, end_ns: activity.end_ns.max(1) }
     }
 
+    /// A column for each bin.
+    pub fn each(bin_ns: u64, end_ns: u64) -> Self {
+        Columns { bins: 1, bin_ns, end_ns: end_ns.max(1) }
+    }
+
     /// Sums, and the nanoseconds of each column that the record covers.
     fn sums(&self, bins: &[u64]) -> Vec<(u64, u64)> {
         let column_ns = self.bins as u64 * self.bin_ns;
@@ -125,7 +130,11 @@ impl Curves {
             let sums = columns.sums(bins(transfers)).into_iter();
             sums.map(|(sum, covered_ns)| sum as f64 * per / covered_ns as f64).collect()
         };
-        let (reads, writes) = (curve(&activity.reads), curve(&activity.writes));
+        Self::of_values(curve(&activity.reads), curve(&activity.writes))
+    }
+
+    /// Of values, one for each column.
+    pub fn of_values(reads: Vec<f64>, writes: Vec<f64>) -> Self {
         let peak = reads.iter().chain(&writes).fold(0.0, |a: f64, b| a.max(*b));
         Curves { reads, writes, top: round_up(peak) }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ssd::gc::FullBlocks;
+use super::full_blocks::FullBlocks;
 use crate::ssd::nand::Block;
 use crate::ssd::nand::array::Array;
 
