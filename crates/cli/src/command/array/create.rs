@@ -7,7 +7,7 @@ use std::sync::Arc;
 use merganser_array::{Members, Volume};
 use merganser_storage::Storage;
 
-use super::file::{Description, open_member};
+use super::file::{Description, open_member, sync_name};
 use crate::config::ArrayCreate;
 use crate::failure::Failure;
 use crate::shown;
@@ -54,6 +54,8 @@ impl Made {
                 self.files.push(path.to_owned());
                 file.set_len(bytes).map_err(on)?;
                 file.sync_all().map_err(on)?;
+                // Members may be in other folders than the description.
+                sync_name(path)?;
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 if !replace {

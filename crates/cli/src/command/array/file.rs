@@ -73,15 +73,21 @@ impl Description {
         Ok(Description { path: path.to_owned(), content })
     }
 
-    /// Writes it, durable, where nothing is yet.
+    /// Writes it, durable, where nothing is yet. When that fails, nothing is there.
     pub fn write(&self) -> Result<(), Failure> {
         let on = |error: std::io::Error| Failure::on(&self.path, &error);
         let text =
             serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
         let mut file = File::create_new(&self.path).map_err(on)?;
-        file.write_all(format!("{text}\n").as_bytes()).map_err(on)?;
-        file.sync_all().map_err(on)?;
-        File::open(folder_of(&self.path)?).and_then(|folder| folder.sync_all()).map_err(on)
+        let mut write = || {
+            file.write_all(format!("{text}\n").as_bytes())?;
+            file.sync_all()
+        };
+        let written = write().map_err(on).and_then(|()| sync_name(&self.path));
+        written.inspect_err(|_| {
+            // It was made a moment ago, and describes no volume.
+            let _ = fs::remove_file(&self.path);
+        })
     }
 
     /// The volume's name in messages.
@@ -103,6 +109,12 @@ impl Description {
 fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
     let whole = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
     Ok(whole.parent().map_or_else(|| whole.clone(), Path::to_owned))
+}
+
+/// Makes the name of a new file durable.
+pub fn sync_name(path: &Path) -> Result<(), Failure> {
+    let synced = File::open(folder_of(path)?).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| Failure::on(path, &error))
 }
 
 /// Opens a member; one that is to be changed is locked until it is closed.
