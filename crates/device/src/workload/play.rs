@@ -114,7 +114,7 @@ impl<'a> Player<'a> {
         };
         self.given += 1;
         let Request { kind, offset, len, .. } = *request;
-        self.flying.insert(self.given, *request);
+        self.flying.insert(self.given, request.clone());
         let at = at.max(self.device.now());
         self.device.submit(at, Command { id: self.given, kind, offset, len, buffer: None });
         self.collect()
