@@ -6,6 +6,9 @@ use merganser_storage::ALIGNMENT;
 pub(crate) const PAGE: usize = 4096;
 const _: () = assert!(PAGE == ALIGNMENT);
 
+/// Numbers of checkpoints, sessions, records and transactions, and counts, are below it.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
+
 /// One page or block.
 pub(crate) type Page = [u8; PAGE];
 

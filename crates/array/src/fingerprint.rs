@@ -22,6 +22,14 @@ pub(crate) fn of(hash: Hash, page: &Page) -> Fingerprint {
     }
 }
 
+/// A number that identifies `bytes`: the first 128 bits of their BLAKE3, as a big-endian number. For a page,
+/// it is the beginning of its fingerprint.
+#[must_use]
+pub fn content_hash(bytes: &[u8]) -> u128 {
+    let hash = blake3::hash(bytes);
+    u128::from_be_bytes(hash.as_bytes()[..16].try_into().expect("32 bytes are more"))
+}
+
 /// The first eight bytes. The index finds candidates with them. A candidate's whole fingerprint is compared.
 pub(crate) fn tag(fingerprint: &Fingerprint) -> u64 {
     u64::from_be_bytes(fingerprint[..8].try_into().expect("eight bytes"))

@@ -81,7 +81,10 @@ impl Label {
             chunk_bytes: u32_at(bytes, 40),
             array_bytes: u64_at(bytes, 48),
         };
-        if label.chunk_bytes == 0 || label.index >= label.count {
+        if label.chunk_bytes == 0
+            || !label.chunk_bytes.is_multiple_of(PAGE as u32)
+            || label.index >= label.count
+        {
             return Err("has a label of impossible numbers".to_owned());
         }
         Ok(label)

@@ -71,6 +71,7 @@ mod volume;
 pub use check::{Check, Finding};
 pub use counters::Counters;
 pub use error::{Error, Result};
+pub use fingerprint::content_hash;
 pub use label::Role;
 pub use raid::{Part, Raid0, Striping};
 pub use settings::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};

@@ -6,7 +6,9 @@
 
 use merganser_storage::{Storage, StorageExt};
 
-use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::bytes::{
+    NUMBER_MAX, PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
+};
 use crate::counters::{COUNTERS, Counters};
 use crate::error::{Error, Result};
 use crate::log::Place;
@@ -130,7 +132,16 @@ impl Superblock {
         let (pages, journal) = (u64_at(bytes, 48), u64_at(bytes, 64));
         let bounded =
             runs <= RUNS_MAX && segments < 1 << 40 && pages < 1 << 40 && journal < 1 << 24;
-        if !bounded || segments == 0 || pages == 0 || journal < 16 {
+        let (head, tail) = (place_at(bytes, 80), place_at(bytes, 104));
+        let counts = |i: usize| u64_at(bytes, COUNTERS_AT + 8 * i) < NUMBER_MAX;
+        let counters = Counters::from_values(|i| u64_at(bytes, COUNTERS_AT + 8 * i));
+        // Numbers that rise leave room for the next ones.
+        let rising = [32, 40, 128, 136].into_iter().all(|at| u64_at(bytes, at) < NUMBER_MAX)
+            && [head.seq, tail.seq].iter().all(|seq| (1..NUMBER_MAX).contains(seq))
+            && (0..COUNTERS).all(counts)
+            && counters.checkpoints < NUMBER_MAX >> 16;
+        let some = segments > 0 && pages > 0 && journal >= 16 && head.at < journal;
+        if !(bounded && rising && some) {
             return Err("its numbers are impossible".to_owned());
         }
         let run = |i: usize| {
@@ -155,11 +166,11 @@ impl Superblock {
             thin: flag(4),
             clean: flag(5),
             states_copy: u8::from(flag(6)),
-            journal: place_at(bytes, 80),
-            log_tail: place_at(bytes, 104),
+            journal: head,
+            log_tail: tail,
             log_synced: u64_at(bytes, 128),
             log_opened: u64_at(bytes, 136),
-            counters: Counters::from_values(|i| u64_at(bytes, COUNTERS_AT + 8 * i)),
+            counters,
             runs: (0..runs).map(run).collect(),
         })
     }

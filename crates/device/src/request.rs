@@ -1,5 +1,12 @@
 //! Requests to a modelled device, from a trace, a generator or a host.
 
+use std::sync::Arc;
+
+/// Bytes of a request that have a hash of their own in [`Content::Pages`].
+pub const CONTENT_BYTES: u64 = 4096;
+/// Hashes of one request at most; a longer request has one hash of all its bytes.
+pub const CONTENT_PAGES_MAX: u64 = 16_384;
+
 /// A time or a span of virtual time, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SimTime(pub u64);
@@ -17,8 +24,39 @@ pub enum RequestKind {
     Flush,
 }
 
+/// Gives bytes a number that other bytes don't have.
+pub type ContentHash = fn(&[u8]) -> u128;
+
+/// The bytes of a request, as hashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// The hash of all bytes.
+    Whole(u128),
+    /// The hash of each [`CONTENT_BYTES`], from the first byte of the request on; the last one may be of
+    /// fewer bytes. There are at least two.
+    Pages(Arc<[u128]>),
+}
+
+impl Content {
+    /// The content of a request that writes `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8], hash: ContentHash) -> Content {
+        let pages = (bytes.len() as u64).div_ceil(CONTENT_BYTES);
+        if !(2..=CONTENT_PAGES_MAX).contains(&pages) {
+            return Content::Whole(hash(bytes));
+        }
+        Content::Pages(bytes.chunks(CONTENT_BYTES as usize).map(hash).collect())
+    }
+}
+
+impl From<u128> for Content {
+    fn from(hash: u128) -> Self {
+        Content::Whole(hash)
+    }
+}
+
 /// One request of a trace or a generator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The arrival time, since the start of the workload.
     pub arrival: SimTime,
@@ -28,6 +66,6 @@ pub struct Request {
     pub offset: u64,
     /// Number of bytes.
     pub len: u64,
-    /// A hash of the content that is written, if the trace has one.
-    pub content: Option<u128>,
+    /// The content that is written, if the trace has hashes.
+    pub content: Option<Content>,
 }

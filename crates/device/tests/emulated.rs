@@ -8,7 +8,7 @@ use merganser_device::device::Device;
 use merganser_device::emulated::{Emulated, EmulatedOptions, Null, Served};
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::SsdProfile;
-use merganser_device::request::{Request, RequestKind};
+use merganser_device::request::{Content, ContentHash, Request, RequestKind};
 use merganser_device::results::{Collector, Power};
 use merganser_device::ssd::Ssd;
 use merganser_device::workload::{Pace, play};
@@ -37,7 +37,10 @@ fn start(
     let observer: merganser_device::emulated::Observer =
         Box::new(move |one| theirs.lock().push(one));
     let (power, path_ns) = (POWER(), 0);
-    let options = EmulatedOptions { device, backing, path_ns, power, observer: Some(observer) };
+    // The first byte tells the pages of these tests apart.
+    let hash = Some((|bytes: &[u8]| u128::from(bytes[0])) as ContentHash);
+    let observer = Some(observer);
+    let options = EmulatedOptions { device, backing, path_ns, power, observer, hash };
     (Emulated::start(options).expect("started"), served)
 }
 
@@ -99,7 +102,7 @@ fn the_model_does_not_know_of_the_host() {
         served.sort_by_key(|one| one.number);
         assert!(served.iter().map(|one| one.number).eq(0..200));
         assert!(served.iter().all(|one| (1..=8).contains(&one.depth)));
-        let requests: Vec<Request> = served.iter().map(|one| one.request).collect();
+        let requests: Vec<Request> = served.iter().map(|one| one.request.clone()).collect();
 
         let mut device = device();
         let mut collector = Collector::new(&*device);
@@ -206,6 +209,7 @@ fn what_a_device_cannot_do_is_refused() {
         path_ns: 0,
         power: POWER(),
         observer: None,
+        hash: None,
     };
     let error = Emulated::start(options).err().expect("too large").to_string();
     assert_eq!(error, "memory: 2097152 bytes, but emulated null has 1048576");
@@ -246,6 +250,7 @@ fn the_path_to_a_device_is_part_of_its_time() {
         path_ns: 30_000_000,
         power: POWER(),
         observer: None,
+        hash: None,
     })
     .expect("started");
     // The shortest of several: on a busy machine, one may be woken late.
@@ -259,4 +264,19 @@ fn the_path_to_a_device_is_part_of_its_time() {
     assert!(shortest < Duration::from_millis(40), "{shortest:?}");
     let ended = disk.end();
     assert!(ended.results.reads.latency.min() >= 40_000_000);
+}
+
+#[test]
+fn an_observer_gets_the_hashes_of_written_pages() {
+    let (disk, served) = start(Box::new(Null::new(1 << 20)), memory(1 << 20));
+    disk.write_at(4096, &[[5; 4096], [6; 4096]].concat()).expect("written");
+    disk.write_at(0, &[7; 512]).expect("written");
+    disk.read_vec(4096, 8192).expect("read");
+    disk.sync().expect("synced");
+    disk.end();
+    let mut served = served.lock().clone();
+    served.sort_by_key(|one| one.number);
+    let contents: Vec<_> = served.into_iter().map(|one| one.request.content).collect();
+    let two = Content::Pages([5, 6].into());
+    assert_eq!(contents, [Some(two), Some(Content::Whole(7)), None, None]);
 }

@@ -83,13 +83,17 @@ impl Index {
         };
         let mut whole = true;
         for place in places {
-            index.next_number = index.next_number.max(place.number + 1);
+            index.next_number = index.next_number.max(place.number.saturating_add(1));
             match Run::open(&index.array, at, blocks, *place, &mut index.bloom_bytes_left)? {
                 Some(run) => index.runs.push(run),
                 None => {
                     index.damaged_blocks += 1;
-                    index.retired.push((place.at, blocks_of(place.entries)));
                     whole = false;
+                    // Until the next checkpoint, if it is inside at all.
+                    let len = blocks_of(place.entries);
+                    if place.at.checked_add(len).is_some_and(|end| end <= blocks) {
+                        index.retired.push((place.at, len));
+                    }
                 }
             }
         }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
-use crate::bytes::{PAGE, Page};
+use crate::bytes::{NUMBER_MAX, PAGE, Page};
 use crate::error::{Error, Result};
 use record::{ENTRIES_MAX, Entry, Header};
 pub(crate) use ring::{Place, Resident, Ring};
@@ -196,6 +196,15 @@ impl Log {
         known: Known,
         mut found: impl FnMut(&Header, u64) -> Result<()>,
     ) -> Result<Log> {
+        let blocks = array.size() / PAGE as u64;
+        if known.tail.at >= blocks || !(1..NUMBER_MAX).contains(&known.tail.seq) {
+            return Err(Error::Damaged {
+                volume: array.name().to_owned(),
+                what: "record",
+                number: known.tail.seq,
+                detail: format!("it is said to be at block {} of {blocks}", known.tail.at),
+            });
+        }
         let mut log = Log::new(array, volume, session, known.tail);
         let mut synced = known.synced;
         // Read, and not known to be durable yet. Their number is bounded: see UNSYNCED_BLOCKS_MAX.

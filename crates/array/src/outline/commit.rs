@@ -10,17 +10,18 @@ const HEAD: usize = crate::journal::HEAD;
 
 impl Maps {
     fn transfer(&mut self, access: Access, transfers: impl Iterator<Item = (u64, u64)>) {
-        let of = |(offset, len)| Transfer { role: Role::Data, access, offset, len };
-        let transfers: Vec<Transfer> = transfers.map(of).collect();
-        if !transfers.is_empty() {
-            self.steps.push(Step::Transfers(transfers));
+        let before = self.steps.len();
+        let of = |(offset, len)| Step::Transfer(Transfer { role: Role::Data, access, offset, len });
+        self.steps.extend(transfers.map(of));
+        if self.steps.len() > before {
+            self.steps.push(Step::Wait);
         }
     }
 
     /// Fingerprints and look-ups since the last step.
     fn flush_engine(&mut self) {
         if self.hashed > 0 {
-            self.steps.push(Step::Hash(std::mem::take(&mut self.hashed)));
+            self.steps.extend([Step::Hash(std::mem::take(&mut self.hashed)), Step::Wait]);
         }
         let lookups = std::mem::take(&mut self.lookups);
         self.transfer(Access::Read, lookups.into_iter().map(|at| (at, BLOCK)));
@@ -53,13 +54,13 @@ impl Maps {
         }
         self.write_staged();
         if std::mem::take(&mut self.unsynced) {
-            self.steps.push(sync(Role::Data));
+            self.steps.extend(sync(Role::Data));
         }
         let place = self.journal.next(blocks - 1);
         self.journal.advance(&place, 0);
         let at = self.layout.journal_at + place.place.at * BLOCK;
         self.transfer(Access::Write, std::iter::once((at, blocks as u64 * BLOCK)));
-        self.steps.push(sync(Role::Data));
+        self.steps.extend(sync(Role::Data));
         self.counters.journal_bytes += blocks as u64 * BLOCK;
         self.changes_bytes = 0;
         self.log_tail_durable = self.log_tail;
@@ -78,7 +79,7 @@ impl Maps {
         let run_at = self.layout.index_at + self.index_at * BLOCK;
         self.index_at += run;
         let slot = (self.counters.checkpoints % 2) as u8;
-        let dirty = std::mem::take(&mut self.dirty);
+        let dirty = self.dirty.take();
         let blocks = dirty.iter().map(|&block| (self.layout.slot_at(block, slot), BLOCK));
         let mut writes: Vec<(u64, u64)> = blocks.collect();
         let states = self.layout.state_blocks * BLOCK;
@@ -92,10 +93,10 @@ impl Maps {
         for writes in writes.chunks(crate::bulk::IN_FLIGHT) {
             self.transfer(Access::Write, writes.iter().copied());
         }
-        self.steps.push(sync(Role::Data));
+        self.steps.extend(sync(Role::Data));
         for copy in 0..2 {
             self.transfer(Access::Write, std::iter::once((copy * BLOCK, BLOCK)));
-            self.steps.push(sync(Role::Data));
+            self.steps.extend(sync(Role::Data));
         }
         self.unsynced = false;
         self.journal.used = 0;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashMapExt};
 
+use super::dirty::Dirty;
 use super::{BLOCK, Step};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ pub(super) struct Maps {
     pub(super) changes_bytes: usize,
     pub(super) journal: Ring,
     /// Table blocks that changed since the last checkpoint.
-    pub(super) dirty: BTreeSet<u64>,
+    pub(super) dirty: Dirty,
     pub(super) log_tail: u64,
     pub(super) log_tail_durable: u64,
     pub(super) unsynced: bool,
@@ -101,7 +102,7 @@ impl Maps {
             staged: BTreeSet::new(),
             changes_bytes: 0,
             journal: Ring::new(layout.journal_blocks, Place { seq: 1, at: 0, chain: 0 }),
-            dirty: BTreeSet::new(),
+            dirty: Dirty::none_of(layout.table_blocks()),
             log_tail: 1,
             log_tail_durable: 1,
             unsynced: false,

@@ -14,6 +14,8 @@
 //! request of less than a page has a content of its own.
 
 mod commit;
+mod content;
+mod dirty;
 mod maps;
 mod moves;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use crate::log::{Place, Ring};
 use crate::overlay::{Found, Overlay, RECORD_BYTES, SLOT_BYTES};
 use crate::raid::Striping;
 use crate::settings::{OpenOptions, Settings};
+pub use content::Content;
 use maps::Maps;
 
 const BLOCK: u64 = PAGE as u64;
@@ -50,14 +53,13 @@ pub struct Shape {
 
 /// A write request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Write {
+pub struct Write<'a> {
     /// First byte.
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// Identifies the bytes: equal contents of equal lengths are equal bytes. Without it they are like no
-    /// others.
-    pub content: Option<u128>,
+    /// Identifies the bytes. Without it they are like no others.
+    pub content: Option<Content<'a>>,
 }
 
 /// The direction of a transfer.
@@ -84,13 +86,15 @@ pub struct Transfer {
     pub len: u64,
 }
 
-/// Things that happen at the same time. The next step begins when all of them have ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A part of a list of things to do. It is flat, so that a list that is used again takes no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Transfers.
-    Transfers(Vec<Transfer>),
+    /// A transfer begins.
+    Transfer(Transfer),
     /// Fingerprints of this many pages are computed.
     Hash(u64),
+    /// Everything before has to end before the next step begins.
+    Wait,
 }
 
 /// Whether a write has room in the buffer.
@@ -239,8 +243,8 @@ impl Outline {
     /// the log together.
     ///
     /// # Panics
-    /// When there is no room, or one is beyond the end.
-    pub fn write(&mut self, writes: &[Write], steps: &mut Vec<Step>) {
+    /// When there is no room, one is beyond the end, or one has fewer hashes than pages.
+    pub fn write(&mut self, writes: &[Write<'_>], steps: &mut Vec<Step>) {
         let mut whole: Vec<Item> = Vec::new();
         for &Write { offset, len, content } in writes {
             assert!(offset + len <= self.size(), "callers look");
@@ -250,7 +254,7 @@ impl Outline {
                 let part = (BLOCK - inside).min(end - at);
                 let is_whole = part == BLOCK;
                 let content = match content.filter(|_| is_whole) {
-                    Some(content) => part_content(content, (at - offset) / BLOCK),
+                    Some(content) => content.page(at - offset),
                     None => self.unique(),
                 };
                 let item = Item { page, trimmed: 0, content };
@@ -309,20 +313,20 @@ impl Outline {
             counters.log_bytes += resident.blocks * BLOCK;
             let (offset, len) = (at * BLOCK, resident.blocks * BLOCK);
             let write = Transfer { role: Role::Buffer, access: Access::Write, offset, len };
-            steps.push(Step::Transfers(vec![write]));
+            steps.extend([Step::Transfer(write), Step::Wait]);
             if self.options.durable_writes {
-                steps.push(sync(Role::Buffer));
+                steps.extend(sync(Role::Buffer));
             }
         }
     }
 
-    /// Reads `len` bytes at `offset`: at most one step, and none if all of it reads as zeros.
+    /// Reads `len` bytes at `offset`: transfers that begin together, and none if all of it reads as zeros.
     ///
     /// # Panics
     /// When the request is beyond the end.
     pub fn read(&mut self, offset: u64, len: u64, steps: &mut Vec<Step>) {
         assert!(offset + len <= self.size(), "callers look");
-        let mut transfers: Vec<Transfer> = Vec::new();
+        let before = steps.len();
         let pages = offset / BLOCK..(offset + len).div_ceil(BLOCK);
         self.maps.counters.pages_read += pages.end - pages.start;
         for page in pages {
@@ -338,15 +342,20 @@ impl Outline {
                 Role::Data => self.maps.counters.data_pages_read += 1,
                 Role::Buffer => self.maps.counters.buffer_pages_read += 1,
             }
-            match transfers.last_mut() {
-                Some(last) if last.role == role && last.offset + last.len == offset => {
+            match steps[before..].last_mut() {
+                Some(Step::Transfer(last))
+                    if last.role == role && last.offset + last.len == offset =>
+                {
                     last.len += BLOCK;
                 }
-                _ => transfers.push(Transfer { role, access: Access::Read, offset, len: BLOCK }),
+                _ => {
+                    let read = Transfer { role, access: Access::Read, offset, len: BLOCK };
+                    steps.push(Step::Transfer(read));
+                }
             }
         }
-        if !transfers.is_empty() {
-            steps.push(Step::Transfers(transfers));
+        if steps.len() > before {
+            steps.push(Step::Wait);
         }
     }
 
@@ -357,13 +366,6 @@ impl Outline {
     }
 }
 
-/// The content of page `number` of a request whose content is `content`.
-fn part_content(content: u128, number: u64) -> u128 {
-    let odd = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-    // A first page keeps its content, so that requests of one page are equal to first pages of others.
-    (content ^ u128::from(number).wrapping_mul(odd)) & (u128::MAX >> 1) | 1 << 126
-}
-
-fn sync(role: Role) -> Step {
-    Step::Transfers(vec![Transfer { role, access: Access::Sync, offset: 0, len: 0 }])
+fn sync(role: Role) -> [Step; 2] {
+    [Step::Transfer(Transfer { role, access: Access::Sync, offset: 0, len: 0 }), Step::Wait]
 }

@@ -58,7 +58,8 @@ impl Outline {
         self.maps.log_tail = self.ring.place_after(records - 1).seq;
         self.maps.commit();
         self.moving = Some(Moving { records, items, pages, last_seq });
-        let mut steps = vec![Step::Transfers(reads)];
+        let mut steps: Vec<Step> = reads.into_iter().map(Step::Transfer).collect();
+        steps.push(Step::Wait);
         steps.append(&mut self.maps.steps);
         Ok(Some(steps))
     }

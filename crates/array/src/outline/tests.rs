@@ -58,8 +58,12 @@ fn side_by_side(seed: u64, settings: &Settings, shape: &Shape) {
         match random.below(40) {
             0..30 => {
                 let count = (1 + random.below(6)).min(pages - page);
-                // A request has one content; later pages of it have others.
-                let content = u128::from(1 + random.below(2000));
+                let hashes: Vec<u128> =
+                    (0..count).map(|_| u128::from(1 + random.below(2000))).collect();
+                let content = match i % 2 {
+                    0 => Content::Whole(hashes[0]),
+                    _ => Content::Pages(&hashes),
+                };
                 let (at, len) = (page * BLOCK, count * BLOCK);
                 if outline.room(1, count) != Room::Enough {
                     move_both(&volume, &mut outline, &mut fulls);
@@ -67,7 +71,7 @@ fn side_by_side(seed: u64, settings: &Settings, shape: &Shape) {
                 if outline.room(1, count) != Room::Enough {
                     continue;
                 }
-                let parts = (0..count).flat_map(|n| page_of(part_content(content, n)));
+                let parts = (0..count).flat_map(|n| page_of(content.page(n * BLOCK)));
                 let bytes: Vec<u8> = parts.collect();
                 outline.write(&[Write { offset: at, len, content: Some(content) }], &mut steps);
                 volume.write_at(at, &bytes).expect("written");
@@ -147,15 +151,16 @@ fn a_write_is_a_record_and_then_a_move() {
     let mut outline =
         Outline::new(&settings(16 * MIB, Some(Hash::Blake3), false), &options, &shape)
             .expect("made");
-    let one =
-        |role, access, offset, len| Step::Transfers(vec![Transfer { role, access, offset, len }]);
+    let one = |role, access, offset, len| {
+        [Step::Transfer(Transfer { role, access, offset, len }), Step::Wait]
+    };
     let mut steps = Vec::new();
     outline.read(BLOCK, BLOCK, &mut steps);
     let page_1 = outline.maps.layout.page_at(1);
-    assert_eq!(steps, [one(Role::Data, Access::Read, page_1, BLOCK)]);
+    assert_eq!(steps, one(Role::Data, Access::Read, page_1, BLOCK));
     steps.clear();
     let writes = [
-        Write { offset: BLOCK, len: BLOCK, content: Some(7) },
+        Write { offset: BLOCK, len: BLOCK, content: Some(Content::Whole(7)) },
         Write { offset: 2 * BLOCK + 512, len: 512, content: None },
     ];
     outline.write(&writes, &mut steps);
@@ -163,7 +168,7 @@ fn a_write_is_a_record_and_then_a_move() {
     let page_2 = outline.maps.layout.page_at(2);
     let read = one(Role::Data, Access::Read, page_2, BLOCK);
     let sync = || sync(Role::Buffer);
-    assert_eq!(steps, [record(0), sync(), read, record(1), sync()]);
+    assert_eq!(steps, [record(0), sync(), read, record(1), sync()].concat());
     steps.clear();
     outline.read(BLOCK, 2 * BLOCK, &mut steps);
     let of = |n: u64| Transfer {
@@ -172,7 +177,7 @@ fn a_write_is_a_record_and_then_a_move() {
         offset: (2 * n + 1) * BLOCK,
         len: BLOCK,
     };
-    assert_eq!(steps, [Step::Transfers(vec![of(0), of(1)])]);
+    assert_eq!(steps, [Step::Transfer(of(0)), Step::Transfer(of(1)), Step::Wait]);
     let moved = outline.begin_move(u64::MAX).expect("room").expect("records");
     let fresh = outline.maps.layout.page_at(16 * MIB / BLOCK);
     let journal = outline.maps.layout.journal_at;
@@ -180,12 +185,13 @@ fn a_write_is_a_record_and_then_a_move() {
         moved,
         [
             one(Role::Buffer, Access::Read, 0, 4 * BLOCK),
-            Step::Hash(2),
+            [Step::Hash(2), Step::Wait],
             one(Role::Data, Access::Write, fresh, 2 * BLOCK),
             super::sync(Role::Data),
             one(Role::Data, Access::Write, journal, BLOCK),
             super::sync(Role::Data),
         ]
+        .concat()
     );
     outline.end_move();
     assert_eq!(outline.begin_move(u64::MAX).expect("nothing"), None);

@@ -77,7 +77,8 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
     pub path_us: u32,
 
-    /// Write every request, its arrival and the time it took, to FILE (a trace for simulate run)
+    /// Write every request to FILE, with its arrival, the hash of each page that is written, and the time
+    /// it took (a trace for simulate run and simulate array)
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub trace: Option<PathBuf>,
 

@@ -208,7 +208,7 @@ pub struct SimulateRunArgs {
     #[command(flatten)]
     pub reading: TraceArgs,
 
-    /// Play this trace; - is standard input
+    /// Play this trace, which may be compressed (gzip, zstd); - is standard input
     #[arg(long = "trace", id = "trace", value_name = "FILE", help_heading = "Trace")]
     pub trace_file: Option<PathBuf>,
 
@@ -346,11 +346,11 @@ pub struct SimulateSortArgs {
 /// Make a trace
 ///
 /// Writes one line per request, in the format of this program: nanoseconds, kind (R, W, T for trim, F
-/// for flush), offset, bytes, and a hash of the content if it is known.
+/// for flush), offset, bytes, and hashes of the content if they are known.
 ///
 /// TRACE is the output of blkparse, or a trace in any other known format. With --sort, the inputs are
-/// really sorted on this machine, the result is discarded, and every request to a storage is recorded.
-/// This needs neither root nor blktrace.
+/// really sorted on this machine, the result is discarded, and every request to a storage is recorded,
+/// with a hash of each page that is written. This needs neither root nor blktrace.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser simulate record [OPTIONS] --output <FILE> <TRACE>\n       merganser simulate record [OPTIONS] --output <FILE> --sort <INPUT>..."
@@ -362,7 +362,7 @@ Examples:
   # of a sort
   merganser simulate record --sort big.txt --memory 64M --temp-dir /mnt/ssd -o sort.trace")]
 pub struct SimulateRecordArgs {
-    /// A trace in another format; - is standard input
+    /// A trace in another format, which may be compressed (gzip, zstd); - is standard input
     #[arg(value_name = "TRACE", required_unless_present = "sort", conflicts_with = "sort")]
     pub input: Option<PathBuf>,
 

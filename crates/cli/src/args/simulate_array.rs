@@ -15,7 +15,9 @@ use super::{MigrationName, Size, TraceArgs};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # a trace with hashes (FIU), on the dissertation's node
+  # a trace of emulate, which has hashes, on the dissertation's node
+  merganser simulate array --config hcdd --trace run.trace
+  # a trace with hashes of others (FIU)
   merganser simulate array --config hcdd --trace homes-110108.blkparse --format fiu --wrap
   # a trace without hashes, of whose writes 30 % shall be duplicates
   merganser simulate array --config hcdd --trace Financial2.spc --unit 0 --duplicates 30
@@ -75,7 +77,7 @@ pub struct SimulateArrayArgs {
     #[arg(long, value_name = "PERCENT", help_heading = "Volume")]
     pub duplicates: Option<f64>,
 
-    /// The traces to play; - is standard input
+    /// The traces to play, which may be compressed (gzip, zstd); - is standard input
     #[arg(long = "trace", id = "traces", value_name = "FILE", required = true, num_args = 1.., help_heading = "Trace")]
     pub traces: Vec<PathBuf>,
 

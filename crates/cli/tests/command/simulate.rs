@@ -242,6 +242,13 @@ fn a_sort_is_recorded_and_played() {
     let trace = fs::read_to_string(dir.path().join("made")).expect("written");
     let requests = trace.lines().filter(|line| !line.starts_with('#')).count();
     assert!(requests > 10, "{trace}");
+    // Written pages have hashes, and others have none.
+    for line in trace.lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let hashes = fields.get(4).map_or(0, |hashes| hashes.split(',').count() as u64);
+        let bytes: u64 = fields[3].parse().expect("bytes");
+        assert_eq!(hashes, if fields[1] == "W" { bytes.div_ceil(4096) } else { 0 }, "{line}");
+    }
     let played = data(dir.path(), &["run", "--device", "cheetah", "--trace", "made"]);
     assert_eq!(number(&played, "/trace/requests"), requests as f64);
     // Runs are written and read, and the result is written.
@@ -283,7 +290,7 @@ fn a_sort_on_a_device_is_the_sort_and_takes_about_the_same_time_again() {
     assert!(table.contains("200 records in order"), "{table}");
 }
 
-/// Four writes of two contents, in each arrangement; and in MSR's format, without hashes.
+/// Four writes of two contents, in each arrangement; one request of as many pages; and users' formats.
 #[test]
 fn a_hybrid_volume_is_simulated() {
     let dir = folder();
@@ -307,6 +314,41 @@ fn a_hybrid_volume_is_simulated() {
         assert_eq!(found["volume"]["pages_duplicate"].as_u64(), duplicates, "{config}: {found}");
         assert!(found["mean_response_ms"].as_f64().expect("a number") > 0.0);
     }
+    let one = "# merganser trace 1\n0 W 0 16384 a,b,a,b\n";
+    fs::write(dir.path().join("one"), one).expect("written");
+    let found = run("hcdd", &["--trace", "one"]);
+    assert_eq!(found["runs"][0]["volume"]["pages_duplicate"], 2, "{found}");
+    // Formats of users: FIU's hashes count, and SPC and MSR have none. A compressed trace is the same.
+    let traces = [
+        ("fiu", "1 7 a 0 8 W 6 0 HASH\n9 7 a 16 8 W 6 0 HASH\n".replace("HASH", &"ab".repeat(16))),
+        ("spc", "0,0,4096,W,0.1\n0,16,4096,w,0.2\n".to_owned()),
+        (
+            "msr",
+            "128166372003061629,a,0,Write,0,4096,1\n128166372013061629,a,0,Write,8192,4096,1\n"
+                .to_owned(),
+        ),
+    ];
+    for (format, trace) in traces {
+        fs::write(dir.path().join(format), trace).expect("written");
+        let packed = std::process::Command::new("gzip")
+            .args(["-k", format])
+            .current_dir(dir.path())
+            .status();
+        assert!(packed.expect("gzip is there").success());
+        let found = run("hcdd", &["--trace", format, &format!("{format}.gz")]);
+        for found in found["runs"].as_array().expect("two") {
+            assert_eq!(
+                (&found["format"], &found["writes"]["requests"]),
+                (&format.into(), &2.into())
+            );
+            assert_eq!(found["volume"]["pages_duplicate"], u64::from(format == "fiu"), "{format}");
+        }
+    }
+    fs::write(
+        dir.path().join("cut.gz"),
+        &fs::read(dir.path().join("spc.gz")).expect("there")[..20],
+    )
+    .expect("written");
     // Drawn duplicates count instead of hashes; several traces are several runs.
     let found = run("hcdd", &["--trace", "trace", "trace", "--duplicates", "0"]);
     assert_eq!(found["runs"].as_array().map(Vec::len), Some(2));
@@ -315,6 +357,8 @@ fn a_hybrid_volume_is_simulated() {
     assert!(
         fails(dir.path(), &[&words[..], &["missing"]].concat()).starts_with("missing: No such")
     );
+    let cut = fails(dir.path(), &[&words[..], &["cut.gz"]].concat());
+    assert!(cut.starts_with("cut.gz: "), "{cut}");
     fs::write(dir.path().join("far"), "# merganser trace 1\n0 W 1099511627776 4096\n")
         .expect("written");
     let far = fails(dir.path(), &[&words[..], &["far"]].concat());

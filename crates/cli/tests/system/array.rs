@@ -213,6 +213,34 @@ fn a_volume_is_made_served_checked_and_reported() {
     assert!(refused.contains("is data member 0 of 2, and stands at place 1"), "{refused}");
 }
 
+/// Every sync of `array create` may fail: of members, of the folders that name them, and of the description.
+#[test]
+fn a_sync_that_fails_leaves_nothing() {
+    let Some(steps) = Steps::new() else { return };
+    for (name, most) in [("ssd", 8), ("members", 2), ("vol.json", 1), ("described", 1)] {
+        for at in 1..=most {
+            let folder = Folder::new();
+            for made in ["members", "described"] {
+                fs::create_dir(folder.at(made)).expect("made");
+            }
+            let mut command = merganser_itself(["array", "create"]);
+            command.arg(folder.at("described/vol.json")).args(["--size", "1M", "--data"]);
+            command.arg(folder.at("members/ssd")).arg("--buffer").arg(folder.at("members/hdd"));
+            let step = Step { of: Some("sync"), name: Some(name), at };
+            steps.arm(&mut command, step, Event::Fail(libc::EIO));
+            let output = command.output().expect("it runs");
+            let made = |of: &str| fs::read_dir(folder.at(of)).expect("there").count();
+            if output.status.success() {
+                // A member is synced less often than this.
+                assert!(at > 1 && name == "ssd", "{name} {at}: no such sync");
+                assert_eq!((made("members"), made("described")), (2, 1));
+                break;
+            }
+            assert_eq!((made("members"), made("described")), (0, 0), "{name} {at}: {output:?}");
+        }
+    }
+}
+
 #[test]
 fn what_cant_be_made_leaves_nothing() {
     let folder = Folder::new();

@@ -1,5 +1,6 @@
 //! Emulated disks: what is written, what ends them, and whether their times are the model's.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -244,6 +245,22 @@ fn clients_of_nbd_see_the_disk() {
     let trace = fs::read_to_string(disk.folder.at("trace")).expect("a trace");
     let of = |kind: &str| trace.lines().filter(|line| line.contains(kind)).count();
     assert!(of(" T ") == 1 && of(" F ") >= 2, "{trace}");
+    // Each page has a hash; three contents were written, and a hybrid volume stores three pages.
+    let writes = trace.lines().filter(|line| line.contains(" W "));
+    let hashes = writes.flat_map(|line| line.split(' ').nth(4).expect("hashes").split(','));
+    let hashes: Vec<&str> = hashes.collect();
+    assert_eq!(hashes.len() as u64, written / 4096, "{trace}");
+    assert_eq!(hashes.iter().collect::<BTreeSet<_>>().len(), 3, "{trace}");
+    let small = ["--set-ssd", "blocks_per_plane=64", "--buffer-size", "64M", "--json"];
+    let played = merganser(["simulate", "array", "--config", "hcdd", "--trace"])
+        .arg(disk.folder.at("trace"))
+        .args(small)
+        .output()
+        .expect("it runs");
+    let played: Value = serde_json::from_slice(&played.stdout).expect("data");
+    let counters = &played["runs"][0]["volume"];
+    assert_eq!(counters["pages_stored"], 3, "{played}");
+    assert_eq!(counters["pages_written"], written / 4096, "{played}");
     let bytes = fs::read(disk.folder.at("data")).expect("the backing file");
     assert_eq!((bytes[8 << 10], bytes[1 << 20], bytes[(5 << 20) - 1]), (7, 8, 9));
     assert!(!disk.folder.at("s").exists(), "the socket is gone");

@@ -3,7 +3,7 @@
 use crate::request::Request;
 
 /// A request that has been answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
     /// Its number in the order of arrival, from 0, without gaps.
     pub number: u64,

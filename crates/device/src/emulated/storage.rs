@@ -14,7 +14,7 @@ use super::observer::Observer;
 use super::pacer::{self, Arrival, Finished};
 use super::{Lag, Served};
 use crate::device::Device;
-use crate::request::{Request, RequestKind, SimTime};
+use crate::request::{Content, ContentHash, Request, RequestKind, SimTime};
 use crate::results::{Power, Results};
 
 /// The emulated device, and the storage of its data.
@@ -30,6 +30,9 @@ pub struct EmulatedOptions {
     pub power: Power,
     /// Gets every request that was answered.
     pub observer: Option<Observer>,
+    /// Hashes the written pages, for the observer. It takes time of the thread that submits, and none of
+    /// the model.
+    pub hash: Option<ContentHash>,
 }
 
 /// The end of an emulation.
@@ -50,6 +53,7 @@ pub struct Emulated {
     shared: Arc<Shared>,
     pacer: Mutex<Option<JoinHandle<Finished>>>,
     power: Power,
+    hash: Option<ContentHash>,
 }
 
 /// What requests, the pacer and the backing storage's threads share.
@@ -97,7 +101,7 @@ impl Emulated {
     /// # Errors
     /// A backing storage that is larger than the device, or no thread.
     pub fn start(options: EmulatedOptions) -> io::Result<Arc<Emulated>> {
-        let EmulatedOptions { device, backing, path_ns, power, observer } = options;
+        let EmulatedOptions { device, backing, path_ns, power, observer, hash } = options;
         let (size, capacity) = (backing.size(), device.capacity_bytes());
         let name = format!("emulated {}", device.name());
         if size > capacity {
@@ -115,7 +119,7 @@ impl Emulated {
         let theirs = Arc::clone(&shared);
         let pacer = spawn("pacer", move || pacer::run(device, &theirs))?;
         let pacer = Mutex::new(Some(pacer));
-        Ok(Arc::new(Emulated { name, size, geometry, backing, shared, pacer, power }))
+        Ok(Arc::new(Emulated { name, size, geometry, backing, shared, pacer, power, hash }))
     }
 
     /// Ends the emulation and returns its results. Requests in flight are still answered when their
@@ -198,6 +202,11 @@ impl Storage for Emulated {
         }
         match self.shared.arrive(token, request, completions) {
             Some(slot) => {
+                // The request has arrived already. Its flight is there until the real operation ends.
+                if let (Operation::Write { buffer, .. }, Some(hash)) = (&operation, self.hash) {
+                    let content = Content::of(buffer, hash);
+                    self.shared.state.lock().flights[slot].request.content = Some(content);
+                }
                 let real = Arc::new(Real { shared: Arc::clone(&self.shared), slot });
                 self.backing.submit(0, operation, &Completions::collected(real));
             }
@@ -267,7 +276,7 @@ impl Shared {
             token,
             completions: completions.clone(),
             number,
-            request,
+            request: request.clone(),
             depth: u32::try_from(state.flights.len() + 1).unwrap_or(u32::MAX),
             real: None,
             modelled_ns: None,

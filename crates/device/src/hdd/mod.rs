@@ -240,11 +240,16 @@ impl Hdd {
 
     fn wait(&mut self, slot: usize) {
         let now = self.engine.now();
-        let cylinder = self.layout.place(self.sectors(slot).0).cylinder;
+        let first = self.sectors(slot).0;
         let job = &mut self.jobs[slot];
         job.queued = now;
-        let kind = job.command.kind;
-        self.queue.push(slot, cylinder, kind == RequestKind::Write, job.answered);
+        let (kind, answered) = (job.command.kind, job.answered);
+        if self.working.is_none() && self.queue.is_empty() {
+            // There is nothing to choose from.
+            return self.start(slot);
+        }
+        let cylinder = self.layout.place(first).cylinder;
+        self.queue.push(slot, cylinder, kind == RequestKind::Write, answered);
         self.work();
     }
 
@@ -281,6 +286,11 @@ impl Hdd {
         }
         let slot = self.choose();
         self.queue.remove(slot);
+        self.start(slot);
+    }
+
+    /// Starts a job of the arm, which is idle.
+    fn start(&mut self, slot: usize) {
         let now = self.engine.now();
         let (first, end) = self.sectors(slot);
         let Command { kind, len, .. } = self.jobs[slot].command;

@@ -6,7 +6,7 @@ use super::disksim::BLOCK;
 use super::error::Fault;
 use super::line::Line;
 use super::parsed::{Parsed, TraceDisk, request};
-use crate::request::RequestKind;
+use crate::request::{Content, RequestKind};
 
 /// Fields before the process name, and after it.
 const BEFORE: usize = 2;
@@ -40,10 +40,11 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     };
     let hexadecimal =
         md5.text.len() == MD5_DIGITS && md5.text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let content = u128::from_str_radix(md5.text, 16).ok().filter(|_| hexadecimal);
-    let content = content.ok_or_else(|| md5.fault("an MD5 in 32 hexadecimal digits"))?;
+    let hash = u128::from_str_radix(md5.text, 16).ok().filter(|_| hexadecimal);
+    let hash = hash.ok_or_else(|| md5.fault("an MD5 in 32 hexadecimal digits"))?;
     if len == 0 {
         return Err(sectors.fault("at least one sector"));
     }
-    Ok(Parsed::Request(unit, request(arrival_ns, kind, offset, len, Some(content))))
+    let content = Some(Content::Whole(hash));
+    Ok(Parsed::Request(unit, request(arrival_ns, kind, offset, len, content)))
 }

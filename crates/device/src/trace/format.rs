@@ -9,7 +9,7 @@ use super::{disksim, fiu, mqsim, msr, own, spc};
 /// A format of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Ours: `ns kind offset len [hash]`, in bytes, below the line [`HEADER`](super::HEADER).
+    /// Ours: `ns kind offset len [hash,…]`, in bytes, below the line [`HEADER`](super::HEADER).
     Merganser,
     /// DiskSim's ASCII format: `ms device block blocks flags`, flags hexadecimal, bit 0 a read.
     DiskSim,

@@ -1,24 +1,26 @@
-//! Our own format: `ns kind offset len [hash] [+ns]`, one request per line, below a line that names
-//! the format.
+//! Our own format: `ns kind offset len [hash,hash,…] [+ns]`, one request per line, below a line that
+//! names the format. docs/formats.md has it in full.
 //!
 //! ```text
 //!   # merganser trace 1
 //!   0 R 1048576 65536
 //!   250000 W 0 4096 531e779b0f0e1b3e6c1f2a9d8c7b6a5f
+//!   250000 W 4096 10000 7,9a,7
 //!   251000 T 8192 4096
 //!   300000 F 0 0 +41000
 //! ```
 //!
-//! Times and bytes are whole numbers. The kinds are read, write, trim and flush. The hash is the
-//! hash of the written content. A last field with a `+` is the time that the request took when it was
-//! recorded; a replay does not use it. Lines that begin with `#` are comments.
+//! Times and bytes are whole numbers. The kinds are read, write, trim and flush. One hash is of all
+//! bytes; several are of 4096 bytes each, from the first byte of the request on. A last field with a `+`
+//! is the time that the request took when it was recorded; a replay does not use it. Lines that begin
+//! with `#` are comments.
 
 use std::io::{self, Write};
 
 use super::error::Fault;
-use super::line::Line;
+use super::line::{Field, Line};
 use super::parsed::{Parsed, TraceDisk, request};
-use crate::request::{Request, RequestKind};
+use crate::request::{CONTENT_BYTES, CONTENT_PAGES_MAX, Content, Request, RequestKind};
 
 /// The first line.
 pub const HEADER: &str = "# merganser trace 1";
@@ -44,7 +46,7 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
         [arrival, kind, offset, len] => (arrival, kind, offset, len, None),
         [arrival, kind, offset, len, content] => (arrival, kind, offset, len, Some(content)),
         _ => {
-            let expected = "four or five fields: ns, kind, offset, bytes, hash";
+            let expected = "four or five fields: ns, kind, offset, bytes, hashes";
             return Err(line.wrong_count(&fields, 5, expected));
         }
     };
@@ -61,16 +63,32 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     if bytes == 0 && request_kind != RequestKind::Flush {
         return Err(len.fault("at least one byte"));
     }
-    let content = match content {
-        None => None,
-        Some(hash) => {
-            let sound = hash.text.len() <= 32 && hash.text.bytes().all(|b| b.is_ascii_hexdigit());
-            let value = u128::from_str_radix(hash.text, 16).ok().filter(|_| sound);
-            Some(value.ok_or_else(|| hash.fault("a hash of at most 32 hexadecimal digits"))?)
-        }
-    };
+    let content = content.map(|field| hashes(&field, bytes)).transpose()?;
     let request = request(arrival_ns, request_kind, start, bytes, content);
     Ok(Parsed::Request(TraceDisk::plain(0), request))
+}
+
+/// The content of a request of `bytes`.
+fn hashes(field: &Field<'_>, bytes: u64) -> Result<Content, Fault> {
+    let hash = |text: &str| {
+        let sound = text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let value = u128::from_str_radix(text, 16).ok().filter(|_| sound);
+        value.ok_or_else(|| field.fault("hashes of at most 32 hexadecimal digits each"))
+    };
+    if !field.text.contains(',') {
+        return Ok(Content::Whole(hash(field.text)?));
+    }
+    let pages = bytes.div_ceil(CONTENT_BYTES);
+    let found = field.text.split(',').count() as u64;
+    if !(2..=CONTENT_PAGES_MAX).contains(&pages) {
+        return Err(field.fault(format!("one hash for a request of {bytes} bytes")));
+    }
+    if found != pages {
+        let expected = format!("one hash, or {pages}, one for each {CONTENT_BYTES} bytes");
+        return Err(field.fault(expected));
+    }
+    let all: Result<Vec<u128>, Fault> = field.text.split(',').map(hash).collect();
+    Ok(Content::Pages(all?.into()))
 }
 
 /// Writes a trace in our format.
@@ -113,8 +131,15 @@ impl<W: Write> Writer<W> {
             RequestKind::Flush => 'F',
         };
         write!(self.out, "{} {letter} {offset} {len}", arrival.0)?;
-        if let Some(hash) = content {
-            write!(self.out, " {hash:032x}")?;
+        match content {
+            None => {}
+            Some(Content::Whole(hash)) => write!(self.out, " {hash:x}")?,
+            Some(Content::Pages(hashes)) => {
+                for (number, hash) in hashes.iter().enumerate() {
+                    let before = if number == 0 { ' ' } else { ',' };
+                    write!(self.out, "{before}{hash:x}")?;
+                }
+            }
         }
         match took_ns {
             Some(took_ns) => writeln!(self.out, " +{took_ns}"),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::request::{Request, RequestKind, SimTime};
+use crate::request::{Content, Request, RequestKind, SimTime};
 
 /// A disk of the traced system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub(super) fn request(
     kind: RequestKind,
     offset: u64,
     len: u64,
-    content: Option<u128>,
+    content: Option<Content>,
 ) -> Request {
     Request { arrival: SimTime(arrival_ns), kind, offset, len, content }
 }

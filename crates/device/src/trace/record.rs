@@ -2,7 +2,7 @@
 //! without blktrace.
 //!
 //! ```text
-//!   submit ──► Recorder notes (time, storage, kind, offset, len) ──► the storage, unchanged
+//!   submit ──► Recorder notes (time, storage, kind, offset, len, hashes) ──► the storage, unchanged
 //! ```
 //!
 //! Several files become one device: the storages follow one another in the order of their first
@@ -16,7 +16,7 @@ use merganser_storage::wrapped::{Origin, Wrapped, Wrapper};
 use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::request::{Request, RequestKind, SimTime};
+use crate::request::{Content, ContentHash, Request, RequestKind, SimTime};
 
 /// Sizes are rounded up to multiples of this.
 const EXTENT: u64 = 1 << 20;
@@ -25,6 +25,8 @@ const EXTENT: u64 = 1 << 20;
 pub struct Recorder {
     clock: Arc<dyn Clock>,
     start_ns: u64,
+    /// Of written bytes.
+    hash: Option<ContentHash>,
     log: Mutex<Log>,
 }
 
@@ -41,14 +43,16 @@ struct Note {
     kind: RequestKind,
     offset: u64,
     len: u64,
+    content: Option<Content>,
 }
 
 impl Recorder {
-    /// A recorder whose time begins now on `clock`.
+    /// A recorder whose time begins now on `clock`. With `hash`, it notes the content of each page that is
+    /// written, in 16 bytes.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub fn new(clock: Arc<dyn Clock>, hash: Option<ContentHash>) -> Arc<Self> {
         let start_ns = clock.now_ns();
-        Arc::new(Recorder { clock, start_ns, log: Mutex::default() })
+        Arc::new(Recorder { clock, start_ns, hash, log: Mutex::default() })
     }
 
     /// `inner`, with its requests recorded.
@@ -79,7 +83,8 @@ impl Recorder {
             let flush = note.kind == RequestKind::Flush;
             let offset = if flush { 0 } else { base.saturating_add(note.offset) };
             let Note { at_ns, kind, len, .. } = *note;
-            Request { arrival: SimTime(at_ns), kind, offset, len, content: None }
+            let content = note.content.clone();
+            Request { arrival: SimTime(at_ns), kind, offset, len, content }
         };
         log.notes.iter().map(place).collect()
     }
@@ -90,13 +95,18 @@ impl Recorder {
         log.ends.len() - 1
     }
 
-    fn note(&self, storage: usize, kind: RequestKind, offset: u64, len: u64) {
+    fn note(
+        &self,
+        storage: usize,
+        (kind, offset, len): (RequestKind, u64, u64),
+        content: Option<Content>,
+    ) {
         let mut log = self.log();
         // Read under the lock, so that times ascend.
         let at_ns = self.clock.now_ns().saturating_sub(self.start_ns);
         let end = &mut log.ends[storage];
         *end = (*end).max(offset.saturating_add(len));
-        log.notes.push(Note { at_ns, storage, kind, offset, len });
+        log.notes.push(Note { at_ns, storage, kind, offset, len, content });
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -148,7 +158,11 @@ impl Storage for Recorded {
         if let Some((kind, offset, len)) = noted
             && (len > 0 || kind == RequestKind::Flush)
         {
-            self.recorder.note(self.id, kind, offset, len);
+            let content = match (&operation, self.recorder.hash) {
+                (Operation::Write { buffer, .. }, Some(hash)) => Some(Content::of(buffer, hash)),
+                _ => None,
+            };
+            self.recorder.note(self.id, (kind, offset, len), content);
         }
         self.inner.submit(token, operation, completions);
     }
@@ -206,7 +220,7 @@ mod tests {
 
     #[test]
     fn storages_lie_side_by_side_in_the_order_of_their_first_request() {
-        let recorder = Recorder::new(Arc::new(RealClock::new()));
+        let recorder = Recorder::new(Arc::new(RealClock::new()), None);
         let folder = recorder.directory(MemoryDirectory::new());
         let input = recorder.storage(MemoryStorage::from_bytes("in", &[1; 5000]));
         let run = folder.create("run").expect("new");
@@ -229,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_place_until_it_is_another_file() {
-        let recorder = Recorder::new(Arc::new(RealClock::new()));
+        let recorder = Recorder::new(Arc::new(RealClock::new()), None);
         let folder = recorder.directory(MemoryDirectory::new());
         folder.create("a").expect("new").write_at(0, b"a").expect("written");
         folder.rename("a", "b").expect("renamed");
@@ -239,5 +253,26 @@ mod tests {
         folder.create_unnamed().expect("new").write_at(7, b"d").expect("written");
         let offsets: Vec<_> = recorder.requests().iter().map(|request| request.offset).collect();
         assert_eq!(offsets, [0, 1, EXTENT, 2 * EXTENT + 7]);
+    }
+
+    /// The last page is shorter, and what is not written has no content.
+    #[test]
+    fn written_pages_have_hashes() {
+        let hash: ContentHash = |bytes| (bytes.len() as u128) << 8 | u128::from(bytes[0]);
+        let recorder = Recorder::new(Arc::new(RealClock::new()), Some(hash));
+        let storage = recorder.storage(MemoryStorage::from_bytes("in", &[1; 9000]));
+        storage.read_at(0, &mut [0; 4096]).expect("read");
+        storage.write_at(100, &[3; 50]).expect("written");
+        storage.write_at(0, &[[1; 4096], [2; 4096]].concat()).expect("written");
+        storage.write_at(512, &[[7; 4096].as_slice(), &[8; 1]].concat()).expect("written");
+        storage.sync().expect("synced");
+        let contents: Vec<_> = recorder.requests().into_iter().map(|it| it.content).collect();
+        let pages = |of: &[(u128, u128)]| {
+            Some(Content::Pages(of.iter().map(|(len, first)| len << 8 | first).collect()))
+        };
+        let one = Some(Content::Whole(50 << 8 | 3));
+        let expected =
+            [None, one, pages(&[(4096, 1), (4096, 2)]), pages(&[(4096, 7), (1, 8)]), None];
+        assert_eq!(contents, expected);
     }
 }

@@ -4,16 +4,16 @@ use proptest::prelude::*;
 
 use super::parsed::request;
 use super::*;
-use crate::request::Request;
 use crate::request::RequestKind::{self, Flush, Read, Trim, Write};
+use crate::request::{CONTENT_PAGES_MAX, Content, Request};
 
 const MD5: &str = "531e779b0f0e1b3e6c1f2a9d8c7b6a5f";
 const HASH: u128 = 0x531e_779b_0f0e_1b3e_6c1f_2a9d_8c7b_6a5f;
 
-type Plain = (u64, RequestKind, u64, u64, Option<u128>);
+type Plain = (u64, RequestKind, u64, u64, Option<Content>);
 
 fn plain(request: &Request) -> Plain {
-    (request.arrival.0, request.kind, request.offset, request.len, request.content)
+    (request.arrival.0, request.kind, request.offset, request.len, request.content.clone())
 }
 
 fn read_all(text: &str, options: &Options) -> Result<Vec<Plain>, TraceError> {
@@ -39,12 +39,14 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
                 "0 R 1048576 65536",
                 "# a comment",
                 &format!("250000 W 0 4096 {MD5}"),
+                &format!("250500 W 8192 8193 {MD5},0,ff"),
                 "251000 T 8192 100 +17",
                 "300000 F 0 0",
             ]),
             vec![
                 (0, Read, 1 << 20, 65_536, None),
-                (250_000, Write, 0, 4096, Some(HASH)),
+                (250_000, Write, 0, 4096, Some(HASH.into())),
+                (250_500, Write, 8192, 8193, Some(Content::Pages([HASH, 0, 255].into()))),
                 (251_000, Trim, 8192, 100, None),
                 (300_000, Flush, 0, 0, None),
             ],
@@ -121,8 +123,8 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
                 &format!("89967405249 4892 a name 16 8 R 6 0 {MD5}"),
             ]),
             vec![
-                (0, Write, 904_265_560 * 512, 4096, Some(HASH)),
-                (5000, Read, 8192, 4096, Some(HASH)),
+                (0, Write, 904_265_560 * 512, 4096, Some(HASH.into())),
+                (5000, Read, 8192, 4096, Some(HASH.into())),
             ],
         ),
     ]
@@ -171,8 +173,9 @@ fn every_field_that_is_wrong_is_named_with_line_and_column() {
             Format::Merganser,
             4,
             "xyz",
-            "found 'xyz', expected a hash of at most 32 hexadecimal digits",
+            "found 'xyz', expected hashes of at most 32 hexadecimal digits each",
         ),
+        (Format::Merganser, 4, "1,2", "found '1,2', expected one hash for a request of 8 bytes"),
         (Format::DiskSim, 0, "x", "column 1: found 'x', expected an arrival time in milliseconds"),
         (Format::DiskSim, 1, "a", "found 'a', expected a device number"),
         (Format::DiskSim, 2, "99999999999999999999", "expected a block number"),
@@ -340,9 +343,53 @@ fn queued_events_are_taken_instead_where_asked() {
     assert_eq!(requests, [(2197, Write, 223_490 * 512, 4096, None)]);
 }
 
-fn any_request() -> impl Strategy<Value = (u64, RequestKind, u64, u64, Option<u128>)> {
+fn any_request() -> impl Strategy<Value = Plain> {
     let kinds = prop::sample::select(vec![Read, Write, Trim]);
-    (0..u64::MAX / 8, kinds, 0..u64::MAX / 2, 1..1_u64 << 40, any::<Option<u128>>())
+    let whole = (1..1_u64 << 40, any::<Option<u128>>())
+        .prop_map(|(len, hash)| (len, hash.map(Content::Whole)));
+    let pages = (prop::collection::vec(any::<u128>(), 2..20), 0..4096_u64)
+        .prop_map(|(all, less)| (all.len() as u64 * 4096 - less, Some(Content::Pages(all.into()))));
+    let content = prop_oneof![whole, pages];
+    (0..u64::MAX / 8, kinds, 0..u64::MAX / 2, content)
+        .prop_map(|(at, kind, offset, (len, content))| (at, kind, offset, len, content))
+}
+
+/// docs/formats.md shows these bytes.
+#[test]
+fn our_format_is_pinned() {
+    let golden = include_str!("../../tests/golden/trace.txt");
+    let requests = read_all(golden, &Options::default()).expect("ours");
+    let mut writer = Writer::new(Vec::new()).expect("memory");
+    writer.comment("a word count").expect("memory");
+    for (number, (at, kind, offset, len, content)) in requests.into_iter().enumerate() {
+        let request = request(at, kind, offset, len, content);
+        match number {
+            3 => writer.write_timed(&request, 41_000).expect("memory"),
+            _ => writer.write(&request).expect("memory"),
+        }
+    }
+    assert_eq!(String::from_utf8(writer.finish().expect("memory")).expect("text"), golden);
+    let wrong = format!("{HEADER}\n0 W 0 12288 1,2\n");
+    let said = "line 2, column 13: found '1,2', expected one hash, or 3, one for each 4096 bytes";
+    assert_eq!(refusal(&wrong, &Options::default()), said);
+}
+
+/// The longest list of hashes is in a line that is read.
+#[test]
+fn the_longest_list_of_hashes_is_read() {
+    let pages = CONTENT_PAGES_MAX;
+    let hashes: Vec<u128> = (0..u128::from(pages)).map(|number| u128::MAX - number).collect();
+    let of = |len| {
+        request(u64::MAX, Write, u64::MAX / 2, len, Some(Content::Pages(hashes.clone().into())))
+    };
+    let mut writer = Writer::new(Vec::new()).expect("memory");
+    writer.write_timed(&of(pages * 4096), u64::MAX).expect("memory");
+    writer.write(&of((pages + 1) * 4096)).expect("memory");
+    let text = String::from_utf8(writer.finish().expect("memory")).expect("text");
+    let mut trace = read(text.as_bytes(), &Options::default()).expect("ours");
+    assert_eq!(trace.next().expect("one").expect("read"), of(pages * 4096));
+    let said = trace.next().expect("one").expect_err("too many").to_string();
+    assert!(said.ends_with("expected one hash for a request of 67112960 bytes"), "{said}");
 }
 
 proptest! {
@@ -352,7 +399,8 @@ proptest! {
         let mut writer = Writer::new(Vec::new()).expect("memory");
         writer.comment("any\ntext").expect("memory");
         for (at, kind, offset, len, content) in &requests {
-            writer.write(&request(*at, *kind, *offset, *len, *content)).expect("memory");
+            let content = content.clone();
+            writer.write(&request(*at, *kind, *offset, *len, content)).expect("memory");
         }
         let bytes = writer.finish().expect("memory");
         let text = String::from_utf8(bytes).expect("text");

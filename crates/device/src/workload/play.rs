@@ -236,11 +236,11 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
         queue.next = queue.requests.next().transpose()?;
         let at = at.max(self.device.now());
         let together = at >= self.all_begun && !self.some_given;
+        let Request { kind, offset, len, .. } = request;
         let flight = Flight { stream: index, number: queue.given, together, request };
         queue.given += 1;
         queue.flying += 1;
         self.some_given |= queue.next.is_none();
-        let Request { kind, offset, len, .. } = request;
         let id = self.flying.begin(flight);
         self.device.submit(at, Command { id, kind, offset, len, buffer: None });
         self.collect()

@@ -2,8 +2,10 @@
 
 use merganser_array::Migration;
 
+use super::load::Contents;
 use super::measured::Measured;
-use super::runs::{differs, most, play, play_paper, table_5_2, traces};
+use super::recorded;
+use super::runs::{differs, drawn, most, play, play_paper, table_5_2, traces};
 use super::setup::{Arrangement, Setup};
 use crate::chart::{Chart, Series};
 use crate::error::Error;
@@ -26,6 +28,29 @@ fn removed(measured: &Measured) -> f64 {
     (counters.pages_duplicate + counters.pages_absorbed) as f64
 }
 
+/// The traces that were recorded here: their own duplicates, not drawn ones.
+fn own(lab: &Lab<'_>) -> Result<Section, Error> {
+    let mut section = Section::new("recorded here: pages written again, percent; paper: its trace");
+    for trace in recorded::all() {
+        let requests = trace.requests(most(lab))?;
+        let written = recorded::written(&requests);
+        let name = trace.name;
+        let percent = |count: u64| count as f64 / written.pages.max(1) as f64 * 100.;
+        section.ours(format!("{name}, read requests"), written.reads as f64);
+        section.ours(format!("{name}, write requests"), written.writes as f64);
+        section.ours(format!("{name}, pages written"), written.pages as f64);
+        let same = format!("{name}, content was written before ({})", trace.paper);
+        section.both(same, trace.paper_percent, percent(written.again));
+        section.ours(format!("{name}, zeros among these"), percent(written.zeros));
+        let hcdd = play_paper(lab, Arrangement::Hcdd, &requests, Contents::Trace)?;
+        let counters = hcdd.counters.unwrap_or_default();
+        section.ours(format!("{name}, shared by HcDD"), percent(counters.pages_duplicate));
+        section
+            .ours(format!("{name}, overwritten in the buffer"), percent(counters.pages_absorbed));
+    }
+    Ok(section)
+}
+
 /// Measures everything.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let mut fitted = Section::new("input: Figure 5.10, duplicate writes, percent and number");
@@ -36,8 +61,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         let name = trace.look.name;
         let requests = trace.requests(most(lab))?;
         let share = trace.duplicates();
-        let hcdd = play_paper(lab, Arrangement::Hcdd, &requests, share)?;
-        let hybrid = play_paper(lab, Arrangement::Hybrid, &requests, share)?;
+        let hcdd = play_paper(lab, Arrangement::Hcdd, &requests, drawn(share))?;
+        let hybrid = play_paper(lab, Arrangement::Hybrid, &requests, drawn(share))?;
         let counters = hcdd.counters.unwrap_or_default();
         let found = counters.pages_duplicate as f64;
         let writes = hcdd.writes.count() as f64;
@@ -55,13 +80,13 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         let mut points = Vec::new();
         for percent in SWEEP {
             let share = f64::from(percent) / 100.;
-            let measured = play_paper(lab, Arrangement::Hcdd, &short, share)?;
+            let measured = play_paper(lab, Arrangement::Hcdd, &short, drawn(share))?;
             let bytes = bytes_written(&measured);
             sweep.ours(format!("{name}, {percent} % duplicates"), bytes);
             let setup = Setup::paper(Arrangement::Hcdd);
             let setup = setup.map_err(|error| Error::Model(error.to_string()))?;
             let idle = Setup { migration: Migration::Idle, ..setup };
-            let bytes_idle = bytes_written(&play(lab, &idle, &short, share)?);
+            let bytes_idle = bytes_written(&play(lab, &idle, &short, drawn(share))?);
             sweep.ours(format!("{name}, {percent} % duplicates, moved when idle"), bytes_idle);
             points.push((f64::from(100 - percent), bytes));
         }
@@ -69,10 +94,11 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         series.push(Series { name: name.to_owned(), paper: false, points });
     }
     let mut differs = differs(lab);
+    differs.push(recorded::DIFFERS.to_owned());
     differs.push("29.15 % for traceKernel is a slip of the text: 20,731 of 70,243 are 29.51 %. \"30 % to 46 % of the total requests\" in the summary is of the writes.".to_owned());
-    differs.push(format!("The sweep plays the first {SWEEP_REQUESTS} requests of each trace. Bytes to the SSDs include journal, maps and index of the volume. A move \"as soon as possible\" takes one or a few pages and writes a block of the journal for them, so that it costs up to twice the bytes; moves when idle share that block."));
+    differs.push(format!("The sweep plays look-alikes of {SWEEP_REQUESTS} requests at most. Bytes to the SSDs include journal, maps and index of the volume. A move \"as soon as possible\" takes one or a few pages and writes a block of the journal for them, so that it costs up to twice the bytes; moves when idle share that block."));
     Ok(Outcome {
-        sections: vec![table_5_2(lab)?, fitted, saved, sweep],
+        sections: vec![table_5_2(lab)?, fitted, own(lab)?, saved, sweep],
         differs,
         chart: Chart::Lines {
             title: "HcDD: bytes that reach the SSDs".to_owned(),

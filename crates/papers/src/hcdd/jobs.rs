@@ -1,7 +1,7 @@
 //! The steps of a request or a move, command by command, on devices that share one time.
 
 use merganser_array::Role;
-use merganser_array::outline::{Access, Step};
+use merganser_array::outline::{Access, Step, Transfer};
 use merganser_device::device::{Command, Device, Done};
 use merganser_device::request::{RequestKind, SimTime};
 
@@ -22,7 +22,7 @@ pub(super) struct Part {
 struct Job {
     /// The last one is next.
     steps: Vec<Step>,
-    /// Commands in flight.
+    /// Commands in flight, and work of the processor.
     open: u32,
 }
 
@@ -95,49 +95,48 @@ impl Jobs {
         is_open.then_some(id)
     }
 
-    /// Begins the next step of a job that has commands or work; false when the job has ended.
+    /// Begins the steps of a job up to the next one that waits; false when the job has ended.
     fn proceed(&mut self, id: JobId) -> bool {
         while let Some(step) = self.jobs[id].steps.pop() {
             match step {
+                Step::Hash(pages) if pages * self.hash_ns == 0 => {}
                 Step::Hash(pages) => {
                     let ns = pages * self.hash_ns;
-                    if ns > 0 {
-                        self.hashed_ns += ns;
-                        debug_assert!(self.hashing.is_none(), "one job hashes");
-                        self.hashing = Some((SimTime(self.now.0 + ns), id));
-                        return true;
-                    }
+                    self.hashed_ns += ns;
+                    debug_assert!(self.hashing.is_none(), "one job hashes");
+                    self.hashing = Some((SimTime(self.now.0 + ns), id));
+                    self.jobs[id].open += 1;
                 }
-                Step::Transfers(transfers) => {
-                    for transfer in transfers {
-                        let is_data = transfer.role == Role::Data;
-                        let first = if is_data { 0 } else { self.data };
-                        let striping = self.striping[usize::from(!is_data)];
-                        let kind = match transfer.access {
-                            Access::Read => RequestKind::Read,
-                            Access::Write => RequestKind::Write,
-                            Access::Sync => {
-                                for device in first..first + striping.members {
-                                    let kind = RequestKind::Flush;
-                                    self.submit(id, Part { device, kind, offset: 0, len: 0 });
-                                }
-                                continue;
-                            }
-                        };
-                        for part in striping.parts(transfer.offset, transfer.len) {
-                            let device = first + part.member;
-                            let (offset, len) = (part.offset, part.len);
-                            self.submit(id, Part { device, kind, offset, len });
-                        }
-                    }
-                    if self.jobs[id].open > 0 {
-                        return true;
-                    }
-                }
+                Step::Transfer(transfer) => self.transfer(id, &transfer),
+                Step::Wait if self.jobs[id].open > 0 => return true,
+                Step::Wait => {}
             }
         }
+        debug_assert_eq!(self.jobs[id].open, 0, "a list ends by waiting");
         self.free_jobs.push(id);
         false
+    }
+
+    fn transfer(&mut self, job: JobId, transfer: &Transfer) {
+        let is_data = transfer.role == Role::Data;
+        let first = if is_data { 0 } else { self.data };
+        let striping = self.striping[usize::from(!is_data)];
+        let kind = match transfer.access {
+            Access::Read => RequestKind::Read,
+            Access::Write => RequestKind::Write,
+            Access::Sync => {
+                for device in first..first + striping.members {
+                    let kind = RequestKind::Flush;
+                    self.submit(job, Part { device, kind, offset: 0, len: 0 });
+                }
+                return;
+            }
+        };
+        for part in striping.parts(transfer.offset, transfer.len) {
+            let device = first + part.member;
+            let (offset, len) = (part.offset, part.len);
+            self.submit(job, Part { device, kind, offset, len });
+        }
     }
 
     fn submit(&mut self, job: JobId, part: Part) {
@@ -177,7 +176,8 @@ impl Jobs {
         self.now = self.now.max(at);
         if who == self.devices.len() {
             let (_, id) = self.hashing.take().expect("it is due");
-            if !self.proceed(id) {
+            self.jobs[id].open -= 1;
+            if self.jobs[id].open == 0 && !self.proceed(id) {
                 ended.push(id);
             }
             return Ok(());

@@ -1,6 +1,6 @@
 //! Contents of writes: those of the trace, or duplicates that are drawn.
 
-use merganser_device::request::{Request, RequestKind};
+use merganser_device::request::{Content, Request, RequestKind};
 use merganser_random::Random;
 
 /// Contents that a duplicate can repeat at most: the latest ones.
@@ -51,7 +51,7 @@ impl Contents {
     pub fn give(&mut self, request: Request) -> Request {
         match self {
             Contents::Drawn(duplicates) if request.kind == RequestKind::Write => {
-                Request { content: Some(duplicates.draw()), ..request }
+                Request { content: Some(Content::Whole(duplicates.draw())), ..request }
             }
             _ => request,
         }
@@ -71,7 +71,8 @@ mod tests {
             let write = Request { arrival: SimTime(0), kind, offset: 0, len: 4096, content: None };
             let mut seen = std::collections::HashSet::new();
             let all = 100_000;
-            let again = (0..all).filter(|_| !seen.insert(contents.give(write).content)).count();
+            let again =
+                (0..all).filter(|_| !seen.insert(contents.give(write.clone()).content)).count();
             assert!((again as f64 / f64::from(all) - share).abs() < 0.005, "{share}: {again}");
             let read = Request { kind: RequestKind::Read, ..write };
             assert_eq!(contents.give(read).content, None);

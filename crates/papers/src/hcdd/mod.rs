@@ -14,6 +14,7 @@ mod jobs;
 mod load;
 mod measured;
 mod node;
+mod recorded;
 pub(crate) mod response;
 mod runs;
 mod setup;

@@ -35,11 +35,12 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         ratio += runs[0].mean_ms() / runs[1].mean_ms() * of_mean;
     })?;
     against.both("HcDD over Trad.Hybrid, mean of the traces", HYBRID_RATIO, ratio);
+    let today = worth::today(lab)?;
     let (map, series) = worth::map(lab)?;
     let mut differs = differs(lab);
     differs.extend(worth::differs());
     Ok(Outcome {
-        sections: vec![table_5_2(lab)?, means, kinds, against, map],
+        sections: vec![table_5_2(lab)?, means, kinds, against, today, map],
         differs,
         chart: Chart::Lines {
             title: "Is a buffer of disks worth it? Mean write, HcDD over SSDs alone".to_owned(),

@@ -54,18 +54,26 @@ pub fn most(lab: &Lab<'_>) -> u64 {
     lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(1000))
 }
 
-/// Plays `requests` with a share of duplicates on a node.
+/// Contents with a share of duplicates.
+pub fn drawn(duplicates: f64) -> Contents {
+    Contents::Drawn(Duplicates::new(duplicates, 11))
+}
+
+/// Plays `requests` on a node.
 pub fn play(
     lab: &Lab<'_>,
     setup: &Setup,
     requests: &[Request],
-    duplicates: f64,
+    mut contents: Contents,
 ) -> Result<Measured, Error> {
     lab.check_cancelled()?;
     let node = Node::new(setup).map_err(Error::Model)?;
-    let mut contents = Contents::Drawn(Duplicates::new(duplicates, 11));
     let given = requests.iter().map(|request| {
-        if lab.progress.cancelled() { Err(Error::Cancelled) } else { Ok(contents.give(*request)) }
+        if lab.progress.cancelled() {
+            Err(Error::Cancelled)
+        } else {
+            Ok(contents.give(request.clone()))
+        }
     });
     node.play(given, Pace::Open).map_err(|error| match error {
         NodeError::Requests(error) => error,
@@ -78,17 +86,18 @@ pub fn play_paper(
     lab: &Lab<'_>,
     arrangement: Arrangement,
     requests: &[Request],
-    duplicates: f64,
+    contents: Contents,
 ) -> Result<Measured, Error> {
     let setup = Setup::paper(arrangement).map_err(|error| Error::Model(error.to_string()))?;
-    play(lab, &setup, requests, duplicates)
+    play(lab, &setup, requests, contents)
 }
 
 /// All arrangements on a trace, in the order of [`Arrangement::ALL`].
 fn play_all(lab: &Lab<'_>, trace: &Trace) -> Result<Vec<Measured>, Error> {
     let requests = trace.requests(most(lab))?;
-    let of =
-        |&arrangement: &Arrangement| play_paper(lab, arrangement, &requests, trace.duplicates());
+    let of = |&arrangement: &Arrangement| {
+        play_paper(lab, arrangement, &requests, drawn(trace.duplicates()))
+    };
     Arrangement::ALL.iter().map(of).collect()
 }
 

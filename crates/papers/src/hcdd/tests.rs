@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use merganser_array::Migration;
-use merganser_device::request::{Request, RequestKind, SimTime};
+use merganser_device::request::{Content, Request, RequestKind, SimTime};
 
 use super::*;
 use crate::look_alike;
@@ -15,7 +15,7 @@ fn play(
     pace: Pace,
 ) -> Result<Measured, String> {
     let node = Node::new(setup)?;
-    let given = requests.iter().map(|request| Ok::<_, Infallible>(contents.give(*request)));
+    let given = requests.iter().map(|request| Ok::<_, Infallible>(contents.give(request.clone())));
     node.play(given, pace).map_err(|error| error.to_string())
 }
 
@@ -30,7 +30,7 @@ fn paper(arrangement: Arrangement) -> Setup {
 fn write(at_ms: u64, page: u64, content: u128) -> Request {
     let arrival = SimTime(at_ms * 1_000_000);
     let (kind, offset, len) = (RequestKind::Write, page * 4096, 4096);
-    Request { arrival, kind, offset, len, content: Some(content) }
+    Request { arrival, kind, offset, len, content: Some(Content::Whole(content)) }
 }
 
 /// Four writes of two contents, far apart: the disks answer, two pages reach the SSDs.
@@ -108,7 +108,7 @@ fn any_request_is_served_or_refused() {
             kind: kinds[(i / 3 % 4) as usize],
             offset: i * 1536 % 100_000,
             len: 512 + i * 700 % 30_000,
-            content: (i % 2 == 0).then_some(u128::from(i % 5)),
+            content: (i % 2 == 0).then_some(Content::Whole(u128::from(i % 5))),
         })
         .collect();
     for arrangement in Arrangement::ALL {

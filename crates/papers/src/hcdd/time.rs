@@ -1,6 +1,8 @@
 //! Figures 5.11 and 5.13: the sum of all responses.
 
-use super::runs::{differs, most, play_traces, table_5_2};
+use super::load::Contents;
+use super::recorded;
+use super::runs::{differs, most, play_paper, play_traces, table_5_2};
 use super::setup::Arrangement;
 use crate::chart::Chart;
 use crate::error::Error;
@@ -11,6 +13,24 @@ use crate::outcome::{Outcome, Section};
 const HYBRID_RATIO: f64 = 0.88;
 /// Disks alone are "almost 3 times" as slow (5.4.4).
 const HDDS_RATIO: f64 = 3.;
+
+/// The same of the traces that were recorded here, with their own contents.
+fn own(lab: &Lab<'_>) -> Result<Section, Error> {
+    let mut section = Section::new("recorded here: all responses together, s");
+    for trace in recorded::all() {
+        let requests = trace.requests(most(lab))?;
+        let play = |arrangement| play_paper(lab, arrangement, &requests, Contents::Trace);
+        let [hcdd, hybrid, ssds, hdds] = Arrangement::ALL.map(play);
+        let [hcdd, hybrid, ssds, hdds] =
+            [hcdd?, hybrid?, ssds?, hdds?].map(|measured| measured.sum_seconds());
+        for (arrangement, sum) in Arrangement::ALL.iter().zip([hcdd, hybrid, ssds, hdds]) {
+            section.ours(format!("{}, {}", trace.name, arrangement.name()), sum);
+        }
+        section.both(format!("{}, HcDD over Trad.Hybrid", trace.name), HYBRID_RATIO, hcdd / hybrid);
+        section.both(format!("{}, HDDs over HcDD", trace.name), HDDS_RATIO, hdds / hcdd);
+    }
+    Ok(section)
+}
 
 /// Measures everything.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
@@ -40,7 +60,9 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     })?;
     against.both("HcDD over Trad.Hybrid, mean of the traces", HYBRID_RATIO, hybrid_ratio);
     against.both("HDDs over HcDD, mean of the traces", HDDS_RATIO, hdds_ratio);
+    let own = own(lab)?;
     let mut differs = differs(lab);
+    differs.push(recorded::DIFFERS.to_owned());
     differs.push("\"Processing time\" of Figure 5.11 is the sum of the response times, by its axis and by Figure 5.12, which shows the same as a mean.".to_owned());
     if most(lab) < 3_000_000 {
         differs.push(
@@ -48,7 +70,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         );
     }
     Ok(Outcome {
-        sections: vec![table_5_2(lab)?, sums, against, end],
+        sections: vec![table_5_2(lab)?, sums, against, own, end],
         differs,
         chart: Chart::Bars {
             title: "All responses together".to_owned(),

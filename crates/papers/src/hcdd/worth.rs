@@ -5,7 +5,7 @@ use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::request::{Request, SimTime};
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
 
-use super::runs::{most, play};
+use super::runs::{drawn, most, play, traces};
 use super::setup::{Arrangement, Setup};
 use crate::chart::Series;
 use crate::error::Error;
@@ -18,6 +18,9 @@ const RATES: [u64; 6] = [50, 200, 800, 3200, 12_800, 51_200];
 const DUPLICATES: [u32; 3] = [0, 50, 90];
 /// Writes of each point, at most.
 const REQUESTS: u64 = 20_000;
+
+/// Requests of each trace that the devices of today play, at most.
+const TODAY_REQUESTS: u64 = 150_000;
 
 /// A pair of devices.
 struct Pair {
@@ -76,14 +79,14 @@ pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
         let mut alone = Vec::new();
         for rate in RATES {
             let setup = setup(pair, Arrangement::Ssds).map_err(model)?;
-            alone.push(play(lab, &setup, &writes(lab, rate)?, 0.)?);
+            alone.push(play(lab, &setup, &writes(lab, rate)?, drawn(0.))?);
         }
         for percent in DUPLICATES {
             let mut points = Vec::new();
             for (rate, alone) in RATES.into_iter().zip(&alone) {
                 let setup = setup(pair, Arrangement::Hcdd).map_err(model)?;
                 let share = f64::from(percent) / 100.;
-                let hcdd = play(lab, &setup, &writes(lab, rate)?, share)?;
+                let hcdd = play(lab, &setup, &writes(lab, rate)?, drawn(share))?;
                 let response = hcdd.writes.mean() / alone.writes.mean();
                 let bytes = hcdd.flash.host_bytes as f64 / alone.flash.host_bytes.max(1) as f64;
                 let what = format!("{}, {percent} % duplicates, {rate}/s", pair.name);
@@ -98,9 +101,33 @@ pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
     Ok((section, series))
 }
 
+/// The four arrangements on the three traces, with the devices of today.
+pub fn today(lab: &Lab<'_>) -> Result<Section, Error> {
+    let [_, pair] = &PAIRS;
+    let mut section =
+        Section::new(format!("predicted: mean response with {}, microseconds", pair.name));
+    for trace in traces() {
+        let requests = trace.requests(TODAY_REQUESTS.min(most(lab)))?;
+        for arrangement in Arrangement::ALL {
+            let setup =
+                setup(pair, arrangement).map_err(|error| Error::Model(error.to_string()))?;
+            let measured = play(lab, &setup, &requests, drawn(trace.duplicates()))?;
+            let what = format!("{}, {}", trace.look.name, arrangement.name());
+            section.ours(what.clone(), measured.mean_ms() * 1e3);
+            section.ours(format!("{what}, writes"), measured.writes.mean() / 1e3);
+        }
+    }
+    Ok(section)
+}
+
 /// The method of the map, in sentences.
 pub fn differs() -> Vec<String> {
-    vec![format!(
-        "The map plays {REQUESTS} random writes of 4 KiB to 4 GiB at random times. The SSDs hold data everywhere, and are not worn: the less they collect, the better they look. The nvme devices are cut to 28 GB each."
-    )]
+    vec![
+        format!(
+            "On the devices of today, each look-alike has {TODAY_REQUESTS} requests at most, at the rate of the traces of 2009."
+        ),
+        format!(
+            "The map plays {REQUESTS} random writes of 4 KiB to 4 GiB at random times. The SSDs hold data everywhere, and are not worn: the less they collect, the better they look. The nvme devices are cut to 28 GB each."
+        ),
+    ]
 }

@@ -104,7 +104,7 @@ fn mean_of(requests: &[Request], buffer: Buffer, mib: u64) -> Result<Means, Erro
     let mut collector = Collector::new(&device);
     // Addresses begin again at the end of the device.
     let span = device.capacity_bytes() - (16 << 20);
-    let placed = requests.iter().map(|it| Ok(Request { offset: it.offset % span, ..*it }));
+    let placed = requests.iter().map(|it| Ok(Request { offset: it.offset % span, ..it.clone() }));
     let played = play(&mut device, placed, Pace::Open, &mut collector);
     let played = played.map_err(|error| Error::Model(error.to_string()))?;
     let results = collector.finish(&device, played, &Power::ssd(0.0, "not asked for"));

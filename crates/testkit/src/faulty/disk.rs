@@ -1,7 +1,7 @@
 //! The state of a directory that fails: its plan, its storages, and the changes of names that are not
 //! synced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,14 +10,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use merganser_storage::Storage;
 
 use super::node::{Node, NodeId, PAGE, pages};
-use super::plan::{Counts, Fault, Plan};
+use super::plan::{Counts, Fault};
 use crate::Random;
 
 /// Files with this prefix hold content that a crash may bring back; they are not listed.
 pub(super) const HIDDEN: &str = ".faulty-hidden-";
 
 pub(super) struct DiskState {
-    pub(super) plan: Plan,
+    /// The planned faults but a full disk: there may be many, and each operation looks for its own.
+    pub(super) faults: HashSet<Fault>,
+    /// Bytes at which the disk is full.
+    pub(super) full_bytes: Option<u64>,
     pub(super) random: Random,
     pub(super) counts: Counts,
     pub(super) fired: Vec<Fault>,
@@ -62,7 +65,7 @@ pub(super) fn injected(fault: Fault) -> io::Error {
 impl DiskState {
     /// Whether one of the planned faults is `fault`; then it has fired.
     pub(super) fn fires(&mut self, fault: Fault) -> bool {
-        let fires = self.plan.faults.contains(&fault);
+        let fires = self.faults.contains(&fault);
         if fires {
             self.fired.push(fault);
         }
@@ -109,12 +112,8 @@ impl DiskState {
 
     /// How many of `wanted`, in order, there is room for; fires when not for all.
     pub(super) fn room(&mut self, node: NodeId, wanted: Range<u64>) -> u64 {
-        let full = self.plan.faults.iter().find_map(|&fault| match fault {
-            Fault::Full { bytes } => Some(bytes),
-            _ => None,
-        });
         let all = wanted.end - wanted.start;
-        let Some(bytes) = full else { return all };
+        let Some(bytes) = self.full_bytes else { return all };
         let mut free = bytes.saturating_sub(self.used_bytes()) / PAGE;
         let has = &self.nodes[&node].pages;
         for (fitting, page) in wanted.enumerate() {

@@ -75,7 +75,8 @@ impl Faulty {
     fn powered_by(power: Arc<Power>, inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
         let state = DiskState {
             random: Random::new(plan.seed),
-            plan,
+            full_bytes: plan.full_bytes(),
+            faults: plan.faults.into_iter().collect(),
             counts: Counts::default(),
             fired: Vec::new(),
             power,

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::Random;
 
 /// One thing that goes wrong. Counts begin at 1 and run over all storages of the directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the table at the top of the file")]
 pub enum Fault {
     FailRead { nth: u64 },
@@ -34,6 +34,14 @@ impl Plan {
     #[must_use]
     pub fn quiet(seed: u64) -> Plan {
         Plan { seed, faults: Vec::new() }
+    }
+
+    /// The size of a disk that is full.
+    pub(super) fn full_bytes(&self) -> Option<u64> {
+        self.faults.iter().find_map(|&fault| match fault {
+            Fault::Full { bytes } => Some(bytes),
+            _ => None,
+        })
     }
 
     /// One to three faults drawn from `seed`, without a full disk, each within the first `span`
@@ -65,9 +73,17 @@ impl Plan {
     }
 }
 
+/// A long test plans more faults than anybody reads.
+const SHOWN: usize = 20;
+
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "faults {:?}, seed {:#x}", self.faults, self.seed)
+        let shown = self.faults.len().min(SHOWN);
+        write!(f, "faults {:?}", &self.faults[..shown])?;
+        match self.faults.len() - shown {
+            0 => write!(f, ", seed {:#x}", self.seed),
+            more => write!(f, " and {more} more, seed {:#x}", self.seed),
+        }
     }
 }
 

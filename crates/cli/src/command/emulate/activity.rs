@@ -80,7 +80,7 @@ impl Default for Activity {
 impl Activity {
     /// Adds a request; they come in the order of their arrivals.
     pub fn add(&mut self, served: &Served) {
-        let Served { request, real_ns, depth, .. } = *served;
+        let &Served { ref request, real_ns, depth, .. } = served;
         let (from, to) = (request.arrival.0, request.arrival.0.saturating_add(real_ns));
         self.end_ns = self.end_ns.max(to);
         self.depth_max = self.depth_max.max(depth);

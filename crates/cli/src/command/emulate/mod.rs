@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use merganser_device::device::Device;
 use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
+use merganser_device::request::ContentHash;
 use merganser_device::results::Power;
 
 use super::simulate::model::Model;
@@ -64,6 +65,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         path_ns: config.path_ns,
         power,
         observer: Some(recording.observer()),
+        hash: config.trace.as_ref().map(|_| merganser_array::content_hash as ContentHash),
     })
     .map_err(|error| Failure::named(&error))?;
 

@@ -1,7 +1,7 @@
 //! `merganser simulate array`.
 
 use std::fmt::Write as _;
-use std::io::{self, BufReader};
+use std::io;
 use std::time::Instant;
 
 use merganser_device::request::Request;
@@ -10,6 +10,7 @@ use merganser_papers::hcdd::{Contents, Duplicates, Measured, Node, NodeError, Pa
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
+use super::opened;
 use crate::config::SimulateArray;
 use crate::failure::{Failure, Stopped};
 use crate::input::Input;
@@ -51,8 +52,8 @@ fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, F
         options.address = Address::Wrapped(bytes);
     }
     let on_input = |why: &dyn std::fmt::Display| Failure::from(format!("{input}: {why}"));
-    let reader = BufReader::with_capacity(1 << 16, input.open(cancel)?);
-    let mut trace = trace::read(reader, &options).map_err(|error| on_input(&error))?;
+    let mut trace =
+        trace::read(opened::open(input, cancel)?, &options).map_err(|error| on_input(&error))?;
     let format = trace.format().name();
     let mut contents = match config.duplicates {
         None => Contents::Trace,

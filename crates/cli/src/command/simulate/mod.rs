@@ -14,6 +14,7 @@ pub(super) mod data;
 mod list;
 mod measured;
 pub(super) mod model;
+mod opened;
 mod page;
 mod record;
 mod run;

@@ -1,6 +1,6 @@
 //! `merganser simulate record`.
 
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strateg
 use merganser_storage::{Directory, RealClock, Storage};
 
 use super::super::open_folder;
+use super::opened;
 use crate::config::{Reading, RecordOf, SimulateRecord};
 use crate::failure::{Failure, Stopped};
 use crate::input::{Input, OpenInputs};
@@ -35,8 +36,8 @@ fn convert(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let on_input = |error: TraceError| Failure::from(format!("{input}: {error}"));
-    let reader = BufReader::with_capacity(1 << 16, input.open(cancel)?);
-    let mut trace = trace::read(reader, &reading.options).map_err(on_input)?;
+    let mut trace =
+        trace::read(opened::open(input, cancel)?, &reading.options).map_err(on_input)?;
     let mut output = Output::open(path, cancel)?;
     let mut write = || -> io::Result<Result<(), TraceError>> {
         let mut writer = Writer::new(BufWriter::new(&mut output))?;
@@ -70,7 +71,7 @@ fn sorted(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let mut output = Output::open(path, cancel)?;
-    let recorder = Recorder::new(Arc::new(RealClock::new()));
+    let recorder = Recorder::new(Arc::new(RealClock::new()), Some(merganser_array::content_hash));
     let open = OpenInputs::of_sort();
     let opened: Result<Vec<_>, Failure> = inputs
         .iter()

@@ -1,7 +1,7 @@
 //! `merganser simulate run`.
 
 use std::fs;
-use std::io::{self, BufReader};
+use std::io;
 use std::time::Instant;
 
 use merganser_device::device::Device;
@@ -15,7 +15,7 @@ use merganser_device::workload::{
 
 use super::measured::MeasuredRun;
 use super::model::Model;
-use super::{data, page, streams, table};
+use super::{data, opened, page, streams, table};
 use crate::args::FilledName;
 use crate::config::{Load, Made, Reading, ReportForm, SimulateRun};
 use crate::failure::{Failure, Stopped};
@@ -210,11 +210,11 @@ fn traced(
     // Opened here first, so that the error for a missing file names the file.
     input.open(cancel)?;
     let open = || {
-        let reader = input.open(cancel).map_err(|failure| {
+        let reader = opened::open(input, cancel).map_err(|failure| {
             let why = failure.sentence().unwrap_or("cancelled").to_owned();
             TraceError::Io(io::Error::other(why))
         })?;
-        trace::read(BufReader::with_capacity(1 << 16, reader), &options)
+        trace::read(reader, &options)
     };
     let pace = depth.map_or(Pace::Open, Pace::Closed);
     let mut repeat = Repeat::new(times, open);

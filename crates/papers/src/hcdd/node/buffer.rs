@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use merganser_array::Migration;
-use merganser_array::outline::{Outline, Room, Write};
-use merganser_device::request::{Request, RequestKind};
+use merganser_array::outline::{self, Outline, Room, Write};
+use merganser_device::request::{Content, Request, RequestKind};
 
 use super::{Flying, Node, NodeError};
 
@@ -27,20 +27,16 @@ impl Node {
                 return Ok(());
             }
             let first = outline.next_record();
-            let requests: Vec<Request> = self.queue.drain(..count).collect();
-            if requests[0].kind == RequestKind::Trim {
-                outline.trim(requests[0].offset, requests[0].len, &mut self.steps);
+            let Request { kind, offset, len, .. } = self.queue[0];
+            if kind == RequestKind::Trim {
+                outline.trim(offset, len, &mut self.steps);
             } else {
-                let of = |&Request { offset, len, content, .. }: &Request| Write {
-                    offset,
-                    len,
-                    content,
-                };
-                let writes: Vec<Write> = requests.iter().map(of).collect();
+                let writes: Vec<Write<'_>> = self.queue.range(..count).map(write_of).collect();
                 outline.write(&writes, &mut self.steps);
             }
+            let requests = self.queue.drain(..count);
             let requests: Vec<_> =
-                requests.iter().map(|request| (request.kind, request.arrival)).collect();
+                requests.map(|request| (request.kind, request.arrival)).collect();
             if let Some(job) = self.jobs.begin(&mut self.steps) {
                 self.writing = Some(first);
                 self.requests_flying += count;
@@ -88,6 +84,15 @@ impl Node {
             }
         }
     }
+}
+
+/// A write without its arrival.
+fn write_of(request: &Request) -> Write<'_> {
+    let content = request.content.as_ref().map(|content| match content {
+        Content::Whole(hash) => outline::Content::Whole(*hash),
+        Content::Pages(hashes) => outline::Content::Pages(hashes),
+    });
+    Write { offset: request.offset, len: request.len, content }
 }
 
 /// How many of the first requests go into the log together; 0 if there is no room.
