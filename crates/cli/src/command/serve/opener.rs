@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn clients_can_only_lower_the_limits() {
         let dir = tempfile::tempdir().expect("a folder");
-        let opener = |limits| FolderOpener::new(dir.path().to_owned(), limits).ok().expect("there");
+        let opener = |limits| FolderOpener::new(dir.path().to_owned(), limits).expect("there");
         let asked = GuestLimits {
             fuel_per_byte: Some(u64::MAX),
             call_time: None,
