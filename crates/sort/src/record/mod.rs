@@ -7,6 +7,8 @@
 //! the remaining bytes mean. Every record ends with its terminator, including the last one of an
 //! input.
 //!
+//! [`SequenceBorders`] finds where records of FASTA and FASTQ begin in a stream, without holding a record.
+//!
 //! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
 //!
 //! ```
@@ -25,6 +27,7 @@ pub mod ifile;
 mod keyed;
 mod lines;
 mod outside;
+mod sequences;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +40,7 @@ pub use keyed::KeyedFraming;
 pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
 pub(crate) use outside::Outside;
+pub use sequences::{SequenceBorders, SequenceEnd, SequenceFault, SequenceKind};
 
 /// How a stream of bytes is divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

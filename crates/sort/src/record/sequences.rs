@@ -1,0 +1,262 @@
+//! Where records of sequences begin: FASTA and FASTQ, in bytes that come in pieces of any size.
+//!
+//! ```text
+//!   >id description         @id description        Begin  ──'@'──► Header ──► Sequence ──'+'──► Plus
+//!   ACGT                    ACGT                     ▲                         │  ▲ line            │
+//!   ACG                     +                        │ first byte, or          └──┘                 ▼
+//!                           II@I                     │ after a record ◄── as many letters ── Quality
+//! ```
+//!
+//! A FASTA record begins at a line that begins with `>`, and holds all lines up to the next one. A FASTQ
+//! record begins at a line with `@`. Its sequence is all lines up to one that begins with `+`; then come as
+//! many letters of quality as the sequence has, on any number of lines. So a line of quality may begin
+//! with `@` or `+`. Empty lines behind a record belong to it. A carriage return before a newline is not a
+//! letter.
+//!
+//! The end of a record is known only when the next one begins, or the input ends.
+
+use std::ops::ControlFlow;
+
+use memchr::memchr;
+
+/// The two formats of sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SequenceKind {
+    /// Headers with `>`, then sequences.
+    Fasta,
+    /// Headers with `@`, then sequences and qualities.
+    Fastq,
+}
+
+/// Bytes that no record has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequenceFault {
+    /// Where the line begins that is out of place.
+    pub at: u64,
+    /// The fault.
+    pub detail: &'static str,
+}
+
+/// The state of the last record when an input ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SequenceEnd {
+    /// It ends with its newline, or the input is empty.
+    Whole,
+    /// It lacks nothing but the newline of its last line.
+    NoNewline,
+    /// It is cut short; the text says where.
+    Cut(&'static str),
+}
+
+/// Finds where records begin in an input that comes in pieces.
+///
+/// ```
+/// use merganser_sort::record::{SequenceBorders, SequenceEnd, SequenceKind};
+///
+/// let mut borders = SequenceBorders::new(SequenceKind::Fastq);
+/// let mut starts = Vec::new();
+/// borders.feed(b"@a\nAC\n+\n@I\n@", &mut starts)?;
+/// borders.feed(b"b\nG\n+\nI", &mut starts)?;
+/// assert_eq!(starts, [0, 11]);
+/// assert_eq!(borders.finish(), SequenceEnd::NoNewline);
+/// # Ok::<(), merganser_sort::record::SequenceFault>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SequenceBorders {
+    kind: SequenceKind,
+    part: Part,
+    /// Bytes before the piece that comes next.
+    before: u64,
+    /// Where the current line begins.
+    line_at: u64,
+    /// Bytes of the current line so far, and whether the last of them is a carriage return.
+    line_len: u64,
+    carriage_return: bool,
+}
+
+/// The part of a record that the current line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Nothing was read.
+    Begin,
+    /// Any line of FASTA behind a record's begin.
+    Lines,
+    Header,
+    /// The letters so far.
+    Sequence(u64),
+    /// The letters of the sequence before it.
+    Plus(u64),
+    /// The letters that are still to come, at least one.
+    Quality(u64),
+    /// The record is complete.
+    After,
+}
+
+const NO_MARK: &str = "a FASTA record begins with '>', and this text is before the first one";
+const NO_AT: &str = "a FASTQ record begins with '@', and this line does not";
+const NO_PLUS: &str = "a line with '@' where the sequence or '+' of the record before is expected";
+const LONG_QUALITY: &str = "the quality has more letters than the sequence";
+
+impl SequenceBorders {
+    /// For an input that begins here.
+    #[must_use]
+    pub fn new(kind: SequenceKind) -> Self {
+        SequenceBorders {
+            kind,
+            part: Part::Begin,
+            before: 0,
+            line_at: 0,
+            line_len: 0,
+            carriage_return: false,
+        }
+    }
+
+    /// Takes the next bytes, and appends the places in the input at which records begin in them.
+    ///
+    /// # Errors
+    /// At bytes that no record has; what follows them means nothing.
+    pub fn feed(&mut self, piece: &[u8], starts: &mut Vec<u64>) -> Result<(), SequenceFault> {
+        let before = self.before;
+        let all = self.walk(piece, |at| {
+            starts.push(before + at as u64);
+            ControlFlow::Continue(())
+        })?;
+        debug_assert!(all.is_continue());
+        self.before += piece.len() as u64;
+        Ok(())
+    }
+
+    /// How the input ends, after all of it.
+    #[must_use]
+    pub fn finish(self) -> SequenceEnd {
+        let newline = |none| if none { SequenceEnd::Whole } else { SequenceEnd::NoNewline };
+        let letters = self.line_len - u64::from(self.carriage_return);
+        match self.part {
+            Part::Begin => SequenceEnd::Whole,
+            Part::Lines | Part::After => newline(self.line_len == 0),
+            Part::Header | Part::Sequence(_) => {
+                SequenceEnd::Cut("its last record is cut before its '+' line")
+            }
+            Part::Plus(0) => SequenceEnd::NoNewline,
+            Part::Quality(left) if left == letters => SequenceEnd::NoNewline,
+            Part::Plus(_) | Part::Quality(_) => {
+                SequenceEnd::Cut("its last record has fewer letters of quality than of sequence")
+            }
+        }
+    }
+
+    /// Calls `start` with the place in `bytes` of each record that begins there, until it breaks.
+    fn walk(
+        &mut self,
+        bytes: &[u8],
+        start: impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, SequenceFault> {
+        match self.kind {
+            SequenceKind::Fasta => self.walk_fasta(bytes, start),
+            SequenceKind::Fastq => self.walk_fastq(bytes, start),
+        }
+    }
+
+    fn walk_fasta(
+        &mut self,
+        bytes: &[u8],
+        mut start: impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, SequenceFault> {
+        let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        if self.part == Part::Begin && *first != b'>' {
+            return Err(SequenceFault { at: self.before, detail: NO_MARK });
+        }
+        self.part = Part::Lines;
+        let mut mark = Some(0).filter(|_| self.line_len == 0 && *first == b'>');
+        mark = mark.or_else(|| next_mark(bytes, 1));
+        while let Some(at) = mark {
+            if start(at).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            mark = next_mark(bytes, at + 1);
+        }
+        // All that matters of a line is whether it has begun.
+        self.line_len = u64::from(*last != b'\n');
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn walk_fastq(
+        &mut self,
+        bytes: &[u8],
+        mut start: impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, SequenceFault> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.line_len == 0 {
+                self.line_at = self.before + at as u64;
+                if self.begin_line(bytes[at])? && start(at).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            let rest = &bytes[at..];
+            let len = memchr(b'\n', rest).unwrap_or(rest.len());
+            if len > 0 {
+                self.line_len += len as u64;
+                self.carriage_return = rest[len - 1] == b'\r';
+            }
+            let letters = self.line_len - u64::from(self.carriage_return);
+            let ends = len < rest.len();
+            self.take_letters(letters, ends)?;
+            if ends {
+                (self.line_len, self.carriage_return) = (0, false);
+            }
+            at += len + usize::from(ends);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Looks at the first byte of a line; returns whether a record begins with it.
+    fn begin_line(&mut self, first: u8) -> Result<bool, SequenceFault> {
+        let fault = |detail| Err(SequenceFault { at: self.line_at, detail });
+        match (self.part, first) {
+            (Part::Begin | Part::After, b'@') => {
+                self.part = Part::Header;
+                return Ok(true);
+            }
+            (Part::After, b'\n' | b'\r') => {}
+            (Part::Begin | Part::After, _) => return fault(NO_AT),
+            (Part::Sequence(_), b'@') => return fault(NO_PLUS),
+            (Part::Sequence(letters), b'+') => self.part = Part::Plus(letters),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    /// Takes the letters of a line that has `letters` so far and perhaps ends.
+    fn take_letters(&mut self, letters: u64, ends: bool) -> Result<(), SequenceFault> {
+        let fault = |detail| Err(SequenceFault { at: self.line_at, detail });
+        match self.part {
+            Part::Quality(left) if letters > left => return fault(LONG_QUALITY),
+            Part::After if letters > 0 => return fault(NO_AT),
+            _ if !ends => {}
+            Part::Header => self.part = Part::Sequence(0),
+            Part::Sequence(before) => self.part = Part::Sequence(before + letters),
+            Part::Plus(0) => self.part = Part::After,
+            Part::Plus(wanted) => self.part = Part::Quality(wanted),
+            Part::Quality(left) if left == letters => self.part = Part::After,
+            Part::Quality(left) => self.part = Part::Quality(left - letters),
+            Part::Begin | Part::Lines | Part::After => {}
+        }
+        Ok(())
+    }
+}
+
+/// The first `>` at the beginning of a line, at `from` or behind it; `from` is at least 1.
+#[inline]
+fn next_mark(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let mark = at + memchr(b'>', bytes.get(at..)?)?;
+        if bytes[mark - 1] == b'\n' {
+            return Some(mark);
+        }
+        at = mark + 1;
+    }
+}
