@@ -228,7 +228,7 @@ mod tests {
         Shape { pool_of: vec![0, 1], threads: vec![1, 1], in_flight: usize::MAX, samples: 0 }
     }
 
-    /// The numbers of section 4 of the plan: at equal stages the speedup is 2n/(n+1).
+    /// By Equation 4.6, the speedup of equal stages is 2n/(n+1).
     #[test]
     fn equal_stages_never_gain_more_than_two() {
         for (n, expected) in [(1.0, 1.0), (2.0, 4.0 / 3.0), (4.0, 1.6), (8.0, 16.0 / 9.0)] {
