@@ -10,6 +10,7 @@ use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
 
 use merganser_node::matrix::MatrixError;
+use merganser_node::pipeline::{Ending, PipelineError, SettingsError};
 use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
 use merganser_node::ssdlet::SsdletError;
 
@@ -230,6 +231,58 @@ impl From<MatrixError> for Failure {
             error => Failure::Error(plain_text(error.to_string())),
         }
     }
+}
+
+impl From<PipelineError> for Failure {
+    fn from(error: PipelineError) -> Self {
+        match error {
+            PipelineError::Engine(error) => error.into(),
+            PipelineError::File { path, error } => Failure::on(&path, &error),
+            PipelineError::Cancelled => Failure::Cancelled,
+            error => Failure::Error(pipeline_sentence(&error)),
+        }
+    }
+}
+
+/// The sentence for an error of a pipeline, with the options that help.
+fn pipeline_sentence(error: &PipelineError) -> String {
+    match error {
+        PipelineError::Stage(failure) => {
+            let tried = match failure.attempts {
+                0 | 1 => String::new(),
+                times => format!(", in the last of {times} tries"),
+            };
+            let advice = match failure.ended {
+                _ if failure.disk_full => "; the disk of its output is full",
+                Ending::TimeLimit(_) => " (--time-limit)",
+                _ => "",
+            };
+            let said = match (&*failure.said, &failure.log) {
+                ("", _) => "; it wrote nothing to standard error".to_owned(),
+                (said, None) => format!("; it wrote: {said}"),
+                (said, Some(log)) => format!("; it wrote: {said} (more in {})", shown::name(log)),
+            };
+            let (who, ended) = (&failure.who, &failure.ended);
+            plain_text(format!("{who} {ended}{tried}{advice}{said}"))
+        }
+        PipelineError::TempLimit { .. } => {
+            format!("{error}; raise --temp-limit, or take smaller --partitions")
+        }
+        PipelineError::TooMany { .. } => format!("{error} (--partitions)"),
+        PipelineError::NoSize { .. } => format!("{error}; give --partitions a size, such as 64M"),
+        PipelineError::Settings(settings) => settings_sentence(settings),
+        error => plain_text(error.to_string()),
+    }
+}
+
+/// The sentence for settings of a pipeline that can't be, with their options.
+fn settings_sentence(error: &SettingsError) -> String {
+    let option = match error {
+        SettingsError::Merge(_) => "--merge",
+        SettingsError::Count | SettingsError::Bytes => "--partitions",
+        _ => "--stage",
+    };
+    format!("{option}: {error}")
 }
 
 /// The sentence for an error of a mount or server.

@@ -13,6 +13,7 @@
 //! - [`ssdlet`] is the trait of programs over records, with the built-in ones. [`map`] runs one over
 //!   inputs of any size, [`session`] for clients, [`smart_fam`] through files in a shared folder.
 //! - [`matrix`] multiplies matrices larger than memory.
+//! - [`pipeline`] runs stages of any programs over partitions of a stream.
 //! - [`shuffle`] merges Hadoop's spills while reducers fetch them.
 
 pub mod active_sort;
@@ -21,6 +22,7 @@ pub mod frame;
 pub mod isc;
 pub mod map;
 pub mod matrix;
+pub mod pipeline;
 pub mod place;
 pub mod run;
 pub mod session;

@@ -11,6 +11,7 @@ mod guest;
 mod map;
 mod mount;
 mod order;
+mod pipeline;
 mod range;
 mod recover;
 mod report;
@@ -45,6 +46,7 @@ pub use guest::GuestArgs;
 pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
 pub use mount::MountArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
+pub use pipeline::{PartitionsName, PieceName, PipelineArgs, StageArgs};
 pub use range::Span;
 pub use recover::RecoverArgs;
 pub use report::ReportArgs;
@@ -131,6 +133,7 @@ pub enum Command {
     Verify(VerifyArgs),
     Recover(RecoverArgs),
     Map(MapArgs),
+    Pipeline(PipelineArgs),
     Generate(GenerateArgs),
     Ssdlet(SsdletArgs),
     Serve(ServeArgs),

@@ -14,6 +14,7 @@ mod map;
 mod materialize;
 mod mount;
 mod nbd;
+mod pipeline;
 mod recover;
 mod report;
 mod reproduce;
@@ -50,6 +51,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
         Command::Recover(typed) => recover::run(&typed),
         Command::Map(typed) => map::run(&typed.try_into()?, cancel),
+        Command::Pipeline(typed) => pipeline::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.try_into()?),
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),

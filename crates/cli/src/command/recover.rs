@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_node::pipeline::{self, Left};
 use merganser_sort::journal::{CommandNote, Journal, Phase};
 use merganser_sort::output::{Resume, consumed_into};
 use merganser_sort::view::MANIFEST_NAME;
@@ -15,6 +16,7 @@ use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
 use serde::Serialize;
 
+use super::pipeline::partitions_of;
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
 use crate::unfinished::{claimed_name, claimed_path, is_at, is_work_name};
@@ -25,7 +27,7 @@ use crate::{shown, standard};
 struct Leftover {
     /// Where it is.
     path: String,
-    /// Its kind: `sort`, `copy`, `view`, `input`, `file` or `unknown`.
+    /// Its kind: `sort`, `copy`, `view`, `pipeline`, `input`, `file` or `unknown`.
     kind: &'static str,
     /// Number of the user who owns it.
     owner: u32,
@@ -197,8 +199,28 @@ fn read_work(path: &Path) -> Result<Leftover, Failure> {
         ));
         return Ok(left);
     }
+    if let Some(left) = pipeline::left_in(path)? {
+        return Ok(of_pipeline(path, &left, remove()));
+    }
     let what = "a view that was not finished; its inputs are whole".to_owned();
     Ok(Leftover { command: Some(remove()), ..Leftover::new(path, "view", what) })
+}
+
+/// A pipeline, which continues where it was.
+fn of_pipeline(path: &Path, work: &Left, remove: String) -> Leftover {
+    let output = shown::name(Path::new(work.command.output.as_os_str()));
+    let stages = work.stages.join(", ");
+    let far = match (work.merged, work.finished) {
+        (true, _) => "its output is complete, and gets its name next".to_owned(),
+        (false, finished) => {
+            format!("{finished} of {} partitions passed all stages", partitions_of(work))
+        }
+    };
+    let what = format!("a pipeline into {output} ({stages}): {far}; its inputs are whole");
+    let mut left = Leftover::new(path, "pipeline", what);
+    left.bytes = work.bytes;
+    left.command = Some(if work.of_stream { remove } else { command_line(&work.command) });
+    left
 }
 
 /// How far a sort that consumes its inputs was, and where its records are.

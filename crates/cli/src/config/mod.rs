@@ -12,6 +12,7 @@ mod guest;
 mod map;
 mod memory;
 mod order;
+mod pipeline;
 mod report;
 mod reproduce;
 mod serve;
@@ -30,6 +31,7 @@ pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};
 pub use order::flags as order_flags;
+pub use pipeline::PipelineConfig;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
 pub use serve::{CallsConfig, NodeConfig, ServeConfig, ShuffleConfig};
@@ -91,6 +93,7 @@ mod tests {
             Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
             Command::Map(typed) => MapConfig::try_from(typed).err(),
+            Command::Pipeline(typed) => PipelineConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use merganser_sort::journal::Journal;
 use merganser_storage::Directory;
@@ -18,6 +19,8 @@ use crate::failure::{self, Failure};
 use crate::shown;
 use crate::signals;
 
+/// How long a lock may stay taken before another process counts as at work.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const PREFIX: &str = ".";
 const SUFFIX: &str = ".unfinished";
 
@@ -134,6 +137,12 @@ impl WorkFolder {
             .into());
         }
         let names = self.names()?;
+        if names.iter().any(|name| name == merganser_node::pipeline::JOURNAL_NAME) {
+            return Err(format!(
+                "{shown}: holds the work of an interrupted pipeline; repeat that command to finish it, or see 'merganser recover'"
+            )
+            .into());
+        }
         if let Some(unknown) = names.iter().find(|name| !is_ours(name)) {
             return Err(format!(
                 "{shown}: holds '{unknown}', which no merganser command writes there; move it away"
@@ -236,7 +245,13 @@ fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
         )
         .into());
     }
-    if folder.try_lock().is_err() {
+    // A child of a process that was just killed shares the lock until it runs its program.
+    let until = Instant::now() + LOCK_PATIENCE;
+    while folder.try_lock().is_err() {
+        if Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
         let target = target.shown().display();
         return Err(format!("{target}: another process is making this now").into());
     }
@@ -256,6 +271,7 @@ fn is_ours(name: &str) -> bool {
         merganser_sort::output::CONSUMED_NAME,
         merganser_sort::output::PARTIAL_NAME,
         merganser_sort::output::RESUME_NAME,
+        merganser_node::pipeline::JOURNAL_NAME,
     ];
     let numbered = name.split_once('.').is_some_and(|(number, kind)| {
         number.len() >= 6

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "sort",
     "cat",
     "mount",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 19] = [
     "verify",
     "recover",
     "map",
+    "pipeline",
     "generate",
     "ssdlet",
     "serve",

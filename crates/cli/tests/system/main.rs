@@ -19,6 +19,7 @@
 //! - `hostile`: views with right checksums and wrong numbers
 //! - `memory`: the memory limit of a sort, enforced by a memory control group
 //! - `map`: SSDlets over records: results, inputs, forms, memory, kills
+//! - `pipeline`: stages over partitions: results, failures, kills
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
@@ -46,6 +47,7 @@ mod limits;
 mod map;
 mod memory;
 mod mount;
+mod pipeline;
 mod preload;
 mod sandbox;
 mod ssdlet;

@@ -1,0 +1,209 @@
+//! `merganser pipeline`.
+
+mod page;
+mod watch;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use merganser_node::pipeline::{
+    self, JOURNAL_NAME, Left, Outcome, PARTIAL_NAME, PARTS_NAME, PipelineError, PipelineReport,
+    Settings, Source,
+};
+use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_storage::Directory;
+
+use crate::config::{PipelineConfig, ReportForm};
+use crate::failure::{self, Failure};
+use crate::input::{Input, OpenInputs};
+use crate::shown;
+use crate::signals::Cancel;
+use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
+
+/// Runs the pipeline, or continues it.
+pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let target = Target::new(&config.output)?;
+    let replaced = target.check_file()?;
+    let inputs = open(&config.inputs, cancel)?;
+    let replaces = replaced.as_ref().map(|old| note_of(&old.found));
+    refuse_input(&target, replaces.as_ref(), &inputs)?;
+    let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
+    let streams = inputs.iter().any(|input| matches!(input.source, Source::Stream(_)));
+    let work = WorkFolder::open(&target)?;
+    let settings = config.settings(work.path().to_owned(), note(&target, attributes), streams);
+    settings.check().map_err(PipelineError::from)?;
+    refuse_foreign_work(&work)?;
+    if let Some((path, _)) = &config.report {
+        // Told now, not after the run.
+        fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
+    }
+    let look_again = || config.inputs.iter().map(file_note).collect();
+    let watch = watch::on_stderr(&settings, config.quiet, cancel);
+    let ran = pipeline::run(&settings, inputs, &look_again, &*watch);
+    drop(watch);
+    let Outcome { partial, report } = match ran {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(ended_early(error, &target, &work)),
+    };
+    if report.continued && !partial.exists() {
+        return after_the_end(&target, work);
+    }
+    publish(&partial, &target, replaces.as_ref(), attributes).map_err(|error| {
+        match error.kind() {
+            // Its text has the name.
+            io::ErrorKind::AlreadyExists => Failure::named(&error),
+            _ => Failure::on(target.shown(), &error),
+        }
+    })?;
+    pipeline::finish(work.path()).map_err(|error| match Failure::from(error) {
+        Failure::Error(why) => {
+            format!("the result is complete, but what is left of the work is not removed: {why}")
+                .into()
+        }
+        other => other,
+    })?;
+    work.close()?;
+    write_report(config, &settings, &report)
+}
+
+/// The inputs, each with the file that it is now.
+fn open(named: &[Input], cancel: &Cancel) -> Result<Vec<pipeline::Input>, Failure> {
+    // Their content is often read twice, by a cut and by a stage, so through the page cache.
+    let open = OpenInputs::of_map();
+    let ready = |input: &Input| {
+        let before = file_note(input);
+        let (source, note) = match input.open_for_sort(&open, cancel)? {
+            merganser_sort::run::Input::Storage(storage) => (Source::File(storage), before),
+            merganser_sort::run::Input::Stream { reader, .. } => (Source::Stream(reader), None),
+        };
+        Ok(pipeline::Input { name: input.to_string(), note, source })
+    };
+    named.iter().map(ready).collect()
+}
+
+/// The file that an input is now; `None` if it is no file with a name.
+fn file_note(input: &Input) -> Option<FileNote> {
+    match input {
+        Input::Stdin => None,
+        Input::File(path) => {
+            fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| note_of(&found))
+        }
+    }
+}
+
+/// An input is never changed, not even by the output's name.
+fn refuse_input(
+    target: &Target,
+    replaces: Option<&FileNote>,
+    inputs: &[pipeline::Input],
+) -> Result<(), Failure> {
+    let is_it = |note: &FileNote| replaces.is_some_and(|old| old.is_same_file(note));
+    if inputs.iter().filter_map(|input| input.note.as_ref()).any(is_it) {
+        let shown = target.shown().display();
+        return Err(format!("{shown}: is an input; give -o another name").into());
+    }
+    Ok(())
+}
+
+/// The command line and its surroundings, so that a later command can name them.
+fn note(target: &Target, attributes: Attributes) -> CommandNote {
+    let here = std::env::current_dir().unwrap_or_default();
+    CommandNote {
+        words: std::env::args_os().map(Text::from).collect(),
+        folder: Text::from(here.as_os_str()),
+        output: Text::from(target.path().as_os_str()),
+        view: false,
+        mode: attributes.mode,
+        owner: attributes.owner,
+    }
+}
+
+/// Whether a pipeline writes a file of this name into its folder.
+fn is_of_pipeline(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    [JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME].contains(&name)
+}
+
+/// A folder that holds other work is not this command's.
+fn refuse_foreign_work(work: &WorkFolder) -> Result<(), Failure> {
+    let files = work.directory()?;
+    let names = files.list().map_err(|error| Failure::named(&error))?;
+    let has_journal = names.iter().any(|name| name == JOURNAL_NAME);
+    if has_journal && names.iter().all(|name| is_of_pipeline(name)) {
+        return Ok(());
+    }
+    // A kill before the journal had its name leaves nothing else.
+    if names.iter().all(|name| name.strip_suffix(".new") == Some(JOURNAL_NAME)) {
+        return Ok(());
+    }
+    work.clear()
+}
+
+/// The sentence of an error, and what is left of the work.
+fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Failure {
+    let remove = || format!("rm -r {}", shown::shell_word(&shown::name(work.path())));
+    let changed = matches!(error, PipelineError::Changed { .. });
+    let has_log = matches!(&error, PipelineError::Stage(failure) if failure.log.is_some());
+    let failure = Failure::from(error);
+    if changed {
+        return failure.and(Some(format!(
+            "give the command as it was to continue, or remove what is left of it to begin again: {}",
+            remove()
+        )));
+    }
+    let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
+    if left.ran == 0 && !has_log {
+        // Nothing is lost by beginning again.
+        let _ = pipeline::finish(work.path());
+        return failure;
+    }
+    let also = match left.of_stream {
+        true => format!("an input is a stream, so nothing can be continued; remove: {}", remove()),
+        false => format!(
+            "{} of {} partitions are done: repeat the command to continue, or see 'merganser recover {}'",
+            left.finished,
+            partitions_of(&left),
+            shown::shell_word(&shown::name(target.shown()))
+        ),
+    };
+    failure.and(Some(also))
+}
+
+/// How many partitions there are, as far as that is known.
+pub fn partitions_of(left: &Left) -> String {
+    if left.all_cut { left.cut.to_string() } else { format!("{} or more", left.cut) }
+}
+
+/// The output was whole and has got its name, or it is gone.
+fn after_the_end(target: &Target, work: WorkFolder) -> Result<(), Failure> {
+    let is_there = target.found()?.is_some();
+    pipeline::finish(work.path())?;
+    work.close()?;
+    let shown = target.shown().display();
+    if is_there {
+        failure::notice(&format!("{shown}: was finished before; nothing is left to do"));
+        return Ok(());
+    }
+    let text = "was finished by an earlier command, and has gone since; repeat the command to make it again";
+    Err(format!("{shown}: {text}").into())
+}
+
+fn write_report(
+    config: &PipelineConfig,
+    settings: &Settings,
+    report: &PipelineReport,
+) -> Result<(), Failure> {
+    let Some((path, form)) = &config.report else { return Ok(()) };
+    let text = match form {
+        ReportForm::Html => page::page(&shown::name(&config.output), settings, report),
+        ReportForm::Json => {
+            format!("{:#}\n", serde_json::json!({ "report_version": 1, "pipeline": report }))
+        }
+    };
+    write(path, &text)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::on(path, &error))
+}

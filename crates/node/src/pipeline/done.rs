@@ -1,0 +1,138 @@
+//! What the lines of a journal say together: how far every partition is.
+
+use merganser_sort::Error;
+
+use super::border::BadRecord;
+use super::journal::{Cut, Event, Record};
+
+/// The most partitions: their numbers have six digits.
+pub const PARTITIONS_MAX: u32 = 100_000;
+
+/// The state of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Done {
+    /// Bytes of all inputs, if they were counted.
+    pub(super) total: Option<u64>,
+    /// The choice of the number of partitions.
+    pub(super) split: Option<Split>,
+    /// The partitions that were cut.
+    pub(super) cuts: Vec<Cut>,
+    /// Whether these are all.
+    pub(super) all_cut: bool,
+    /// For each partition, the bytes of the output of each stage that ran.
+    pub(super) ran: Vec<Vec<u64>>,
+    /// How many results are in the partial output, and its bytes.
+    pub(super) gathered: u32,
+    pub(super) gathered_bytes: u64,
+    /// Bytes of the whole output, once it is whole.
+    pub(super) merged: Option<u64>,
+}
+
+/// How the rest of the input is divided after the first partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Split {
+    /// The first partition of the rest.
+    pub(super) first: u32,
+    /// Where it begins.
+    pub(super) start: u64,
+    /// How many partitions the rest has.
+    pub(super) partitions: u32,
+}
+
+impl Done {
+    /// Adds up the lines of a journal; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if they contradict one another.
+    pub(super) fn of(file: &str, record: &Record) -> Result<Self, Error> {
+        let mut done = Done::default();
+        let stages = record.header.work.stages.len();
+        for (line, event) in record.events.iter().enumerate() {
+            done.apply(event, stages).ok_or_else(|| Error::Corrupt {
+                file: file.to_owned(),
+                offset: 0,
+                detail: format!("line {} contradicts the lines before it", line + 2),
+            })?;
+        }
+        Ok(done)
+    }
+
+    /// Where the next partition begins.
+    pub(super) fn cut_bytes(&self) -> u64 {
+        self.cuts.last().map_or(0, |cut| cut.start + cut.bytes)
+    }
+
+    /// How many partitions have passed all stages.
+    pub(super) fn finished(&self, stages: usize) -> usize {
+        self.ran.iter().filter(|ran| ran.len() == stages).count()
+    }
+
+    /// Adds a line; `None` if it contradicts what is done.
+    pub(super) fn apply(&mut self, event: &Event, stages: usize) -> Option<()> {
+        let allowed = self.merged.is_none()
+            && match *event {
+                Event::Sized { .. } => self.total.is_none() && self.cuts.is_empty(),
+                Event::Split { first, start, partitions } => {
+                    let next = u32::try_from(self.cuts.len()).ok()?;
+                    let in_place = first == next && start == self.cut_bytes();
+                    let few = (1..=PARTITIONS_MAX).contains(&partitions);
+                    self.split.is_none() && !self.all_cut && in_place && few
+                }
+                Event::Cut(cut) => {
+                    cut.start.checked_add(cut.bytes)?;
+                    let next = cut.k as usize == self.cuts.len() && cut.k < PARTITIONS_MAX;
+                    next && !self.all_cut && cut.start == self.cut_bytes() && cut.bytes > 0
+                }
+                Event::AllCut { partitions } => {
+                    !self.all_cut && partitions as usize == self.cuts.len()
+                }
+                Event::Ran { k, stage, .. } => {
+                    let ran = self.ran.get(k as usize)?.len();
+                    stage as usize == ran && ran < stages
+                }
+                Event::Gathered { k, bytes } => {
+                    let whole = self.ran.get(k as usize)?.len() == stages;
+                    whole && k == self.gathered && bytes >= self.gathered_bytes
+                }
+                Event::Merged { .. } => {
+                    self.all_cut && self.ran.iter().all(|ran| ran.len() == stages)
+                }
+            };
+        if !allowed {
+            return None;
+        }
+        match *event {
+            Event::Sized { bytes } => self.total = Some(bytes),
+            Event::Split { first, start, partitions } => {
+                self.split = Some(Split { first, start, partitions });
+            }
+            Event::Cut(cut) => {
+                self.cuts.push(cut);
+                self.ran.push(Vec::new());
+            }
+            Event::AllCut { .. } => self.all_cut = true,
+            Event::Ran { k, bytes, .. } => self.ran[k as usize].push(bytes),
+            Event::Gathered { bytes, .. } => {
+                self.gathered += 1;
+                self.gathered_bytes = bytes;
+            }
+            Event::Merged { bytes } => self.merged = Some(bytes),
+        }
+        Some(())
+    }
+}
+
+impl Record {
+    /// Checks that the lines of a journal do not contradict one another; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn check(&self, file: &str) -> Result<(), Error> {
+        Done::of(file, self).map(drop)
+    }
+}
+
+/// The error for a record that is not in its format.
+pub(super) fn bad_record(file: String, bad: BadRecord) -> Error {
+    Error::Input { file, offset: bad.offset, detail: bad.detail.to_owned() }
+}

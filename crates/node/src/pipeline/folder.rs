@@ -1,0 +1,208 @@
+//! The work folder of a pipeline.
+//!
+//! ```text
+//!   pipeline-journal          what is done
+//!   partial                   the output, until it gets its name
+//!   pipeline/000003.part      a partition; .part.new while it is written
+//!   pipeline/000003.NAME/     what the stage NAME made of it: the file out, and others that the stage wrote
+//!   pipeline/000003.NAME.PID-N.new/    the same while the stage runs: its N-th try in process PID
+//!   pipeline/gathered         the results in order, for a merge that reads its standard input
+//!   pipeline/000003.NAME.stderr        what a stage wrote to standard error before it failed for good
+//! ```
+//!
+//! A name without `.new` stands for content that is whole and synced.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use super::error::PipelineError;
+
+/// Name of the journal.
+pub const JOURNAL_NAME: &str = "pipeline-journal";
+/// Name of the folder of partitions.
+pub const PARTS_NAME: &str = "pipeline";
+/// Name of the output before it gets its own.
+pub const PARTIAL_NAME: &str = "partial";
+/// Name of the output of a stage, in its folder.
+pub const OUT_NAME: &str = "out";
+/// End of names whose content is not whole.
+const NEW: &str = ".new";
+/// The time that the processes of a killed pipeline have to end.
+const ENDING: Duration = Duration::from_secs(5);
+/// Levels of folders that a stage may make in its own.
+const LEVELS_MAX: u32 = 32;
+
+/// The paths of a work folder.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn new(path: &Path) -> Self {
+        Folder { path: path.to_owned() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.path.join(JOURNAL_NAME)
+    }
+
+    pub(super) fn partial(&self) -> PathBuf {
+        self.path.join(PARTIAL_NAME)
+    }
+
+    pub(super) fn parts(&self) -> PathBuf {
+        self.path.join(PARTS_NAME)
+    }
+
+    pub(super) fn part(&self, k: u32) -> PathBuf {
+        self.parts().join(format!("{k:06}.part"))
+    }
+
+    pub(super) fn stage(&self, k: u32, name: &str) -> PathBuf {
+        self.parts().join(format!("{k:06}.{name}"))
+    }
+
+    /// The folder of a try, a name that no other try has.
+    pub(super) fn attempt(&self, k: u32, name: &str, attempt: u32) -> PathBuf {
+        let process = std::process::id();
+        self.parts().join(format!("{k:06}.{name}.{process}-{attempt}{NEW}"))
+    }
+
+    /// The results in order, for a merge that reads its standard input.
+    pub(super) fn gathered(&self) -> PathBuf {
+        self.parts().join("gathered")
+    }
+
+    pub(super) fn said(&self, k: u32, name: &str) -> PathBuf {
+        self.parts().join(format!("{k:06}.{name}.stderr"))
+    }
+
+    /// Makes the folder of partitions, if it is missing.
+    pub(super) fn create(&self) -> Result<(), PipelineError> {
+        let parts = self.parts();
+        match DirBuilder::new().mode(0o700).create(&parts) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(PipelineError::file(parts)(error))
+            }
+            _ => sync_folder(&self.path),
+        }
+    }
+
+    /// Removes everything in the folder of partitions that `keep` does not name.
+    pub(super) fn keep_only(&self, keep: &dyn Fn(&Path) -> bool) -> Result<(), PipelineError> {
+        let parts = self.parts();
+        let failed = |error| PipelineError::file(parts.clone())(error);
+        for entry in fs::read_dir(&parts).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if !keep(&path) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all that a pipeline writes here, the journal last.
+    pub(super) fn clear(&self) -> Result<(), PipelineError> {
+        remove(&self.parts())?;
+        remove(&self.partial())?;
+        remove(&with_new(&self.journal()))?;
+        // If a power cut brings the journal back, it says that nothing is left to do.
+        remove(&self.journal())
+    }
+}
+
+/// The name of `path` while its content is not whole.
+pub(super) fn with_new(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(NEW);
+    PathBuf::from(name)
+}
+
+/// Removes a file, or a folder with all that is in it. Links are not followed. Nothing there is fine. The processes
+/// of a pipeline that was killed a moment ago may still write there, so a folder that fills again is tried again.
+pub(super) fn remove(path: &Path) -> Result<(), PipelineError> {
+    let until = Instant::now() + ENDING;
+    loop {
+        let removed = match path.symlink_metadata() {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+            Ok(_) => fs::remove_file(path),
+            Err(error) => Err(error),
+        };
+        match removed {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => {
+                return Ok(());
+            }
+            Err(error) if fills_again(&error) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(PipelineError::file(path)(error)),
+        }
+    }
+}
+
+/// Whether another process changed a folder while it was removed.
+fn fills_again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound)
+}
+
+/// Makes the names in a folder survive a power cut.
+pub(super) fn sync_folder(path: &Path) -> Result<(), PipelineError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(PipelineError::file(path))
+}
+
+/// Syncs a file, or a folder with all that is in it; returns the bytes of its files. Links count as nothing.
+///
+/// # Errors
+/// The system's own; folders in folders without an end.
+pub(super) fn sync_tree(path: &Path) -> io::Result<u64> {
+    sync_level(path, LEVELS_MAX)
+}
+
+fn sync_level(path: &Path, levels: u32) -> io::Result<u64> {
+    let found = path.symlink_metadata()?;
+    let mut how = File::options();
+    how.read(true).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    if found.is_file() {
+        how.open(path)?.sync_all()?;
+        return Ok(found.len());
+    }
+    if !found.is_dir() {
+        return Ok(0);
+    }
+    let Some(levels) = levels.checked_sub(1) else {
+        let text = format!("more than {LEVELS_MAX} levels of folders");
+        return Err(io::Error::other(text));
+    };
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        bytes += sync_level(&entry?.path(), levels)?;
+    }
+    how.open(path)?.sync_all()?;
+    Ok(bytes)
+}
+
+/// The bytes of the files below `path`, as far as they can be seen: it may change meanwhile.
+pub(super) fn tree_bytes(path: &Path) -> u64 {
+    fn level(path: &Path, levels: u32) -> u64 {
+        match path.symlink_metadata() {
+            Ok(found) if found.is_file() => found.len(),
+            Ok(found) if found.is_dir() && levels > 0 => {
+                let entries = fs::read_dir(path).into_iter().flatten().flatten();
+                entries.map(|entry| level(&entry.path(), levels - 1)).sum()
+            }
+            _ => 0,
+        }
+    }
+    level(path, LEVELS_MAX)
+}

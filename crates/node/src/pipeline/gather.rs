@@ -1,0 +1,162 @@
+//! The results of all partitions become one output, in the order of their partitions.
+//!
+//! | merge | results |
+//! |---|---|
+//! | one after the other | appended to the output as soon as their turn comes, then removed |
+//! | a command that reads standard input | appended to a file, which the command then reads |
+//! | a command that names the results | kept until all are there |
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::error::PipelineError;
+use super::folder::{OUT_NAME, remove, sync_folder};
+use super::journal::Event;
+use super::schedule::Shared;
+use super::template::MergeTemplate;
+use super::tries::Tries;
+
+/// Appends results to a file.
+pub(super) struct Gather {
+    path: PathBuf,
+    file: Option<File>,
+    /// Whether it counts as a temporary file.
+    temporary: bool,
+}
+
+impl Shared<'_> {
+    /// Where results are gathered as they come; `None` if they are kept.
+    pub(super) fn gather(&self) -> Option<Gather> {
+        match &self.plan.merge {
+            None => Some(Gather { path: self.folder.partial(), file: None, temporary: false }),
+            Some(merge) if merge.names_files => None,
+            Some(_) => Some(Gather { path: self.gathered_path(), file: None, temporary: true }),
+        }
+    }
+
+    fn gathered_path(&self) -> PathBuf {
+        self.folder.gathered()
+    }
+
+    /// Makes the whole output of the results, all of which are there; returns its bytes.
+    pub(super) fn merge(&self) -> Result<u64, PipelineError> {
+        let partial = self.folder.partial();
+        let bytes = match &self.plan.merge {
+            None => {
+                // An input without records has no partition.
+                let mut how = File::options();
+                how.write(true).create(true).truncate(false).mode(0o600);
+                let file = how.open(&partial).map_err(PipelineError::file(&partial))?;
+                let found = file.sync_all().and_then(|()| file.metadata());
+                found.map_err(PipelineError::file(&partial))?.len()
+            }
+            Some(merge) => self.run_merge(merge, &partial)?,
+        };
+        sync_folder(self.folder.path())?;
+        let mut state = self.lock();
+        self.note(&mut state, Event::Merged { bytes })?;
+        Ok(bytes)
+    }
+
+    fn run_merge(&self, merge: &MergeTemplate, partial: &Path) -> Result<u64, PipelineError> {
+        let parts = self.folder.parts();
+        let results = u32::try_from(self.lock().done.cuts.len()).expect("six digits");
+        let last = self.plan.stages.len();
+        let outs: Vec<_> = match merge.names_files {
+            true => (0..results).map(|k| self.item_path(k, last).join(OUT_NAME)).collect(),
+            false => Vec::new(),
+        };
+        let list = parts.join("list");
+        write_list(&list, &outs)?;
+        let gathered = self.gathered_path();
+        let input = (!merge.names_files && results > 0).then_some(&*gathered);
+        let made = parts.join("merged");
+        remove(&made)?;
+        let tries = Tries {
+            who: "the merge".to_owned(),
+            folder: made.clone(),
+            attempt: &|attempt| parts.join(format!("merge.{}-{attempt}.new", std::process::id())),
+            command: &|folder| Ok(merge.fill(&outs, &list, &folder.join(OUT_NAME))),
+            variables: &|folder| {
+                vec![
+                    ("MERGANSER_LIST", list.clone().into()),
+                    ("MERGANSER_OUT", OsString::from(folder.join(OUT_NAME))),
+                ]
+            },
+            input,
+            prints: !merge.writes_file,
+            must_write: merge.writes_file,
+            said: parts.join("merge.stderr"),
+            pool: None,
+            failed: &|_| {},
+        };
+        tries.run(self)?;
+        let out = made.join(OUT_NAME);
+        let found = fs::metadata(&out).map_err(PipelineError::file(&out))?;
+        fs::rename(&out, partial).map_err(PipelineError::file(partial))?;
+        Ok(found.len())
+    }
+}
+
+/// The names of the results, one in each line.
+fn write_list(path: &Path, outs: &[PathBuf]) -> Result<(), PipelineError> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut names = Vec::new();
+    for out in outs {
+        names.extend_from_slice(out.as_os_str().as_bytes());
+        names.push(b'\n');
+    }
+    fs::write(path, names).map_err(PipelineError::file(path))
+}
+
+impl Gather {
+    /// Appends the result of partition `k`, whose turn it is, and removes it.
+    pub(super) fn append(&mut self, shared: &Shared<'_>, k: u32) -> Result<(), PipelineError> {
+        let last = shared.plan.stages.len();
+        let from = shared.item_path(k, last).join(OUT_NAME);
+        let before = shared.lock().done.gathered_bytes;
+        let copied = loop {
+            match self.copy(&from, before) {
+                // What others remove makes room for it.
+                Err(error) if error.is_full_disk() && shared.wait_for_space(None) => {}
+                other => break other?,
+            }
+        };
+        let mut state = shared.lock();
+        shared.note(&mut state, Event::Gathered { k, bytes: before + copied })?;
+        if self.temporary {
+            state.add_used(copied);
+        }
+        drop(state);
+        shared.release(k, last)
+    }
+
+    fn copy(&mut self, from: &Path, at: u64) -> Result<u64, PipelineError> {
+        let on_file = |error| PipelineError::file(&self.path)(error);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let mut how = File::options();
+                how.write(true).create(true).truncate(false).mode(0o600);
+                let opened = how.open(&self.path).map_err(on_file)?;
+                // Its name must survive a power cut before the journal says that bytes are in it.
+                sync_folder(self.path.parent().unwrap_or(Path::new(".")))?;
+                none.insert(opened)
+            }
+        };
+        // Bytes of an append that was interrupted are written again.
+        let length = file.metadata().map_err(on_file)?.len();
+        if length < at {
+            let text = format!("has {length} bytes and had {at}; remove the folder to begin again");
+            return Err(on_file(io::Error::other(text)));
+        }
+        file.set_len(at).and_then(|()| file.seek(SeekFrom::Start(at))).map_err(on_file)?;
+        let mut result = File::open(from).map_err(PipelineError::file(from))?;
+        let copied = io::copy(&mut result, file).map_err(on_file)?;
+        file.sync_data().map_err(on_file)?;
+        Ok(copied)
+    }
+}

@@ -1,0 +1,353 @@
+//! The journal of a pipeline: what is done, so that a pipeline that was killed continues.
+//!
+//! ```text
+//!   01234567 {"format":"merganser-pipeline-journal", …}\n     the work: written once
+//!   89abcdef {"cut":{"k":0,"start":0,"bytes":1048576, …}}\n   one line for each thing that is done
+//!   …
+//! ```
+//!
+//! Each line begins with the CRC32C of its JSON. A line is synced before anything depends on it, and only
+//! what a line names is removed or built upon. A line at the end that is cut by a crash never was: its work is
+//! done again. Damage anywhere else is an error.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use merganser_sort::Error;
+use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_storage::file::own;
+use serde::{Deserialize, Serialize};
+
+use super::border::PieceFormat;
+use super::error::PipelineError;
+use super::folder::{sync_folder, with_new};
+
+const FORMAT_NAME: &str = "merganser-pipeline-journal";
+const VERSION: u32 = 1;
+/// No journal is longer: 100,000 partitions of ten stages take about 100 MB.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// How an input is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partitions {
+    /// Into so many, of equal bytes.
+    Count(u32),
+    /// Into partitions of about so many bytes.
+    Bytes(u64),
+    /// Into as many as are fastest, after two small ones.
+    Auto,
+}
+
+/// How the results become one output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MergeBy {
+    /// One after the other.
+    Cat,
+    /// By a command.
+    Command(String),
+}
+
+/// The work of a pipeline: what its output depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The records that are kept whole.
+    pub records: PieceFormat,
+    /// How they are divided.
+    pub partitions: Partitions,
+    /// The stages: their names and commands.
+    pub stages: Vec<(String, String)>,
+    /// How results are merged.
+    pub merge: MergeBy,
+    /// The folder that commands run in.
+    pub folder: Text,
+}
+
+/// An input, as the journal knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputNote {
+    /// Its name.
+    pub name: Text,
+    /// The file; `None` for a stream.
+    pub file: Option<FileNote>,
+}
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    format: String,
+    version: u32,
+    /// The command, for a user who finds the folder.
+    pub command: CommandNote,
+    /// The work.
+    pub work: Work,
+    /// The inputs, in order.
+    pub inputs: Vec<InputNote>,
+}
+
+/// A partition, as it was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Its number, from 0.
+    pub k: u32,
+    /// Its place in the bytes of all inputs.
+    pub start: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its records.
+    pub records: u64,
+    /// CRC32C of its bytes.
+    pub crc: u32,
+}
+
+/// Something that is done, and durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// The bytes of all inputs are known.
+    Sized {
+        /// How many.
+        bytes: u64,
+    },
+    /// The number of partitions was chosen, after partition `first - 1`, which ends at `start`.
+    Split {
+        /// The first partition of the others.
+        first: u32,
+        /// Where it begins.
+        start: u64,
+        /// How many others.
+        partitions: u32,
+    },
+    /// A partition is there.
+    Cut(Cut),
+    /// All are there.
+    AllCut {
+        /// How many.
+        partitions: u32,
+    },
+    /// A stage of a partition has ended, and its output is there.
+    Ran {
+        /// The partition.
+        k: u32,
+        /// The stage, from 0.
+        stage: u32,
+        /// Bytes of its output.
+        bytes: u64,
+    },
+    /// The result of a partition is in the partial output, which has so many bytes now.
+    Gathered {
+        /// The partition.
+        k: u32,
+        /// Bytes of the partial output.
+        bytes: u64,
+    },
+    /// The partial output is whole.
+    Merged {
+        /// Its bytes.
+        bytes: u64,
+    },
+}
+
+impl Header {
+    /// The header of new work.
+    #[must_use]
+    pub fn new(command: CommandNote, work: Work, inputs: Vec<InputNote>) -> Self {
+        Header { format: FORMAT_NAME.to_owned(), version: VERSION, command, work, inputs }
+    }
+}
+
+/// The content of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The first line.
+    pub header: Header,
+    /// The others, in order.
+    pub events: Vec<Event>,
+    /// Bytes of all these lines. What comes after them was cut by a crash.
+    pub whole_bytes: u64,
+}
+
+impl Record {
+    /// Reads the bytes of a journal; `file` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; [`Error::UnknownVersion`].
+    pub fn decode(file: &str, bytes: &[u8]) -> Result<Self, Error> {
+        let corrupt = |offset: usize, detail: &str| Error::Corrupt {
+            file: file.to_owned(),
+            offset: offset as u64,
+            detail: detail.to_owned(),
+        };
+        let mut lines = Lines { bytes, at: 0 };
+        let Some(first) = lines.next() else {
+            return Err(corrupt(0, "no whole line of a journal"));
+        };
+        // The version is looked at before the rest, which may be different in another one.
+        let kind: Kind = first.parse().ok_or_else(|| corrupt(0, "not a journal of a pipeline"))?;
+        if kind.format != FORMAT_NAME || kind.version != VERSION {
+            return Err(Error::UnknownVersion {
+                file: file.to_owned(),
+                kind: kind.format,
+                version: kind.version,
+                known: format!("{FORMAT_NAME} version {VERSION}"),
+            });
+        }
+        let header = first.parse().ok_or_else(|| corrupt(0, "not a journal of a pipeline"))?;
+        let mut events = Vec::new();
+        let mut whole_bytes = lines.at as u64;
+        loop {
+            let at = lines.at;
+            let Some(line) = lines.next() else { break };
+            let event = line.parse();
+            events.push(event.ok_or_else(|| corrupt(at, "a line that says nothing known"))?);
+            whole_bytes = lines.at as u64;
+        }
+        // Only the last line can be cut.
+        let mut rest = Lines { bytes, at: lines.at };
+        while rest.skip_line() {
+            let at = rest.at;
+            if rest.next().is_some() {
+                return Err(corrupt(at, "a whole line after a damaged one"));
+            }
+        }
+        Ok(Record { header, events, whole_bytes })
+    }
+
+    /// The bytes of a journal.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = line_of(&self.header);
+        self.events.iter().for_each(|event| bytes.extend(line_of(event)));
+        bytes
+    }
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    format: String,
+    version: u32,
+}
+
+/// Lines with the right checksum.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+struct Line<'a>(&'a [u8]);
+
+impl Line<'_> {
+    fn parse<T: for<'de> Deserialize<'de>>(&self) -> Option<T> {
+        serde_json::from_slice(self.0).ok()
+    }
+}
+
+/// Bytes before the JSON of a line: eight digits and a space.
+const SUM_BYTES: usize = 9;
+
+impl<'a> Lines<'a> {
+    /// The next line, if it is whole.
+    fn next(&mut self) -> Option<Line<'a>> {
+        let rest = &self.bytes[self.at..];
+        let end = memchr::memchr(b'\n', rest)?;
+        let (sum, json) = rest[..end].split_at_checked(SUM_BYTES)?;
+        if sum != format!("{:08x} ", crc32c::crc32c(json)).as_bytes() {
+            return None;
+        }
+        self.at += end + 1;
+        Some(Line(json))
+    }
+
+    /// Goes to the next line; whether there is one.
+    fn skip_line(&mut self) -> bool {
+        let rest = &self.bytes[self.at..];
+        match memchr::memchr(b'\n', rest) {
+            Some(end) => {
+                self.at += end + 1;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+fn line_of(content: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(content).expect("plain data");
+    let mut line = format!("{:08x} ", crc32c::crc32c(&json)).into_bytes();
+    line.extend(json);
+    line.push(b'\n');
+    line
+}
+
+/// An open journal, which grows.
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Journal {
+    /// Reads the journal at `path`; `None` if there is none.
+    pub(super) fn read(path: &Path) -> Result<Option<Record>, PipelineError> {
+        let failed = |error| PipelineError::file(path)(error);
+        let file = match own::open_file(path, false) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let size = file.metadata().map_err(failed)?.len();
+        let shown = path.display().to_string();
+        if size > BYTES_MAX {
+            let detail = "too large for a journal".to_owned();
+            return Err(Error::Corrupt { file: shown, offset: BYTES_MAX, detail }.into());
+        }
+        let mut bytes = Vec::new();
+        file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(Some(Record::decode(&shown, &bytes)?))
+    }
+
+    /// Starts a journal, durably.
+    pub(super) fn create(path: &Path, header: &Header) -> Result<Self, PipelineError> {
+        let failed = |error| PipelineError::file(path)(error);
+        let new = with_new(path);
+        super::folder::remove(&new)?;
+        let mut how = File::options();
+        let mut file = how.write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
+        let line = line_of(header);
+        file.write_all(&line).and_then(|()| file.sync_all()).map_err(failed)?;
+        fs::rename(&new, path).map_err(failed)?;
+        sync_folder(path.parent().unwrap_or(Path::new(".")))?;
+        Ok(Journal { file, path: path.to_owned(), bytes: line.len() as u64 })
+    }
+
+    /// Continues the journal at `path`, whose content is `record`.
+    pub(super) fn reopen(path: &Path, record: &Record) -> Result<Self, PipelineError> {
+        let failed = |error| PipelineError::file(path)(error);
+        let mut file = own::open_file(path, true).map_err(failed)?;
+        let bytes = record.whole_bytes;
+        let cut = file.set_len(bytes).and_then(|()| file.sync_all());
+        let placed = cut.and_then(|()| io::Seek::seek(&mut file, io::SeekFrom::Start(bytes)));
+        placed.map_err(failed)?;
+        Ok(Journal { file, path: path.to_owned(), bytes })
+    }
+
+    /// Adds a line, durably. If that fails, the journal is what it was.
+    pub(super) fn append(&mut self, event: &Event) -> Result<(), PipelineError> {
+        let line = line_of(event);
+        match self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.bytes += line.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // A line that stays in part is cut when the journal is read.
+                let _ = self.file.set_len(self.bytes);
+                let _ = io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.bytes));
+                Err(PipelineError::file(&self.path)(error))
+            }
+        }
+    }
+}

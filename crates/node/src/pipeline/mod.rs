@@ -1,0 +1,52 @@
+//! Pipelines: stages of any programs over partitions of a stream, as in pp-mpiBLAST (the dissertation's
+//! chapter 4), where a storage node formats a partition while the compute nodes search the one before.
+//!
+//! ```text
+//!   inputs ──► partitions of whole records ──► stage ──► stage ──► results ──► merged in order ──► output
+//!              (integrity check, Figure 4.4)   pool A    pool B
+//! ```
+//!
+//! | module | subject |
+//! |---|---|
+//! | `plan`, `template` | settings, checked; the places for files in a stage's command |
+//! | `input`, `border`, `cut`, `cutting` | the stream, borders of records, partitions, how many |
+//! | `schedule`, `stage` | who does what next, bounds of disk and partitions; the threads of pools |
+//! | `child`, `tries` | a command in its process group; a command that is tried until it works |
+//! | `gather` | results become one output |
+//! | `journal`, `done`, `resume`, `folder` | what is done, on the disk, and how work is continued |
+//! | `model`, `report`, `summary` | Equations 4.1 to 4.8 and the recurrence; what was measured |
+//! | `run` | all of it |
+//!
+//! The output does not depend on pools, threads, or how often the pipeline was killed.
+
+mod border;
+mod child;
+mod cut;
+mod cutting;
+mod done;
+mod error;
+mod folder;
+mod gather;
+mod input;
+mod journal;
+pub mod model;
+mod plan;
+mod report;
+mod resume;
+mod run;
+mod schedule;
+mod stage;
+mod summary;
+mod template;
+mod tries;
+
+pub use border::{BadRecord, Borders, PieceFormat};
+pub use done::PARTITIONS_MAX;
+pub use error::{Ending, PipelineError, StageFailure};
+pub use folder::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME};
+pub use input::{Input, Source};
+pub use journal::{Cut, Event, Header, InputNote, MergeBy, Partitions, Record, Work};
+pub use plan::{Pool, Settings, SettingsError, Stage};
+pub use report::{PipelineReport, PoolTotals, Predictions, StageRun, StageTotals};
+pub use run::{Left, Outcome, Standing, Watch, finish, left_in, run};
+pub use template::{TemplateError, is_stage_name};

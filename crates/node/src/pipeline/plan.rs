@@ -1,0 +1,235 @@
+//! The settings of a pipeline, checked.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use merganser_sort::journal::{CommandNote, Text};
+
+use super::border::PieceFormat;
+use super::done::PARTITIONS_MAX;
+use super::journal::{MergeBy, Partitions, Work};
+use super::template::{MergeTemplate, Template, TemplateError, Writes, is_stage_name};
+
+/// A stage of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// Its name, part of the names of files.
+    pub name: String,
+    /// The shell's command.
+    pub command: String,
+    /// The pool whose threads run it.
+    pub pool: String,
+}
+
+/// Threads that run stages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// How many stages it runs at a time.
+    pub threads: usize,
+}
+
+/// A pipeline to run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The records that are kept whole.
+    pub records: PieceFormat,
+    /// How the inputs are divided.
+    pub partitions: Partitions,
+    /// The stages, in order.
+    pub stages: Vec<Stage>,
+    /// The pools.
+    pub pools: Vec<Pool>,
+    /// How results become one output.
+    pub merge: MergeBy,
+    /// Partitions between their cut and the end of their last stage, at most; `None`: one for each thread of
+    /// the pools, and one more for each pool.
+    pub in_flight: Option<usize>,
+    /// Bytes of temporary files, at most.
+    pub temp_limit_bytes: Option<u64>,
+    /// How often a failed command is repeated.
+    pub retries: u32,
+    /// The longest time of one try.
+    pub time_limit: Option<Duration>,
+    /// Memory for decompressors.
+    pub memory_bytes: u64,
+    /// The folder of unfinished work: this user's own, and locked by the caller.
+    pub folder: PathBuf,
+    /// The command, for a user who finds the folder.
+    pub command: CommandNote,
+}
+
+/// Settings that can't be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Nothing to do.
+    #[error("a pipeline has at least one stage")]
+    NoStage,
+    /// A name that is part of the names of files.
+    #[error("'{0}' is no name: up to 32 letters, digits, '-' and '_'")]
+    Name(String),
+    /// These names have a meaning of their own.
+    #[error("'{0}' can't be the name of a stage; take another one")]
+    Reserved(String),
+    /// Two stages of one name.
+    #[error("two stages have the name '{0}'")]
+    Twice(String),
+    /// A pool that is not there.
+    #[error("the stage '{stage}' is in the pool '{pool}', which has no threads")]
+    NoPool {
+        /// The stage.
+        stage: String,
+        /// Its pool.
+        pool: String,
+    },
+    /// A command that can't be.
+    #[error("the stage '{stage}': {error}")]
+    Command {
+        /// The stage.
+        stage: String,
+        /// What is wrong.
+        error: TemplateError,
+    },
+    /// A merge that can't be.
+    #[error("the merge: {0}")]
+    Merge(TemplateError),
+    /// The last stage has no result that can be merged.
+    #[error(
+        "the last stage, '{0}', writes a folder, which can't be merged; let it write {{out}}, or print its result"
+    )]
+    LastWritesFolder(String),
+    /// A number of partitions that can't be.
+    #[error("the number of partitions is 1 to {}", PARTITIONS_MAX)]
+    Count,
+    /// Nothing would ever be cut.
+    #[error("a partition has at least 1 byte")]
+    Bytes,
+}
+
+/// A stage whose command was understood.
+#[derive(Debug)]
+pub(super) struct PlannedStage {
+    pub(super) name: String,
+    pub(super) template: Template,
+    pub(super) pool: usize,
+}
+
+/// Checked settings.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) stages: Vec<PlannedStage>,
+    pub(super) pools: Vec<Pool>,
+    /// `None` for one after the other.
+    pub(super) merge: Option<MergeTemplate>,
+    /// For the partition and each stage's output: the last stage that reads it. A result is read by the merge.
+    last_reader: Vec<usize>,
+    pub(super) in_flight: usize,
+}
+
+impl Settings {
+    pub(super) fn work(&self) -> Work {
+        let stages = self.stages.iter();
+        Work {
+            records: self.records,
+            partitions: self.partitions,
+            stages: stages.map(|stage| (stage.name.clone(), stage.command.clone())).collect(),
+            merge: self.merge.clone(),
+            folder: Text(self.command.folder.0.clone()),
+        }
+    }
+
+    /// Checks the settings without running anything.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.plan().map(drop)
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, SettingsError> {
+        match self.partitions {
+            Partitions::Count(count) if !(1..=PARTITIONS_MAX).contains(&count) => {
+                return Err(SettingsError::Count);
+            }
+            Partitions::Bytes(0) => return Err(SettingsError::Bytes),
+            _ => {}
+        }
+        let mut stages: Vec<PlannedStage> = Vec::new();
+        for stage in &self.stages {
+            let name = stage.name.clone();
+            if !is_stage_name(&name) {
+                return Err(SettingsError::Name(name));
+            }
+            if name == "part" || name == "merge" {
+                return Err(SettingsError::Reserved(name));
+            }
+            if stages.iter().any(|other| other.name == name) {
+                return Err(SettingsError::Twice(name));
+            }
+            let pool = self.pools.iter().position(|pool| pool.name == stage.pool);
+            let pool = pool.filter(|pool| self.pools[*pool].threads > 0).ok_or_else(|| {
+                SettingsError::NoPool { stage: name.clone(), pool: stage.pool.clone() }
+            })?;
+            let earlier: Vec<(&str, Writes)> =
+                stages.iter().map(|stage| (&*stage.name, stage.template.writes)).collect();
+            let template = Template::parse(&stage.command, &earlier);
+            let folder = self.folder.as_os_str();
+            // All places are paths of this folder, so the quotes of one tell those of all.
+            let template = template.and_then(|template| {
+                template.fill(&|_| folder.to_owned())?;
+                Ok(template)
+            });
+            let template =
+                template.map_err(|error| SettingsError::Command { stage: name.clone(), error })?;
+            stages.push(PlannedStage { name, template, pool });
+        }
+        match stages.last() {
+            None => return Err(SettingsError::NoStage),
+            Some(last) if last.template.writes == Writes::Dir => {
+                return Err(SettingsError::LastWritesFolder(last.name.clone()));
+            }
+            Some(_) => {}
+        }
+        let merge = match &self.merge {
+            MergeBy::Cat => None,
+            MergeBy::Command(command) => {
+                Some(MergeTemplate::parse(command).map_err(SettingsError::Merge)?)
+            }
+        };
+        let threads: usize = self.pools.iter().map(|pool| pool.threads).sum();
+        let usual = threads.saturating_add(self.pools.len());
+        Ok(Plan {
+            last_reader: last_readers(&stages),
+            stages,
+            pools: self.pools.clone(),
+            merge,
+            in_flight: self.in_flight.unwrap_or(usual).max(1),
+        })
+    }
+}
+
+/// Item 0 is the partition, item s + 1 the output of stage s.
+fn last_readers(stages: &[PlannedStage]) -> Vec<usize> {
+    let mut last = vec![0; stages.len() + 1];
+    for (at, stage) in stages.iter().enumerate() {
+        // Its input is what the stage before wrote.
+        last[at] = last[at].max(at);
+        if stage.template.reads_part {
+            last[0] = at;
+        }
+        for read in &stage.template.reads {
+            last[read + 1] = at;
+        }
+    }
+    last[stages.len()] = usize::MAX;
+    last
+}
+
+impl Plan {
+    /// Whether an item (0: the partition, s + 1: the output of stage s) is still needed when the first `ran`
+    /// stages have run.
+    pub(super) fn is_needed(&self, item: usize, ran: usize) -> bool {
+        self.last_reader[item] >= ran
+    }
+}

@@ -1,0 +1,152 @@
+//! Continues the work of a process that was killed: it has to be the same work, and its files have to be there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use merganser_sort::journal::Text;
+
+use super::border::PieceFormat;
+use super::done::Done;
+use super::error::PipelineError;
+use super::folder::{Folder, remove, tree_bytes, with_new};
+use super::journal::{InputNote, Journal, MergeBy, Partitions, Record, Work};
+use super::plan::{Plan, Settings};
+
+/// Opens the journal again, and removes what it does not name. `None` if the work is other work and no stage has
+/// ended yet: nothing is lost by beginning again.
+///
+/// # Errors
+/// [`PipelineError::Changed`] if the work is other work, or a file has gone.
+pub(super) fn continue_work(
+    settings: &Settings,
+    plan: &Plan,
+    folder: &Folder,
+    inputs: &[InputNote],
+    record: &Record,
+) -> Result<Option<(Journal, Done)>, PipelineError> {
+    let path = folder.journal();
+    let done = Done::of(&path.display().to_string(), record)?;
+    let what = changed(&record.header.work, &settings.work(), &record.header.inputs, inputs);
+    if let Some(what) = what {
+        if done.merged.is_none() && done.ran.iter().all(Vec::is_empty) {
+            return Ok(None);
+        }
+        return Err(PipelineError::Changed { what });
+    }
+    if done.merged.is_none() {
+        folder.create()?;
+        clean(plan, folder, &done)?;
+    }
+    let journal = Journal::reopen(&path, record)?;
+    Ok(Some((journal, done)))
+}
+
+/// Keeps the files that are still needed, and checks that they are there.
+fn clean(plan: &Plan, folder: &Folder, done: &Done) -> Result<(), PipelineError> {
+    let mut kept = BTreeSet::new();
+    let waiting = done.cuts.iter().zip(&done.ran).filter(|(cut, _)| cut.k >= done.gathered);
+    for (cut, ran) in waiting {
+        let bytes = [cut.bytes].into_iter().chain(ran.iter().copied());
+        for (item, bytes) in bytes.enumerate().filter(|(item, _)| plan.is_needed(*item, ran.len()))
+        {
+            let path = match item.checked_sub(1) {
+                None => folder.part(cut.k),
+                Some(stage) => folder.stage(cut.k, &plan.stages[stage].name),
+            };
+            if !path.exists() || tree_bytes(&path) != bytes {
+                return Err(PipelineError::Changed { what: other_content(&path) });
+            }
+            kept.insert(path);
+        }
+    }
+    if done.gathered > 0 {
+        kept.insert(folder.gathered());
+    }
+    remove(&with_new(&folder.journal()))?;
+    folder.keep_only(&|path| kept.contains(path))
+}
+
+fn other_content(path: &Path) -> String {
+    format!(
+        "{}: is not as the pipeline left it; remove the folder of its unfinished work to begin again",
+        path.display()
+    )
+}
+
+/// What is different, if anything is.
+fn changed(
+    was: &Work,
+    now: &Work,
+    inputs_were: &[InputNote],
+    inputs: &[InputNote],
+) -> Option<String> {
+    let differs = |what: &str, was: String, now: String| {
+        Some(format!("{what} was {was} when this work began, and is {now} now"))
+    };
+    if was.records != now.records {
+        return differs("the format of records", format_of(was.records), format_of(now.records));
+    }
+    if was.partitions != now.partitions {
+        let words = |partitions| match partitions {
+            Partitions::Count(count) => count.to_string(),
+            Partitions::Bytes(bytes) => format!("{bytes} bytes each"),
+            Partitions::Auto => "auto".to_owned(),
+        };
+        return differs("the partitions", words(was.partitions), words(now.partitions));
+    }
+    if was.stages.len() != now.stages.len() {
+        let count = |work: &Work| work.stages.len().to_string();
+        return differs("the number of stages", count(was), count(now));
+    }
+    for ((was_name, was), (name, now)) in was.stages.iter().zip(&now.stages) {
+        if was_name != name {
+            return differs("the name of a stage", format!("'{was_name}'"), format!("'{name}'"));
+        }
+        if was != now {
+            let what = format!("the stage '{name}'");
+            return differs(&what, format!("'{was}'"), format!("'{now}'"));
+        }
+    }
+    if was.merge != now.merge {
+        let words = |merge: &MergeBy| match merge {
+            MergeBy::Cat => "'cat'".to_owned(),
+            MergeBy::Command(command) => format!("'{command}'"),
+        };
+        return differs("the merge", words(&was.merge), words(&now.merge));
+    }
+    let text = |text: &Text| format!("'{}'", String::from_utf8_lossy(&text.0));
+    if was.folder != now.folder {
+        return differs("the folder of the command", text(&was.folder), text(&now.folder));
+    }
+    if inputs_were.len() != inputs.len() {
+        let count = |inputs: &[InputNote]| inputs.len().to_string();
+        return differs("the number of inputs", count(inputs_were), count(inputs));
+    }
+    for (was, now) in inputs_were.iter().zip(inputs) {
+        if was.name != now.name {
+            return differs("an input", text(&was.name), text(&now.name));
+        }
+        let same = match (was.file, now.file) {
+            (Some(was), Some(now)) => {
+                let content = (was.size, was.modified_unix_ns);
+                was.is_same_file(&now) && content == (now.size, now.modified_unix_ns)
+            }
+            _ => false,
+        };
+        if !same {
+            let name = String::from_utf8_lossy(&now.name.0);
+            return Some(format!("{name}: is not the file that it was when this work began"));
+        }
+    }
+    None
+}
+
+fn format_of(records: PieceFormat) -> String {
+    match records {
+        PieceFormat::Lines { delimiter: 0 } => "lines that end with NUL".to_owned(),
+        PieceFormat::Lines { .. } => "lines".to_owned(),
+        PieceFormat::Fixed { bytes } => format!("fixed:{bytes}"),
+        PieceFormat::Fasta => "fasta".to_owned(),
+        PieceFormat::Fastq => "fastq".to_owned(),
+    }
+}

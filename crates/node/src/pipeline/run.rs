@@ -1,0 +1,245 @@
+//! A pipeline from its inputs to its whole output, or from where another process left it.
+
+use std::path::{Path, PathBuf};
+
+use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_storage::thread::spawn_scoped;
+
+use super::cutting::cut_all;
+use super::done::Done;
+use super::error::PipelineError;
+use super::folder::{Folder, tree_bytes};
+use super::input::Input;
+use super::journal::{Header, InputNote, Journal, Record};
+use super::plan::Settings;
+use super::report::PipelineReport;
+use super::resume;
+use super::schedule::Shared;
+use super::summary;
+
+/// How far a pipeline is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Bytes that were cut.
+    pub cut_bytes: u64,
+    /// Bytes of all inputs, if they are known.
+    pub total_bytes: Option<u64>,
+    /// Partitions that were cut.
+    pub cut: usize,
+    /// Whether these are all.
+    pub all_cut: bool,
+    /// Partitions that passed each stage.
+    pub passed: Vec<usize>,
+}
+
+/// Told how far a pipeline is, and asked whether it goes on.
+pub trait Watch: Sync {
+    /// Whether the end was asked for.
+    fn cancelled(&self) -> bool;
+    /// Called some times per second.
+    fn standing(&self, standing: &Standing);
+}
+
+/// A pipeline that has come to its end.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The whole output, to be renamed; then [`finish`] is called.
+    pub partial: PathBuf,
+    /// What was done.
+    pub report: PipelineReport,
+}
+
+/// Runs a pipeline, or continues it where its folder says. `look_again` looks at the files of the inputs, in
+/// order, when all of them were read.
+///
+/// # Errors
+/// See [`PipelineError`]. What is done stays done: the same call continues.
+pub fn run(
+    settings: &Settings,
+    mut inputs: Vec<Input>,
+    look_again: &(dyn Fn() -> Vec<Option<FileNote>> + Sync),
+    watch: &dyn Watch,
+) -> Result<Outcome, PipelineError> {
+    let plan = settings.plan()?;
+    let folder = Folder::new(&settings.folder);
+    let notes: Vec<_> = inputs.iter().map(note_of).collect();
+    let found = Journal::read(&folder.journal())?;
+    let again = notes.iter().all(|note| note.file.is_some());
+    let found = match found {
+        // A stream gives its bytes once, so nothing that was made of it can be compared.
+        Some(_) if !again => None,
+        found => found,
+    };
+    let found = match found {
+        Some(record) => resume::continue_work(settings, &plan, &folder, &notes, &record)?,
+        None => None,
+    };
+    let continued = found.is_some();
+    let (journal, done) = match found {
+        Some(found) => found,
+        None => begin(settings, &folder, notes)?,
+    };
+    if let Some(bytes) = done.merged {
+        let report = summary::of_merged(&done, bytes);
+        return Ok(Outcome { partial: folder.partial(), report });
+    }
+    let shared = Shared::new(settings, &plan, &folder, journal, done)?;
+    run_threads(&shared, &mut inputs, look_again, watch)?;
+    let stages_seconds = shared.seconds();
+    let output_bytes = while_watched(&shared, watch, || shared.merge())?;
+    let report = summary::of_run(&shared, continued, output_bytes, stages_seconds);
+    Ok(Outcome { partial: folder.partial(), report })
+}
+
+/// Runs all threads to their end.
+fn run_threads(
+    shared: &Shared<'_>,
+    inputs: &mut [Input],
+    look_again: &(dyn Fn() -> Vec<Option<FileNote>> + Sync),
+    watch: &dyn Watch,
+) -> Result<(), PipelineError> {
+    let refused = |error| shared.fail(PipelineError::file(shared.folder.path())(error));
+    std::thread::scope(|scope| {
+        for (pool, of) in shared.plan.pools.iter().enumerate() {
+            for thread in 0..of.threads {
+                let work = move || shared.work(pool, thread);
+                if let Err(error) = spawn_scoped(scope, format!("{}-{thread}", of.name), work) {
+                    refused(error);
+                }
+            }
+        }
+        let cut = move || {
+            if let Err(error) = cut_all(shared, inputs, look_again) {
+                shared.fail(error);
+            }
+        };
+        if let Err(error) = spawn_scoped(scope, "cut", cut) {
+            refused(error);
+        }
+        if let Err(error) = gather_all(shared, watch) {
+            shared.fail(error);
+        }
+    });
+    match shared.lock().failure.take() {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Gathers results as they come, until all are there or the pipeline ends early.
+fn gather_all(shared: &Shared<'_>, watch: &dyn Watch) -> Result<(), PipelineError> {
+    let stages = shared.plan.stages.len();
+    let mut gather = shared.gather();
+    loop {
+        if watch.cancelled() {
+            return Err(PipelineError::Cancelled);
+        }
+        let mut state = shared.lock();
+        let next = state.done.gathered;
+        let is_there = state.done.ran.get(next as usize).is_some_and(|ran| ran.len() == stages);
+        if let Some(gather) = gather.as_mut().filter(|_| is_there) {
+            drop(state);
+            gather.append(shared, next)?;
+            continue;
+        }
+        if shared.is_ending() || state.is_over() {
+            return Ok(());
+        }
+        shared.wait(&mut state);
+        let standing = state.standing();
+        drop(state);
+        watch.standing(&standing);
+        shared.limit()?;
+    }
+}
+
+/// Does `work`, which ends early once the end is asked for.
+fn while_watched<T: Send>(
+    shared: &Shared<'_>,
+    watch: &dyn Watch,
+    work: impl FnOnce() -> Result<T, PipelineError> + Send,
+) -> Result<T, PipelineError> {
+    std::thread::scope(|scope| {
+        let working = spawn_scoped(scope, "merge", work);
+        let working = working.map_err(PipelineError::file(shared.folder.path()))?;
+        while !working.is_finished() {
+            if watch.cancelled() {
+                shared.fail(PipelineError::Cancelled);
+            }
+            let mut state = shared.lock();
+            if !working.is_finished() {
+                shared.wait(&mut state);
+            }
+        }
+        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn note_of(input: &Input) -> InputNote {
+    InputNote { name: Text(input.name.clone().into_bytes()), file: input.note }
+}
+
+fn begin(
+    settings: &Settings,
+    folder: &Folder,
+    notes: Vec<InputNote>,
+) -> Result<(Journal, Done), PipelineError> {
+    folder.clear()?;
+    let header = Header::new(settings.command.clone(), settings.work(), notes);
+    let journal = Journal::create(&folder.journal(), &header)?;
+    folder.create()?;
+    Ok((journal, Done::default()))
+}
+
+/// Gives the folder back: the output has its name. The journal goes last.
+///
+/// # Errors
+/// Files that can't be removed.
+pub fn finish(folder: &Path) -> Result<(), PipelineError> {
+    Folder::new(folder).clear()
+}
+
+/// A pipeline that a process left.
+#[derive(Debug, Clone)]
+pub struct Left {
+    /// The command.
+    pub command: CommandNote,
+    /// The names of the stages.
+    pub stages: Vec<String>,
+    /// Partitions that were cut.
+    pub cut: usize,
+    /// Whether these are all.
+    pub all_cut: bool,
+    /// Partitions that passed all stages.
+    pub finished: usize,
+    /// Stages of partitions that ran.
+    pub ran: usize,
+    /// Whether the output is whole.
+    pub merged: bool,
+    /// Whether an input is a stream, so that the work can't be continued.
+    pub of_stream: bool,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// What a folder of unfinished work holds of a pipeline; `None` if nothing.
+///
+/// # Errors
+/// A journal that can't be read.
+pub fn left_in(folder: &Path) -> Result<Option<Left>, PipelineError> {
+    let path = Folder::new(folder);
+    let Some(record) = Journal::read(&path.journal())? else { return Ok(None) };
+    let done = Done::of(&path.journal().display().to_string(), &record)?;
+    let Record { header, .. } = record;
+    Ok(Some(Left {
+        cut: done.cuts.len(),
+        all_cut: done.all_cut,
+        finished: done.finished(header.work.stages.len()),
+        ran: done.ran.iter().map(Vec::len).sum(),
+        merged: done.merged.is_some(),
+        of_stream: header.inputs.iter().any(|input| input.file.is_none()),
+        stages: header.work.stages.into_iter().map(|(name, _)| name).collect(),
+        command: header.command,
+        bytes: tree_bytes(folder),
+    }))
+}

@@ -1,0 +1,422 @@
+//! Who does what next: partitions on their way through the stages.
+//!
+//! ```text
+//!   cut ──► ready: stage 0 ──► a thread of its pool ──► ready: stage 1 ──► … ──► result, to be gathered
+//!    ▲ waits for: partitions in flight, temporary space, a full disk
+//! ```
+//!
+//! A pool takes the latest stage first, and of these the first partition: partitions are finished before
+//! others are begun, which bounds what they keep on the disk. Nothing here waits for a stage with the lock held;
+//! only lines of the journal are written under it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::child::Commands;
+use super::done::Done;
+use super::error::PipelineError;
+use super::folder::{Folder, remove, tree_bytes};
+use super::journal::{Event, Journal};
+use super::plan::{Plan, Settings};
+use super::report::StageRun;
+use super::run::Standing;
+use super::summary;
+
+/// How long a waiting thread sleeps at most before it looks again.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// Temporary bytes of a partition as a multiple of its own, before one has shown it.
+const GROWTH_FIRST: f64 = 3.0;
+
+/// What all threads of a pipeline share.
+pub(super) struct Shared<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) plan: &'a Plan,
+    pub(super) folder: &'a Folder,
+    pub(super) commands: Commands,
+    pub(super) started: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The pipeline ends early.
+    ending: AtomicBool,
+    attempts: AtomicU32,
+}
+
+/// What changes.
+pub(super) struct State {
+    journal: Journal,
+    pub(super) done: Done,
+    stages: usize,
+    ready: Vec<BTreeSet<(Reverse<usize>, u32)>>,
+    /// For each pool, its threads that run a stage; and all threads that wait for space on the disk.
+    running: Vec<usize>,
+    parked: usize,
+    /// The folders that stages write into now.
+    writing: Vec<PathBuf>,
+    /// Partitions that were cut and have not passed all stages.
+    pub(super) in_flight: BTreeSet<u32>,
+    /// For each stage, how many partitions passed it.
+    passed: Vec<usize>,
+    /// Bytes of each item of each partition that is in the folder.
+    held: Vec<Vec<u64>>,
+    /// Bytes of all temporary files, and the most that they were.
+    used_bytes: u64,
+    pub(super) used_bytes_max: u64,
+    learned: f64,
+    /// Counts events after which there may be more space.
+    freed: u64,
+    pub(super) failure: Option<PipelineError>,
+    pub(super) runs: Vec<StageRun>,
+    pub(super) cut_seconds: Vec<f64>,
+    /// When each partition passed its last stage, in the order in which they did.
+    pub(super) finished: Vec<u32>,
+    /// The time of all stages, predicted when the first two partitions had passed them.
+    pub(super) ahead_seconds: Option<f64>,
+    /// Seconds before the first cut, in which bytes were counted.
+    pub(super) count_seconds: f64,
+}
+
+/// A stage of a partition to run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task {
+    pub(super) k: u32,
+    pub(super) stage: usize,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(
+        settings: &'a Settings,
+        plan: &'a Plan,
+        folder: &'a Folder,
+        journal: Journal,
+        done: Done,
+    ) -> Result<Self, PipelineError> {
+        let stages = plan.stages.len();
+        let mut ready = vec![BTreeSet::new(); plan.pools.len()];
+        let mut held = Vec::new();
+        let mut in_flight = BTreeSet::new();
+        let passed = |stage: usize| done.ran.iter().filter(|ran| ran.len() > stage).count();
+        let passed = (0..stages).map(passed).collect();
+        for (cut, ran) in done.cuts.iter().zip(&done.ran) {
+            let gathered = cut.k < done.gathered;
+            let bytes = [cut.bytes].into_iter().chain(ran.iter().copied()).enumerate();
+            let needed = |item: usize| !gathered && plan.is_needed(item, ran.len());
+            let held_now = bytes.map(|(item, bytes)| if needed(item) { bytes } else { 0 });
+            held.push(held_now.collect::<Vec<u64>>());
+            if let Some(stage) = plan.stages.get(ran.len()) {
+                ready[stage.pool].insert((Reverse(ran.len()), cut.k));
+                in_flight.insert(cut.k);
+            }
+        }
+        let gathers = plan.merge.as_ref().is_some_and(|merge| !merge.names_files);
+        let gathered = if gathers { done.gathered_bytes } else { 0 };
+        let used_bytes = held.iter().flatten().sum::<u64>() + gathered;
+        let state = State {
+            journal,
+            done,
+            stages,
+            ready,
+            running: vec![0; plan.pools.len()],
+            parked: 0,
+            writing: Vec::new(),
+            in_flight,
+            passed,
+            held,
+            used_bytes,
+            used_bytes_max: used_bytes,
+            learned: 1.0,
+            freed: 0,
+            failure: None,
+            runs: Vec::new(),
+            cut_seconds: Vec::new(),
+            finished: Vec::new(),
+            ahead_seconds: None,
+            count_seconds: 0.0,
+        };
+        let commands = Commands::new().map_err(PipelineError::file(folder.path()))?;
+        Ok(Shared {
+            settings,
+            plan,
+            folder,
+            commands,
+            started: Instant::now(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            ending: AtomicBool::new(false),
+            attempts: AtomicU32::new(0),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Sleeps until something changes, or for a while.
+    pub(super) fn wait(&self, state: &mut MutexGuard<'_, State>) {
+        self.changed.wait_for(state, LOOK);
+    }
+
+    /// Whether the pipeline ends early.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Ends the pipeline early; the first reason counts.
+    pub(super) fn fail(&self, error: PipelineError) {
+        let mut state = self.lock();
+        state.failure.get_or_insert(error);
+        self.ending.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// Seconds since the beginning.
+    pub(super) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// A number for the name of a try.
+    pub(super) fn next_attempt(&self) -> u32 {
+        self.attempts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Writes a line of the journal.
+    pub(super) fn note(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        event: Event,
+    ) -> Result<(), PipelineError> {
+        state.journal.append(&event)?;
+        let stages = state.stages;
+        state.done.apply(&event, stages).expect("events are noted in order");
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The next task of a pool; `None` when there will be no more. The thread counts as running until
+    /// [`Shared::rest`].
+    pub(super) fn next_task(&self, pool: usize) -> Option<Task> {
+        let mut state = self.lock();
+        loop {
+            if self.is_ending() || state.is_over() {
+                return None;
+            }
+            if let Some((Reverse(stage), k)) = state.ready[pool].pop_first() {
+                state.running[pool] += 1;
+                return Some(Task { k, stage });
+            }
+            self.wait(&mut state);
+        }
+    }
+
+    /// The thread runs nothing any more.
+    pub(super) fn rest(&self, pool: usize) {
+        self.lock().running[pool] -= 1;
+        self.changed.notify_all();
+    }
+
+    /// A stage writes into this folder from now on, or no longer.
+    pub(super) fn writes_into(&self, folder: &std::path::Path, begins: bool) {
+        let mut state = self.lock();
+        match begins {
+            true => state.writing.push(folder.to_owned()),
+            false => state.writing.retain(|other| other != folder),
+        }
+    }
+
+    /// A stage has ended, and its output has its name: the partition moves on. Files that no stage needs any
+    /// more are removed.
+    pub(super) fn stage_ended(&self, task: Task, mut run: StageRun) -> Result<(), PipelineError> {
+        let (k, item) = (task.k as usize, task.stage + 1);
+        let mut state = self.lock();
+        let stage = u32::try_from(task.stage).expect("few stages");
+        self.note(&mut state, Event::Ran { k: task.k, stage, bytes: run.bytes_out })?;
+        // Its successor can begin now.
+        run.end_seconds = self.seconds();
+        state.held[k].resize(item, 0);
+        state.held[k].push(run.bytes_out);
+        state.add_used(run.bytes_out);
+        state.learn_growth(k);
+        state.runs.push(run);
+        state.passed[task.stage] += 1;
+        match self.plan.stages.get(item) {
+            Some(next) => {
+                state.ready[next.pool].insert((Reverse(item), task.k));
+            }
+            None => {
+                state.in_flight.remove(&task.k);
+                state.finished.push(task.k);
+                summary::predict(self, &mut state);
+            }
+        }
+        self.changed.notify_all();
+        drop(state);
+        for old in 0..item {
+            if !self.plan.is_needed(old, item) {
+                self.release(task.k, old)?;
+            }
+        }
+        self.limit()
+    }
+
+    /// Removes an item of a partition, if it is still there.
+    pub(super) fn release(&self, k: u32, item: usize) -> Result<(), PipelineError> {
+        let bytes = self.lock().held[k as usize].get(item).copied().unwrap_or(0);
+        if bytes == 0 && item > 0 {
+            // An output of no bytes is there all the same.
+            return remove(&self.item_path(k, item));
+        }
+        remove(&self.item_path(k, item))?;
+        let mut state = self.lock();
+        state.held[k as usize][item] = 0;
+        state.used_bytes -= bytes;
+        state.freed += 1;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The path of an item.
+    pub(super) fn item_path(&self, k: u32, item: usize) -> PathBuf {
+        match item.checked_sub(1) {
+            None => self.folder.part(k),
+            Some(stage) => self.folder.stage(k, &self.plan.stages[stage].name),
+        }
+    }
+
+    /// Fails if the temporary files are too large.
+    pub(super) fn limit(&self) -> Result<(), PipelineError> {
+        let Some(limit_bytes) = self.settings.temp_limit_bytes else { return Ok(()) };
+        let (used, writing) = {
+            let state = self.lock();
+            (state.used_bytes, state.writing.clone())
+        };
+        let used_bytes = used + writing.iter().map(|path| tree_bytes(path)).sum::<u64>();
+        if used_bytes <= limit_bytes {
+            return Ok(());
+        }
+        let who = writing.last().and_then(|path| path.file_name()).map_or_else(
+            || "the results".to_owned(),
+            |name| name.to_string_lossy().split('.').take(2).collect::<Vec<_>>().join("."),
+        );
+        Err(PipelineError::TempLimit { who, used_bytes, limit_bytes })
+    }
+
+    /// Waits until a partition of about `bytes` may be cut; false if the pipeline ends.
+    pub(super) fn wait_to_cut(&self, bytes: u64) -> bool {
+        let mut state = self.lock();
+        loop {
+            if self.is_ending() {
+                return false;
+            }
+            let more = (bytes as f64 * state.growth()) as u64;
+            let has_room = match self.settings.temp_limit_bytes {
+                // A partition alone has to try.
+                Some(limit) => {
+                    state.in_flight.is_empty()
+                        || state.used_bytes.saturating_add(state.expected()).saturating_add(more)
+                            <= limit
+                }
+                None => true,
+            };
+            if has_room && state.in_flight.len() < self.plan.in_flight {
+                return true;
+            }
+            self.wait(&mut state);
+        }
+    }
+
+    /// A partition was cut, which began at `started`.
+    pub(super) fn was_cut(
+        &self,
+        cut: super::journal::Cut,
+        started: f64,
+    ) -> Result<(), PipelineError> {
+        let mut state = self.lock();
+        self.note(&mut state, Event::Cut(cut))?;
+        state.held.push(vec![cut.bytes]);
+        state.add_used(cut.bytes);
+        state.in_flight.insert(cut.k);
+        let seconds = self.seconds() - started;
+        state.cut_seconds.push(seconds);
+        state.ready[self.plan.stages[0].pool].insert((Reverse(0), cut.k));
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The disk is full: waits until there may be more space. False if no thread is left that could free some.
+    /// `pool` is that of a thread that runs a stage.
+    pub(super) fn wait_for_space(&self, pool: Option<usize>) -> bool {
+        let mut state = self.lock();
+        let freed = state.freed;
+        state.parked += usize::from(pool.is_some());
+        let found = loop {
+            if self.is_ending() {
+                break false;
+            }
+            if state.freed != freed {
+                break true;
+            }
+            let pools = state.ready.iter().zip(&state.running).zip(&self.plan.pools);
+            let may_begin = |((ready, running), pool): ((&BTreeSet<_>, &usize), &super::Pool)| {
+                !ready.is_empty() && *running < pool.threads
+            };
+            let at_work = state.running.iter().sum::<usize>() > state.parked;
+            if !at_work && !pools.into_iter().any(may_begin) {
+                break false;
+            }
+            self.wait(&mut state);
+        };
+        state.parked -= usize::from(pool.is_some());
+        found
+    }
+}
+
+impl State {
+    /// Whether all partitions have passed all stages.
+    pub(super) fn is_over(&self) -> bool {
+        self.done.all_cut && self.in_flight.is_empty()
+    }
+
+    /// How far the pipeline is.
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            cut_bytes: self.done.cut_bytes(),
+            total_bytes: self.done.total,
+            cut: self.done.cuts.len(),
+            all_cut: self.done.all_cut,
+            passed: self.passed.clone(),
+        }
+    }
+
+    pub(super) fn add_used(&mut self, bytes: u64) {
+        self.used_bytes += bytes;
+        self.used_bytes_max = self.used_bytes_max.max(self.used_bytes);
+    }
+
+    /// How much a partition grows on its way.
+    fn learn_growth(&mut self, k: usize) {
+        let now: u64 = self.held[k].iter().sum();
+        let growth = now as f64 / self.done.cuts[k].bytes as f64;
+        self.learned = self.learned.max(growth);
+    }
+
+    /// Temporary bytes of a partition as a multiple of its own.
+    pub(super) fn growth(&self) -> f64 {
+        if self.finished.is_empty() { self.learned.max(GROWTH_FIRST) } else { self.learned }
+    }
+
+    /// Bytes that the partitions in flight may still need.
+    fn expected(&self) -> u64 {
+        let growth = self.growth();
+        let missing = |k: &u32| {
+            let k = *k as usize;
+            let most = (self.done.cuts[k].bytes as f64 * growth) as u64;
+            most.saturating_sub(self.held[k].iter().sum())
+        };
+        self.in_flight.iter().map(missing).sum()
+    }
+}

@@ -1,0 +1,102 @@
+//! A thread of a pool: runs stages of partitions, one after the other.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::error::PipelineError;
+use super::folder::OUT_NAME;
+use super::plan::SettingsError;
+use super::report::StageRun;
+use super::schedule::{Shared, Task};
+use super::template::{Place, Writes};
+use super::tries::Tries;
+
+impl Shared<'_> {
+    /// Runs the stages of a pool until nothing is left.
+    pub(super) fn work(&self, pool: usize, thread: usize) {
+        while let Some(task) = self.next_task(pool) {
+            let ended = self.run_stage(task, thread);
+            self.rest(pool);
+            if let Err(error) = ended {
+                self.fail(error);
+                return;
+            }
+        }
+    }
+
+    fn run_stage(&self, task: Task, thread: usize) -> Result<(), PipelineError> {
+        let Task { k, stage } = task;
+        let planned = &self.plan.stages[stage];
+        let (name, template) = (&*planned.name, &planned.template);
+        let input = match stage.checked_sub(1) {
+            None => Some(self.folder.part(k)),
+            Some(before) => {
+                let before = &self.plan.stages[before];
+                let prints = before.template.writes != Writes::Dir;
+                prints.then(|| self.folder.stage(k, &before.name).join(OUT_NAME))
+            }
+        };
+        let path_of = |place: Place, folder: &Path| -> OsString {
+            let of = |stage: usize| self.item_path(k, stage + 1);
+            match place {
+                Place::In => input.clone().unwrap_or_default(),
+                Place::Out => folder.join(OUT_NAME),
+                Place::Dir => folder.to_owned(),
+                Place::Part => self.folder.part(k),
+                Place::K => return k.to_string().into(),
+                Place::OutOf(stage) => of(stage).join(OUT_NAME),
+                Place::DirOf(stage) => of(stage),
+            }
+            .into_os_string()
+        };
+        let run = |start: f64, failed: bool| StageRun {
+            k,
+            stage,
+            pool: planned.pool,
+            thread,
+            start_seconds: start,
+            end_seconds: self.seconds(),
+            processor_seconds: 0.0,
+            bytes_out: 0,
+            failed,
+        };
+        let tries = Tries {
+            who: format!("the stage '{name}' of partition {k}"),
+            folder: self.folder.stage(k, name),
+            attempt: &|attempt| self.folder.attempt(k, name, attempt),
+            command: &|folder| {
+                let filled = template.fill(&|place| path_of(place, folder));
+                let stage = || name.to_owned();
+                Ok(filled.map_err(|error| SettingsError::Command { stage: stage(), error })?)
+            },
+            variables: &|folder| {
+                let of = |place| path_of(place, folder);
+                let mut variables = vec![
+                    ("MERGANSER_OUT", of(Place::Out)),
+                    ("MERGANSER_DIR", of(Place::Dir)),
+                    ("MERGANSER_K", of(Place::K)),
+                ];
+                if input.is_some() {
+                    variables.push(("MERGANSER_IN", of(Place::In)));
+                }
+                if template.reads_part {
+                    variables.push(("MERGANSER_PART", of(Place::Part)));
+                }
+                variables
+            },
+            input: input.as_deref(),
+            prints: template.writes == Writes::Printed,
+            must_write: template.writes == Writes::Out,
+            said: self.folder.said(k, name),
+            pool: Some(planned.pool),
+            failed: &|start| self.lock().runs.push(run(start, true)),
+        };
+        let worked = tries.run(self)?;
+        let run = StageRun {
+            processor_seconds: worked.processor.as_secs_f64(),
+            bytes_out: worked.bytes,
+            ..run(worked.start, false)
+        };
+        self.stage_ended(task, run)
+    }
+}

@@ -1,0 +1,396 @@
+//! The command of a stage, with places for the names of files.
+//!
+//! | in the command | variable | what |
+//! |---|---|---|
+//! | `{in}` | `MERGANSER_IN` | the output of the stage before; for the first stage, the partition |
+//! | `{out}` | `MERGANSER_OUT` | the file to write |
+//! | `{dir}` | `MERGANSER_DIR` | a new folder for any files |
+//! | `{part}` | `MERGANSER_PART` | the partition |
+//! | `{k}` | `MERGANSER_K` | its number, from 0 |
+//! | `{NAME.out}`, `{NAME.dir}` | | the same of an earlier stage |
+//!
+//! Other braces stay, so `awk '{print $1}'` and `${k}` need no care.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What a place in a command stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    In,
+    Out,
+    Dir,
+    Part,
+    K,
+    OutOf(usize),
+    DirOf(usize),
+}
+
+/// How a stage gives its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writes {
+    /// It prints it.
+    Printed,
+    /// It writes the file `out`.
+    Out,
+    /// It writes files of its own into its folder.
+    Dir,
+}
+
+/// A command that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    pieces: Vec<Piece>,
+    pub(super) writes: Writes,
+    /// The earlier stages whose files it names.
+    pub(super) reads: Vec<usize>,
+    /// Whether it names the partition itself.
+    pub(super) reads_part: bool,
+    /// Whether it names the output of the stage before.
+    pub(super) reads_in: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Place { of: Place, in_quotes: bool },
+}
+
+/// A command that can't be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// Nothing to run.
+    #[error("the command is empty")]
+    Empty,
+    /// A zero byte can't be in a command.
+    #[error("the command has a zero byte")]
+    Zero,
+    /// A stage that is not there, or comes later.
+    #[error("{{{0}}} names no earlier stage")]
+    NoSuchStage(String),
+    /// The stage before does not write one file.
+    #[error(
+        "it reads {{in}}, but the stage '{0}' writes a folder; name its files, such as {{{0}.dir}}/FILE"
+    )]
+    NoIn(String),
+    /// The named stage does not write one file.
+    #[error(
+        "{{{0}.out}}: the stage '{0}' writes a folder; name its files, such as {{{0}.dir}}/FILE"
+    )]
+    NoOut(String),
+    /// The path of the work folder can't be in quotes.
+    #[error(
+        "a place such as {{in}} is in quotes, and the name of the work folder needs quotes of its own; write \"$MERGANSER_IN\" there, or give the output a plain name"
+    )]
+    InQuotes,
+}
+
+impl Template {
+    /// Reads a command; `earlier` are the stages before it, with what they write.
+    pub(super) fn parse(command: &str, earlier: &[(&str, Writes)]) -> Result<Self, TemplateError> {
+        if command.trim().is_empty() {
+            return Err(TemplateError::Empty);
+        }
+        if command.contains('\0') {
+            return Err(TemplateError::Zero);
+        }
+        let mut pieces = Vec::new();
+        let mut quotes = Quotes::default();
+        let mut rest = command;
+        while let Some(open) = rest.find('{') {
+            let Some(close) = rest[open..].find('}').map(|length| open + length) else { break };
+            let word = &rest[open + 1..close];
+            // The shell's own.
+            let is_variable = rest[..open].ends_with('$');
+            let place = if is_variable { None } else { place_of(word, earlier)? };
+            let until = if place.is_some() { open } else { open + 1 };
+            push_text(&mut pieces, &rest[..until]);
+            quotes.pass(&rest[..until]);
+            match place {
+                Some(of) => {
+                    pieces.push(Piece::Place { of, in_quotes: quotes.open() });
+                    rest = &rest[close + 1..];
+                }
+                None => rest = &rest[until..],
+            }
+        }
+        push_text(&mut pieces, rest);
+        let has = |wanted: Place, variable: &str| {
+            let placed = |piece: &Piece| matches!(piece, Piece::Place { of, .. } if *of == wanted);
+            pieces.iter().any(placed) || command.contains(variable)
+        };
+        let writes = if has(Place::Out, "MERGANSER_OUT") {
+            Writes::Out
+        } else if has(Place::Dir, "MERGANSER_DIR") {
+            Writes::Dir
+        } else {
+            Writes::Printed
+        };
+        let reads_in = has(Place::In, "MERGANSER_IN");
+        let reads_part = has(Place::Part, "MERGANSER_PART");
+        if let Some((name, Writes::Dir)) = earlier.last().filter(|_| reads_in) {
+            return Err(TemplateError::NoIn((*name).to_owned()));
+        }
+        let reads = pieces.iter().filter_map(|piece| match piece {
+            Piece::Place { of: Place::OutOf(stage) | Place::DirOf(stage), .. } => Some(*stage),
+            _ => None,
+        });
+        let reads = reads.collect();
+        Ok(Template { pieces, writes, reads, reads_part, reads_in })
+    }
+
+    /// The command with the names of files in it.
+    pub(super) fn fill(
+        &self,
+        path_of: &dyn Fn(Place) -> OsString,
+    ) -> Result<OsString, TemplateError> {
+        let mut command = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => command.extend_from_slice(text.as_bytes()),
+                Piece::Place { of, in_quotes } => {
+                    let value = path_of(*of);
+                    let value = value.as_bytes();
+                    if is_plain(value) {
+                        command.extend_from_slice(value);
+                    } else if *in_quotes {
+                        return Err(TemplateError::InQuotes);
+                    } else {
+                        push_quoted(&mut command, value);
+                    }
+                }
+            }
+        }
+        Ok(OsString::from_vec(command))
+    }
+}
+
+fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        Some(Piece::Text(last)) => last.push_str(text),
+        _ if text.is_empty() => {}
+        _ => pieces.push(Piece::Text(text.to_owned())),
+    }
+}
+
+fn place_of(word: &str, earlier: &[(&str, Writes)]) -> Result<Option<Place>, TemplateError> {
+    let place = match word {
+        "in" => Place::In,
+        "out" => Place::Out,
+        "dir" => Place::Dir,
+        "part" => Place::Part,
+        "k" => Place::K,
+        word => {
+            let Some((name, what)) = word.rsplit_once('.') else { return Ok(None) };
+            if !is_stage_name(name) || !["out", "dir"].contains(&what) {
+                return Ok(None);
+            }
+            let stage = earlier.iter().position(|(earlier, _)| *earlier == name);
+            let stage = stage.ok_or_else(|| TemplateError::NoSuchStage(word.to_owned()))?;
+            match (what, earlier[stage].1) {
+                ("out", Writes::Dir) => return Err(TemplateError::NoOut(name.to_owned())),
+                ("out", _) => Place::OutOf(stage),
+                _ => Place::DirOf(stage),
+            }
+        }
+    };
+    Ok(Some(place))
+}
+
+/// Whether a stage or a pool can have this name: it is part of the names of files.
+#[must_use]
+pub fn is_stage_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=32).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// Whether a shell takes these bytes as they are, in quotes and outside.
+fn is_plain(bytes: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%=".contains(byte);
+    !bytes.is_empty() && bytes.iter().all(plain)
+}
+
+fn push_quoted(command: &mut Vec<u8>, value: &[u8]) {
+    command.push(b'\'');
+    for byte in value {
+        match byte {
+            b'\'' => command.extend_from_slice(b"'\\''"),
+            byte => command.push(*byte),
+        }
+    }
+    command.push(b'\'');
+}
+
+/// Words for a command, each quoted if it has to be.
+pub(super) fn words<'a>(paths: impl IntoIterator<Item = &'a Path>) -> OsString {
+    let mut out = Vec::new();
+    for path in paths {
+        if !out.is_empty() {
+            out.push(b' ');
+        }
+        let bytes = path.as_os_str().as_bytes();
+        if is_plain(bytes) { out.extend_from_slice(bytes) } else { push_quoted(&mut out, bytes) }
+    }
+    OsString::from_vec(out)
+}
+
+/// Whether a place in a shell's command is in quotes.
+#[derive(Default)]
+struct Quotes {
+    single: bool,
+    double: bool,
+    escaped: bool,
+}
+
+impl Quotes {
+    fn pass(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                _ if std::mem::take(&mut self.escaped) => {}
+                '\\' if !self.single => self.escaped = true,
+                '\'' if !self.double => self.single = !self.single,
+                '"' if !self.single => self.double = !self.double,
+                _ => {}
+            }
+        }
+    }
+
+    fn open(&self) -> bool {
+        self.single || self.double
+    }
+}
+
+/// The command of a merge. It has places for the results of all partitions.
+///
+/// | in the command | variable | what |
+/// |---|---|---|
+/// | `{outs}` | | the results, in the order of their partitions |
+/// | `{list}` | `MERGANSER_LIST` | a file with their names, one in each line |
+/// | `{out}` | `MERGANSER_OUT` | the file to write, instead of printing |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MergeTemplate {
+    command: String,
+    /// Whether it takes the results one by one; otherwise it reads them from standard input.
+    pub(super) names_files: bool,
+    /// Whether it writes a file instead of printing.
+    pub(super) writes_file: bool,
+}
+
+impl MergeTemplate {
+    pub(super) fn parse(command: &str) -> Result<Self, TemplateError> {
+        if command.trim().is_empty() {
+            return Err(TemplateError::Empty);
+        }
+        if command.contains('\0') {
+            return Err(TemplateError::Zero);
+        }
+        let has = |word: &str| command.contains(word);
+        Ok(MergeTemplate {
+            command: command.to_owned(),
+            names_files: has("{outs}") || has("{list}") || has("MERGANSER_LIST"),
+            writes_file: has("{out}") || has("MERGANSER_OUT"),
+        })
+    }
+
+    pub(super) fn fill(&self, outs: &[PathBuf], list: &Path, out: &Path) -> OsString {
+        let outs = words(outs.iter().map(PathBuf::as_path));
+        let (list, out) = (words([list]), words([out]));
+        let places: [(&str, &OsStr); 3] = [("{outs}", &outs), ("{list}", &list), ("{out}", &out)];
+        let mut command = Vec::new();
+        let mut rest = self.command.as_str();
+        while let Some(at) = rest.find('{') {
+            command.extend_from_slice(&rest.as_bytes()[..at]);
+            rest = &rest[at..];
+            let is_variable = command.ends_with(b"$");
+            let found = places.iter().find(|(word, _)| !is_variable && rest.starts_with(word));
+            match found {
+                Some((word, value)) => {
+                    command.extend_from_slice(value.as_bytes());
+                    rest = &rest[word.len()..];
+                }
+                None => {
+                    command.push(b'{');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        command.extend_from_slice(rest.as_bytes());
+        OsString::from_vec(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(command: &str, path: &str) -> Result<String, TemplateError> {
+        let earlier = [("make", Writes::Dir), ("use", Writes::Printed)];
+        let template = Template::parse(command, &earlier)?;
+        let of = |place: Place| match place {
+            Place::K => "7".into(),
+            place => OsString::from(format!("{path}/{place:?}")),
+        };
+        Ok(template.fill(&of)?.into_string().expect("text"))
+    }
+
+    #[test]
+    fn places_become_names() {
+        for (command, expected) in [
+            ("gzip <{in} >{out}", "gzip <w/In >w/Out"),
+            ("a {k} {part} {dir}/x", "a 7 w/Part w/Dir/x"),
+            ("{make.dir}/db {use.out}{use.dir}", "w/DirOf(0)/db w/OutOf(1)w/DirOf(1)"),
+            ("awk '{print $1}' {x} {} {", "awk '{print $1}' {x} {} {"),
+            ("for k in 1; do echo ${k} ${in}; done", "for k in 1; do echo ${k} ${in}; done"),
+            ("{{in}}", "{w/In}"),
+        ] {
+            let expected = expected.replace("w/DirOf(0)", "'w/DirOf(0)'");
+            let expected = expected.replace("w/OutOf(1)", "'w/OutOf(1)'");
+            let expected = expected.replace("w/DirOf(1)", "'w/DirOf(1)'");
+            assert_eq!(filled(command, "w").as_deref(), Ok(&*expected), "{command}");
+        }
+    }
+
+    #[test]
+    fn odd_names_are_quoted_and_quotes_are_refused() {
+        assert_eq!(filled("a {in}", "it's").as_deref(), Ok("a 'it'\\''s/In'"));
+        for quoted in ["a '{in}'", "a \"x {in}\"", "a '\"' '{in}'"] {
+            assert_eq!(filled(quoted, "a b"), Err(TemplateError::InQuotes), "{quoted}");
+            assert!(filled(quoted, "plain").is_ok(), "{quoted}");
+        }
+        for outside in ["a '' {in}", "a \\' {in}", "a \"'\" {in}", "a '\\' {in}"] {
+            assert!(filled(outside, "a b").is_ok(), "{outside}");
+        }
+    }
+
+    #[test]
+    fn stages_write_one_file_or_a_folder() {
+        let writes = |command: &str| Template::parse(command, &[]).expect("a command").writes;
+        assert_eq!(writes("gzip"), Writes::Printed);
+        assert_eq!(writes("a {dir}/x"), Writes::Dir);
+        assert_eq!(writes("a {dir}/x {out}"), Writes::Out);
+        assert_eq!(writes("a >\"$MERGANSER_OUT\""), Writes::Out);
+        let after = |command: &str| Template::parse(command, &[("make", Writes::Dir)]).err();
+        assert_eq!(after("a {in}"), Some(TemplateError::NoIn("make".into())));
+        assert_eq!(after("a {make.out}"), Some(TemplateError::NoOut("make".into())));
+        assert_eq!(after("a {later.out}"), Some(TemplateError::NoSuchStage("later.out".into())));
+        assert_eq!(after("a {make.dir}"), None);
+        assert_eq!(after(" "), Some(TemplateError::Empty));
+    }
+
+    #[test]
+    fn a_merge_names_results_or_reads_them() {
+        let outs = [PathBuf::from("p/0/out"), PathBuf::from("p q/1/out")];
+        let fill = |command: &str| {
+            let merge = MergeTemplate::parse(command).expect("a command");
+            let filled = merge.fill(&outs, Path::new("list"), Path::new("o"));
+            (filled.into_string().expect("text"), merge.names_files, merge.writes_file)
+        };
+        assert_eq!(fill("sort -m {outs}"), ("sort -m p/0/out 'p q/1/out'".into(), true, false));
+        assert_eq!(fill("x {list} {out} {y"), ("x list o {y".into(), true, true));
+        assert_eq!(
+            fill("awk '{outsider}' ${out}"),
+            ("awk '{outsider}' ${out}".into(), false, true)
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The journal of a pipeline: golden bytes, cuts, damage, contradictions.
+
+use std::ffi::OsStr;
+
+use merganser_node::pipeline::{
+    Cut, Event, Header, InputNote, MergeBy, Partitions, PieceFormat, Record, Work,
+};
+use merganser_sort::Error;
+use merganser_sort::journal::{CommandNote, FileNote, Text};
+
+fn text(text: &str) -> Text {
+    Text::from(OsStr::new(text))
+}
+
+fn header() -> Header {
+    let words = ["merganser", "pipeline", "in.fa", "-o", "out"].map(text).to_vec();
+    let command = CommandNote {
+        words,
+        folder: text("/data"),
+        output: text("/data/out"),
+        view: false,
+        mode: 0o644,
+        owner: None,
+    };
+    let work = Work {
+        records: PieceFormat::Fasta,
+        partitions: Partitions::Auto,
+        stages: vec![("pack".into(), "gzip".into()), ("sum".into(), "md5sum".into())],
+        merge: MergeBy::Command("sort".into()),
+        folder: text("/data"),
+    };
+    let file = FileNote {
+        device: 2049,
+        inode: 12,
+        born_unix_ns: Some(1_700_000_000_000_000_001),
+        size: 3_000_000,
+        modified_unix_ns: 1_700_000_000_000_000_002,
+    };
+    let inputs = vec![
+        InputNote { name: text("in.fa"), file: Some(file) },
+        InputNote { name: text("-"), file: None },
+    ];
+    Header::new(command, work, inputs)
+}
+
+fn cut(k: u32, start: u64, bytes: u64) -> Event {
+    Event::Cut(Cut { k, start, bytes, records: 7, crc: 0x0123_4567 })
+}
+
+/// Each kind of line, in an order that can be.
+fn events() -> Vec<Event> {
+    vec![
+        Event::Sized { bytes: 3_000_000 },
+        cut(0, 0, 50_000),
+        Event::Ran { k: 0, stage: 0, bytes: 20_000 },
+        cut(1, 50_000, 190_000),
+        Event::Ran { k: 1, stage: 0, bytes: 80_000 },
+        Event::Ran { k: 0, stage: 1, bytes: 36 },
+        Event::Gathered { k: 0, bytes: 36 },
+        Event::Ran { k: 1, stage: 1, bytes: 36 },
+        Event::Split { first: 2, start: 240_000, partitions: 1 },
+        cut(2, 240_000, 2_760_000),
+        Event::AllCut { partitions: 3 },
+        Event::Ran { k: 2, stage: 0, bytes: 1 },
+        Event::Ran { k: 2, stage: 1, bytes: 36 },
+        Event::Gathered { k: 1, bytes: 72 },
+        Event::Gathered { k: 2, bytes: 108 },
+        Event::Merged { bytes: 108 },
+    ]
+}
+
+fn record(events: Vec<Event>) -> Record {
+    let mut record = Record { header: header(), events, whole_bytes: 0 };
+    record.whole_bytes = record.encode().len() as u64;
+    record
+}
+
+#[test]
+fn the_bytes_are_pinned() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/pipeline-journal");
+    let bytes = record(events()).encode();
+    if std::env::var_os("MERGANSER_BLESS").is_some() {
+        std::fs::write(path, &bytes).expect("written");
+    }
+    let golden = std::fs::read(path).unwrap_or_default();
+    assert!(bytes == golden, "docs/formats.md and the version must follow");
+}
+
+/// A kill leaves the beginning of a journal: what is whole counts.
+#[test]
+fn any_beginning_is_the_journal_of_an_earlier_moment() {
+    let whole = record(events());
+    whole.check("x").expect("in order");
+    let bytes = whole.encode();
+    assert_eq!(Record::decode("x", &bytes).expect("whole"), whole);
+    let first = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    for end in 0..bytes.len() {
+        let lines = bytes[..end].iter().filter(|byte| **byte == b'\n').count();
+        match Record::decode("x", &bytes[..end]) {
+            Err(error) => assert!(end < first && matches!(error, Error::Corrupt { .. })),
+            Ok(read) => {
+                assert_eq!(read.events, events()[..lines - 1], "cut at {end}");
+                assert!(read.whole_bytes as usize <= end);
+                read.check("x").expect("in order");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte_is_noticed() {
+    let bytes = record(events()).encode();
+    let last = record(events()[..events().len() - 1].to_vec()).encode().len();
+    for at in 0..bytes.len() {
+        for bit in [0x01, 0x20, 0x80] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= bit;
+            match Record::decode("x", &damaged) {
+                Err(error) => assert!(matches!(error, Error::Corrupt { .. }), "byte {at}"),
+                // The last line can be one that a crash cut, and the newline before it joins two.
+                Ok(read) => {
+                    assert!(at + 1 >= last, "byte {at}");
+                    let lost = if at + 1 == last { 2 } else { 1 };
+                    assert_eq!(read.events.len(), events().len() - lost);
+                }
+            }
+        }
+    }
+}
+
+/// Lines that are whole and can't follow one another: nothing is built upon them.
+#[test]
+fn contradictions_are_damage() {
+    let ran = |k, stage| Event::Ran { k, stage, bytes: 1 };
+    for wrong in [
+        vec![ran(0, 0)],
+        vec![cut(1, 0, 5)],
+        vec![cut(0, 1, 5)],
+        vec![cut(0, 0, 0)],
+        vec![cut(0, 0, u64::MAX), cut(1, u64::MAX, 1)],
+        vec![cut(0, 0, 5), ran(0, 1)],
+        vec![cut(0, 0, 5), ran(0, 0), ran(0, 0)],
+        vec![cut(0, 0, 5), ran(0, 0), ran(0, 1), ran(0, 2)],
+        vec![cut(0, 0, 5), Event::Gathered { k: 0, bytes: 0 }],
+        vec![cut(0, 0, 5), Event::AllCut { partitions: 2 }],
+        vec![Event::AllCut { partitions: 0 }, cut(0, 0, 5)],
+        vec![cut(0, 0, 5), Event::Sized { bytes: 5 }],
+        vec![Event::Split { first: 0, start: 0, partitions: 0 }],
+        vec![Event::Split { first: 1, start: 0, partitions: 1 }],
+        vec![Event::Merged { bytes: 0 }],
+        vec![
+            Event::AllCut { partitions: 0 },
+            Event::Merged { bytes: 0 },
+            Event::Merged { bytes: 0 },
+        ],
+    ] {
+        let read = Record::decode("x", &record(wrong.clone()).encode()).expect("whole lines");
+        assert!(matches!(read.check("x"), Err(Error::Corrupt { .. })), "{wrong:?}");
+    }
+}
+
+#[test]
+fn other_versions_are_named() {
+    let json = r#"{"format":"merganser-pipeline-journal","version":2,"more":1}"#;
+    let line = format!("{:08x} {json}\n", crc32c::crc32c(json.as_bytes()));
+    let error = Record::decode("x", line.as_bytes()).expect_err("another version");
+    assert!(matches!(error, Error::UnknownVersion { version: 2, .. }), "{error}");
+}

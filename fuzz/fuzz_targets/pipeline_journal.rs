@@ -1,0 +1,26 @@
+//! Any bytes as the journal of a pipeline, as they are and as lines with their checksums put right: an error,
+//! or a content that is written as it was read.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use merganser_node::pipeline::Record;
+
+fn decode(bytes: &[u8]) {
+    let Ok(record) = Record::decode("pipeline-journal", bytes) else { return };
+    assert!(record.whole_bytes as usize <= bytes.len());
+    // Lines that contradict one another are found, whatever numbers they hold.
+    let _ = record.check("pipeline-journal");
+    let again = Record::decode("pipeline-journal", &record.encode()).expect("what was written");
+    assert_eq!((again.header, again.events), (record.header, record.events));
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    decode(bytes);
+    let mut lines = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        lines.extend_from_slice(format!("{:08x} ", crc32c::crc32c(line)).as_bytes());
+        lines.extend_from_slice(line);
+        lines.push(b'\n');
+    }
+    decode(&lines);
+});
