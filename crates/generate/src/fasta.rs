@@ -405,10 +405,12 @@ mod tests {
         for line in text.lines().filter(|line| !line.starts_with('>')) {
             assert!((1..=60).contains(&line.len()) && line.bytes().all(|b| b"ACGTN".contains(&b)));
         }
-        let mean = text.len() as u64 / 2000;
-        assert!((1200..1900).contains(&mean), "{mean}");
-        let protein = made(Alphabet::Protein, 0..2000).len() as u64 / 2000;
-        assert!((330..500).contains(&protein), "{protein}");
+        for (alphabet, expected) in [(Alphabet::Dna, 1250..1600), (Alphabet::Protein, 300..410)] {
+            let fasta = Fasta::new(alphabet, 5);
+            let copied = (0..40 * GROUP).map(|number| fasta.origin(number));
+            let mean = copied.map(|origin| origin.to - origin.from).sum::<u64>() / (40 * GROUP);
+            assert!(expected.contains(&mean), "{alphabet:?} {mean}");
+        }
     }
 
     #[test]

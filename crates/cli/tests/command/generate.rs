@@ -54,6 +54,27 @@ fn lines_and_csv_never_change() {
 }
 
 #[test]
+fn sequences_never_change() {
+    let dir = folder();
+    for (alphabet, expected) in [
+        ("dna", "497830527f2c047792286cc60356d649aaf69caba23fd1cf12c00e3c0d5d312e"),
+        ("protein", "56af63fcca0fc4647ac419d7de7eb566e7f6cf0f2479fb4e6fde0c2c761d7e0c"),
+    ] {
+        let arguments = ["generate", "--format", "fasta", "--records", "1000", "--seed", "7"];
+        let options = ["--alphabet", alphabet, "--truth", "truth"];
+        let made = prints(dir.path(), &[&arguments[..], &options].concat());
+        assert_eq!(sha256(&made), expected, "{alphabet}");
+    }
+    prints(
+        dir.path(),
+        &["generate", "--format", "fasta", "--records", "1000", "--seed", "7", "-o", "a"],
+    );
+    let table = std::fs::read(dir.path().join("a.truth.tsv")).expect("a table");
+    let expected = "73fde1806032ed072805ff0d21e3541d63bb6f3719e2a15ba5ab72c05a42cb23";
+    assert_eq!(sha256(&table), expected);
+}
+
+#[test]
 fn a_file_holds_the_same_bytes_as_standard_output() {
     let dir = folder();
     let arguments = ["generate", "--format", "lines", "--records", "30K", "--first", "5"];
