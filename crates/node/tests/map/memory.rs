@@ -180,23 +180,36 @@ fn whole_lines(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), Ssdle
     Ok(())
 }
 
+/// The same with long keys, of which fewer are indexed in as much memory.
+fn long_keys(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+    out.emit(&record[..8].repeat(24), &record[..8]);
+    Ok(())
+}
+
 /// More spills than the fences of one sort have memory for, in the least memory: several sorts take them, and the result
 /// is that of one.
 #[test]
 fn any_number_of_spills_fits_into_the_least_memory() {
-    let mut bytes = b"greatest\ngreatest\ngreatest\n".to_vec();
-    bytes.extend(many_words(3_200_000));
-    bytes.extend_from_slice(b"smallest\nsmallest\nsmallest\n");
+    let with_sums = |count: u64| {
+        let mut bytes = b"greatest\ngreatest\ngreatest\n".to_vec();
+        bytes.extend(many_words(count));
+        bytes.extend_from_slice(b"smallest\nsmallest\nsmallest\n");
+        bytes
+    };
+    let (short, long) = (with_sums(2_400_000), with_sums(400_000));
     for (combine, to) in
         [(Combine::Sum, To::Rows), (Combine::First, To::View), (Combine::None, To::Rows)]
     {
-        let ssdlet = Plain::keyed(LINES, combine, Type::I64, whole_lines);
+        let (bytes, ssdlet) = match to {
+            To::Rows => (&short, Plain::keyed(LINES, combine, Type::I64, whole_lines)),
+            To::View => (&long, Plain::keyed(LINES, combine, Type::Bytes, long_keys)),
+        };
         let how = How { threads: 2, ..How::default() };
         let roomy = How { memory: 1 << 30, ..how };
-        let (expected, report) = attempt(roomy, To::Rows, &ssdlet, &bytes).expect("maps");
+        let (expected, report) = attempt(roomy, To::Rows, &ssdlet, bytes).expect("maps");
         assert_eq!(report.spill_sorts, 0, "it fits");
         let enough = How { memory: least(how, to, &ssdlet), ..how };
-        let (rows, report) = attempt(enough, to, &ssdlet, &bytes).expect("works");
+        let (rows, report) = attempt(enough, to, &ssdlet, bytes).expect("works");
         assert!(report.spill_sorts > 1, "{report:?}");
         assert!(rows.keyed == expected.keyed, "{combine:?} {to:?}");
     }
