@@ -70,6 +70,12 @@ mod tests {
         let helper =
             run(Cause::Mistake, || crate::thread::spawn("helper", cause)).expect("no panic");
         assert_eq!(helper.expect("started").join().expect("ended"), Some(Cause::Mistake));
+        let scoped = run(Cause::Mistake, || {
+            std::thread::scope(|scope| {
+                crate::thread::spawn_scoped(scope, "scoped", cause).expect("started").join()
+            })
+        });
+        assert_eq!(scoped.expect("no panic").expect("ended"), Some(Cause::Mistake));
         let other = crate::thread::spawn("other", cause).expect("started");
         assert_eq!(other.join().expect("ended"), None);
     }

@@ -154,24 +154,6 @@ mod tests {
     }
 
     #[test]
-    fn panics_are_contained_in_threads_that_the_work_starts_and_nowhere_else() {
-        assert!(!contains_panics());
-        let here = contain(|| {
-            let helper = spawn("helper", contains_panics).expect("started");
-            let scoped = thread::scope(|scope| {
-                spawn_scoped(scope, "scoped", contains_panics).expect("started").join()
-            });
-            (contains_panics(), helper.join().expect("no panic"), scoped.expect("no panic"))
-        });
-        assert_eq!(here.expect("no panic"), (true, true, true));
-        contain(|| contain(|| ()).map(|()| assert!(contains_panics())).expect("no panic"))
-            .expect("the outer one still contains them");
-        contain(|| -> () { panic!("as asked") }).expect_err("it panicked");
-        assert!(!contains_panics());
-        assert!(!spawn("other", contains_panics).expect("started").join().expect("no panic"));
-    }
-
-    #[test]
     fn a_refusal_says_what_is_missing() {
         let error = refused(&io::Error::from_raw_os_error(libc::EAGAIN));
         assert!(error.to_string().starts_with("the system has no thread left"), "{error}");

@@ -76,6 +76,7 @@ fn open(named: &[Input], cancel: &Cancel) -> Result<Vec<pipeline::Input>, Failur
         let (source, note) = match input.open_for_sort(&open, cancel)? {
             merganser_sort::run::Input::Storage(storage) => (Source::File(storage), before),
             merganser_sort::run::Input::Stream { reader, .. } => (Source::Stream(reader), None),
+            merganser_sort::run::Input::Packed(_) => unreachable!("inputs are opened as they are"),
         };
         Ok(pipeline::Input { name: input.to_string(), note, source })
     };
