@@ -371,8 +371,10 @@ fn a_check_counts_records_and_disorders() {
         let input = made(format, 8, 5000, 80);
         let sorted = model(&case.order, std::slice::from_ref(&input));
         assert_eq!(verified(&case.order, &sorted).expect("checks"), (5000, 0));
-        let lengths: Vec<Vec<u8>> =
-            records(format, &[input.clone()]).iter().map(|r| part(format, "length", r)).collect();
+        let lengths: Vec<Vec<u8>> = records(format, std::slice::from_ref(&input))
+            .iter()
+            .map(|r| part(format, "length", r))
+            .collect();
         let disorders = lengths.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
         assert_eq!(verified(&case.order, &input).expect("checks"), (5000, disorders));
     }

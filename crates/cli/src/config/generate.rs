@@ -11,6 +11,9 @@ use crate::generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
 /// Longest record, in bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
+/// A data set of the truth, and its file.
+type Truth = (Box<dyn Generator>, PathBuf);
+
 /// A data set and its destination.
 pub struct GenerateConfig {
     /// Makes the records.
@@ -20,7 +23,7 @@ pub struct GenerateConfig {
     /// The output file; `None` is standard output.
     pub output: Option<PathBuf>,
     /// A second data set of the same record numbers, and the file that it goes to.
-    pub truth: Option<(Box<dyn Generator>, PathBuf)>,
+    pub truth: Option<Truth>,
     /// How many threads make them.
     pub threads: usize,
     /// No bar.
@@ -71,7 +74,7 @@ fn fasta(typed: &GenerateArgs) -> Fasta {
 }
 
 /// The table of the truth, and where it goes.
-fn truth(typed: &GenerateArgs) -> Result<Option<(Box<dyn Generator>, PathBuf)>, Failure> {
+fn truth(typed: &GenerateArgs) -> Result<Option<Truth>, Failure> {
     if typed.format != GenerateFormat::Fasta {
         let given = [(typed.alphabet.is_some(), "--alphabet"), (typed.truth.is_some(), "--truth")];
         return match given.into_iter().find(|(given, _)| *given) {
