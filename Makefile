@@ -65,7 +65,7 @@ test-rust: test-build
 # packages would choose other features of the libraries, and compile most of them again.
 BUILT := $(CURDIR)/target/debug
 test-build:
-	@.ci/setup base rust
+	@.ci/setup base rust fuse
 	@$(CARGO) test --workspace --locked --no-run
 
 check: export MERGANSER := $(BUILT)/merganser
