@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import device, limits
+from .tools import REPOSITORY
 
 POLLS_HZ = 20
 STDERR_BYTES_SHOWN = 2000
@@ -40,11 +41,16 @@ class Job:
     """Keep the last one's standard output as text instead (for programs that print figures)."""
 
     def command_line(self):
-        """The pipeline as a shell command."""
-        line = " | ".join(shlex.join(str(word) for word in words) for words in self.pipeline)
+        """The pipeline as a shell command of the repository's folder: results name no folder of one machine."""
+        line = " | ".join(shlex.join(_of_repository(word) for word in words) for words in self.pipeline)
         if self.capture:
             return line
-        return f"{line} > {shlex.quote(str(self.output or '/dev/null'))}"
+        return f"{line} > {shlex.quote(_of_repository(self.output or '/dev/null'))}"
+
+
+def _of_repository(word):
+    """A word of a command, without the repository's folder in front."""
+    return str(word).removeprefix(f"{REPOSITORY}/")
 
 
 @dataclass

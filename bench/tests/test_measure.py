@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness import device, limits, machine, measure
 from harness.measure import Job, JobError
+from harness.tools import REPOSITORY
 
 MIB = 2**20
 
@@ -22,6 +23,10 @@ class Measure(unittest.TestCase):
         held = tempfile.TemporaryDirectory()
         self.addCleanup(held.cleanup)
         self.folder = Path(held.name)
+
+    def test_command_lines_do_not_name_the_folder_of_the_repository(self):
+        job = Job(((REPOSITORY / "target/program", "/elsewhere/in"),), output=REPOSITORY / "bench/out")
+        self.assertEqual(job.command_line(), "target/program /elsewhere/in > bench/out")
 
     def test_a_pipeline_is_like_the_shells(self):
         out = self.folder / "out"

@@ -99,7 +99,7 @@ def drained(args, volume):
     report = [args.merganser, "array", "report", volume, "--json"]
     facts = json.loads(subprocess.run(report, check=True, capture_output=True).stdout)
     facts = {**facts, **facts.get("counters", {})}
-    # What is still in the buffer has not been written: these pages don't count.
+    # Pages that are still in the buffer have not been written, so they don't count.
     moved = facts["pages_stored"] + facts["pages_duplicate"]
     return facts["data_bytes_written"] / max(1, 4096 * moved)
 
