@@ -181,7 +181,7 @@ fn torture(build: Build, seed: u64) {
     let mut torture = Torture::new(build, seed, operations);
     torture.run(operations);
     eprintln!("seed {seed}: {operations} operations, {} power cuts", torture.cuts);
-    // They go on to the end of the run.
+    // They continue to the end of the run.
     assert!(torture.cuts >= operations / 300, "{} cuts", torture.cuts);
 }
 

@@ -190,7 +190,7 @@ impl FromStr for PieceName {
 /// How inputs are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionsName {
-    /// Into so many.
+    /// Into this number of partitions.
     Count(u32),
     /// Into partitions of this size.
     Bytes(u64),

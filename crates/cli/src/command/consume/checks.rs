@@ -141,8 +141,8 @@ fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {
     Ok(found)
 }
 
-/// What a compressed file holds is read from its begin only, so a sort that was interrupted could not
-/// continue in its middle.
+/// A compressed file can be read only from its beginning, so a sort that was interrupted could not continue
+/// in its middle.
 fn refuse_packed(path: &Path, shown: &Path) -> Result<(), Failure> {
     let mut head = Vec::new();
     open_input(path, false)

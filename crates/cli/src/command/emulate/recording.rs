@@ -4,7 +4,7 @@
 //! list now and then, so that no request wakes a thread. Answers come in any order and the trace is in
 //! the order of arrivals, so an answer waits here until all before it have come.
 //!
-//! If the trace can't be written, it ends there, the user is told at once, and all else continues.
+//! If the trace can't be written, it ends there, a line says so at once, and all else continues.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -181,7 +181,7 @@ mod tests {
         for number in 0..3 {
             let request = request(number);
             answered(Served { number, request, modelled_ns: 1, real_ns: 1, depth: 1 });
-            // What is not taken would fill the memory.
+            // Entries that are not taken would fill the memory.
             let start = Instant::now();
             while !recording.list.state.lock().served.is_empty() {
                 assert!(start.elapsed().as_secs() < 20, "request {number} was not taken");
