@@ -5,8 +5,9 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use parking_lot::Mutex;
@@ -17,6 +18,7 @@ use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::server::TlsConnectInfo;
 
+use super::arrival::Arrival;
 use super::listener::Presence;
 use super::service::Door;
 use super::token::Token;
@@ -26,6 +28,11 @@ use super::token::Token;
 const REQUESTS_MAX: usize = 8;
 /// How long a request may take from its place to its answer. The rows of a DoGet come after that.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+/// How long its body may take to arrive while other requests wait for a place: a client that sends slowly, or not at
+/// all, does not keep others away.
+const BODY_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a request has taken too long.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long a request waits for a place.
 const PLACE_PATIENCE: Duration = Duration::from_secs(30);
 /// The longest message of a client, in bytes.
@@ -54,6 +61,24 @@ pub(crate) struct Gate {
     service: FlightServiceServer<Door>,
     token: Option<Token>,
     places: Arc<Semaphore>,
+    /// Requests that wait for a place.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Counts a request that waits.
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    fn among(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(Arc::clone(waiting))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Gate {
@@ -61,7 +86,8 @@ impl Gate {
         let service = FlightServiceServer::new(door)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(usize::MAX);
-        Gate { service, token, places: Arc::new(Semaphore::new(REQUESTS_MAX)) }
+        let places = Arc::new(Semaphore::new(REQUESTS_MAX));
+        Gate { service, token, places, waiting: Arc::default() }
     }
 }
 
@@ -101,20 +127,32 @@ impl Service<http::Request<Body>> for Gate {
         if request.uri().path() == PUT {
             return service.call(request);
         }
+        let (waiting, arrival) = (Arc::clone(&self.waiting), Arrival::default());
+        request.extensions_mut().insert(arrival.clone());
         Box::pin(async move {
+            let waits = Waiting::among(&waiting);
             let permit = tokio::time::timeout(PLACE_PATIENCE, places.acquire_owned()).await;
+            drop(waits);
             let Ok(Ok(permit)) = permit else {
                 let told = "busy: too many requests at once; come again later";
                 return Ok(Status::resource_exhausted(told).into_http());
             };
             let place = Place::new(permit);
             request.extensions_mut().insert(place.clone());
-            let answer = tokio::time::timeout(REQUEST_PATIENCE, service.call(request)).await;
+            let (mut answer, begun) = (service.call(request), Instant::now());
+            let answer = loop {
+                if let Ok(answer) = tokio::time::timeout(LOOK, &mut answer).await {
+                    break answer;
+                }
+                let holds_up = !arrival.is_complete() && waiting.load(Ordering::Relaxed) > 0;
+                let patience = if holds_up { BODY_PATIENCE } else { REQUEST_PATIENCE };
+                if begun.elapsed() >= patience {
+                    let told = "the request took too long to arrive or to be answered";
+                    break Ok(Status::deadline_exceeded(told).into_http());
+                }
+            };
             place.give_back();
-            answer.unwrap_or_else(|_| {
-                let told = "the request took too long to arrive or to be answered";
-                Ok(Status::deadline_exceeded(told).into_http())
-            })
+            answer
         })
     }
 }

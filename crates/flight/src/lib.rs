@@ -20,6 +20,7 @@
 //! The harm that a client can do to others is bounded by numbers, each a constant of its module or an
 //! option of [`server::ServerOptions`].
 
+mod arrival;
 mod batches;
 pub mod client;
 mod decoding;

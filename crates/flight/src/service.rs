@@ -15,6 +15,7 @@ use merganser_storage::Storage;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::arrival::arrived;
 use crate::error::status;
 use crate::gate::Place;
 use crate::get::Getter;
@@ -179,8 +180,9 @@ impl FlightService for Door {
 
     async fn list_flights(
         &self,
-        _: Request<Criteria>,
+        request: Request<Criteria>,
     ) -> Result<Response<Self::ListFlightsStream>, Status> {
+        arrived(&request);
         let sessions = Arc::clone(&self.sessions);
         let place = self.stream_place()?;
         let paths = self.blocking(|sessions| sessions.data().views()).await?;
@@ -203,6 +205,7 @@ impl FlightService for Door {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
+        arrived(&request);
         Ok(Response::new(self.info(request.into_inner()).await?))
     }
 
@@ -217,6 +220,7 @@ impl FlightService for Door {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<SchemaResult>, Status> {
+        arrived(&request);
         let info = self.info(request.into_inner()).await?;
         let schema = info.try_decode_schema().map_err(|e| Status::internal(e.to_string()))?;
         let message: IpcMessage = SchemaAsIpc::new(&schema, &Default::default())
@@ -229,6 +233,7 @@ impl FlightService for Door {
         &self,
         request: Request<FlightTicket>,
     ) -> Result<Response<Self::DoGetStream>, Status> {
+        arrived(&request);
         let presence = request.extensions().get::<Presence>().cloned();
         let place = self.stream_place()?;
         // It may wait for memory, and has a place among the streams.
@@ -269,6 +274,7 @@ impl FlightService for Door {
         &self,
         request: Request<Action>,
     ) -> Result<Response<Self::DoActionStream>, Status> {
+        arrived(&request);
         let door = self.clone();
         let Action { r#type, body } = request.into_inner();
         let answer = blocking(move || door.act(&r#type, &body)).await?;

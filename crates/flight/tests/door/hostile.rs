@@ -313,6 +313,47 @@ fn sixty_four_sessions_are_answered_and_one_of_them_is_hostile() {
     assert!(hostile > 0);
 }
 
+/// A frame of HTTP/2.
+fn http2(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_be_bytes();
+    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The headers of a call, none of them indexed and none compressed.
+fn headers_of_a_call() -> Vec<u8> {
+    let token = format!("Bearer {TOKEN}");
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "node"),
+        (":path", "/arrow.flight.protocol.FlightService/DoAction"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("authorization", &token),
+    ];
+    let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+    let field = |(name, value): (&str, &str)| [vec![0], text(name), text(value)].concat();
+    fields.into_iter().flat_map(field).collect()
+}
+
+#[test]
+fn bodies_that_never_come_do_not_keep_others_away() {
+    let node = node();
+    let mut slow = TcpStream::connect(node.address).expect("it listens");
+    slow.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("open");
+    slow.write_all(&http2(4, 0, 0, &[])).expect("open");
+    // As many as there are places; of some a few bytes come.
+    for stream in (1..).step_by(2).take(8) {
+        slow.write_all(&http2(1, 4, stream, &headers_of_a_call())).expect("open");
+        slow.write_all(&http2(0, 0, stream, &[0, 0, 0][..stream as usize % 4])).expect("open");
+    }
+    thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    node.client().list().expect("it is answered");
+    let waited = begun.elapsed();
+    assert!(waited > Duration::from_secs(2) && waited < Duration::from_secs(15), "{waited:?}");
+}
+
 #[test]
 fn connections_beyond_the_places_wait_for_one() {
     let node = node();
