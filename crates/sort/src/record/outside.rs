@@ -14,6 +14,9 @@
 
 const BLOCK: usize = 64;
 
+/// Bytes that one instruction compares.
+const PIECE: usize = 16;
+
 /// The places of one byte outside quotes, in rising order.
 #[derive(Clone, Copy)]
 pub(crate) struct Outside<'a> {
@@ -42,15 +45,9 @@ impl Iterator for Outside<'_> {
     fn next(&mut self) -> Option<usize> {
         while self.found == 0 {
             let rest = self.bytes.get(self.next_block..).filter(|rest| !rest.is_empty())?;
-            let (quotes, wanted) = match rest.first_chunk() {
-                Some(block) => (places(b'"', block), places(self.wanted, block)),
-                None => {
-                    let mut block = [0; BLOCK];
-                    block[..rest.len()].copy_from_slice(rest);
-                    // The bytes behind the end may be wanted ones, if those are NUL.
-                    let inside = (1 << rest.len()) - 1;
-                    (places(b'"', &block), places(self.wanted, &block) & inside)
-                }
+            let [quotes, wanted] = match rest.first_chunk() {
+                Some(block) => places([b'"', self.wanted], block),
+                None => places_in_short([b'"', self.wanted], rest),
             };
             let parity = running_parity(quotes) ^ if self.quoted { u64::MAX } else { 0 };
             self.found = wanted & !parity;
@@ -74,29 +71,59 @@ fn running_parity(mut bits: u64) -> u64 {
     bits
 }
 
-/// Bit *i* of the result is set if `block[i]` is `byte`.
-#[cfg(target_arch = "x86_64")]
+/// Bit *i* of a result is set if `block[i]` is the byte.
 #[inline]
-fn places(byte: u8, block: &[u8; BLOCK]) -> u64 {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
-    let (words, _) = block.as_chunks::<8>();
-    let (pairs, _) = words.as_chunks::<2>();
-    let mut bits = 0;
-    for (at, pair) in pairs.iter().enumerate() {
-        let [low, high] = pair.map(i64::from_le_bytes);
-        // SAFETY: these need SSE2 and nothing else, and every x86-64 processor has it.
-        let equal = unsafe {
-            let equal = _mm_cmpeq_epi8(_mm_set_epi64x(high, low), _mm_set1_epi8(byte as i8));
-            _mm_movemask_epi8(equal)
-        };
-        bits |= u64::from(equal as u16) << (16 * at);
+fn places(bytes: [u8; 2], block: &[u8; BLOCK]) -> [u64; 2] {
+    let (pieces, _) = block.as_chunks();
+    let mut found = [0; 2];
+    for (at, piece) in pieces.iter().enumerate() {
+        found = with_piece(found, bytes, piece, PIECE * at);
     }
-    bits
+    found
 }
 
-/// Bit *i* of the result is set if `block[i]` is `byte`.
+/// As [`places`], for fewer bytes than a block. The last piece overlaps the one before it, which costs less
+/// than a copy of the bytes into a whole block: the copy would be read before it has left the store buffer.
+#[inline]
+fn places_in_short(bytes: [u8; 2], rest: &[u8]) -> [u64; 2] {
+    let Some(last) = rest.last_chunk::<PIECE>() else {
+        let bit = |byte| {
+            (0..).zip(rest).fold(0, |bits, (at, &found)| bits | u64::from(found == byte) << at)
+        };
+        return bytes.map(bit);
+    };
+    let (pieces, _) = rest.as_chunks();
+    let mut found = with_piece([0; 2], bytes, last, rest.len() - PIECE);
+    for (at, piece) in pieces.iter().enumerate() {
+        found = with_piece(found, bytes, piece, PIECE * at);
+    }
+    found
+}
+
+/// `found` with the bits of a piece that begins at byte `at` of the block.
+#[inline]
+fn with_piece(found: [u64; 2], bytes: [u8; 2], piece: &[u8; PIECE], at: usize) -> [u64; 2] {
+    let [first, second] = equal_bytes(bytes, piece);
+    [found[0] | u64::from(first) << at, found[1] | u64::from(second) << at]
+}
+
+/// Bit *i* of a result is set if `piece[i]` is the byte.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn equal_bytes(bytes: [u8; 2], piece: &[u8; PIECE]) -> [u16; 2] {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+    let (words, _) = piece.as_chunks::<8>();
+    let [low, high] = [words[0], words[1]].map(i64::from_le_bytes);
+    // SAFETY: these need SSE2 and nothing else, and every x86-64 processor has it.
+    bytes.map(|byte| unsafe {
+        let equal = _mm_cmpeq_epi8(_mm_set_epi64x(high, low), _mm_set1_epi8(byte as i8));
+        _mm_movemask_epi8(equal) as u16
+    })
+}
+
+/// Bit *i* of a result is set if `piece[i]` is the byte.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn places(byte: u8, block: &[u8; BLOCK]) -> u64 {
-    (0..BLOCK).fold(0, |bits, at| bits | u64::from(block[at] == byte) << at)
+fn equal_bytes(bytes: [u8; 2], piece: &[u8; PIECE]) -> [u16; 2] {
+    bytes.map(|byte| (0..PIECE).fold(0, |bits, at| bits | u16::from(piece[at] == byte) << at))
 }
