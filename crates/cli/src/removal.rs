@@ -9,8 +9,9 @@ use rustix::io::Errno;
 
 /// Levels of folders that are removed. Unfinished work has two.
 const LEVELS_MAX: u32 = 8;
-/// Listings of one folder. One is enough for a folder that nothing adds to, but for entries that removals hid.
-const PASSES_MAX: u32 = 10;
+/// Entries of a folder that are removed beyond twice those that it has at the beginning. Programs may add entries to it for ever,
+/// and even one listing of it then has no end.
+const ADDED_MAX: u64 = 4096;
 /// Stack for the entries of a level.
 const ENTRIES_BYTES: usize = 4096;
 
@@ -27,28 +28,44 @@ pub fn remove_folder(path: &CStr) -> Result<(), Errno> {
 fn remove_level(parent: BorrowedFd<'_>, name: &CStr, levels: u32) -> Result<(), Errno> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(parent, name, how, Mode::empty())?;
-    // A removal may hide other entries from the same listing. Another program may add entries for ever.
-    for _ in 0..PASSES_MAX {
-        if !remove_listed(folder.as_fd(), levels)? {
+    let mut left = 2 * count(folder.as_fd())? + ADDED_MAX;
+    // A removal may hide other entries from the same listing.
+    loop {
+        seek(&folder, SeekFrom::Start(0))?;
+        let before = left;
+        remove_listed(folder.as_fd(), levels, &mut left)?;
+        if left == before || left == 0 {
             break;
         }
-        seek(&folder, SeekFrom::Start(0))?;
     }
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Removes the entries of one listing; whether there were any.
-fn remove_listed(folder: BorrowedFd<'_>, levels: u32) -> Result<bool, Errno> {
+/// The number of entries. It ends, because entries are read faster than they are added.
+fn count(folder: BorrowedFd<'_>) -> Result<u64, Errno> {
     let mut memory = [MaybeUninit::uninit(); ENTRIES_BYTES];
     let mut entries = RawDir::new(folder, &mut memory);
-    let mut any = false;
+    let mut count = 0;
     while let Some(entry) = entries.next() {
+        entry?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Removes the entries of one listing, at most `left` of them.
+fn remove_listed(folder: BorrowedFd<'_>, levels: u32, left: &mut u64) -> Result<(), Errno> {
+    let mut memory = [MaybeUninit::uninit(); ENTRIES_BYTES];
+    let mut entries = RawDir::new(folder, &mut memory);
+    while *left > 0
+        && let Some(entry) = entries.next()
+    {
         let entry = entry?;
         let name = entry.file_name();
         if name == c"." || name == c".." {
             continue;
         }
-        any = true;
+        *left -= 1;
         let removed = match unlinkat(folder, name, AtFlags::empty()) {
             // POSIX says EPERM for a folder, Linux EISDIR.
             Err(Errno::ISDIR | Errno::PERM) if levels > 1 => remove_level(folder, name, levels - 1),
@@ -60,7 +77,7 @@ fn remove_listed(folder: BorrowedFd<'_>, levels: u32) -> Result<bool, Errno> {
             Err(error) => return Err(error),
         }
     }
-    Ok(any)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -124,7 +141,7 @@ mod tests {
             }
             let name = of(&folder);
             thread::spawn(move || {
-                for _ in 0..20 {
+                for _ in 0..3 {
                     let _ = remove_folder(&name);
                 }
                 let _ = ended_to.send(());
