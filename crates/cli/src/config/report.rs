@@ -1,6 +1,6 @@
 //! The report that was asked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::args::{ReportArgs, Size};
 use crate::failure::Failure;
@@ -29,6 +29,26 @@ pub enum ReportForm {
     Json,
 }
 
+impl ReportForm {
+    /// The kind that the name of a file says.
+    ///
+    /// # Errors
+    /// A name with another end.
+    pub fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("html") => Ok(ReportForm::Html),
+            Some("json") => Ok(ReportForm::Json),
+            _ => {
+                let path = path.display();
+                let sentence = format!(
+                    "--report: '{path}' ends neither in .html, for a page, nor in .json, for data"
+                );
+                Err(sentence.into())
+            }
+        }
+    }
+}
+
 /// Less than any drive endures: a unit was forgotten.
 const ENDURANCE_BYTES_MIN: u64 = 1 << 30;
 
@@ -49,17 +69,7 @@ impl ReportConfig {
                 None => Ok(None),
             };
         };
-        let form = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("html") => ReportForm::Html,
-            Some("json") => ReportForm::Json,
-            _ => {
-                let path = path.display();
-                return Err(format!(
-                    "--report: '{path}' ends neither in .html, for a page, nor in .json, for data"
-                )
-                .into());
-            }
-        };
+        let form = ReportForm::of(&path)?;
         for (figure, flag, what) in [(price, "--price", "dollars"), (power, "--power", "watts")] {
             if figure.is_some_and(|figure| !figure.is_finite() || figure <= 0.0) {
                 return Err(format!("{flag}: a number of {what} above 0").into());

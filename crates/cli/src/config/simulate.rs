@@ -165,17 +165,7 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
 /// The file of a report, and its kind.
 pub(super) fn report(typed: Option<PathBuf>) -> Result<Option<(PathBuf, ReportForm)>, Failure> {
     let Some(path) = typed else { return Ok(None) };
-    let form = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("html") => ReportForm::Html,
-        Some("json") => ReportForm::Json,
-        _ => {
-            let path = path.display();
-            return Err(format!(
-                "--report: '{path}' ends neither in .html, for a page, nor in .json, for data"
-            )
-            .into());
-        }
-    };
+    let form = ReportForm::of(&path)?;
     Ok(Some((path, form)))
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use merganser_array::{Description, Hash};
 use merganser_papers::Chart;
 
-use crate::command::report::page::STYLE;
+use crate::command::report::page::frame;
 use crate::command::report::page::text::{self, Escaped};
 
 /// Drawings of the plot module have a size of their own.
@@ -15,7 +15,6 @@ const PAGE: u64 = 4096;
 /// The page's text.
 pub fn page(name: &str, found: &Description) -> String {
     let counters = &found.counters;
-    let name = Escaped(name);
     let saved = (1. - counters.write_amplification()).max(0.);
     let figures = [
         ("Written by users", text::bytes(PAGE * counters.pages_written)),
@@ -25,36 +24,26 @@ pub fn page(name: &str, found: &Description) -> String {
         ("Duplicates of fingerprinted pages", text::percent(counters.dedup_rate())),
         ("Reads from the buffer", text::percent(buffer_share(found))),
     ];
-    let figures: String = figures
-        .iter()
-        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"))
-        .collect();
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\" />\n\
-         <meta name=\"color-scheme\" content=\"light dark\" />\n<title>merganser array: {name}</title>\n\
-         <style>\n{STYLE}{PLOTS}</style>\n</head>\n<body>\n<header>\n<h1>merganser array</h1>\n\
-         <p class=\"lead\"><bdi>{name}</bdi>: {}</p>\n<dl class=\"figures\">\n{figures}</dl>\n</header>\n<main>\n",
-        kind(found)
+    let mut body = format!(
+        "<header>\n<h1>merganser array</h1>\n<p class=\"lead\"><bdi>{}</bdi>: {}</p>\n{}</header>\n<main>\n",
+        Escaped(name),
+        kind(found),
+        frame::figures(&figures)
     );
-    plot(&mut page, "Pages since the volume was made", "pages", &pages(found));
-    plot(&mut page, "Bytes written to the members", "bytes", &bytes(found));
-    page.push_str("<section>\n<h2>All counts</h2>\n<table>\n");
+    plot(&mut body, "Pages since the volume was made", "pages", &pages(found));
+    plot(&mut body, "Bytes written to the members", "bytes", &bytes(found));
+    body.push_str("<section>\n<h2>All counts</h2>\n<table>\n");
     for (name, count) in counters.each() {
         let name = name.replace('_', " ");
         let count = text::count(count);
-        let _ = writeln!(page, "<tr><th scope=\"row\">{name}</th><td>{count}</td></tr>");
+        let _ = writeln!(body, "<tr><th scope=\"row\">{name}</th><td>{count}</td></tr>");
     }
-    let _ = write!(
-        page,
+    body.push_str(
         "</table>\n<p>Counts are those of the last checkpoint. Program/erase cycles saved are the bytes that did not \
-         reach the data members, as a share of the bytes that users wrote.</p>\n</section>\n</main>\n\
-         <footer>merganser {}. This page is complete in itself: no script, no network. The same as data: \
-         <code>merganser array report --json</code>.</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
+         reach the data members, as a share of the bytes that users wrote.</p>\n</section>\n</main>\n",
     );
-    page
+    let as_data = "merganser array report --json";
+    frame::document(&format!("merganser array: {name}"), PLOTS, &body, as_data)
 }
 
 fn kind(found: &Description) -> String {

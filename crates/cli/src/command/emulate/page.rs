@@ -5,7 +5,8 @@ use std::fmt::Write;
 use merganser_sort::activity::{ActivityReport, TransferReport};
 
 use super::super::report::page::chart::{Columns, Curves};
-use super::super::report::page::{STYLE, text};
+use super::super::report::page::frame::{REPORT_AS_DATA, document};
+use super::super::report::page::{frame, text};
 use super::report::EmulatedRun;
 use text::Escaped;
 
@@ -19,27 +20,17 @@ const PLOT: &str = ".points svg { height: 24rem; } .points path { fill-opacity: 
 
 /// The page's text.
 pub fn page(run: &EmulatedRun) -> String {
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\" />\n\
-         <meta name=\"color-scheme\" content=\"light dark\" />\n<title>merganser emulate: {}</title>\n\
-         <style>\n{STYLE}{PLOT}</style>\n</head>\n<body>\n",
-        run.name()
-    );
-    page.push_str(&head(run));
-    page.push_str("<main>\n");
-    page.push_str(&addresses(run));
-    page.push_str(&curves(run));
-    let _ = write!(
-        page,
+    let mut body = head(run);
+    body.push_str("<main>\n");
+    body.push_str(&addresses(run));
+    body.push_str(&curves(run));
+    let _ = writeln!(
+        body,
         "<section>\n<details><summary>All figures, as the command prints them</summary>\n<pre>{}</pre></details>\n</section>\n\
-         </main>\n<footer>merganser {}. This page is complete in itself: no script, no network. The same as \
-         data: <code>--report FILE.json</code>.</footer>\n</body>\n</html>\n",
+         </main>",
         run.table().lines().map(|line| format!("{}\n", Escaped(line))).collect::<String>(),
-        env!("CARGO_PKG_VERSION")
     );
-    page
+    document(&format!("merganser emulate: {}", run.name()), PLOT, &body, REPORT_AS_DATA)
 }
 
 fn head(run: &EmulatedRun) -> String {
@@ -56,10 +47,6 @@ fn head(run: &EmulatedRun) -> String {
         ("Writes in order", text::percent(EmulatedRun::in_order(&run.activity.writes))),
         ("Late requests", format!("{late:.2} %")),
     ];
-    let figures: String = figures
-        .iter()
-        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"))
-        .collect();
     let invalid = if run.ended.lag.is_valid() {
         ""
     } else {
@@ -67,10 +54,11 @@ fn head(run: &EmulatedRun) -> String {
     };
     format!(
         "<header>\n<h1>merganser emulate</h1>\n<p class=\"lead\">{} in real time</p>\n<p>{}</p>\n{invalid}\
-         <p class=\"quiet\">{}.</p>\n<dl class=\"figures\">\n{figures}</dl>\n</header>\n",
+         <p class=\"quiet\">{}.</p>\n{}</header>\n",
         run.name(),
         Escaped(run.about()),
-        run.lag_words()
+        run.lag_words(),
+        frame::figures(&figures)
     )
 }
 

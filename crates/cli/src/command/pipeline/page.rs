@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use merganser_node::pipeline::{PipelineReport, Predictions, Settings, StageRun};
 
-use crate::command::report::page::STYLE;
+use crate::command::report::page::frame::{self, REPORT_AS_DATA, document};
 use crate::command::report::page::text::{self, Escaped};
 
 /// Colours of stages, in order; they begin again after the last one.
@@ -16,26 +16,13 @@ const THREADS_SHOWN: usize = 64;
 
 /// The page's text. It is XML too: every tag is closed.
 pub fn page(output: &str, settings: &Settings, report: &PipelineReport) -> String {
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\" />\n\
-         <meta name=\"color-scheme\" content=\"light dark\" />\n<title>merganser pipeline: {}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n",
-        Escaped(output)
-    );
-    page.push_str(&head(output, report));
-    page.push_str("<main>\n");
-    page.push_str(&time_lines(report));
-    page.push_str(&stages(settings, report));
-    page.push_str(&model(report));
-    let _ = write!(
-        page,
-        "</main>\n<footer>merganser {}. This page is complete in itself: no script, no network. The same as \
-         data: <code>--report FILE.json</code>.</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    page
+    let mut body = head(output, report);
+    body.push_str("<main>\n");
+    body.push_str(&time_lines(report));
+    body.push_str(&stages(settings, report));
+    body.push_str(&model(report));
+    body.push_str("</main>\n");
+    document(&format!("merganser pipeline: {output}"), "", &body, REPORT_AS_DATA)
 }
 
 fn head(output: &str, report: &PipelineReport) -> String {
@@ -51,19 +38,16 @@ fn head(output: &str, report: &PipelineReport) -> String {
         ("Temporary files, at most", text::bytes(report.temporary_bytes_max)),
         ("After the last stage", text::seconds(report.merge_seconds)),
     ];
-    let figures: String = figures
-        .iter()
-        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"))
-        .collect();
     format!(
         "<header>\n<h1>merganser pipeline</h1>\n<p class=\"lead\">{} ({} records) in {} partitions became \
-         <bdi>{}</bdi>, {}, in {}.{continued}</p>\n<dl class=\"figures\">\n{figures}</dl>\n</header>\n",
+         <bdi>{}</bdi>, {}, in {}.{continued}</p>\n{}</header>\n",
         text::bytes(report.bytes),
         text::count(report.records),
         text::count(report.partitions as u64),
         Escaped(output),
         text::bytes(report.output_bytes),
         text::seconds(report.seconds),
+        frame::figures(&figures)
     )
 }
 

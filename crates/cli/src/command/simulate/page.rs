@@ -6,7 +6,8 @@ use merganser_device::results::{Class, Results};
 use merganser_sort::activity::{ActivityReport, TransferReport};
 
 use super::super::report::page::chart::{Columns, Curves};
-use super::super::report::page::{STYLE, text};
+use super::super::report::page::frame::{REPORT_AS_DATA, document};
+use super::super::report::page::{frame, text};
 use super::measured::MeasuredRun;
 use super::table::{self, PERCENTILES, component_name};
 use super::{streams, time_series};
@@ -19,29 +20,16 @@ const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 /// The page's text.
 pub fn page(run: &MeasuredRun) -> String {
     let MeasuredRun { model, results, .. } = run;
-    let title = format!("merganser simulate: {}", model.name());
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\" />\n\
-         <meta name=\"color-scheme\" content=\"light dark\" />\n<title>{title}</title>\n\
-         <style>\n{STYLE}{PLOTS}</style>\n</head>\n<body>\n"
-    );
-    page.push_str(&head(run));
-    page.push_str("<main>\n");
-    page.push_str(&streams::section(run));
-    page.push_str(&throughput(results));
-    page.push_str(&time_series::sections(results));
-    page.push_str(&latencies(results));
-    page.push_str(&parts(results));
-    page.push_str(&details(run));
-    let _ = write!(
-        page,
-        "</main>\n<footer>merganser {}. This page is complete in itself: no script, no network. The same as \
-         data: <code>--report FILE.json</code>.</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    page
+    let mut body = head(run);
+    body.push_str("<main>\n");
+    body.push_str(&streams::section(run));
+    body.push_str(&throughput(results));
+    body.push_str(&time_series::sections(results));
+    body.push_str(&latencies(results));
+    body.push_str(&parts(results));
+    body.push_str(&details(run));
+    body.push_str("</main>\n");
+    document(&format!("merganser simulate: {}", model.name()), PLOTS, &body, REPORT_AS_DATA)
 }
 
 fn head(run: &MeasuredRun) -> String {
@@ -58,10 +46,6 @@ fn head(run: &MeasuredRun) -> String {
         figures.push(("Write amplification", format!("{:.2}", flash.write_amplification())));
     }
     figures.push(("Energy", format!("{} J", text::significant(results.joules()))));
-    let figures: String = figures
-        .iter()
-        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"))
-        .collect();
     let before = run.preconditioned.map_or(String::new(), |done| {
         format!(
             "<p>Before, {} were filled and {} overwritten; write amplification had come to {:.3}{}.</p>\n",
@@ -73,10 +57,11 @@ fn head(run: &MeasuredRun) -> String {
     });
     format!(
         "<header>\n<h1>merganser simulate</h1>\n<p class=\"lead\"><bdi>{}</bdi> on {}</p>\n<p>{}</p>\n{before}\
-         <dl class=\"figures\">\n{figures}</dl>\n</header>\n",
+         {}</header>\n",
         Escaped(&run.load),
         model.name(),
-        Escaped(model.about())
+        Escaped(model.about()),
+        frame::figures(&figures)
     )
 }
 

@@ -2,6 +2,7 @@
 //! to fetch or run anything.
 
 pub(in crate::command) mod chart;
+pub(in crate::command) mod frame;
 mod plan;
 pub(in crate::command) mod text;
 
@@ -12,9 +13,9 @@ use serde_json::Value;
 
 use super::Report;
 use chart::{Columns, Curves};
+use frame::{REPORT_AS_DATA, document};
 use text::Escaped;
 
-pub(in crate::command) const STYLE: &str = include_str!("style.css");
 /// Input names shown; there may be thousands.
 const NAMES: usize = 3;
 /// Workers' roles in the order in which a record meets them.
@@ -25,16 +26,8 @@ const LIMIT_SHARE: f64 = 0.8;
 /// The page's text. It is XML too: every tag is closed.
 pub(super) fn page(report: &Report) -> String {
     let columns = Columns::of(&report.activity);
-    let mut page = String::new();
-    let mut add = |part: &str| page.push_str(part);
-    add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n");
-    add("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n");
-    add(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\" />\n",
-    );
-    add("<meta name=\"color-scheme\" content=\"light dark\" />\n");
-    add(&format!("<title>merganser {}: {}</title>\n", report.command, Escaped(&report.output)));
-    add(&format!("<style>\n{STYLE}</style>\n</head>\n<body>\n"));
+    let mut body = String::new();
+    let mut add = |part: &str| body.push_str(part);
     add(&head(report));
     add("<main>\n");
     add(&workers(report, &columns));
@@ -47,12 +40,8 @@ pub(super) fn page(report: &Report) -> String {
     add(&efficiency(report));
     add(&details(report));
     add("</main>\n");
-    add(&format!(
-        "<footer>merganser {}. This page is complete in itself: no script, no network. The same as data: \
-         <code>--report FILE.json</code>.</footer>\n</body>\n</html>\n",
-        report.merganser
-    ));
-    page
+    let title = format!("merganser {}: {}", report.command, report.output);
+    document(&title, "", &body, REPORT_AS_DATA)
 }
 
 /// A plain description of the work, and the figures that readers look for first.
@@ -87,17 +76,14 @@ fn head(report: &Report) -> String {
     if let Some(bytes) = report.written_per_input_byte {
         figures.push(("Written per input byte", text::significant(bytes)));
     }
-    let figures: String = figures
-        .iter()
-        .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"))
-        .collect();
     format!(
         "<header>\n<h1>merganser {}</h1>\n<p class=\"lead\">{done} {what} of {} into {} in {seconds}: \
-         {rate}.{written}</p>\n<p>{}</p>\n<dl class=\"figures\">\n{figures}</dl>\n</header>\n",
+         {rate}.{written}</p>\n<p>{}</p>\n{}</header>\n",
         report.command,
         names(&report.inputs),
         name(&report.output),
         limit(report),
+        frame::figures(&figures),
     )
 }
 
