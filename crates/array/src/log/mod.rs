@@ -42,6 +42,8 @@ pub(crate) struct Log {
     unsynced_blocks: u64,
     /// Records that [`Log::recover`] found and dropped: not whole, and not known to be durable.
     dropped: u64,
+    /// Memory of the last record, for the next one.
+    spare: Buffer,
 }
 
 /// The state of the log, as the data members know it when a volume is opened.
@@ -63,7 +65,8 @@ impl Log {
     pub(crate) fn new(array: Arc<dyn Storage>, volume: [u8; 16], session: u64, head: Place) -> Log {
         let ring = Ring::new(array.size() / PAGE as u64, head);
         let (synced, unsynced_blocks, dropped) = (head.seq - 1, 0, 0);
-        Log { array, volume, session, ring, synced, unsynced_blocks, dropped }
+        let spare = Buffer::empty();
+        Log { array, volume, session, ring, synced, unsynced_blocks, dropped, spare }
     }
 
     /// Number of the next record.
@@ -128,12 +131,17 @@ impl Log {
             entries: entries.to_vec(),
         };
         let head = header.encode();
-        let mut buffer = Buffer::try_new(resident.blocks as usize * PAGE)?;
+        let bytes = resident.blocks as usize * PAGE;
+        let mut buffer = std::mem::replace(&mut self.spare, Buffer::empty());
+        if buffer.len() != bytes {
+            buffer = Buffer::try_new(bytes)?;
+        }
         buffer[..PAGE].copy_from_slice(&*head);
         for (page, to) in pages.iter().zip(buffer[PAGE..].chunks_mut(PAGE)) {
             to.copy_from_slice(*page);
         }
-        self.array.run(Operation::Write { offset: place.at * PAGE as u64, buffer })?;
+        let write = Operation::Write { offset: place.at * PAGE as u64, buffer };
+        self.spare = self.array.run(write)?.0.unwrap_or_else(Buffer::empty);
         self.ring.push(resident, record::chain_of(&head[..]));
         Ok((place.seq, place.at + 1))
     }
