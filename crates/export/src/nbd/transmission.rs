@@ -234,7 +234,7 @@ impl Requests<'_> {
         let durable = flags & command_flag::FUA != 0;
         if len as usize <= READ_BYTES_MAX {
             // Taken before it is admitted: until all of it is here the client owes, not the server.
-            let buffer = Buffer::try_new(len as usize);
+            let buffer = self.storages.writes.spare.take(len as usize);
             return match take(input, len as usize, buffer)? {
                 Some(bytes) => self.change(request, Change::Write(bytes)),
                 None => self.refuse(cookie, errno::NOMEM, NO_MEMORY),
@@ -245,7 +245,8 @@ impl Requests<'_> {
             let part = (len - done).min(READ_BYTES_MAX as u32);
             if result.is_err() {
                 skip(input, part)?;
-            } else if let Some(bytes) = take(input, part as usize, Buffer::try_new(part as usize))?
+            } else if let Some(bytes) =
+                take(input, part as usize, self.storages.writes.spare.take(part as usize))?
             {
                 let (export, at) = (self.agreed.export, offset + u64::from(done));
                 let last = durable && done + part == len;

@@ -14,10 +14,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::wire::errno;
 use crate::failures::is_full;
+use crate::spare::Spare;
 use crate::{Error, READ_BYTES_MAX};
 
-/// Workers for changes, where an export is writable.
-pub(super) const WRITERS: usize = 4;
+/// Workers for changes, where an export is writable: as many changes as a client has in flight, so that a storage can make one
+/// of them. With 4, a client with 16 writes in flight had them written in pieces of 4.
+pub(super) const WRITERS: usize = 16;
 
 /// A request that changes the device.
 pub(super) enum Change {
@@ -51,6 +53,8 @@ pub(super) struct Writes {
     storages: Vec<Option<Arc<dyn Storage>>>,
     waiting: Mutex<Waiting>,
     work: Condvar,
+    /// Memory of writes that are over.
+    pub(super) spare: Spare,
 }
 
 #[derive(Default)]
@@ -61,7 +65,12 @@ struct Waiting {
 
 impl Writes {
     pub(super) fn new(storages: Vec<Option<Arc<dyn Storage>>>) -> Writes {
-        Writes { storages, waiting: Mutex::default(), work: Condvar::new() }
+        Writes {
+            storages,
+            waiting: Mutex::default(),
+            work: Condvar::new(),
+            spare: Spare::default(),
+        }
     }
 
     /// How many workers it needs.
@@ -118,7 +127,8 @@ impl Writes {
             Change::Flush => ("flushing", 0),
         };
         // A storage that panics must not take the worker with it.
-        let done = catch_unwind(AssertUnwindSafe(|| perform(&**storage, offset, change, durable)));
+        let done =
+            catch_unwind(AssertUnwindSafe(|| self.perform(&**storage, offset, change, durable)));
         let done = done.unwrap_or_else(|_| Err(io::Error::other("the storage panicked")));
         done.map_err(|source| {
             let number = number_of(&source);
@@ -129,36 +139,46 @@ impl Writes {
             (number, why)
         })
     }
+
+    fn perform(
+        &self,
+        storage: &dyn Storage,
+        offset: u64,
+        change: Change,
+        durable: bool,
+    ) -> io::Result<()> {
+        let flushes = durable || matches!(change, Change::Flush);
+        match change {
+            Change::Flush => {}
+            Change::Write(buffer) if buffer.is_empty() => {}
+            Change::Discard(0) => {}
+            Change::Write(buffer) => self.run(storage, Operation::Write { offset, buffer })?,
+            Change::Discard(len) => self.run(storage, Operation::Discard { offset, len })?,
+            Change::Zeros(len) => {
+                let mut done = 0;
+                while done < len {
+                    let part = (len - done).min(READ_BYTES_MAX as u64);
+                    let buffer = Buffer::try_new(part as usize)?;
+                    self.run(storage, Operation::Write { offset: offset + done, buffer })?;
+                    done += part;
+                }
+            }
+        }
+        if flushes { self.run(storage, Operation::Sync) } else { Ok(()) }
+    }
+
+    fn run(&self, storage: &dyn Storage, operation: Operation) -> io::Result<()> {
+        let completions = Completions::new();
+        storage.submit(0, operation, &completions);
+        let done = completions.wait(&*storage.clock());
+        if let Some(buffer) = done.buffer {
+            self.spare.give_back(buffer);
+        }
+        done.result.map(|_| ())
+    }
 }
 
 /// The number that a client gets for this error.
 pub(super) fn number_of(error: &io::Error) -> u32 {
     if is_full(error) { errno::NOSPC } else { errno::IO }
-}
-
-fn run(storage: &dyn Storage, operation: Operation) -> io::Result<()> {
-    let completions = Completions::new();
-    storage.submit(0, operation, &completions);
-    completions.wait(&*storage.clock()).result.map(|_| ())
-}
-
-fn perform(storage: &dyn Storage, offset: u64, change: Change, durable: bool) -> io::Result<()> {
-    let flushes = durable || matches!(change, Change::Flush);
-    match change {
-        Change::Flush => {}
-        Change::Write(buffer) if buffer.is_empty() => {}
-        Change::Discard(0) => {}
-        Change::Write(buffer) => run(storage, Operation::Write { offset, buffer })?,
-        Change::Discard(len) => run(storage, Operation::Discard { offset, len })?,
-        Change::Zeros(len) => {
-            let mut done = 0;
-            while done < len {
-                let part = (len - done).min(READ_BYTES_MAX as u64);
-                let buffer = Buffer::try_new(part as usize)?;
-                run(storage, Operation::Write { offset: offset + done, buffer })?;
-                done += part;
-            }
-        }
-    }
-    if flushes { run(storage, Operation::Sync) } else { Ok(()) }
 }
