@@ -39,8 +39,9 @@ pub enum ArrayCommand {
 
 /// Make a volume
 ///
-/// A member that isn't there is made as a sparse file of the size that the volume needs. Members that
-/// hold something are refused unless --replace is given; then it is lost.
+/// A data member that isn't there is made as a sparse file of the size that the volume needs. A buffer
+/// member is filled with zeros, so that its writes are sequential and can't run out of space. Members
+/// that hold something are refused unless --replace is given; then it is lost.
 #[derive(Debug, Args)]
 pub struct ArrayCreateArgs {
     /// The file that will describe the volume; paths in it are relative to it
@@ -104,6 +105,10 @@ pub struct ArrayCreateArgs {
     /// Use members that hold something; it is lost
     #[arg(long)]
     pub replace: bool,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// A hash.

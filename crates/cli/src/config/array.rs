@@ -47,6 +47,8 @@ pub struct ArrayCreate {
     pub buffer_member_bytes: u64,
     /// Whether members may hold something.
     pub replace: bool,
+    /// Whether no progress is shown.
+    pub quiet: bool,
 }
 
 /// A volume that is to be served.
@@ -153,6 +155,7 @@ fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
         buffer: typed.buffer,
         settings,
         replace: typed.replace,
+        quiet: typed.quiet,
     })
 }
 

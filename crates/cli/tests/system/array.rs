@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -214,6 +215,23 @@ fn a_volume_is_made_served_checked_and_reported() {
 }
 
 /// Every sync of `array create` may fail: of members, of the folders that name them, and of the description.
+/// Appends to a buffer with holes would wait for the file system's own journal, and could find no space.
+#[test]
+fn a_new_buffer_is_written_and_new_data_members_are_sparse() {
+    let folder = Folder::new();
+    create(&folder, &[]);
+    let allocated = |name: &str| {
+        let found = fs::metadata(folder.at(name)).expect("made");
+        (found.blocks() * 512, found.len())
+    };
+    for name in ["hdd0", "hdd1"] {
+        let (bytes, len) = allocated(name);
+        assert!(len == 4 << 20 && bytes >= len, "{name}: {bytes} of {len} bytes");
+    }
+    let (bytes, len) = allocated("ssd0");
+    assert!(bytes < len / 2, "{bytes} of {len} bytes");
+}
+
 #[test]
 fn a_sync_that_fails_leaves_nothing() {
     let Some(steps) = Steps::new() else { return };

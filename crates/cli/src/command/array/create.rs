@@ -1,20 +1,26 @@
 //! `merganser array create`.
 
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_array::{Members, Volume};
+use merganser_sort::Progress;
 use merganser_storage::Storage;
 use merganser_storage::file::own;
 
 use super::file::{Description, open_member};
 use crate::config::ArrayCreate;
 use crate::failure::Failure;
-use crate::shown;
+use crate::signals::Cancel;
+use crate::{progress, shown};
+
+/// Bytes of a new buffer member that are written at once.
+const FILL_BYTES: usize = 4 << 20;
 
 /// Makes a volume. When that fails, the files that it made are gone.
-pub fn run(config: &ArrayCreate) -> Result<(), Failure> {
+pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     if config.volume.exists() {
         return Err(format!("{}: is there already", shown::name(&config.volume)).into());
     }
@@ -25,14 +31,52 @@ pub fn run(config: &ArrayCreate) -> Result<(), Failure> {
         None if config.settings.thin => 0,
         None => Volume::data_member_bytes(&config.settings, config.data.len())?,
     };
-    let data = config.data.iter().map(|member| made.member(member, data_bytes, config.replace));
+    let data = config
+        .data
+        .iter()
+        .map(|member| made.member(member, config.replace, |file| Ok(file.set_len(data_bytes)?)));
     let data = data.collect::<Result<_, Failure>>()?;
     let bytes = config.buffer_member_bytes;
-    let buffer = config.buffer.iter().map(|member| made.member(member, bytes, config.replace));
+    let progress = progress::on_stderr(config.quiet, cancel);
+    progress.phase("writing the buffer", Some(bytes * config.buffer.len() as u64));
+    let buffer = config
+        .buffer
+        .iter()
+        .map(|member| made.member(member, config.replace, |file| fill(file, bytes, &*progress)));
     let members = Members { data, buffer: buffer.collect::<Result<_, Failure>>()? };
+    drop(progress);
     Volume::create(&description.name(), &members, &config.settings, config.replace)?;
     description.write()?;
     made.files.clear();
+    Ok(())
+}
+
+/// Why a new member has not its bytes.
+enum Extending {
+    Cancelled,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Extending {
+    fn from(error: io::Error) -> Self {
+        Extending::Io(error)
+    }
+}
+
+/// Writes `bytes` zeros. A sync after an append to a sparse file has to make the file's new blocks durable, too, which takes as
+/// long as the data; an append to a file that was written once has none. And the buffer can't run out of space later.
+fn fill(mut file: &File, bytes: u64, progress: &dyn Progress) -> Result<(), Extending> {
+    let zeros = vec![0; FILL_BYTES];
+    let mut left = bytes;
+    while left > 0 {
+        if progress.cancelled() {
+            return Err(Extending::Cancelled);
+        }
+        let part = left.min(FILL_BYTES as u64);
+        file.write_all(&zeros[..part as usize])?;
+        progress.advance(part);
+        left -= part;
+    }
     Ok(())
 }
 
@@ -42,23 +86,26 @@ struct Made {
 }
 
 impl Made {
-    /// Opens a member, or makes it with this many bytes.
+    /// Opens a member, or makes it and gives it its bytes.
     fn member(
         &mut self,
         path: &Path,
-        bytes: u64,
         replace: bool,
+        extend: impl FnOnce(&File) -> Result<(), Extending>,
     ) -> Result<Arc<dyn Storage>, Failure> {
-        let on = |error: std::io::Error| Failure::on(path, &error);
+        let on = |error: io::Error| Failure::on(path, &error);
         match File::create_new(path) {
             Ok(file) => {
                 self.files.push(path.to_owned());
-                file.set_len(bytes).map_err(on)?;
+                extend(&file).map_err(|error| match error {
+                    Extending::Cancelled => Failure::Cancelled,
+                    Extending::Io(error) => on(error),
+                })?;
                 file.sync_all().map_err(on)?;
                 // Its name, too: a volume whose member is missing can't be opened.
                 own::sync_parent(path).map_err(on)?;
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !replace {
                     let name = shown::name(path);
                     return Err(format!(

@@ -5,11 +5,14 @@ use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use merganser_array::Members;
 use merganser_storage::Storage;
 use merganser_storage::file::{FileOptions, FileStorage, own};
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -19,6 +22,10 @@ const FORMAT: &str = "merganser-array";
 const VERSION: u32 = 1;
 /// A description is a few names.
 const BYTES_MAX: u64 = 1 << 20;
+/// How long a member may still be locked by a process that has ended.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// How often it is tried again.
+const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// A volume's members.
 #[derive(Debug)]
@@ -120,10 +127,25 @@ pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Fail
     } else {
         FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?
     };
-    if writable && flock(storage.file(), FlockOperation::NonBlockingLockExclusive).is_err() {
+    if writable && !lock(storage.file()) {
         return Err(format!("{}: is in use by another process", shown::name(path)).into());
     }
     Ok(storage)
+}
+
+/// Locks a member, if no other process does. One that was killed a moment ago has the lock until its last requests to the disk
+/// have ended.
+fn lock(file: &File) -> bool {
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return true,
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {
+                thread::sleep(LOCK_LOOK)
+            }
+            Err(_) => return false,
+        }
+    }
 }
 
 /// Opens a block device that no other program may use meanwhile: a file system that is mounted on it would

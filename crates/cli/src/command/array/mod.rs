@@ -19,7 +19,7 @@ use file::Description;
 /// Does what was asked.
 pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
     match config {
-        ArrayConfig::Create(config) => create::run(&config),
+        ArrayConfig::Create(config) => create::run(&config, cancel),
         ArrayConfig::Serve(config) => serve::run(config, cancel),
         ArrayConfig::Check(typed, options) => check(&typed, options, cancel),
         ArrayConfig::Info(typed) => facts::info(&typed),
