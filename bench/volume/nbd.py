@@ -4,9 +4,11 @@
     python3 bench/volume/nbd.py --merganser target/release/merganser [--dir DIR] [--size 512M] [--minutes 5]
 
 Needs fio with its engine `nbd`, and nbdkit. DIR is on the disk to measure (default: the current folder); it
-needs three times --size. Each round runs four servers in turn, each on a fresh volume: nbdkit's plugin `file`,
-and `merganser array serve` without deduplication, with it and unique data, and with it and half of the
-blocks duplicates. fio writes every block of 64 KiB once, in random order, 16 in flight, and flushes at the
+needs four times --size. Each round runs five servers in turn, each on a fresh volume: nbdkit's plugin `file`,
+and `merganser array serve` without deduplication, with it and unique data, with it and half of the
+blocks duplicates, and without it and with a buffer that holds all writes. The other buffers are of the default
+size, a sixteenth of the volume and at least 64 MiB: most writes wait until older ones have moved to the data
+members. fio writes every block of 64 KiB once, in random order, 16 in flight, and flushes at the
 end. Seconds are those of fio, flush included. Between runs all dirty pages are written back.
 
 A bar is a median over the rounds of the ratio in each round. Rounds stop when the next one would pass
@@ -14,7 +16,7 @@ A bar is a median over the rounds of the ratio in each round. Rounds stop when t
 
 | bar | least or most |
 |---|---|
-| without deduplication, over nbdkit | 0.8 |
+| without deduplication, over nbdkit, either buffer | 0.8 |
 | with it, unique data, over nbdkit | 0.5 |
 | bytes written to the data members per byte, half duplicates | 0.55 |
 | most resident memory with --memory 64M, MiB | 128 |
@@ -38,6 +40,7 @@ SERVERS = {
     "plain": (["--no-dedup"], ["--refill_buffers=1"]),
     "unique": ([], ["--refill_buffers=1"]),
     "half": ([], ["--dedupe_percentage=50"]),
+    "held": (["--no-dedup", "--buffer-size", "{twice}"], ["--refill_buffers=1"]),
 }
 
 
@@ -66,6 +69,7 @@ class Server:
             self.uri = f"nbd+unix:///?socket={self.socket}"
         else:
             members = ["--data", os.path.join(self.folder, "ssd"), "--buffer", os.path.join(self.folder, "hdd")]
+            create = [part.replace("{twice}", str(2 * args.bytes)) for part in create]
             make = [args.merganser, "array", "create", self.volume, "--size", str(args.bytes), *members, *create]
             subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
             command = [args.merganser, "array", "serve", self.volume, "--nbd", self.socket, "--memory", "64M"]
@@ -154,9 +158,10 @@ def main():
     def over(name):
         return median(lambda runs: runs["nbdkit"]["seconds"] / runs[name]["seconds"])
 
-    peak = max(runs[name]["peak_mib"] for runs in rounds for name in ("plain", "unique", "half"))
+    peak = max(runs[name]["peak_mib"] for runs in rounds for name in SERVERS if name != "nbdkit")
     rows = [
         ("without deduplication, over nbdkit", over("plain"), 0.8, True),
+        ("the same with a buffer for all writes", over("held"), 0.8, True),
         ("with it, unique data, over nbdkit", over("unique"), 0.5, True),
         ("with it, half duplicates, over nbdkit", over("half"), None, True),
         ("bytes to the data members per byte, half duplicates", median(lambda r: r["half"]["bytes"]), 0.55, False),
