@@ -99,6 +99,10 @@ impl<'a> Reader<'a> {
         Ok(self.take(N)?.try_into().expect("N bytes were taken"))
     }
 
+    pub(crate) fn u8(&mut self) -> Result<u8, BadMessage> {
+        self.array().map(u8::from_be_bytes)
+    }
+
     pub(crate) fn u16(&mut self) -> Result<u16, BadMessage> {
         self.array().map(u16::from_be_bytes)
     }
@@ -109,6 +113,10 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self) -> Result<u64, BadMessage> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    pub(crate) fn i64(&mut self) -> Result<i64, BadMessage> {
+        self.array().map(i64::from_be_bytes)
     }
 
     pub(crate) fn text(&mut self) -> Result<String, BadMessage> {
