@@ -14,12 +14,14 @@
 //! refused before it begins, and the task runs its own mapper.
 //!
 //! ```text
-//!   request, protocol   messages                  replica, meta, block   files of HDFS, checked
-//!   delimiter, split    records of a split        java_text              texts as Java decodes them
-//!   mapper/             the programs              output, ifile          table, spills
-//!   task                one map                   server                 many, for clients
+//!   request, protocol         messages             replica, meta, block   files of HDFS, checked
+//!   delimiter, split, batch   records of a split   java_text              texts as Java decodes them
+//!   mapper/                   the programs         output, ifile          table, spills
+//!   task                      one map              server, answer         many, for clients
 //! ```
 
+mod answer;
+mod batch;
 mod block;
 mod delimiter;
 mod error;

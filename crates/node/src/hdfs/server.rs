@@ -23,9 +23,9 @@ use merganser_server::{Address, Client, Connections, Incident, Limits, Presence,
 pub use merganser_server::{ListenError, Stopper};
 use merganser_storage::contained::{self, Cause};
 
-use super::ifile::{SegmentIndex, Sink};
+use super::answer::Frames;
 use super::mapper;
-use super::protocol::{ErrorKind, Frame, Head, Hello, Request, VERSION, frame_head};
+use super::protocol::{ErrorKind, Frame, Head, Hello, Request, VERSION};
 use super::{DataDirs, HdfsError, MapRequest, MapTask, Result};
 use crate::message::sentence;
 use crate::session::SessionError;
@@ -42,8 +42,6 @@ pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
 pub const BODIES_BYTES_MAX: u64 = 32 << 20;
 /// The least memory of a map, in bytes.
 pub const MAP_BYTES_MIN: u64 = 8 << 20;
-/// How often a task gets to know how far its map is.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// The least memory for `maps` maps at once, in bytes. One map alone gets three quarters of the memory.
 #[must_use]
@@ -260,10 +258,10 @@ impl Connection<'_> {
     }
 
     fn map(&self, request: &MapRequest) -> Result<(), End> {
-        let mut frames = Frames { talk: self.talk, told: Instant::now(), end: None };
+        let mut frames = Frames::new(self.talk);
         match self.mapped(request, &mut frames) {
             Ok(()) => Ok(()),
-            Err(error) => match frames.end {
+            Err(error) => match frames.into_end() {
                 Some(end) => Err(end),
                 None if matches!(error, HdfsError::Gone) => Err(End::Gone),
                 None => self.refuse(&request.attempt, &error),
@@ -329,49 +327,6 @@ impl Connection<'_> {
 
 fn error_frame(kind: ErrorKind, told: String) -> Frame {
     Frame::Error { kind, sentence: sentence(told) }
-}
-
-/// Sends the result of a map.
-struct Frames<'a> {
-    talk: Talk<'a>,
-    /// When the client was last sent something.
-    told: Instant,
-    /// Why nothing more can be sent.
-    end: Option<End>,
-}
-
-impl Frames<'_> {
-    fn send(&mut self, frame: &Frame) -> Result<()> {
-        self.write(&mut [IoSlice::new(&frame.encode())])
-    }
-
-    fn write(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
-        self.told = Instant::now();
-        self.talk.write(parts).map_err(|end| {
-            self.end = Some(end);
-            HdfsError::Gone
-        })
-    }
-}
-
-impl Sink for Frames<'_> {
-    fn data(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write(&mut [IoSlice::new(&frame_head(bytes.len())), IoSlice::new(bytes)])
-    }
-
-    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> Result<()> {
-        self.send(&Frame::Spill { number, records, index })
-    }
-
-    fn progress(&mut self, split_bytes: u64, records: u64) -> Result<()> {
-        if self.talk.stream.is_hung_up() {
-            return Err(HdfsError::Gone);
-        }
-        if self.told.elapsed() < PROGRESS_EVERY {
-            return Ok(());
-        }
-        self.send(&Frame::Progress { split_bytes, records })
-    }
 }
 
 impl fmt::Debug for Server {

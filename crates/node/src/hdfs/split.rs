@@ -24,10 +24,10 @@
 //! The body comes in pieces, and its whole records leave in batches. Only the record that crosses `end` is
 //! put together with the tail.
 
-use memchr::{memchr, memchr_iter};
 use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 
+use super::batch::Batch;
 use super::delimiter::Delimiter;
 use super::{HdfsError, Result};
 
@@ -67,60 +67,6 @@ pub(super) trait Body {
 
     /// The most that is appended at once, in bytes.
     fn step_bytes(&self) -> usize;
-}
-
-/// Records that follow each other.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Batch<'a> {
-    bytes: &'a [u8],
-    /// `None` for a single record, without what ends it.
-    divided: Option<(&'a Delimiter, u32)>,
-    /// The place of the first in the file.
-    pub(super) offset: u64,
-}
-
-impl<'a> Batch<'a> {
-    /// The records, without what ends them.
-    pub(super) fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let (mut rest, divided) = (Some(self.bytes), self.divided);
-        std::iter::from_fn(move || {
-            let Some((delimiter, size_max)) = divided else { return rest.take() };
-            loop {
-                let bytes = rest.filter(|rest| !rest.is_empty())?;
-                let end = delimiter.find(bytes).expect("a batch has whole records");
-                rest = Some(&bytes[end.size..]);
-                if end.size < size_max as usize {
-                    return Some(&bytes[..end.content]);
-                }
-            }
-        })
-    }
-
-    /// How many records there are.
-    pub(super) fn count(&self) -> u64 {
-        match self.lines() {
-            Some(_) if self.divided.is_none() => 1,
-            Some(lines) if memchr(b'\r', lines).is_none() => {
-                memchr_iter(b'\n', lines).count() as u64
-            }
-            _ => self.records().count() as u64,
-        }
-    }
-
-    /// All records as one text, if they are lines: what ends a line is white space between its words and those of
-    /// the next one.
-    pub(super) fn lines(&self) -> Option<&'a [u8]> {
-        match self.divided {
-            None | Some((Delimiter::Line, NO_LIMIT)) => Some(self.bytes),
-            Some(_) => None,
-        }
-    }
-}
-
-/// A batch of one record.
-#[cfg(test)]
-pub(super) fn single(bytes: &[u8]) -> Batch<'_> {
-    Batch { bytes, divided: None, offset: 0 }
 }
 
 /// The part of the split that is read next.
@@ -225,7 +171,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
                         let bom = bom_bytes(&self.buffer[content.clone()]);
                         if ((end.size - bom) as u64) < u64::from(self.spec.record_bytes_max) {
                             let bytes = &self.buffer[content.start + bom..content.end];
-                            return Ok(Some(Batch { bytes, divided: None, offset }));
+                            return Ok(Some(Batch::single(bytes, offset)));
                         }
                     } else if !self.fill()? {
                         self.state = State::Tail;
@@ -237,8 +183,8 @@ impl<'a, B: Body> SplitReader<'a, B> {
                         let from = self.at;
                         let offset = self.take(whole);
                         let bytes = &self.buffer[from..from + whole];
-                        let divided = Some((self.spec.delimiter, self.spec.record_bytes_max));
-                        return Ok(Some(Batch { bytes, divided, offset }));
+                        let SplitSpec { delimiter, record_bytes_max, .. } = self.spec;
+                        return Ok(Some(Batch::whole(bytes, delimiter, record_bytes_max, offset)));
                     } else if !self.fill()? {
                         self.state = State::Tail;
                     }
@@ -249,7 +195,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
                     if let Some((from, to, offset)) = self.last()? {
                         self.state = State::Tail;
                         let bytes = &self.buffer[from..to];
-                        return Ok(Some(Batch { bytes, divided: None, offset }));
+                        return Ok(Some(Batch::single(bytes, offset)));
                     }
                 }
                 State::Done => return Ok(None),

@@ -224,7 +224,7 @@ pub fn count(lines: &[u8], partitions: usize) -> BTreeMap<(Vec<u8>, usize), i64>
     counts
 }
 
-/// Lines of words, of which `distinct` are different.
+/// Lines of words, with `distinct` different ones.
 pub fn lines(count: usize, distinct: u32) -> Vec<u8> {
     let mut text = Vec::new();
     let mut state = 12_345_u32;

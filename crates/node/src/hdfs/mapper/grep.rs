@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::Mapper;
 use crate::hdfs::Result;
+use crate::hdfs::batch::Batch;
 use crate::hdfs::output::Output;
-use crate::hdfs::split::Batch;
 
 struct Grep {
     finder: Finder<'static>,

@@ -13,10 +13,10 @@ mod wordcount;
 
 use serde_json::{Map, Value};
 
+use super::batch::Batch;
 use super::java_text::decoded;
 use super::output::Output;
 use super::request::{CombineKind, MapRequest, SsdletName, Writable};
-use super::split::Batch;
 use super::{HdfsError, Result};
 
 /// A program that maps records.

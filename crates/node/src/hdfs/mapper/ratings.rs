@@ -1,11 +1,11 @@
 //! Ratings of movies (PUMA's histograms). A line is `MOVIE:USER_RATING,USER_RATING,...`, a rating is a digit from
 //! 1 to 5, up to the next `_` or `,`; what is not like that is no review.
-//! All that is looked for is ASCII, so lines need not be decoded.
+//! All that is looked for is ASCII, so lines are not decoded.
 
 use super::{Mapper, split_at_first};
 use crate::hdfs::Result;
+use crate::hdfs::batch::Batch;
 use crate::hdfs::output::Output;
-use crate::hdfs::split::Batch;
 
 /// `histogram-ratings`: 1 for each review, by its rating.
 pub(super) struct Ratings;

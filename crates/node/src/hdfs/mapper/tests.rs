@@ -4,7 +4,6 @@ use super::super::ifile::{SegmentIndex, Sink};
 use super::super::output::Shape;
 use super::super::request::{Codec, Order, Partitioner};
 use super::*;
-use crate::hdfs::split::single;
 use merganser_sort::Budget;
 use merganser_sort::record::ifile::{header, vlong};
 
@@ -69,7 +68,7 @@ fn rows(request: &MapRequest, lines: &[u8]) -> Vec<String> {
     let mut mapper = open(request).expect("opened");
     for line in lines.split_inclusive(|b| *b == b'\n') {
         let record = line.strip_suffix(b"\n").unwrap_or(line);
-        mapper.map(&single(record), &mut out).expect("mapped");
+        mapper.map(&Batch::single(record, 0), &mut out).expect("mapped");
     }
     let counts = out.finish().expect("spilled");
     let (mut rest, mut rows, mut bytes) = (&sink.0[..sink.0.len() - 6], Vec::new(), 0);
@@ -160,7 +159,7 @@ fn lines_that_take_too_much_memory_are_errors() {
         let budget = Budget::new(16 << 20);
         let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
         let mut mapper = open(&request(name, "", value, CombineKind::None)).expect("opened");
-        mapper.map(&single(&line), &mut out).expect("mapped");
+        mapper.map(&Batch::single(&line, 0), &mut out).expect("mapped");
         match out.check(77) {
             Ok(()) => assert!(fits, "{name}"),
             Err(HdfsError::Record { offset: 77, .. }) => assert!(!fits, "{name}"),

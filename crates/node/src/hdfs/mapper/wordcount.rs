@@ -4,9 +4,9 @@ use std::convert::Infallible;
 
 use super::Mapper;
 use crate::hdfs::Result;
+use crate::hdfs::batch::Batch;
 use crate::hdfs::java_text::decoded;
 use crate::hdfs::output::Output;
-use crate::hdfs::split::Batch;
 use crate::ssdlet::builtin::each_word;
 
 #[derive(Default)]

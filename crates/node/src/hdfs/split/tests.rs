@@ -32,7 +32,7 @@ impl<'a> Model<'a> {
         !buffer.is_empty()
     }
 
-    /// A record, of which up to `content_max` bytes are kept, and how many bytes it took. It looks at no other
+    /// A record, cut to `content_max` bytes, and how many bytes it took. It looks at no other
     /// buffer once it has taken `size_max`.
     fn line(&mut self, content_max: usize, size_max: usize) -> (Vec<u8>, usize) {
         if self.is_finished {
