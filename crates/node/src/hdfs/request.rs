@@ -22,7 +22,7 @@ pub const PATIENCE_MS_MAX: u32 = 30_000;
 const ATTEMPT_BYTES_MAX: usize = 256;
 const RANGE_BYTES: usize = 5 * 8;
 
-/// A map, as a task asks for it. [`MapRequest::decode`] has checked all limits, and that the ranges are as long
+/// A map, as a task asks for it. One that came in a request is within all limits, and its ranges are as long
 /// as the split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapRequest {
