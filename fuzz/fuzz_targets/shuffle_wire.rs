@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use merganser_node::shuffle::WritableOrder;
-use merganser_node::shuffle::protocol::{Frame, HEAD_BYTES, Head, Request, VERSION};
+use merganser_node::shuffle::protocol::{Frame, HEAD_BYTES, Request, VERSION};
 
 fuzz_target!(|input: (u16, &[u8])| {
     let (kind, body) = input;
@@ -12,14 +12,14 @@ fuzz_target!(|input: (u16, &[u8])| {
         assert_eq!(frame.encode(), body[..len]);
     }
     if let Some(head) = body.first_chunk::<HEAD_BYTES>() {
-        let _ = Head::decode(*head);
+        let _ = Request::head(*head);
     }
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(b"MGSH");
     head[4..6].copy_from_slice(&VERSION.to_be_bytes());
     head[6..8].copy_from_slice(&(kind % 4).to_be_bytes());
     head[8..].copy_from_slice(&(body.len() as u32).to_be_bytes());
-    let Ok(head_read) = Head::decode(head) else { return };
+    let Ok(head_read) = Request::head(head) else { return };
     let Ok(request) = Request::decode(head_read, body) else { return };
     assert_eq!(request.encode().unwrap(), [&head[..], body].concat());
     if let Request::Merge(merge) = request

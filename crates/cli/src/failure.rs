@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
 
+use merganser_node::hdfs::HdfsError;
 use merganser_node::matrix::MatrixError;
 use merganser_node::pipeline::{Ending, PipelineError, SettingsError};
 use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
@@ -428,6 +429,15 @@ fn plain_text(mut text: String) -> String {
         text.replace_range(at..=at + len, "");
     }
     text
+}
+
+/// The sentence of a map task that is not done here, for its client and the log.
+pub fn hdfs_sentence(error: &HdfsError) -> String {
+    match error {
+        HdfsError::Memory { .. } => format!("{error} (--memory, --maps)"),
+        HdfsError::Replica { .. } => format!("{error} (--hdfs-data-dir)"),
+        other => other.to_string(),
+    }
 }
 
 /// The sentence of an error of the merge process, with the options of `serve` that its user can change.

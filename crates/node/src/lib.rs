@@ -15,13 +15,16 @@
 //! - [`matrix`] multiplies matrices larger than memory.
 //! - [`pipeline`] runs stages of any programs over partitions of a stream.
 //! - [`shuffle`] merges Hadoop's spills while reducers fetch them.
+//! - [`hdfs`] runs map tasks of Hadoop on the blocks of this node.
 
 pub mod active_sort;
 mod beneath;
 pub mod frame;
+pub mod hdfs;
 pub mod isc;
 pub mod map;
 pub mod matrix;
+mod message;
 pub mod pipeline;
 pub mod place;
 pub mod run;
@@ -30,3 +33,4 @@ pub mod shuffle;
 pub mod smart_fam;
 pub mod ssdlet;
 mod table;
+mod talk;

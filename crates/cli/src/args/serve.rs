@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 
 use super::{Count, GuestArgs, Size};
 
-/// Serve programs near the data, or merge Hadoop's map outputs while reducers fetch them
+/// Serve programs near the data, run map tasks of Hadoop, or merge their outputs while reducers fetch them
 ///
 /// With --data it is a node: clients run SSDlets on the files below DIR and read its views, over
 /// Arrow Flight. A client opens a session, names ranges of files, and gets the rows (docs/serve.md).
@@ -23,10 +23,17 @@ use super::{Count, GuestArgs, Size};
 /// Java. A client may take 30 seconds to send a request, 5 minutes to take the next 256 KiB of an
 /// answer, and be idle for 10 minutes; then its connection is closed.
 ///
-/// One process can do both. Events are reported on standard error, one line each. On SIGTERM, work
+/// With --hdfs it runs next to a DataNode, as its user. Map tasks of this machine name a split's blocks
+/// and an SSDlet, and get the sorted spills that they would have written (docs/hadoop.md). It reads
+/// finalized replicas below the folders given by --hdfs-data-dir and nothing else, and checks all
+/// bytes against HDFS's checksums. Tasks find it by merganser.node.socket; without it, or when it
+/// refuses, they run their own mapper. A task may take 1 minute to take the next 256 KiB.
+///
+/// One process can do all of it. Events are reported on standard error, one line each. On SIGTERM, work
 /// under way gets 8 seconds to end, and the socket is removed.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").args(["data", "shuffle"]).required(true).multiple(true)))]
+#[command(group(ArgGroup::new("what").args(["data", "shuffle", "hdfs"]).required(true).multiple(true)))]
+#[command(group(ArgGroup::new("sockets").args(["shuffle", "hdfs"]).multiple(true)))]
 #[command(after_help = "\
 Examples:
   # a node for this machine
@@ -37,7 +44,9 @@ Examples:
   merganser serve --data /data --listen 0.0.0.0:7443 --token-file T --tls-cert C --tls-key K
   # next to a NodeManager
   merganser serve --shuffle /run/merganser/shuffle.sock --local-dir /data/1/yarn
-  merganser serve --shuffle s.sock --local-dir /tmp/yarn --memory 1G --merges 16")]
+  merganser serve --shuffle s.sock --local-dir /tmp/yarn --memory 1G --merges 16
+  # next to a DataNode
+  merganser serve --hdfs /run/merganser/map.sock --hdfs-data-dir /data/1/dfs --memory 1G")]
 pub struct ServeArgs {
     /// Serve the files and views below DIR
     #[arg(long, value_name = "DIR", help_heading = "Node")]
@@ -140,18 +149,33 @@ pub struct ServeArgs {
     #[arg(long, requires = "shuffle", help_heading = "Shuffle")]
     pub keep_cache: bool,
 
-    /// The octal mode of the socket's file, which decides who may connect: 660 also lets its group
+    /// Listen at this socket in the file system for map tasks
+    #[arg(long, value_name = "SOCKET", requires = "hdfs_data_dirs", help_heading = "Map tasks")]
+    pub hdfs: Option<PathBuf>,
+
+    /// A folder with blocks: each of dfs.datanode.data.dir, without a storage type in front. It may be
+    /// mounted later
     #[arg(
-        long,
-        value_name = "MODE",
-        default_value = "600",
-        requires = "shuffle",
-        help_heading = "Shuffle"
+        long = "hdfs-data-dir",
+        id = "hdfs_data_dirs",
+        requires = "hdfs",
+        value_name = "DIR",
+        help_heading = "Map tasks"
     )]
+    pub hdfs_data_dirs: Vec<PathBuf>,
+
+    /// Run at most this many map tasks at once; each has an equal part of the memory [default: one per
+    /// processor]
+    #[arg(long, value_name = "N", requires = "hdfs", help_heading = "Map tasks")]
+    pub maps: Option<u32>,
+
+    /// The octal mode of the socket's file, for --shuffle and --hdfs. It decides who may connect: 660
+    /// also lets its group
+    #[arg(long, value_name = "MODE", default_value = "600", requires = "sockets")]
     pub socket_mode: String,
 
-    /// Use at most this much memory, and some 10 MiB beyond it for --shuffle, 64 MiB for --data. Merges,
-    /// sessions and calls through files get equal parts of it
+    /// Use at most this much memory, and some 10 MiB beyond it for --shuffle, 64 MiB for --data and for
+    /// --hdfs. Merges, map tasks, sessions and calls through files get equal parts of it
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "256M")]
     pub memory: Size,
 

@@ -34,7 +34,7 @@ pub use order::flags as order_flags;
 pub use pipeline::PipelineConfig;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
-pub use serve::{CallsConfig, NodeConfig, ServeConfig, ShuffleConfig};
+pub use serve::{CallsConfig, HdfsConfig, NodeConfig, ServeConfig, ShuffleConfig};
 pub use simulate::{
     DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
     SimulateSort,

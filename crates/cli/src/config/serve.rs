@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use merganser_node::hdfs::server::memory_bytes_min as maps_memory_min;
 use merganser_node::session::GuestLimits;
 
 use super::{guest, threads};
@@ -23,6 +24,8 @@ const NODE_BYTES_MIN: u64 = 16 << 20;
 pub struct ServeConfig {
     /// The merges for Hadoop.
     pub shuffle: Option<ShuffleConfig>,
+    /// The map tasks of Hadoop.
+    pub hdfs: Option<HdfsConfig>,
     /// The node.
     pub node: Option<NodeConfig>,
     /// Calls through files.
@@ -65,6 +68,21 @@ pub struct ShuffleConfig {
     pub merges: u32,
     /// Whether served bytes may stay in the page cache.
     pub keep_cache: bool,
+}
+
+/// The folders and limits of `merganser serve --hdfs`.
+#[derive(Debug)]
+pub struct HdfsConfig {
+    /// Where to listen.
+    pub socket: PathBuf,
+    /// The mode of the socket's file.
+    pub socket_mode: u32,
+    /// The folders of the blocks, as absolute paths.
+    pub data_dirs: Vec<PathBuf>,
+    /// The memory budget of all map tasks together.
+    pub memory_bytes: u64,
+    /// Map tasks at once.
+    pub maps: u32,
 }
 
 /// The data and limits of `merganser serve --data`.
@@ -116,13 +134,15 @@ impl TryFrom<ServeArgs> for ServeConfig {
         if let (false, Some(flag)) = (listens, of_listeners(&typed)) {
             return Err(format!("{flag}: only with --listen; nothing listens without it").into());
         }
-        let parts = [typed.shuffle.is_some(), typed.log_folder.is_some(), listens];
+        let hadoop = [typed.shuffle.is_some(), typed.hdfs.is_some()];
+        let parts = [hadoop[0], hadoop[1], typed.log_folder.is_some(), listens];
         let parts = parts.iter().filter(|part| **part).count().max(1) as u64;
         let memory_bytes = typed.memory.0 / parts;
         let calls = calls(&typed, memory_bytes)?;
         let node = if listens { node(&typed, memory_bytes)? } else { None };
-        let shuffle = shuffle(typed, memory_bytes)?;
-        Ok(ServeConfig { shuffle, node, calls })
+        let hdfs = hdfs(&typed, memory_bytes)?;
+        let shuffle = shuffle(&typed, memory_bytes)?;
+        Ok(ServeConfig { shuffle, hdfs, node, calls })
     }
 }
 
@@ -166,15 +186,25 @@ fn temp_dir(typed: &ServeArgs) -> PathBuf {
     })
 }
 
-fn shuffle(typed: ServeArgs, memory_bytes: u64) -> Result<Option<ShuffleConfig>, Failure> {
-    let Some(socket) = typed.shuffle else { return Ok(None) };
+fn socket_mode(typed: &ServeArgs) -> Result<u32, Failure> {
     let mode = u32::from_str_radix(&typed.socket_mode, 8).ok().filter(|mode| *mode <= 0o777);
-    let socket_mode = mode.ok_or_else(|| {
+    mode.ok_or_else(|| {
         let typed = &typed.socket_mode;
         format!(
             "--socket-mode: '{typed}' is no mode of a file; 600 is its user's, 660 its group's too"
         )
-    })?;
+        .into()
+    })
+}
+
+fn absolute(dirs: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let absolute = |dir: &PathBuf| std::path::absolute(dir).map_err(|e| Failure::on(dir, &e));
+    dirs.iter().map(absolute).collect()
+}
+
+fn shuffle(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<ShuffleConfig>, Failure> {
+    let Some(socket) = typed.shuffle.clone() else { return Ok(None) };
+    let socket_mode = socket_mode(typed)?;
     if memory_bytes < MEMORY_BYTES_MIN {
         return Err("--memory: at least 1M".to_owned().into());
     }
@@ -183,12 +213,28 @@ fn shuffle(typed: ServeArgs, memory_bytes: u64) -> Result<Option<ShuffleConfig>,
         Some(merges) => merges,
         None => 2 * threads(None)? as u32,
     };
-    let mut local_dirs = Vec::new();
-    for dir in typed.local_dirs {
-        local_dirs.push(std::path::absolute(&dir).map_err(|e| Failure::on(&dir, &e))?);
-    }
+    let local_dirs = absolute(&typed.local_dirs)?;
     let keep_cache = typed.keep_cache;
     Ok(Some(ShuffleConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache }))
+}
+
+fn hdfs(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<HdfsConfig>, Failure> {
+    let Some(socket) = typed.hdfs.clone() else { return Ok(None) };
+    let socket_mode = socket_mode(typed)?;
+    let maps = match typed.maps {
+        Some(0) => return Err("--maps: at least 1".to_owned().into()),
+        Some(maps) => maps,
+        None => threads(None)? as u32,
+    };
+    let data_dirs = absolute(&typed.hdfs_data_dirs)?;
+    if maps_memory_min(maps) > memory_bytes {
+        let least = maps_memory_min(maps).div_ceil(1 << 20);
+        return Err(format!(
+            "--memory: at least {least}M for {maps} map tasks; give more, or fewer --maps"
+        )
+        .into());
+    }
+    Ok(Some(HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps }))
 }
 
 fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Failure> {
@@ -285,6 +331,31 @@ mod tests {
         }
         let less = refusal(&["serve", "--data", "/d", "--log-folder", "/l", "--memory", "1M"]);
         assert!(less.starts_with("--memory: at least 16M for --log-folder"), "{less}");
+    }
+
+    #[test]
+    fn map_tasks_have_defaults_and_bounds() {
+        let with = |more: &[&'static str]| {
+            [&["serve", "--hdfs", "s", "--hdfs-data-dir", "/d"][..], more].concat()
+        };
+        let alone = meant(&with(&["--hdfs-data-dir", "/e"])).hdfs.expect("asked for");
+        assert_eq!((alone.socket_mode, alone.memory_bytes), (0o600, 256 << 20));
+        assert_eq!(alone.data_dirs, [PathBuf::from("/d"), PathBuf::from("/e")]);
+        assert!(alone.maps >= 1);
+        let both = meant(&with(&["--shuffle", "t", "--local-dir", "/l", "--socket-mode", "660"]));
+        let (hdfs, shuffle) = (both.hdfs.expect("asked for"), both.shuffle.expect("asked for"));
+        assert_eq!((hdfs.memory_bytes, shuffle.memory_bytes), (128 << 20, 128 << 20));
+        assert_eq!((hdfs.socket_mode, shuffle.socket_mode), (0o660, 0o660));
+        for (more, told) in [
+            (["--maps", "0"], "--maps: at least 1"),
+            (["--maps", "100"], "--memory: at least 800M for 100 map tasks"),
+            (["--socket-mode", "rw"], "--socket-mode: 'rw' is no mode of a file"),
+        ] {
+            let sentence = refusal(&with(&more));
+            assert!(sentence.starts_with(told), "{sentence}");
+        }
+        let one = refusal(&with(&["--maps", "1", "--memory", "10M"]));
+        assert!(one.starts_with("--memory: at least 11M for 1 map tasks"), "{one}");
     }
 
     #[test]

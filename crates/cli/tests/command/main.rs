@@ -1,6 +1,7 @@
 //! The command as its users see it. One binary; each test has a folder of its own.
 //!
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
+//! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
@@ -21,6 +22,7 @@
 mod active_sort;
 mod dropin;
 mod generate;
+mod hdfs;
 mod help;
 #[cfg(feature = "flight")]
 mod node;

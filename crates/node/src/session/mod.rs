@@ -32,7 +32,7 @@
 //!   wire       requests and tickets as JSON    in_use    a client's GET or PUT under way
 //! ```
 
-mod admission;
+pub(crate) mod admission;
 mod catalog;
 mod data;
 mod error;

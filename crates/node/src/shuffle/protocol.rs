@@ -17,21 +17,25 @@
 //! has the tables.
 
 use super::{SegmentSpec, ShuffleError};
+pub use crate::message::{BadMessage, FRAME_HEAD_BYTES, HEAD_BYTES, Head};
+use crate::message::{FRAME_BODY_BYTES_MAX, Heads, Reader, frame, frame_of, head_of, push_text};
 
 /// The only version there is.
 pub const VERSION: u16 = 1;
 /// The longest body of a request or frame, in bytes.
-pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a request before its body.
-pub const HEAD_BYTES: usize = 12;
-/// Bytes of a frame before its body.
-pub const FRAME_HEAD_BYTES: usize = 5;
+pub const BODY_BYTES_MAX: usize = FRAME_BODY_BYTES_MAX;
 /// The most segments of one merge.
 pub const SEGMENTS_MAX: usize = 4096;
 
-const MAGIC: [u8; 4] = *b"MGSH";
 const MERGE: u16 = 1;
 const HELLO: u16 = 2;
+
+const HEADS: Heads = Heads {
+    magic: *b"MGSH",
+    version: VERSION,
+    kinds: &[MERGE, HELLO],
+    body_bytes_max: BODY_BYTES_MAX,
+};
 /// Bytes of a segment with an empty path.
 const SEGMENT_BYTES_MIN: usize = 2 + 3 * 8;
 
@@ -111,52 +115,15 @@ const END: u8 = 2;
 const ERROR: u8 = 3;
 const HELLO_FRAME: u8 = 4;
 
-/// Why bytes are no message. One sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadMessage(String);
-
-/// What stands before the body of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
-    kind: u16,
-    /// Bytes of the body.
-    pub body_bytes: usize,
-}
-
-impl Head {
+impl Request {
     /// Reads the head of a request.
     ///
     /// # Errors
     /// When it is not of this version. The connection is useless then.
-    pub fn decode(bytes: [u8; HEAD_BYTES]) -> Result<Self, BadMessage> {
-        let mut rest = Reader(&bytes);
-        let magic = rest.array()?;
-        if magic != MAGIC {
-            let shown = magic.escape_ascii();
-            return Err(BadMessage(format!("a request begins with MGSH, not with {shown}")));
-        }
-        let version = rest.u16()?;
-        if version != VERSION {
-            return Err(BadMessage(format!(
-                "a request of version {version}; this process speaks version {VERSION}"
-            )));
-        }
-        let kind = rest.u16()?;
-        if ![MERGE, HELLO].contains(&kind) {
-            return Err(BadMessage(format!("there are no requests of kind {kind}")));
-        }
-        let body_bytes = rest.u32()? as usize;
-        if body_bytes > BODY_BYTES_MAX {
-            return Err(BadMessage(format!(
-                "a request's body has at most {BODY_BYTES_MAX} bytes, not {body_bytes}"
-            )));
-        }
-        Ok(Head { kind, body_bytes })
+    pub fn head(bytes: [u8; HEAD_BYTES]) -> Result<Head, BadMessage> {
+        HEADS.decode(bytes)
     }
-}
 
-impl Request {
     /// Reads the body of a request.
     ///
     /// # Errors
@@ -168,9 +135,7 @@ impl Request {
         } else {
             Request::Merge(MergeRequest::decode(&mut rest)?)
         };
-        if !rest.0.is_empty() {
-            return Err(BadMessage(format!("{} bytes follow what the request says", rest.0.len())));
-        }
+        rest.end("request")?;
         Ok(request)
     }
 
@@ -187,15 +152,7 @@ impl Request {
                 MERGE
             }
         };
-        if body.len() > BODY_BYTES_MAX {
-            return Err(BadMessage(format!("{} bytes are too many for a request", body.len())));
-        }
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_be_bytes());
-        bytes.extend(kind.to_be_bytes());
-        bytes.extend((body.len() as u32).to_be_bytes());
-        bytes.extend(body);
-        Ok(bytes)
+        HEADS.encode(kind, &body)
     }
 }
 
@@ -242,8 +199,7 @@ impl Frame {
     /// When its body is longer than [`BODY_BYTES_MAX`].
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; FRAME_HEAD_BYTES];
-        let kind = match self {
+        frame(|bytes| match self {
             Frame::Data(data) => {
                 bytes.extend(data);
                 DATA
@@ -265,10 +221,7 @@ impl Frame {
                 bytes.extend(product.as_bytes());
                 HELLO_FRAME
             }
-        };
-        let head = head_of(kind, bytes.len() - FRAME_HEAD_BYTES);
-        bytes[..FRAME_HEAD_BYTES].copy_from_slice(&head);
-        bytes
+        })
     }
 
     /// Reads a frame that begins `bytes`, and how long it is; `None` when it does not end within them.
@@ -276,15 +229,7 @@ impl Frame {
     /// # Errors
     /// When it is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadMessage> {
-        let Some((head, rest)) = bytes.split_first_chunk::<FRAME_HEAD_BYTES>() else {
-            return Ok(None);
-        };
-        let [kind, len @ ..] = *head;
-        let len = u32::from_be_bytes(len) as usize;
-        if len > BODY_BYTES_MAX {
-            return Err(BadMessage(format!("a frame of {len} bytes, which is too long")));
-        }
-        let Some(body) = rest.get(..len) else { return Ok(None) };
+        let Some((kind, body)) = frame_of(bytes)? else { return Ok(None) };
         let mut rest = Reader(body);
         let frame = match kind {
             DATA => Frame::Data(std::mem::take(&mut rest.0).to_vec()),
@@ -303,10 +248,8 @@ impl Frame {
             },
             _ => return Err(BadMessage(format!("there are no frames of type {kind}"))),
         };
-        if !rest.0.is_empty() {
-            return Err(BadMessage(format!("{} bytes follow what the frame says", rest.0.len())));
-        }
-        Ok(Some((frame, FRAME_HEAD_BYTES + len)))
+        rest.end("frame")?;
+        Ok(Some((frame, FRAME_HEAD_BYTES + body.len())))
     }
 }
 
@@ -317,12 +260,6 @@ impl Frame {
 #[must_use]
 pub fn frame_head(len: usize) -> [u8; FRAME_HEAD_BYTES] {
     head_of(DATA, len)
-}
-
-fn head_of(kind: u8, len: usize) -> [u8; FRAME_HEAD_BYTES] {
-    assert!(len <= BODY_BYTES_MAX, "frames are kept short");
-    let [a, b, c, d] = (len as u32).to_be_bytes();
-    [kind, a, b, c, d]
 }
 
 impl ErrorKind {
@@ -347,58 +284,6 @@ impl From<&ShuffleError> for ErrorKind {
     }
 }
 
-fn push_text(text: &str, out: &mut Vec<u8>) -> Result<(), BadMessage> {
-    let len = u16::try_from(text.len())
-        .map_err(|_| BadMessage(format!("a text of {} bytes is too long", text.len())))?;
-    out.extend(len.to_be_bytes());
-    out.extend(text.as_bytes());
-    Ok(())
-}
-
-/// The rest of a body.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], BadMessage> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(n)
-            .ok_or_else(|| BadMessage("it ends before all that it announces".to_owned()))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], BadMessage> {
-        Ok(self.take(N)?.try_into().expect("N bytes were taken"))
-    }
-
-    fn u16(&mut self) -> Result<u16, BadMessage> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, BadMessage> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, BadMessage> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    fn text(&mut self) -> Result<String, BadMessage> {
-        let len = usize::from(self.u16()?);
-        text_of(self.take(len)?)
-    }
-
-    fn rest_of_text(&mut self) -> Result<String, BadMessage> {
-        text_of(std::mem::take(&mut self.0))
-    }
-}
-
-fn text_of(bytes: &[u8]) -> Result<String, BadMessage> {
-    let text = str::from_utf8(bytes);
-    text.map(str::to_owned).map_err(|_| BadMessage("a text that is not UTF-8".to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -407,7 +292,7 @@ mod tests {
 
     fn decode(bytes: &[u8]) -> Result<Request, BadMessage> {
         let (head, body) = bytes.split_first_chunk().expect("a head");
-        let head = Head::decode(*head)?;
+        let head = Request::head(*head)?;
         assert_eq!(head.body_bytes, body.len());
         Request::decode(head, body)
     }
@@ -467,7 +352,10 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] = byte;
             let (head, body) = bytes.split_first_chunk().expect("a head");
-            Head::decode(*head).and_then(|h| Request::decode(h, body)).expect_err("bad").to_string()
+            Request::head(*head)
+                .and_then(|h| Request::decode(h, body))
+                .expect_err("bad")
+                .to_string()
         };
         assert_eq!(told(0, b'm'), "a request begins with MGSH, not with mGSH");
         assert_eq!(told(5, 2), "a request of version 2; this process speaks version 1");

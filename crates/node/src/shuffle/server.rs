@@ -7,12 +7,12 @@
 //! ```
 //!
 //! The harm that a client can do to others is bounded by numbers, each a constant here or an option. The
-//! server waits for bytes of a request for at most [`REQUEST_PATIENCE`], for room for a frame
-//! [`FRAME_PATIENCE`], for another request [`IDLE_PATIENCE`]; a merge takes one buffer of 256 KiB beyond what was granted
+//! server waits for bytes of a request for at most 30 seconds, for room for a frame
+//! [`FRAME_PATIENCE`], for another request 10 minutes; a merge takes one buffer of 256 KiB beyond what was granted
 //! to it; connections take a thread with a small stack each and are at most [`CONNECTIONS_MAX`].
 
 use std::fmt;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,28 +20,23 @@ use std::time::{Duration, Instant};
 use merganser_server::{
     Address, Client, Connections, Incident, Limits, ListenError, Presence, Service, Stream,
 };
-use parking_lot::Mutex;
 
 pub use merganser_server::Stopper;
 
 use super::admission::{Admission, Ticket};
 use super::error::Shortage;
 use super::local_dirs::LocalDirs;
-use super::protocol::{
-    BadMessage, ErrorKind, Frame, HEAD_BYTES, Head, MergeRequest, Request, VERSION, frame_head,
-};
+use super::protocol::{ErrorKind, Frame, Head, MergeRequest, Request, VERSION, frame_head};
 use super::segment::forget;
 use super::{SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
+use crate::message::sentence;
+use crate::talk::{End, Events, Talk, converse};
 
 /// The most connections at once. One more ends the one that is idle for longest.
 pub const CONNECTIONS_MAX: usize = 1024;
-/// How long a request, once begun, may take to arrive.
-pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a client may take to make room for one more frame of 256 KiB: a reducer that holds a stream
 /// while it merges what it has needs seconds, and minutes on a bad day.
 pub const FRAME_PATIENCE: Duration = Duration::from_secs(300);
-/// How long a connection may be idle.
-pub const IDLE_PATIENCE: Duration = Duration::from_secs(600);
 /// How long merges may take once the process was asked to end.
 pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
 
@@ -49,8 +44,6 @@ pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
 const DATA_BYTES: usize = 256 << 10;
 /// Bytes that are skipped before it is looked whether the client is still there.
 const SKIP_BYTES: u64 = 16 << 20;
-/// Events per second that are reported; more of them are counted.
-const EVENTS_PER_SECOND: u32 = 20;
 
 /// What to serve where.
 pub struct ServerOptions {
@@ -138,10 +131,9 @@ impl Server {
     }
 
     /// Says why to a client that is not served.
-    fn turn_away(&self, mut stream: &Stream, why: &ShuffleError) {
+    fn turn_away(&self, stream: &Stream, why: &ShuffleError) {
         let frame = error_frame(why.into(), (self.describe)(why)).encode();
-        let _ = stream.set_nonblocking(true);
-        let _ = stream.write(&frame);
+        Talk::turn_away(stream, &frame);
     }
 }
 
@@ -152,7 +144,8 @@ impl Service for Server {
 
     fn serve(&self, client: &Client) {
         let (stream, presence) = (client.stream(), client.presence());
-        Connection { server: self, stream, presence }.serve();
+        let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
+        Connection { server: self, stream, talk, presence }.serve();
     }
 
     fn notice(&self, incident: Incident<'_>) {
@@ -171,61 +164,30 @@ impl Service for Server {
     }
 }
 
-/// Why a connection ends.
-enum End {
-    /// The client left, or this process is asked to end.
-    Gone,
-    /// It takes too long.
-    Slow(&'static str),
-    /// It does not speak the protocol.
-    Bad(BadMessage),
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => End::Slow("to take an answer"),
-            _ => End::Gone,
-        }
-    }
-}
-
 /// One client, in its thread.
 struct Connection<'a> {
     server: &'a Server,
     stream: &'a Stream,
+    talk: Talk<'a>,
     presence: &'a Presence,
 }
 
 impl Connection<'_> {
     fn serve(&self) {
-        let end = loop {
-            if let Err(end) = self.next() {
-                break end;
-            }
-        };
-        match end {
-            End::Gone => {}
-            End::Slow(what) => {
-                self.server.events.tell(&format!("client hung up on: it took too long {what}"));
-            }
-            End::Bad(why) => {
-                self.server.events.tell(&format!("client hung up on: {why}"));
-                let _ = self.error(ErrorKind::Request, why.to_string());
-            }
-        }
+        converse(
+            &self.server.events,
+            "client",
+            || self.next(),
+            |why| {
+                let _ = self.error(ErrorKind::Request, why);
+            },
+        );
     }
 
     /// Takes one request and answers it.
     fn next(&self) -> Result<(), End> {
-        let mut head = [0; HEAD_BYTES];
-        let idle = Instant::now() + IDLE_PATIENCE;
-        let (first, rest) = head.split_at_mut(1);
-        self.receive(first, idle).map_err(|_| End::Gone)?;
-        self.presence.owe();
-        let until = Instant::now() + REQUEST_PATIENCE;
-        self.receive(rest, until)?;
-        let answered = self.answer(Head::decode(head).map_err(End::Bad)?, until);
+        let (head, until) = self.talk.head(self.presence)?;
+        let answered = self.answer(Request::head(head).map_err(End::Bad)?, until);
         self.presence.answered();
         answered
     }
@@ -235,11 +197,11 @@ impl Connection<'_> {
         let request = match self.server.admission.memory(head.body_bytes as u64) {
             Ok(_taken) => {
                 let mut body = vec![0; head.body_bytes];
-                self.receive(&mut body, until)?;
+                self.talk.receive(&mut body, until)?;
                 Request::decode(head, &body).map_err(End::Bad)?
             }
             Err(busy) => {
-                self.discard(head.body_bytes, until)?;
+                self.talk.discard(head.body_bytes, until)?;
                 return self.fail(&busy);
             }
         };
@@ -339,93 +301,16 @@ impl Connection<'_> {
     }
 
     fn send(&self, frame: &Frame) -> Result<(), End> {
-        self.write(&mut [IoSlice::new(&frame.encode())])
+        self.talk.write(&mut [IoSlice::new(&frame.encode())])
     }
 
     fn send_data(&self, data: &[u8]) -> Result<(), End> {
-        self.write(&mut [IoSlice::new(&frame_head(data.len())), IoSlice::new(data)])
-    }
-
-    fn write(&self, mut parts: &mut [IoSlice<'_>]) -> Result<(), End> {
-        let until = Instant::now() + FRAME_PATIENCE;
-        while !parts.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(End::Slow("to take an answer"));
-            }
-            self.stream.set_write_timeout(Some(left))?;
-            match (&mut &*self.stream).write_vectored(parts) {
-                Ok(0) => return Err(End::Gone),
-                Ok(n) => IoSlice::advance_slices(&mut parts, n),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn receive(&self, mut into: &mut [u8], until: Instant) -> Result<(), End> {
-        while !into.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(End::Slow("to send a request"));
-            }
-            self.stream.set_read_timeout(Some(left))?;
-            match (&mut &*self.stream).read(into) {
-                Ok(0) => return Err(End::Gone),
-                Ok(n) => into = &mut into[n..],
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn discard(&self, mut bytes: usize, until: Instant) -> Result<(), End> {
-        let mut into = [0; 4096];
-        while bytes > 0 {
-            let n = bytes.min(into.len());
-            self.receive(&mut into[..n], until)?;
-            bytes -= n;
-        }
-        Ok(())
+        self.talk.write(&mut [IoSlice::new(&frame_head(data.len())), IoSlice::new(data)])
     }
 }
 
-fn error_frame(kind: ErrorKind, mut sentence: String) -> Frame {
-    // Paths may be long, and clients log it.
-    if sentence.len() > 4096 {
-        sentence.truncate(sentence.floor_char_boundary(4096));
-    }
-    Frame::Error { kind, sentence }
-}
-
-/// Tells events, up to [`EVENTS_PER_SECOND`].
-struct Events {
-    tell: Box<dyn Fn(&str) + Send + Sync>,
-    told: Mutex<(Option<Instant>, u32)>,
-}
-
-impl Events {
-    fn new(tell: Box<dyn Fn(&str) + Send + Sync>) -> Self {
-        Events { tell, told: Mutex::new((None, 0)) }
-    }
-
-    fn tell(&self, event: &str) {
-        let mut told = self.told.lock();
-        let (second, count) = &mut *told;
-        if second.is_none_or(|second| second.elapsed() >= Duration::from_secs(1)) {
-            if *count > EVENTS_PER_SECOND {
-                (self.tell)(&format!("{} more events in that second", *count - EVENTS_PER_SECOND));
-            }
-            (*second, *count) = (Some(Instant::now()), 0);
-        }
-        *count += 1;
-        if *count <= EVENTS_PER_SECOND {
-            (self.tell)(event);
-        }
-    }
+fn error_frame(kind: ErrorKind, told: String) -> Frame {
+    Frame::Error { kind, sentence: sentence(told) }
 }
 
 impl fmt::Debug for Server {

@@ -33,6 +33,18 @@ impl Slot {
     pub(super) fn len(&self) -> usize {
         (self.tag & u64::from(u32::MAX)) as usize
     }
+
+    /// Replaces the hash, which nobody needs in a table that takes no more, by a partition.
+    #[inline]
+    pub(super) fn set_partition(&mut self, partition: u32) {
+        self.tag = u64::from(partition) << 32 | self.len() as u64;
+    }
+
+    /// The partition.
+    #[inline]
+    pub(super) fn partition(&self) -> u32 {
+        (self.tag >> 32) as u32
+    }
 }
 
 /// A key of up to 16 bytes, filled up with zeros, as two little-endian numbers; of a longer one, the

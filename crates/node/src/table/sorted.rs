@@ -22,6 +22,30 @@ pub(crate) struct SortedRows {
 impl Table {
     /// Sorts the rows by key; with [`Kind::All`], by value then.
     pub(crate) fn into_sorted(mut self) -> SortedRows {
+        self.close();
+        let (arena, all) = (&self.arena, self.kind == Kind::All);
+        self.slots.sort_unstable_by(|a, b| compare_rows(a, b, arena, all));
+        SortedRows::of(self)
+    }
+
+    /// Sorts the rows by the partition of their key, and within a partition as [`Table::into_sorted`].
+    pub(crate) fn into_partitioned(mut self, partition: impl Fn(&[u8]) -> u32) -> SortedRows {
+        self.close();
+        let (arena, all) = (&self.arena, self.kind == Kind::All);
+        let mut short = [0; INLINE_BYTES];
+        for slot in &mut self.slots {
+            let of = partition(key_of(slot, arena, &mut short));
+            slot.set_partition(of);
+        }
+        self.slots.sort_unstable_by(|a, b| {
+            let partitions = a.partition().cmp(&b.partition());
+            partitions.then_with(|| compare_rows(a, b, arena, all))
+        });
+        SortedRows::of(self)
+    }
+
+    /// Leaves nothing in the slots but rows, whose keys compare as numbers.
+    fn close(&mut self) {
         self.sorted = true;
         if self.kind != Kind::All {
             self.slots.retain(|slot| slot.tag != 0);
@@ -34,18 +58,14 @@ impl Table {
                 slot.words.second = slot.words.second.swap_bytes();
             }
         }
-        let (arena, all) = (&self.arena, self.kind == Kind::All);
-        self.slots.sort_unstable_by(|a, b| {
-            let keys = compare(a, b, arena);
-            if all {
-                keys.then_with(|| arena.value(a.value).cmp(arena.value(b.value)))
-            } else {
-                keys
-            }
-        });
-        let (key, number) = ([0; INLINE_BYTES], [0; 8]);
-        SortedRows { table: self, next: 0, slot: EMPTY, key, number }
     }
+}
+
+/// The order of two rows: by key, and by value if there are `all` values of a key.
+#[inline]
+fn compare_rows(a: &Slot, b: &Slot, arena: &Arena, all: bool) -> Ordering {
+    let keys = compare(a, b, arena);
+    if all { keys.then_with(|| arena.value(a.value).cmp(arena.value(b.value))) } else { keys }
 }
 
 /// The order of two keys.
@@ -76,6 +96,17 @@ fn key_of<'a>(slot: &Slot, arena: &'a Arena, short: &'a mut [u8; INLINE_BYTES]) 
 }
 
 impl SortedRows {
+    fn of(table: Table) -> Self {
+        let (key, number) = ([0; INLINE_BYTES], [0; 8]);
+        SortedRows { table, next: 0, slot: EMPTY, key, number }
+    }
+
+    /// The partition of the row; only after [`Table::into_partitioned`].
+    #[inline]
+    pub(crate) fn partition(&self) -> u32 {
+        self.slot.partition()
+    }
+
     /// Goes to the next row, the first one at first; false after the last.
     #[inline]
     pub(crate) fn advance(&mut self) -> bool {

@@ -204,3 +204,41 @@ fn sums_that_leave_64_bits_are_there_twice() {
     }
     assert!(full > 0, "they take memory, too");
 }
+
+#[test]
+fn rows_are_sorted_by_partition_and_then_by_key() {
+    let of = |key: &[u8]| {
+        key.iter().fold(3, |sum: u32, byte| sum.wrapping_mul(31) ^ u32::from(*byte)) % 7
+    };
+    let mut random = Random::new(11);
+    for kind in [Kind::Sum, Kind::All] {
+        let (mut table, mut expected) = (table(kind), Vec::new());
+        for n in 0..20_000_u64 {
+            let key: Vec<u8> =
+                (0..random.index(30)).map(|_| [0, b'a', 0xff][random.index(3)]).collect();
+            if kind == Kind::All {
+                table.put(&key, &[&n.to_le_bytes()]).expect("room");
+                expected.push((of(&key), key, n.to_le_bytes().to_vec()));
+            } else {
+                table.add(&key, 1).expect("room");
+                expected.push((of(&key), key, 1_u64.to_le_bytes().to_vec()));
+            }
+        }
+        expected.sort();
+        if kind == Kind::Sum {
+            // Keys are there once, with their number.
+            let counted = expected.chunk_by(|a, b| a.1 == b.1);
+            expected = counted
+                .map(|equal| {
+                    (equal[0].0, equal[0].1.clone(), (equal.len() as u64).to_le_bytes().to_vec())
+                })
+                .collect();
+        }
+        let mut rows = table.into_partitioned(of);
+        let mut found = Vec::new();
+        while rows.advance() {
+            found.push((rows.partition(), rows.key().to_vec(), rows.value().to_vec()));
+        }
+        assert!(found == expected, "{kind:?}");
+    }
+}

@@ -1,6 +1,8 @@
-//! `merganser serve`: merges for Hadoop, a node for sessions, calls through files, or all in one process.
+//! `merganser serve`: merges and map tasks for Hadoop, a node for sessions, calls through files, or all in one
+//! process.
 
 mod calls;
+mod hdfs;
 mod heap;
 #[cfg(feature = "flight")]
 mod node;
@@ -30,6 +32,9 @@ pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mut servers = Vec::new();
     if let Some(config) = config.shuffle {
         servers.push(shuffle::listen(config)?);
+    }
+    if let Some(config) = config.hdfs {
+        servers.push(hdfs::listen(config)?);
     }
     if let Some(config) = config.calls {
         servers.push(calls::listen(config)?);

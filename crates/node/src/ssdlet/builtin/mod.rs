@@ -30,6 +30,7 @@ use serde_json::Value;
 
 use super::{Ssdlet, SsdletError};
 use arguments::Arguments;
+pub(crate) use words::each_word;
 
 /// The longest part of a record that is copied, in bytes.
 pub const COPY_BYTES_MOST: usize = 1 << 20;

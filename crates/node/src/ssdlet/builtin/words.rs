@@ -95,6 +95,15 @@ impl Words {
     }
 }
 
+/// Calls `take` with begin and end of each stretch of `bytes` without white space ([`Rule::Whitespace`]).
+#[inline(always)]
+pub(crate) fn each_word<E>(
+    bytes: &[u8],
+    take: impl FnMut(usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    each_span(bytes, |block| !block::whitespace(b'\n', block), take)
+}
+
 /// How much of `bytes` is made upper-case at once: no word is cut.
 fn piece_len(bytes: &[u8]) -> usize {
     let is_in_word = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'\'';

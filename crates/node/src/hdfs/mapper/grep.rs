@@ -1,0 +1,42 @@
+//! `grep`: 1 for each place of a text, as Hadoop's `RegexMapper` with a pattern that is a plain text.
+//!
+//! Places are looked for in the bytes: UTF-8 has no text inside another character, and what is not UTF-8 has no
+//! whole character that Java would not see, too.
+
+use memchr::memmem::Finder;
+use serde_json::{Map, Value};
+
+use super::Mapper;
+use crate::hdfs::Result;
+use crate::hdfs::batch::Batch;
+use crate::hdfs::output::Output;
+
+struct Grep {
+    finder: Finder<'static>,
+}
+
+pub(super) fn open(arguments: &mut Map<String, Value>) -> Result<Box<dyn Mapper>, String> {
+    let text = match arguments.remove("text") {
+        Some(Value::String(text)) => text,
+        Some(_) => return Err("the argument text is a text".to_owned()),
+        None => return Err("the argument text is missing".to_owned()),
+    };
+    if text.is_empty() {
+        return Err("an empty text is everywhere".to_owned());
+    }
+    if text.contains('\u{fffd}') {
+        return Err("U+FFFD stands for bytes that are not UTF-8".to_owned());
+    }
+    Ok(Box::new(Grep { finder: Finder::new(text.as_bytes()).into_owned() }))
+}
+
+impl Mapper for Grep {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+        for record in batch.records() {
+            for _ in self.finder.find_iter(record) {
+                out.count(self.finder.needle());
+            }
+        }
+        Ok(())
+    }
+}

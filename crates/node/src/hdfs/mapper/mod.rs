@@ -1,0 +1,175 @@
+//! The programs of map tasks. Each has a mapper in Java with the same result (`java/workloads`), which the task
+//! runs where this one is refused; docs/hadoop.md says what they do.
+//!
+//! ```text
+//!   wordcount    grep    ratings      movie ratings: histogram-ratings, histogram-movies
+//!   documents    words of named texts: sequence-count, inverted-index, term-vector; ranked-inverted-index
+//! ```
+
+mod documents;
+mod grep;
+mod ratings;
+mod wordcount;
+
+use serde_json::{Map, Value};
+
+use super::batch::Batch;
+use super::java_text::decoded;
+use super::output::Output;
+use super::request::{CombineKind, MapRequest, SsdletName, Writable};
+use super::{HdfsError, Result};
+
+/// A program that maps records.
+pub(super) trait Mapper: Send {
+    /// Maps records that follow each other.
+    ///
+    /// # Errors
+    /// Records that make no sense to it.
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()>;
+}
+
+/// A mapper that looks at one record at a time, as a text of UTF-8.
+trait RecordMapper: Send {
+    /// Maps one record.
+    fn record(&mut self, text: &[u8], out: &mut Output<'_>);
+}
+
+/// A program by name.
+pub(super) struct Program {
+    /// The name.
+    pub(super) name: &'static str,
+    /// The class of its values. Keys are `Text`.
+    value: Writable,
+    /// How the values of a key may be combined.
+    combines: &'static [CombineKind],
+    /// Opens it with the members of a JSON object, or says what is wrong with them.
+    open: Open,
+}
+
+type Open = fn(&mut Map<String, Value>) -> Result<Box<dyn Mapper>, String>;
+
+const COUNTS: &[CombineKind] = &[CombineKind::None, CombineKind::Sum];
+
+/// All of them, in the order of their names.
+pub(super) const ALL: &[Program] = &[
+    Program { name: "grep", value: Writable::Long, combines: COUNTS, open: grep::open },
+    Program {
+        name: "histogram-movies",
+        value: Writable::Int,
+        combines: COUNTS,
+        open: |_| Ok(Box::new(ratings::Movies)),
+    },
+    Program {
+        name: "histogram-ratings",
+        value: Writable::Int,
+        combines: COUNTS,
+        open: |_| Ok(Box::new(ratings::Ratings)),
+    },
+    Program {
+        name: "inverted-index",
+        value: Writable::Text,
+        combines: &[CombineKind::None, CombineKind::Distinct],
+        open: |_| Ok(each(documents::Index)),
+    },
+    Program {
+        name: "ranked-inverted-index",
+        value: Writable::Text,
+        combines: &[CombineKind::None],
+        open: |_| Ok(each(documents::Ranked::default())),
+    },
+    Program {
+        name: "sequence-count",
+        value: Writable::Int,
+        combines: COUNTS,
+        open: |_| Ok(each(documents::Sequences::default())),
+    },
+    Program {
+        name: "term-vector",
+        value: Writable::Text,
+        combines: &[CombineKind::None],
+        open: |_| Ok(each(documents::Terms::default())),
+    },
+    Program {
+        name: "wordcount",
+        value: Writable::Int,
+        combines: COUNTS,
+        open: |_| Ok(Box::new(wordcount::WordCount::default())),
+    },
+];
+
+/// Opens the mapper of `request`.
+///
+/// # Errors
+/// When no program has this name, or it does not do what the job expects.
+pub(super) fn open(request: &MapRequest) -> Result<Box<dyn Mapper>> {
+    let SsdletName::BuiltIn(name) = &request.ssdlet;
+    let program = ALL.iter().find(|program| program.name == name);
+    let program = program.ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })?;
+    let ssdlet = || name.clone();
+    let fault = |detail| HdfsError::Arguments { ssdlet: ssdlet(), detail };
+    let mut arguments = arguments(&request.arguments).map_err(fault)?;
+    let mapper = (program.open)(&mut arguments).map_err(fault)?;
+    if let Some(other) = arguments.keys().next() {
+        return Err(fault(format!("it has no argument {}", shown(other))));
+    }
+    let types = |detail| HdfsError::Types { ssdlet: ssdlet(), detail };
+    if (request.key, request.value) != (Writable::Text, program.value) {
+        return Err(types(format!(
+            "it hands out (Text, {:?}) and the job expects ({:?}, {:?})",
+            program.value, request.key, request.value
+        )));
+    }
+    if !program.combines.contains(&request.combine) {
+        return Err(types(format!("its values can't be combined by {:?}", request.combine)));
+    }
+    Ok(mapper)
+}
+
+/// A name from a client, no longer than a line.
+fn shown(name: &str) -> String {
+    name.chars().take(64).collect::<String>().escape_debug().to_string()
+}
+
+fn arguments(text: &str) -> Result<Map<String, Value>, String> {
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err("its arguments are the members of a JSON object".to_owned()),
+        Err(error) => Err(format!("its arguments are no JSON: {error}")),
+    }
+}
+
+fn each<M: RecordMapper + 'static>(mapper: M) -> Box<dyn Mapper> {
+    Box::new(Each { mapper, room: Vec::new() })
+}
+
+/// Hands records to a [`RecordMapper`] as Java would decode them.
+struct Each<M> {
+    mapper: M,
+    room: Vec<u8>,
+}
+
+impl<M: RecordMapper> Mapper for Each<M> {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+        let most = out.text_bytes_max();
+        for record in batch.records() {
+            let text = Some(record).filter(|record| record.len() <= most);
+            match text.and_then(|text| decoded(text, &mut self.room, most)) {
+                Some(text) => self.mapper.record(text, out),
+                None => out.too_long(),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The part before the first `byte`, and the part after it.
+fn split_at_first(byte: u8, text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(byte, text)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests;

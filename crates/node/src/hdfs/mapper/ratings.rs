@@ -1,0 +1,52 @@
+//! Ratings of movies (PUMA's histograms). A line is `MOVIE:USER_RATING,USER_RATING,...`, a rating is a digit from
+//! 1 to 5, up to the next `_` or `,`; what is not like that is no review.
+//! All that is looked for is ASCII, so lines are not decoded.
+
+use super::{Mapper, split_at_first};
+use crate::hdfs::Result;
+use crate::hdfs::batch::Batch;
+use crate::hdfs::output::Output;
+
+/// `histogram-ratings`: 1 for each review, by its rating.
+pub(super) struct Ratings;
+
+/// `histogram-movies`: 1 for each movie, by its mean rating in steps of a half.
+pub(super) struct Movies;
+
+/// The digits of all reviews of a line.
+fn ratings(line: &[u8]) -> impl Iterator<Item = u8> {
+    let reviews = split_at_first(b':', line).map(|(_, reviews)| reviews.split(|b| *b == b','));
+    reviews.into_iter().flatten().filter_map(|review| {
+        let (_, rest) = split_at_first(b'_', review)?;
+        let rating = split_at_first(b'_', rest).map_or(rest, |(rating, _)| rating);
+        match rating {
+            [digit @ b'1'..=b'5'] => Some(*digit),
+            _ => None,
+        }
+    })
+}
+
+impl Mapper for Ratings {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+        batch.records().flat_map(ratings).for_each(|digit| out.count(&[digit]));
+        Ok(())
+    }
+}
+
+impl Mapper for Movies {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+        for line in batch.records() {
+            let (mut sum, mut count) = (0_u64, 0_u64);
+            for digit in ratings(line) {
+                sum += u64::from(digit - b'0');
+                count += 1;
+            }
+            // The upper end of its step, which a mean does not reach.
+            if let Some(halves) = (2 * sum).checked_div(count).map(|halves| halves + 1) {
+                let whole = b'0' + (halves / 2) as u8;
+                out.count(&[whole, b'.', if halves % 2 == 0 { b'0' } else { b'5' }]);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! What each mapper makes of lines.
+
+use super::super::ifile::{SegmentIndex, Sink};
+use super::super::output::Shape;
+use super::super::request::{Codec, Order, Partitioner};
+use super::*;
+use merganser_sort::Budget;
+use merganser_sort::record::ifile::{header, vlong};
+
+fn request(ssdlet: &str, arguments: &str, value: Writable, combine: CombineKind) -> MapRequest {
+    MapRequest {
+        attempt: "a".to_owned(),
+        ssdlet: SsdletName::BuiltIn(ssdlet.to_owned()),
+        arguments: arguments.to_owned(),
+        pool: "BP-1".to_owned(),
+        ranges: Vec::new(),
+        start: 0,
+        end: 0,
+        tail: Vec::new(),
+        tail_at_eof: true,
+        delimiter: Vec::new(),
+        record_bytes_max: i32::MAX as u32,
+        partitions: 1,
+        partitioner: Partitioner::Hash,
+        order: Order::Text,
+        key: Writable::Text,
+        value,
+        combine,
+        codec: Codec::None,
+        memory_bytes: 16 << 20,
+        patience_ms: 0,
+    }
+}
+
+/// Bytes of all spills of one partition.
+#[derive(Default)]
+struct Collected(Vec<u8>);
+
+impl Sink for Collected {
+    fn data(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.extend(bytes);
+        Ok(())
+    }
+
+    fn spill(&mut self, _: u32, _: u64, _: Vec<SegmentIndex>) -> Result<()> {
+        Ok(())
+    }
+
+    fn progress(&mut self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A `Text` at the start of `bytes`, as it is shown.
+fn text(bytes: &[u8]) -> String {
+    let (len, at) = vlong(bytes).expect("a length");
+    assert_eq!(bytes.len(), at + len as usize);
+    String::from_utf8(bytes[at..].to_vec()).expect("UTF-8")
+}
+
+/// Rows as `KEY=VALUE`, in order.
+fn rows(request: &MapRequest, lines: &[u8]) -> Vec<String> {
+    let mut sink = Collected::default();
+    let (value, combine) = (request.value, request.combine);
+    let shape = Shape { value, combine, partitions: 1 };
+    let budget = Budget::new(16 << 20);
+    let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
+    let mut mapper = open(request).expect("opened");
+    for line in lines.split_inclusive(|b| *b == b'\n') {
+        let record = line.strip_suffix(b"\n").unwrap_or(line);
+        mapper.map(&Batch::single(record, 0), &mut out).expect("mapped");
+    }
+    let counts = out.finish().expect("spilled");
+    let (mut rest, mut rows, mut bytes) = (&sink.0[..sink.0.len() - 6], Vec::new(), 0);
+    while !rest.is_empty() {
+        let head = header(rest).expect("a record").expect("whole");
+        let (key, after) = rest[head.bytes..].split_at(head.key);
+        let (value, after) = after.split_at(head.value);
+        let shown = match *value {
+            [a, b, c, d] if request.value == Writable::Int => {
+                i32::from_be_bytes([a, b, c, d]).to_string()
+            }
+            _ if request.value == Writable::Long => {
+                i64::from_be_bytes(value.try_into().expect("8 bytes")).to_string()
+            }
+            _ => text(value),
+        };
+        rows.push(format!("{}={shown}", text(key)));
+        bytes += (key.len() + value.len()) as u64;
+        rest = after;
+    }
+    if combine == CombineKind::None {
+        assert_eq!((counts.records, counts.bytes), (rows.len() as u64, bytes));
+    }
+    assert_eq!(counts.spilled, rows.len() as u64);
+    rows
+}
+
+fn sums(ssdlet: &str, lines: &[u8]) -> Vec<String> {
+    rows(&request(ssdlet, "", Writable::Int, CombineKind::Sum), lines)
+}
+
+fn texts(ssdlet: &str, lines: &[u8]) -> Vec<String> {
+    rows(&request(ssdlet, "", Writable::Text, CombineKind::None), lines)
+}
+
+#[test]
+fn words_are_counted() {
+    assert_eq!(sums("wordcount", b"b a\tb\n\x0cc\x0b b\r\n"), ["a=1", "b=3", "c\u{b}=1"]);
+    let each = request("wordcount", "", Writable::Int, CombineKind::None);
+    assert_eq!(rows(&each, b"b a b"), ["a=1", "b=1", "b=1"]);
+    // Words that are not UTF-8 and differ only there are one word to Java.
+    assert_eq!(sums("wordcount", b"\xff \xfe x\x80"), ["x\u{fffd}=1", "\u{fffd}=2"]);
+    assert_eq!(sums("wordcount", b" \n\n"), [""; 0]);
+}
+
+#[test]
+fn places_of_a_text_are_counted() {
+    let grep = request("grep", r#"{"text": "aa"}"#, Writable::Long, CombineKind::Sum);
+    assert_eq!(rows(&grep, b"aaaaa b\nxaa\na\na"), ["aa=3"]);
+    assert_eq!(rows(&grep, b"b"), [""; 0]);
+}
+
+#[test]
+fn ratings_are_counted_and_their_means() {
+    let lines = b"7:1_5,2_5,3_4\n8:1_1_2009,x_6,y_,_3,4_33,5_\n9:\nnone\n:a_2:b_3,c_2\n";
+    assert_eq!(sums("histogram-ratings", lines), ["1=1", "2=1", "3=1", "4=1", "5=2"]);
+    // 14 / 3 is in 4.5 to 5, 4 / 2 in 2 to 2.5, and 2 alone as well: a_2:b is no rating.
+    assert_eq!(sums("histogram-movies", lines), ["2.5=2", "5.0=1"]);
+    assert_eq!(sums("histogram-movies", b"1:a_5"), ["5.5=1"]);
+}
+
+#[test]
+fn documents_have_words() {
+    let lines = b"D1\tb a b  c\nno words\nD2\ta\nD3\t\n\tx y z\n";
+    assert_eq!(sums("sequence-count", lines), ["a|b|c|D1=1", "b|a|b|D1=1", "x|y|z|=1"]);
+    let index = ["a=D1", "a=D2", "b=D1", "c=D1", "x=", "y=", "z="];
+    assert_eq!(texts("inverted-index", lines), index);
+    assert_eq!(texts("term-vector", lines), ["=x:1 y:1 z:1", "D1=a:1 b:2 c:1", "D2=a:1"]);
+    let counted = b"a|b|c|D1\t12\na|b|c|D2\t3\nx\t1\ny\n|\t\t5\n";
+    let ranked = ["=\t5|", "a|b|c=12|D1", "a|b|c=3|D2"];
+    assert_eq!(texts("ranked-inverted-index", counted), ranked);
+}
+
+#[test]
+fn lines_that_take_too_much_memory_are_errors() {
+    for (name, line, fits) in [
+        ("inverted-index", [b"D\t".as_slice(), &b"a ".repeat(511)].concat(), true),
+        ("inverted-index", [b"D\t".as_slice(), &b"a ".repeat(512)].concat(), false),
+        ("inverted-index", [b"D\t".as_slice(), &b"\xff ".repeat(300)].concat(), false),
+        ("wordcount", b"\xff".repeat(300), true),
+        ("wordcount", b"\xff".repeat(400), false),
+        ("wordcount", b"x".repeat(4000), true),
+        ("histogram-ratings", [b"1:".as_slice(), &b"a_5,".repeat(1000)].concat(), true),
+    ] {
+        let value = if name == "inverted-index" { Writable::Text } else { Writable::Int };
+        let mut sink = Collected::default();
+        let shape = Shape { value, combine: CombineKind::None, partitions: 1 };
+        let budget = Budget::new(16 << 20);
+        let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
+        let mut mapper = open(&request(name, "", value, CombineKind::None)).expect("opened");
+        mapper.map(&Batch::single(&line, 0), &mut out).expect("mapped");
+        match out.check(77) {
+            Ok(()) => assert!(fits, "{name}"),
+            Err(HdfsError::Record { offset: 77, .. }) => assert!(!fits, "{name}"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn equal_rows_of_an_index_become_one() {
+    let lines = b"D\ta b\nD\ta\nE\ta\nD\ta\n";
+    let distinct = request("inverted-index", "", Writable::Text, CombineKind::Distinct);
+    assert_eq!(rows(&distinct, lines), ["a=D", "a=E", "b=D"]);
+    assert_eq!(texts("inverted-index", lines), ["a=D", "a=D", "a=D", "a=E", "b=D"]);
+}
+
+#[test]
+fn only_programs_that_fit_are_opened() {
+    let told = |request: &MapRequest| open(request).err().expect("refused").to_string();
+    let sum = |name, arguments, value| request(name, arguments, value, CombineKind::Sum);
+    let int = Writable::Int;
+    assert_eq!(told(&sum("sort", "", int)), "there is no SSDlet sort for map tasks");
+    assert!(told(&sum("wordcount", "", Writable::Long)).contains("hands out (Text, Int)"));
+    assert!(told(&sum("wordcount", "[]", int)).contains("members of a JSON object"));
+    assert!(told(&sum("wordcount", "{", int)).contains("no JSON"));
+    assert!(told(&sum("wordcount", r#"{"words":1}"#, int)).contains("no argument words"));
+    for (arguments, why) in [
+        ("", "missing"),
+        (r#"{"text":1}"#, "is a text"),
+        (r#"{"text":""}"#, "everywhere"),
+        ("{\"text\":\"\u{fffd}\"}", "U+FFFD"),
+        (r#"{"text":"a","case":true}"#, "no argument case"),
+    ] {
+        let sentence = told(&sum("grep", arguments, Writable::Long));
+        assert!(sentence.starts_with("grep: ") && sentence.contains(why), "{sentence}");
+    }
+    let distinct = request("wordcount", "", int, CombineKind::Distinct);
+    assert!(told(&distinct).contains("can't be combined by Distinct"));
+    let mut other = request("wordcount", "", int, CombineKind::Sum);
+    other.key = Writable::Long;
+    assert!(matches!(open(&other), Err(HdfsError::Types { .. })));
+    assert!(ALL.is_sorted_by_key(|program| program.name));
+}

@@ -1,0 +1,48 @@
+//! Map tasks of Hadoop, on the node where their blocks are (the ISC paper's mapper in the device, section 3).
+//!
+//! ```text
+//!   map task (Java)                       this process, the DataNode's user
+//!   request ──► server ──► replica ──► block ──► split ──► mapper ──► output ──► frames ──► map task
+//!               admission  blk_N below  .meta    records    keys,     table,     the bytes  writes them
+//!               limits     the folder   checked  as Hadoop  values    spills     of spills
+//!                          of the data           has them
+//! ```
+//!
+//! The result is what the task would have written itself: the records of a split are those of Hadoop's
+//! `LineRecordReader`, words those of Java's `StringTokenizer`, partitions those of `HashPartitioner`, and a
+//! spill has the bytes of a sorted `IFile` (version 3.4.2 of Hadoop). A map that can't be like that is
+//! refused before it begins, and the task runs its own mapper.
+//!
+//! ```text
+//!   request, protocol         messages             replica, meta, block   files of HDFS, checked
+//!   delimiter, split, batch   records of a split   java_text              texts as Java decodes them
+//!   mapper/                   the programs         output, ifile          table, spills
+//!   task                      one map              server, answer         many, for clients
+//! ```
+
+mod answer;
+mod batch;
+mod block;
+mod delimiter;
+mod error;
+mod ifile;
+mod java_text;
+mod mapper;
+pub mod meta;
+mod output;
+mod partition;
+pub mod protocol;
+mod replica;
+mod request;
+pub mod server;
+mod split;
+mod task;
+
+pub use delimiter::{Delimiter, UnclearDelimiter};
+pub use error::{Block, HdfsError, Result};
+pub use ifile::{SegmentIndex, Sink};
+pub use replica::DataDirs;
+pub use request::{
+    Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,
+};
+pub use task::{Counters, MapTask};

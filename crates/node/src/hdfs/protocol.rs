@@ -1,0 +1,356 @@
+//! The messages between map tasks and this process, version 1. All integers are big-endian.
+//!
+//! ```text
+//!   request  "MGHN" ─ version u16 ─ kind u16 ─ length u32 ─ body
+//!     1 map       see MapRequest
+//!     2 hello     nothing
+//!   answer   frames: type u8 ─ length u32 ─ body
+//!     1 data      bytes of the current spill, in order
+//!     2 end       twelve counters of u64
+//!     3 error     kind u16 ─ a sentence in UTF-8
+//!     4 hello     version u16 ─ maps u32 ─ memory u64 ─ maps at most u32 ─ memory at most u64
+//!                 ─ count u16 ─ names of SSDlets: length u16, UTF-8 ─ the product's version in UTF-8
+//!     5 accepted  memory u64
+//!     6 progress  bytes of the split u64 ─ records u64
+//!     7 spill     number u32 ─ records u64 ─ partitions u32 ─ per partition offset u64, raw u64, part u64
+//! ```
+//!
+//! A map is answered by `accepted`, then data and progress, a `spill` behind the data of each spill, and `end`;
+//! or by an error, at any point. Requests and frames have the heads of the shuffle's protocol, and its error
+//! frame, so that a client at the wrong socket can read the answer.
+
+use super::HdfsError;
+use super::ifile::SegmentIndex;
+use super::request::{MapRequest, TAIL_BYTES_MAX};
+use super::task::Counters;
+pub use crate::message::{BadMessage, FRAME_BODY_BYTES_MAX, FRAME_HEAD_BYTES, HEAD_BYTES, Head};
+use crate::message::{Heads, Reader, frame, frame_of, head_of, push_text};
+
+/// The only version there is.
+pub const VERSION: u16 = 1;
+/// The longest body of a request, in bytes.
+pub const BODY_BYTES_MAX: usize = TAIL_BYTES_MAX + (1 << 20);
+
+const MAP: u16 = 1;
+const HELLO: u16 = 2;
+
+const HEADS: Heads = Heads {
+    magic: *b"MGHN",
+    version: VERSION,
+    kinds: &[MAP, HELLO],
+    body_bytes_max: BODY_BYTES_MAX,
+};
+
+const DATA: u8 = 1;
+const END: u8 = 2;
+const ERROR: u8 = 3;
+const HELLO_FRAME: u8 = 4;
+const ACCEPTED: u8 = 5;
+const PROGRESS: u8 = 6;
+const SPILL: u8 = 7;
+
+/// A request of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// To map a split.
+    Map(Box<MapRequest>),
+    /// For the version, the load and the SSDlets.
+    Hello,
+}
+
+/// A part of an answer. Data is sent without being copied into one: see [`frame_head`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// Bytes of the current spill.
+    Data(Vec<u8>),
+    /// The map is done.
+    End(Counters),
+    /// It is not, and all that was sent is void.
+    Error {
+        /// Why.
+        kind: ErrorKind,
+        /// The same, as a sentence.
+        sentence: String,
+    },
+    /// The process.
+    Hello(Hello),
+    /// The map begins.
+    Accepted {
+        /// Memory that it has, in bytes.
+        memory_bytes: u64,
+    },
+    /// The map continues.
+    Progress {
+        /// Bytes of the split that were mapped.
+        split_bytes: u64,
+        /// Records that were mapped.
+        records: u64,
+    },
+    /// All data of the current spill was sent.
+    Spill {
+        /// Its number, from 0.
+        number: u32,
+        /// Its records.
+        records: u64,
+        /// Where the segment of each partition is.
+        index: Vec<SegmentIndex>,
+    },
+}
+
+/// The state of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// The highest version of this protocol that it speaks.
+    pub version: u16,
+    /// Maps that are running.
+    pub maps: u32,
+    /// Bytes of memory that they have.
+    pub memory_bytes: u64,
+    /// Maps that may run at once.
+    pub maps_max: u32,
+    /// Bytes of memory for all of them.
+    pub memory_bytes_max: u64,
+    /// Names of the SSDlets for map tasks.
+    pub ssdlets: Vec<String>,
+    /// The version of the product.
+    pub product: String,
+}
+
+/// Why there is no result. Below 100 nothing was mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// No place, or no memory, within the task's patience.
+    Busy = 1,
+    /// The request is malformed or beyond a limit. The connection ends.
+    Request = 2,
+    /// There is no such SSDlet.
+    Ssdlet = 3,
+    /// The SSDlet doesn't take these arguments.
+    Arguments = 4,
+    /// The SSDlet gives other types, or can't combine in this way.
+    Types = 5,
+    /// The block is not here as a finalized replica.
+    Replica = 6,
+    /// The replica has another generation stamp.
+    Generation = 7,
+    /// The replica has another length.
+    Length = 8,
+    /// Records are not clear with this delimiter.
+    Delimiter = 9,
+    /// Too little memory.
+    Memory = 10,
+    /// Checksums of an unknown kind.
+    Checksum = 11,
+    /// Bytes don't match their checksums.
+    Damaged = 101,
+    /// The system failed to read.
+    Io = 102,
+    /// A record is longer than the memory holds.
+    Record = 103,
+    /// The tail does not hold the end of the last record.
+    Tail = 104,
+    /// A mistake in this program. 105 is for SSDlets that fail, which no built-in one does.
+    Mistake = 106,
+}
+
+impl ErrorKind {
+    const ALL: [Self; 16] = {
+        use ErrorKind::*;
+        [
+            Busy, Request, Ssdlet, Arguments, Types, Replica, Generation, Length, Delimiter,
+            Memory, Checksum, Damaged, Io, Record, Tail, Mistake,
+        ]
+    };
+
+    fn of(number: u16) -> Result<Self, BadMessage> {
+        let found = ErrorKind::ALL.into_iter().find(|kind| *kind as u16 == number);
+        found.ok_or_else(|| BadMessage(format!("there are no errors of kind {number}")))
+    }
+}
+
+impl From<&HdfsError> for ErrorKind {
+    fn from(error: &HdfsError) -> Self {
+        match error {
+            HdfsError::Busy { .. } => ErrorKind::Busy,
+            HdfsError::Ssdlet { .. } => ErrorKind::Ssdlet,
+            HdfsError::Arguments { .. } => ErrorKind::Arguments,
+            HdfsError::Types { .. } => ErrorKind::Types,
+            HdfsError::Replica { .. } => ErrorKind::Replica,
+            HdfsError::Generation { .. } => ErrorKind::Generation,
+            HdfsError::Length { .. } => ErrorKind::Length,
+            HdfsError::Delimiter => ErrorKind::Delimiter,
+            HdfsError::Memory { .. } => ErrorKind::Memory,
+            HdfsError::Checksum { .. } => ErrorKind::Checksum,
+            HdfsError::Damaged { .. } => ErrorKind::Damaged,
+            // Nobody reads the error of a client that is gone.
+            HdfsError::Io { .. } | HdfsError::Gone => ErrorKind::Io,
+            HdfsError::Record { .. } => ErrorKind::Record,
+            HdfsError::Tail { .. } => ErrorKind::Tail,
+        }
+    }
+}
+
+impl Request {
+    /// Reads the head of a request.
+    ///
+    /// # Errors
+    /// When it is not of this version. The connection is useless then.
+    pub fn head(bytes: [u8; HEAD_BYTES]) -> Result<Head, BadMessage> {
+        HEADS.decode(bytes)
+    }
+
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn decode(head: Head, body: &[u8]) -> Result<Self, BadMessage> {
+        let mut rest = Reader(body);
+        let request = match head.kind {
+            HELLO => Request::Hello,
+            _ => Request::Map(Box::new(MapRequest::decode(&mut rest)?)),
+        };
+        rest.end("request")?;
+        Ok(request)
+    }
+
+    /// The whole request.
+    ///
+    /// # Errors
+    /// When a text or the whole is too long for the protocol.
+    pub fn encode(&self) -> Result<Vec<u8>, BadMessage> {
+        let mut body = Vec::new();
+        let kind = match self {
+            Request::Hello => HELLO,
+            Request::Map(map) => {
+                map.encode(&mut body)?;
+                MAP
+            }
+        };
+        HEADS.encode(kind, &body)
+    }
+}
+
+impl Frame {
+    /// The whole frame.
+    ///
+    /// # Panics
+    /// When its body is longer than [`FRAME_BODY_BYTES_MAX`].
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        frame(|bytes| self.encode_body(bytes))
+    }
+
+    fn encode_body(&self, bytes: &mut Vec<u8>) -> u8 {
+        match self {
+            Frame::Data(data) => {
+                bytes.extend(data);
+                DATA
+            }
+            Frame::End(counters) => {
+                counters.fields().iter().for_each(|n| bytes.extend(n.to_be_bytes()));
+                END
+            }
+            Frame::Error { kind, sentence } => {
+                bytes.extend((*kind as u16).to_be_bytes());
+                bytes.extend(sentence.as_bytes());
+                ERROR
+            }
+            Frame::Hello(hello) => {
+                hello.encode(bytes);
+                HELLO_FRAME
+            }
+            Frame::Accepted { memory_bytes } => {
+                bytes.extend(memory_bytes.to_be_bytes());
+                ACCEPTED
+            }
+            Frame::Progress { split_bytes, records } => {
+                bytes.extend(split_bytes.to_be_bytes());
+                bytes.extend(records.to_be_bytes());
+                PROGRESS
+            }
+            Frame::Spill { number, records, index } => {
+                bytes.extend(number.to_be_bytes());
+                bytes.extend(records.to_be_bytes());
+                bytes.extend((index.len() as u32).to_be_bytes());
+                for SegmentIndex { offset, raw, part } in index {
+                    [offset, raw, part].iter().for_each(|n| bytes.extend(n.to_be_bytes()));
+                }
+                SPILL
+            }
+        }
+    }
+
+    /// Reads a frame that begins `bytes`, and how long it is; `None` when it does not end within them.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadMessage> {
+        let Some((kind, body)) = frame_of(bytes)? else { return Ok(None) };
+        let mut rest = Reader(body);
+        let frame = match kind {
+            DATA => Frame::Data(std::mem::take(&mut rest.0).to_vec()),
+            END => Frame::End(Counters::decode(&mut rest)?),
+            ERROR => {
+                Frame::Error { kind: ErrorKind::of(rest.u16()?)?, sentence: rest.rest_of_text()? }
+            }
+            HELLO_FRAME => Frame::Hello(Hello::decode(&mut rest)?),
+            ACCEPTED => Frame::Accepted { memory_bytes: rest.u64()? },
+            PROGRESS => Frame::Progress { split_bytes: rest.u64()?, records: rest.u64()? },
+            SPILL => {
+                let (number, records) = (rest.u32()?, rest.u64()?);
+                let count = rest.u32()? as usize;
+                if count > rest.0.len() / (3 * 8) {
+                    return Err(BadMessage(format!(
+                        "{count} partitions in {} bytes",
+                        rest.0.len()
+                    )));
+                }
+                let mut index = Vec::with_capacity(count);
+                for _ in 0..count {
+                    let (offset, raw, part) = (rest.u64()?, rest.u64()?, rest.u64()?);
+                    index.push(SegmentIndex { offset, raw, part });
+                }
+                Frame::Spill { number, records, index }
+            }
+            _ => return Err(BadMessage(format!("there are no frames of type {kind}"))),
+        };
+        rest.end("frame")?;
+        Ok(Some((frame, FRAME_HEAD_BYTES + body.len())))
+    }
+}
+
+impl Hello {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.version.to_be_bytes());
+        bytes.extend(self.maps.to_be_bytes());
+        bytes.extend(self.memory_bytes.to_be_bytes());
+        bytes.extend(self.maps_max.to_be_bytes());
+        bytes.extend(self.memory_bytes_max.to_be_bytes());
+        bytes.extend((self.ssdlets.len() as u16).to_be_bytes());
+        for name in &self.ssdlets {
+            push_text(name, bytes).expect("names are short");
+        }
+        bytes.extend(self.product.as_bytes());
+    }
+
+    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+        let (version, maps, memory_bytes) = (rest.u16()?, rest.u32()?, rest.u64()?);
+        let (maps_max, memory_bytes_max) = (rest.u32()?, rest.u64()?);
+        let count = rest.u16()?;
+        let ssdlets = (0..count).map(|_| rest.text()).collect::<Result<_, _>>()?;
+        let product = rest.rest_of_text()?;
+        Ok(Hello { version, maps, memory_bytes, maps_max, memory_bytes_max, ssdlets, product })
+    }
+}
+
+/// What stands before `len` bytes of data.
+///
+/// # Panics
+/// When those are more than [`FRAME_BODY_BYTES_MAX`].
+#[must_use]
+pub fn frame_head(len: usize) -> [u8; FRAME_HEAD_BYTES] {
+    head_of(DATA, len)
+}
+
+#[cfg(test)]
+mod tests;

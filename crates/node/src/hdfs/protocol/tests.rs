@@ -1,0 +1,214 @@
+//! Pinned messages, and bad ones.
+
+use proptest::prelude::*;
+
+use super::super::Block;
+use super::super::request::{Codec, CombineKind, Order, Partitioner, Range, SsdletName, Writable};
+use super::*;
+
+fn decode(bytes: &[u8]) -> Result<Request, BadMessage> {
+    let (head, body) = bytes.split_first_chunk().expect("a head");
+    let head = Request::head(*head)?;
+    assert_eq!(head.body_bytes, body.len());
+    Request::decode(head, body)
+}
+
+fn map() -> MapRequest {
+    MapRequest {
+        attempt: "attempt_1".to_owned(),
+        ssdlet: SsdletName::BuiltIn("grep".to_owned()),
+        arguments: "{}".to_owned(),
+        pool: "BP-1".to_owned(),
+        ranges: vec![Range {
+            block: Block { id: 1_073_741_825, generation: 1001 },
+            block_length: 512,
+            offset: 256,
+            length: 16,
+        }],
+        start: 256,
+        end: 272,
+        tail: b"cd\n".to_vec(),
+        tail_at_eof: true,
+        delimiter: b"|".to_vec(),
+        record_bytes_max: i32::MAX as u32,
+        partitions: 7,
+        partitioner: Partitioner::Hash,
+        order: Order::Text,
+        key: Writable::Text,
+        value: Writable::Long,
+        combine: CombineKind::Sum,
+        codec: Codec::None,
+        memory_bytes: 1 << 24,
+        patience_ms: 1000,
+    }
+}
+
+const MAP_BYTES: &[u8] = b"MGHN\x00\x01\x00\x01\x00\x00\x00\x7d\
+    \x00\x09attempt_1\x01\x00\x04grep\x00\x02{}\x00\x04BP-1\
+    \x00\x00\x00\x01\
+    \x00\x00\x00\x00\x40\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03\xe9\
+    \x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x10\
+    \x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x10\
+    \x00\x00\x00\x03cd\n\x01\x00\x01|\x7f\xff\xff\xff\x00\x00\x00\x07\
+    \x01\x01\x01\x03\x01\x00\
+    \x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x03\xe8";
+
+#[test]
+fn requests_are_pinned() {
+    let hello = b"MGHN\x00\x01\x00\x02\x00\x00\x00\x00";
+    assert_eq!(Request::Hello.encode().expect("short"), hello);
+    assert_eq!(decode(hello), Ok(Request::Hello));
+    let request = Request::Map(Box::new(map()));
+    assert_eq!(
+        request.encode().expect("short").escape_ascii().to_string(),
+        MAP_BYTES.escape_ascii().to_string()
+    );
+    assert_eq!(decode(MAP_BYTES), Ok(request));
+}
+
+#[test]
+fn frames_are_pinned() {
+    let error = Frame::Error { kind: ErrorKind::Damaged, sentence: "no".to_owned() };
+    let hello = Frame::Hello(Hello {
+        version: 1,
+        maps: 2,
+        memory_bytes: 258,
+        maps_max: 3,
+        memory_bytes_max: 259,
+        ssdlets: vec!["grep".to_owned()],
+        product: "0.1.0".to_owned(),
+    });
+    let index = vec![SegmentIndex { offset: 0, raw: 2, part: 6 }];
+    let spill = Frame::Spill { number: 1, records: 5, index };
+    let progress = Frame::Progress { split_bytes: 3, records: 4 };
+    let pinned: [(Frame, &[u8]); 6] = [
+        (Frame::Data(b"ab".to_vec()), b"\x01\x00\x00\x00\x02ab"),
+        (error, b"\x03\x00\x00\x00\x04\x00\x65no"),
+        (
+            hello,
+            b"\x04\x00\x00\x00\x27\x00\x01\0\0\0\x02\0\0\0\0\0\0\x01\x02\0\0\0\x03\0\0\0\0\0\0\x01\x03\
+              \x00\x01\x00\x04grep0.1.0",
+        ),
+        (Frame::Accepted { memory_bytes: 9 }, b"\x05\x00\x00\x00\x08\0\0\0\0\0\0\0\x09"),
+        (progress, b"\x06\x00\x00\x00\x10\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04"),
+        (
+            spill,
+            b"\x07\x00\x00\x00\x28\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\x01\
+              \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x06",
+        ),
+    ];
+    for (frame, bytes) in pinned {
+        assert_eq!(frame.encode().escape_ascii().to_string(), bytes.escape_ascii().to_string());
+        for len in 0..bytes.len() {
+            assert_eq!(Frame::decode(&bytes[..len]), Ok(None), "{frame:?}, {len}");
+        }
+        assert_eq!(Frame::decode(bytes), Ok(Some((frame, bytes.len()))));
+    }
+    let counters = Counters {
+        input_records: 1,
+        input_bytes: 2,
+        output_records: 3,
+        output_bytes: 4,
+        spilled_records: 5,
+        combine_input_records: 6,
+        combine_output_records: 7,
+        spills: 8,
+        spill_bytes: 9,
+        read_bytes: 10,
+        verified_bytes: 11,
+        cpu_ns: 12,
+    };
+    let bytes = Frame::End(counters).encode();
+    assert_eq!(bytes[..FRAME_HEAD_BYTES], *b"\x02\x00\x00\x00\x60");
+    for (n, field) in bytes[FRAME_HEAD_BYTES..].chunks(8).enumerate() {
+        assert_eq!(field, (n as u64 + 1).to_be_bytes());
+    }
+    assert_eq!(Frame::decode(&bytes), Ok(Some((Frame::End(counters), bytes.len()))));
+}
+
+#[test]
+fn the_index_of_the_most_partitions_fits_into_a_frame() {
+    let index = vec![
+        SegmentIndex { offset: 0, raw: 2, part: 6 };
+        super::super::request::PARTITIONS_MAX as usize
+    ];
+    let frame = Frame::Spill { number: 0, records: 0, index };
+    assert!(frame.encode().len() <= FRAME_BODY_BYTES_MAX);
+}
+
+#[test]
+fn kinds_of_errors_keep_their_numbers() {
+    let numbers: Vec<u16> = ErrorKind::ALL.iter().map(|kind| *kind as u16).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 101, 102, 103, 104, 106]);
+}
+
+type Change<'a> = &'a dyn Fn(&mut MapRequest);
+
+#[test]
+fn bad_requests_are_told() {
+    let refused = |change: Change<'_>| {
+        let mut bad = map();
+        change(&mut bad);
+        let bytes = Request::Map(Box::new(bad)).encode().expect("short");
+        decode(&bytes).expect_err("refused").to_string()
+    };
+    let cases: [(Change<'_>, &str); 14] = [
+        (&|r| r.attempt = String::new(), "bytes of the attempt: 0"),
+        (&|r| r.attempt = "a\nb".to_owned(), "an attempt is called by"),
+        (&|r| r.pool = "../x".to_owned(), "a pool is called by"),
+        (&|r| r.ranges[0].length = 0, "0 bytes from byte 256"),
+        (&|r| r.ranges[0].offset = 500, "16 bytes from byte 500 on of a block of 512"),
+        (&|r| r.ranges[0].offset = u64::MAX, "of a block of 512 bytes"),
+        (&|r| r.end = 255, "a split from 256 to 255"),
+        (&|r| r.end = 273, "the ranges are not as long as the split of 17 bytes"),
+        (&|r| r.end = 1 << 40, "bytes of the split"),
+        (&|r| r.delimiter = vec![b'x'; 65], "bytes of the delimiter: 65"),
+        (&|r| r.record_bytes_max = 3, "the longest record: 3"),
+        (&|r| r.partitions = 0, "partitions: 0"),
+        (&|r| r.partitions = 32_769, "partitions: 32769 is not from 1 to 32768"),
+        (&|r| r.patience_ms = 30_001, "milliseconds of patience"),
+    ];
+    for (change, told) in cases {
+        let sentence = refused(change);
+        assert!(sentence.contains(told), "{sentence}, not {told}");
+    }
+    let told = |at: usize, byte: u8| {
+        let mut bytes = MAP_BYTES.to_vec();
+        bytes[at] = byte;
+        let (head, body) = bytes.split_first_chunk().expect("a head");
+        Request::head(*head).and_then(|h| Request::decode(h, body)).expect_err("bad").to_string()
+    };
+    assert_eq!(told(3, b'X'), "a request begins with MGHN, not with MGHX");
+    assert_eq!(told(5, 2), "a request of version 2; this process speaks version 1");
+    assert_eq!(told(7, 3), "there are no requests of kind 3");
+    assert_eq!(told(8, 1), "a request's body has at most 5242880 bytes, not 16777341");
+    assert_eq!(told(23, 9), "there is no kind 9 of SSDlets");
+    let last = MAP_BYTES.len() - 12;
+    assert_eq!(told(last - 6, 2), "there is no partitioner 2");
+    assert_eq!(told(last - 1, 1), "there is no codec 1");
+    for len in 0..MAP_BYTES.len() - HEAD_BYTES {
+        let head = Head { kind: MAP, body_bytes: len };
+        Request::decode(head, &MAP_BYTES[HEAD_BYTES..][..len]).expect_err("it was cut");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_message_or_an_error(
+        kind in 1_u16..3,
+        body in prop::collection::vec(any::<u8>(), 0..200),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut likely = MAP_BYTES[HEAD_BYTES..].to_vec();
+        for (at, byte) in changes {
+            let at = at.index(likely.len());
+            likely[at] = byte;
+        }
+        for body in [&body, &likely] {
+            if let Ok(request) = Request::decode(Head { kind, body_bytes: body.len() }, body) {
+                prop_assert_eq!(decode(&request.encode().expect("it was short")), Ok(request));
+            }
+            let _ = Frame::decode(body);
+        }
+    }
+}

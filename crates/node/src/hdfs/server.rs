@@ -1,0 +1,336 @@
+//! The map process: maps splits on request, for tasks that it does not trust.
+//!
+//! ```text
+//!   accept ──► a thread per task ──► admission: a place, memory ──► replicas ──► map ──► frames
+//!              idle ones go first    in the order of requests,      or refused   one thread
+//!              when there are many   or busy
+//! ```
+//!
+//! The harm that a client can do to others is bounded by numbers. Each map has one thread and an equal part of
+//! the memory. The server waits 30 seconds for a request, [`FRAME_PATIENCE`] for room for a frame, 10 minutes for
+//! another request; all requests that are here take at most [`BODIES_BYTES_MAX`]; connections are at most
+//! [`CONNECTIONS_MAX`].
+
+use std::fmt;
+use std::io::IoSlice;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use merganser_server::{Address, Client, Connections, Incident, Limits, Presence, Service};
+
+pub use merganser_server::{ListenError, Stopper};
+use merganser_storage::contained::{self, Cause};
+
+use super::answer::Frames;
+use super::mapper;
+use super::protocol::{ErrorKind, Frame, Head, Hello, Request, VERSION};
+use super::{DataDirs, HdfsError, MapRequest, MapTask, Result};
+use crate::message::sentence;
+use crate::session::SessionError;
+use crate::session::admission::{Admission, Demand, Permit, Shares};
+use crate::talk::{End, Events, Talk, converse};
+
+/// The most connections at once. One more ends the one that is idle for longest.
+pub const CONNECTIONS_MAX: usize = 256;
+/// How long a task may take to make room for one more frame of 256 KiB, which it writes to a disk.
+pub const FRAME_PATIENCE: Duration = Duration::from_secs(60);
+/// How long maps may take once the process was asked to end.
+pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
+/// Bytes of requests that are here, waiting or running, at most.
+pub const BODIES_BYTES_MAX: u64 = 32 << 20;
+/// The least memory of a map, in bytes.
+pub const MAP_BYTES_MIN: u64 = 8 << 20;
+
+/// The least memory for `maps` maps at once, in bytes. One map alone gets three quarters of the memory.
+#[must_use]
+pub fn memory_bytes_min(maps: u32) -> u64 {
+    (u64::from(maps) * MAP_BYTES_MIN).max((MAP_BYTES_MIN * 4).div_ceil(3))
+}
+
+/// What to serve where.
+pub struct ServerOptions {
+    /// The socket's path.
+    pub socket: PathBuf,
+    /// The mode of its file.
+    pub socket_mode: u32,
+    /// The folders of the DataNode, as absolute paths.
+    pub data_dirs: Vec<PathBuf>,
+    /// Bytes for all maps together, which get equal parts: at least [`memory_bytes_min`].
+    pub memory_bytes: u64,
+    /// Maps at once.
+    pub maps: u32,
+    /// The version of the product, for clients that ask.
+    pub product: String,
+    /// Makes the sentence of an error, for clients and events: the program knows how its user can change
+    /// what is refused.
+    pub describe: Box<dyn Fn(&HdfsError) -> String + Send + Sync>,
+    /// Gets one line per event, from the thread in which it happens.
+    pub on_event: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A server that listens; [`Server::run`] serves.
+pub struct Server {
+    connections: Connections,
+    admission: Arc<Admission>,
+    /// The most memory of a map.
+    map_bytes_max: u64,
+    running: Running,
+    bodies: AtomicU64,
+    dirs: DataDirs,
+    options: ServerOptions,
+    events: Events,
+}
+
+/// Maps that are running.
+#[derive(Debug, Default)]
+struct Running {
+    maps: AtomicU32,
+    memory_bytes: AtomicU64,
+}
+
+/// A number that is smaller again when this is dropped.
+struct Held<'a>(&'a AtomicU64, u64);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// A server cannot listen at its socket.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", socket.display())]
+pub struct BindError {
+    /// The socket's path.
+    pub socket: PathBuf,
+    /// The cause.
+    pub source: ListenError,
+}
+
+impl Server {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the socket cannot be listened on.
+    pub fn bind(mut options: ServerOptions) -> Result<Self, BindError> {
+        let limits = Limits {
+            connections_max: CONNECTIONS_MAX,
+            idle_at_least: Duration::ZERO,
+            drain: DRAIN_PATIENCE,
+        };
+        let address = Address::Unix(options.socket.clone());
+        let connections = Connections::listen(&address, options.socket_mode, limits)
+            .map_err(|source| BindError { socket: options.socket.clone(), source })?;
+        let shares = Shares { memory_bytes: options.memory_bytes, threads: options.maps as usize };
+        let tell = std::mem::replace(&mut options.on_event, Box::new(|_| ()));
+        Ok(Server {
+            connections,
+            // As many can wait as can be connected.
+            admission: Admission::new(shares, CONNECTIONS_MAX),
+            // One map does not get everything, as the admission has it.
+            map_bytes_max: shares
+                .one_max()
+                .memory_bytes
+                .min(options.memory_bytes / u64::from(options.maps.max(1))),
+            running: Running::default(),
+            bodies: AtomicU64::new(0),
+            dirs: DataDirs::new(std::mem::take(&mut options.data_dirs)),
+            options,
+            events: Events::new(tell),
+        })
+    }
+
+    /// A handle that can end it from any thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.connections.stopper()
+    }
+
+    /// Serves until [`Stopper::stop`]. Then maps that run may end, within [`DRAIN_PATIENCE`].
+    pub fn run(self) {
+        let cut = self.connections.run(&self).cut_off;
+        if cut > 0 {
+            self.events.tell(&format!("{cut} maps were cut off by the end of the process"));
+        }
+    }
+
+    /// Counts a request of `bytes` bytes among those that are here; `None` if there is no room.
+    fn hold(&self, bytes: usize) -> Option<Held<'_>> {
+        let bytes = bytes as u64;
+        let add = |held: u64| Some(held + bytes).filter(|all| *all <= BODIES_BYTES_MAX);
+        self.bodies.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Held(&self.bodies, bytes))
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            version: VERSION,
+            maps: self.running.maps.load(Ordering::Relaxed),
+            memory_bytes: self.running.memory_bytes.load(Ordering::Relaxed),
+            maps_max: self.options.maps,
+            memory_bytes_max: self.options.memory_bytes,
+            ssdlets: mapper::ALL.iter().map(|program| program.name.to_owned()).collect(),
+            product: self.options.product.clone(),
+        }
+    }
+}
+
+impl Service for Server {
+    const THREAD: &'static str = "map task";
+    const STACK_BYTES: usize = 512 << 10;
+
+    fn serve(&self, client: &Client) {
+        let (stream, presence) = (client.stream(), client.presence());
+        let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
+        Connection { server: self, talk, presence }.serve();
+    }
+
+    fn notice(&self, incident: Incident<'_>) {
+        match incident {
+            Incident::NotAccepted(e) => self.events.tell(&format!("no connection taken: {e}")),
+            Incident::Full { stream, connections_max } => {
+                let what = format!("all {connections_max} connections are in use");
+                self.events.tell(&format!("task turned away: {what}"));
+                let frame = error_frame(ErrorKind::Busy, what);
+                Talk::turn_away(stream, &frame.encode());
+            }
+            Incident::NoThread(e) => self.events.tell(&format!("task turned away: {e}")),
+            Incident::Panicked => {
+                self.events.tell("a map was ended by a mistake in this program");
+            }
+        }
+    }
+}
+
+/// One client, in its thread.
+struct Connection<'a> {
+    server: &'a Server,
+    talk: Talk<'a>,
+    presence: &'a Presence,
+}
+
+impl Connection<'_> {
+    fn serve(&self) {
+        converse(
+            &self.server.events,
+            "task",
+            || self.next(),
+            |why| {
+                let _ = self.send(&error_frame(ErrorKind::Request, why));
+            },
+        );
+    }
+
+    /// Takes one request and answers it.
+    fn next(&self) -> Result<(), End> {
+        let (head, until) = self.talk.head(self.presence)?;
+        // Nothing of it is used after a panic but the stream, where a frame may be cut: that ends it.
+        let answered = contained::run(Cause::Mistake, || {
+            self.answer(Request::head(head).map_err(End::Bad)?, until)
+        });
+        let answered = answered.unwrap_or_else(|_| {
+            self.server.events.tell("a map was ended by a mistake in this program");
+            let told = "a mistake in this program; its log has more".to_owned();
+            let _ = self.send(&error_frame(ErrorKind::Mistake, told));
+            Err(End::Gone)
+        });
+        self.presence.answered();
+        answered
+    }
+
+    /// Takes the rest of a request and answers it.
+    fn answer(&self, head: Head, until: Instant) -> Result<(), End> {
+        let Some(_held) = self.server.hold(head.body_bytes) else {
+            self.talk.discard(head.body_bytes, until)?;
+            let what = "too many requests wait".to_owned();
+            return self.refuse("a task", &HdfsError::Busy { what });
+        };
+        let mut body = vec![0; head.body_bytes];
+        self.talk.receive(&mut body, until)?;
+        let request = Request::decode(head, &body).map_err(End::Bad)?;
+        drop(body);
+        match request {
+            Request::Hello => self.send(&Frame::Hello(self.server.hello())),
+            Request::Map(request) => self.map(&request),
+        }
+    }
+
+    fn map(&self, request: &MapRequest) -> Result<(), End> {
+        let mut frames = Frames::new(self.talk);
+        match self.mapped(request, &mut frames) {
+            Ok(()) => Ok(()),
+            Err(error) => match frames.into_end() {
+                Some(end) => Err(end),
+                None if matches!(error, HdfsError::Gone) => Err(End::Gone),
+                None => self.refuse(&request.attempt, &error),
+            },
+        }
+    }
+
+    /// Maps and sends all frames but that of an error.
+    fn mapped(&self, request: &MapRequest, frames: &mut Frames<'_>) -> Result<()> {
+        // Held until the last frame is sent.
+        let permit = self.admit(request)?;
+        let _running = self.running(&permit);
+        let memory_bytes = permit.shares.memory_bytes;
+        let task = MapTask::open(request, &self.server.dirs, memory_bytes)?;
+        frames.send(&Frame::Accepted { memory_bytes })?;
+        let counters = task.run(frames)?;
+        frames.send(&Frame::End(counters))
+    }
+
+    /// Waits for a place.
+    fn admit(&self, request: &MapRequest) -> Result<Permit> {
+        let most = self.server.map_bytes_max;
+        let least = request.memory_bytes_min();
+        let given = request.memory_bytes.min(most);
+        if given < least {
+            return Err(HdfsError::Memory { needed: least, given });
+        }
+        let demand = Demand { memory_bytes: given, memory_least_bytes: given, threads: 1 };
+        let patience = Duration::from_millis(request.patience_ms.into());
+        let gone = || self.talk.stream.is_hung_up();
+        self.server.admission.take(demand, Some(patience), &gone).map_err(|error| match error {
+            SessionError::Cancelled => HdfsError::Gone,
+            SessionError::Busy { what } => HdfsError::Busy { what },
+            error => HdfsError::Busy { what: error.to_string() },
+        })
+    }
+
+    fn running(&self, permit: &Permit) -> impl Drop {
+        struct Ends<'a>(&'a Running, u64);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.maps.fetch_sub(1, Ordering::Relaxed);
+                self.0.memory_bytes.fetch_sub(self.1, Ordering::Relaxed);
+            }
+        }
+        let (running, bytes) = (&self.server.running, permit.shares.memory_bytes);
+        running.maps.fetch_add(1, Ordering::Relaxed);
+        running.memory_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ends(running, bytes)
+    }
+
+    /// Tells the client and the log; the connection stays.
+    fn refuse(&self, who: &str, error: &HdfsError) -> Result<(), End> {
+        let sentence = (self.server.options.describe)(error);
+        self.server.events.tell(&format!("{who}: not mapped: {sentence}"));
+        self.send(&error_frame(error.into(), sentence))
+    }
+
+    fn send(&self, frame: &Frame) -> Result<(), End> {
+        self.talk.write(&mut [IoSlice::new(&frame.encode())])
+    }
+}
+
+fn error_frame(kind: ErrorKind, told: String) -> Frame {
+    Frame::Error { kind, sentence: sentence(told) }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("running", &self.running).finish_non_exhaustive()
+    }
+}

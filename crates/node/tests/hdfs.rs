@@ -1,0 +1,14 @@
+//! Map tasks on blocks of HDFS: whole maps, replicas that are damaged, and clients that mean no good.
+//!
+//! ```text
+//!   support   a DataNode's folder, files in blocks, spills read back
+//!   maps      the result of a map against a simple one
+//!   clients   the server, its limits, hostile clients
+//! ```
+
+#[path = "hdfs/clients.rs"]
+mod clients;
+#[path = "hdfs/maps.rs"]
+mod maps;
+#[path = "hdfs/support.rs"]
+mod support;

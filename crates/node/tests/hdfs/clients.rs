@@ -1,0 +1,309 @@
+//! The server: right answers, busy ones, and clients that mean no good.
+
+use std::fs;
+use std::io::{ErrorKind as IoKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request};
+use merganser_node::hdfs::server::{Server, ServerOptions, Stopper};
+use merganser_node::hdfs::{CombineKind, Counters, MapRequest, Sink};
+use parking_lot::Mutex;
+
+use super::support::{HdfsFile, Spills, change, count, lines};
+
+/// Distinct words whose rows are more than all buffers on the way to a client that does not read.
+const LARGE: usize = 60_000;
+
+struct Fixture {
+    file: HdfsFile,
+    stopper: Stopper,
+    running: Option<JoinHandle<()>>,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fixture {
+    fn new(text: &[u8], maps: u32) -> Self {
+        let file = HdfsFile::new(text, 1 << 20);
+        let events: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&events);
+        let server = Server::bind(ServerOptions {
+            socket: file.folder.path().join("s"),
+            socket_mode: 0o600,
+            data_dirs: vec![file.dir()],
+            memory_bytes: 16 << 20 << maps.ilog2(),
+            maps,
+            product: "test".to_owned(),
+            describe: Box::new(ToString::to_string),
+            on_event: Box::new(move |event| told.lock().push(event.to_owned())),
+        })
+        .expect("it listens");
+        let stopper = server.stopper();
+        let running = Some(std::thread::spawn(|| server.run()));
+        Fixture { file, stopper, running, events }
+    }
+
+    fn connect(&self) -> Client {
+        let stream = UnixStream::connect(self.file.folder.path().join("s")).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        Client { stream, bytes: Vec::new() }
+    }
+
+    /// Waits until as many maps run.
+    fn wait_for(&self, maps: u32) {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let mut client = self.connect();
+            let hello = Request::Hello.encode().expect("a request");
+            let sent = client.stream.write_all(&hello);
+            // With all places taken, the answer is another one, or none.
+            let answer = sent.ok().and_then(|()| client.next());
+            if let Some(Frame::Hello(hello)) = &answer
+                && hello.maps == maps
+                && (maps > 0 || hello.memory_bytes == 0)
+            {
+                return;
+            }
+            assert!(Instant::now() < until, "still {answer:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// A map whose result no buffer holds: all rows leave.
+    fn large(&self) -> MapRequest {
+        MapRequest { combine: CombineKind::None, ..self.file.whole("wordcount") }
+    }
+
+    fn tells(&self, what: &str) -> bool {
+        self.events.lock().iter().any(|event| event.contains(what))
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let ended = self.running.take().expect("once").join();
+        if !std::thread::panicking() {
+            ended.expect("it does not panic");
+            assert!(!self.file.folder.path().join("s").exists(), "the socket is removed");
+        }
+    }
+}
+
+struct Client {
+    stream: UnixStream,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    fn ask(&mut self, request: &Request) {
+        self.stream.write_all(&request.encode().expect("a request")).expect("sent");
+    }
+
+    fn map(&mut self, request: MapRequest) {
+        self.ask(&Request::Map(Box::new(request)));
+    }
+
+    /// The next frame; `None` when the server has hung up.
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, len)) = Frame::decode(&self.bytes).expect("a frame") {
+                self.bytes.drain(..len);
+                return Some(frame);
+            }
+            let mut chunk = vec![0; 1 << 16];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == IoKind::ConnectionReset => return None,
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+
+    fn frame(&mut self) -> Frame {
+        self.next().expect("an answer")
+    }
+
+    /// The spills of a whole map, and its counters.
+    fn spills(&mut self) -> (Spills, Counters) {
+        let mut spills = Spills::default();
+        assert!(matches!(self.frame(), Frame::Accepted { memory_bytes: 1.. }));
+        loop {
+            match self.frame() {
+                Frame::Data(bytes) => spills.data(&bytes).expect("taken"),
+                Frame::Spill { number, records, index } => {
+                    spills.spill(number, records, index).expect("taken");
+                }
+                Frame::Progress { split_bytes, records } => {
+                    spills.progress(split_bytes, records).expect("taken");
+                }
+                Frame::End(counters) => return (spills, counters),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The error that ends an answer.
+    fn error(&mut self) -> (ErrorKind, String) {
+        loop {
+            match self.frame() {
+                Frame::Error { kind, sentence } => return (kind, sentence),
+                Frame::End(_) => panic!("it is no error"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn one_connection_takes_one_map_after_the_other() {
+    let text = lines(2000, 300);
+    let fixture = Fixture::new(&text, 2);
+    let mut client = fixture.connect();
+    for _ in 0..2 {
+        client.map(fixture.file.whole("wordcount"));
+        let (spills, counters) = client.spills();
+        assert_eq!(spills.sums(), count(&text, 3));
+        assert_eq!(counters.input_records, 2000);
+        // A refusal in between changes nothing.
+        client.map(fixture.file.whole("sort"));
+        assert_eq!(client.error().0, ErrorKind::Ssdlet);
+    }
+    client.ask(&Request::Hello);
+    let Frame::Hello(hello) = client.frame() else { panic!("no hello") };
+    assert_eq!((hello.version, hello.maps, hello.maps_max, hello.memory_bytes), (1, 0, 2, 0));
+    assert!(hello.ssdlets.contains(&"wordcount".to_owned()) && hello.product == "test");
+    let mode = fs::metadata(fixture.file.folder.path().join("s")).expect("there").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+}
+
+#[test]
+fn maps_at_once_have_their_own_results() {
+    let text = lines(20_000, 5000);
+    let fixture = Fixture::new(&text, 2);
+    let expected = count(&text, 3);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let mut client = fixture.connect();
+                client.map(fixture.file.whole("wordcount"));
+                assert_eq!(client.spills().0.sums(), expected);
+            });
+        }
+    });
+    fixture.wait_for(0);
+}
+
+#[test]
+fn a_map_waits_for_its_turn_and_not_for_ever() {
+    let fixture = Fixture::new(&lines(LARGE, 1000), 1);
+    let mut first = fixture.connect();
+    first.map(fixture.large());
+    fixture.wait_for(1);
+    let mut second = fixture.connect();
+    second.map(MapRequest { patience_ms: 100, ..fixture.file.whole("wordcount") });
+    assert_eq!(second.error().0, ErrorKind::Busy);
+    second.map(fixture.file.whole("wordcount"));
+    // A client that gives up waiting frees its place in the queue.
+    let mut third = fixture.connect();
+    third.map(fixture.file.whole("wordcount"));
+    drop(third);
+    first.spills();
+    second.spills();
+    fixture.wait_for(0);
+}
+
+#[test]
+fn clients_that_leave_end_their_maps() {
+    let fixture = Fixture::new(&lines(LARGE, 1000), 1);
+    for read_some in [false, true] {
+        let mut client = fixture.connect();
+        client.map(fixture.large());
+        fixture.wait_for(1);
+        if read_some {
+            while !matches!(client.frame(), Frame::Data(_)) {}
+        }
+        drop(client);
+        fixture.wait_for(0);
+    }
+    let mut client = fixture.connect();
+    client.map(fixture.file.whole("wordcount"));
+    client.spills();
+}
+
+#[test]
+fn damage_is_told_and_the_connection_stays() {
+    let text = lines(3000, 300);
+    let fixture = Fixture::new(&text, 1);
+    let mut client = fixture.connect();
+    let (data, _) = fixture.file.paths(0);
+    change(&data, 5000);
+    client.map(fixture.file.whole("wordcount"));
+    let (kind, sentence) = client.error();
+    assert_eq!(kind, ErrorKind::Damaged);
+    assert!(sentence.contains("blk_1073741825_1001: damaged at byte 4608"), "{sentence}");
+    assert!(fixture.tells("attempt_1700000000000_0001_m_000000_0: not mapped"));
+    change(&data, 5000);
+    client.map(fixture.file.whole("wordcount"));
+    assert_eq!(client.spills().0.sums(), count(&text, 3));
+}
+
+#[test]
+fn lies_and_floods_end_their_own_connection() {
+    let fixture = Fixture::new(&lines(100, 30), 1);
+    let whole = Request::Map(Box::new(fixture.file.whole("wordcount"))).encode().expect("short");
+    let answer = |bytes: &[u8]| {
+        let mut client = fixture.connect();
+        client.stream.write_all(bytes).expect("sent");
+        let told = client.error();
+        assert!(client.next().is_none(), "the connection ends");
+        told
+    };
+    let (kind, sentence) = answer(b"MGSH\x00\x01\x00\x02\x00\x00\x00\x00");
+    assert_eq!(kind, ErrorKind::Request);
+    assert!(sentence.contains("begins with MGHN"), "{sentence}");
+    // Bodies that are longer than they may be, or other than they say.
+    answer(b"MGHN\x00\x01\x00\x01\xff\xff\xff\xff");
+    let mut longer = whole.clone();
+    longer[11] = longer[11].wrapping_add(1);
+    longer.push(0);
+    assert!(answer(&longer).1.contains("1 bytes follow what the request says"));
+    for at in (12..whole.len()).step_by(7) {
+        let mut changed = whole.clone();
+        changed[at] ^= 0xff;
+        let mut client = fixture.connect();
+        client.stream.write_all(&changed).expect("sent");
+        // Whatever it means now: an answer, and the next client is served.
+        let mut frames = std::iter::from_fn(|| client.next());
+        assert!(frames.any(|frame| matches!(frame, Frame::End(_) | Frame::Error { .. })), "{at}");
+    }
+    // Requests that never come, from more clients than are served at once.
+    let held: Vec<_> = (0..300)
+        .map(|n| {
+            let mut client = fixture.connect();
+            let _ = client.stream.write_all(&whole[..if n % 2 == 0 { 5 } else { 20 }]);
+            client
+        })
+        .collect();
+    drop(held);
+    fixture.wait_for(0);
+    let mut client = fixture.connect();
+    client.map(fixture.file.whole("wordcount"));
+    client.spills();
+}
+
+#[test]
+fn an_end_lets_maps_that_are_read_finish() {
+    let text = lines(LARGE, 1000);
+    let fixture = Fixture::new(&text, 1);
+    let mut client = fixture.connect();
+    client.map(fixture.large());
+    fixture.wait_for(1);
+    fixture.stopper.stop();
+    assert_eq!(client.spills().0.sums(), count(&text, 3));
+    assert!(client.next().is_none());
+}

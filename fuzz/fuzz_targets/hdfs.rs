@@ -1,0 +1,58 @@
+//! Any bytes as a request for a map, as a frame of its answer, and as the head of a block's checksums: an error,
+//! or a message that is written as it was read. A request that is understood is tried on a node without blocks.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use merganser_node::hdfs::meta::{HEADER_BYTES, Header};
+use merganser_node::hdfs::protocol::{Frame, HEAD_BYTES, Request, VERSION};
+use merganser_node::hdfs::{DataDirs, HdfsError, MapTask, Result, SegmentIndex, Sink};
+
+/// Takes everything.
+struct Anything;
+
+impl Sink for Anything {
+    fn data(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn spill(&mut self, _: u32, _: u64, _: Vec<SegmentIndex>) -> Result<()> {
+        Ok(())
+    }
+
+    fn progress(&mut self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+fuzz_target!(|input: (u16, &[u8])| {
+    let (kind, body) = input;
+    if let Ok(Some((frame, len))) = Frame::decode(body) {
+        assert_eq!(frame.encode(), body[..len]);
+    }
+    if let Some(head) = body.first_chunk::<HEADER_BYTES>()
+        && let Ok(header) = Header::decode(head)
+    {
+        assert_eq!(header.encode(), *head);
+    }
+    if let Some(head) = body.first_chunk::<HEAD_BYTES>() {
+        let _ = Request::head(*head);
+    }
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(b"MGHN");
+    head[4..6].copy_from_slice(&VERSION.to_be_bytes());
+    head[6..8].copy_from_slice(&(1 + kind % 2).to_be_bytes());
+    head[8..].copy_from_slice(&(body.len() as u32).to_be_bytes());
+    let Ok(head_read) = Request::head(head) else { return };
+    let Ok(request) = Request::decode(head_read, body) else { return };
+    assert_eq!(request.encode().unwrap(), [&head[..], body].concat());
+    let Request::Map(map) = request else { return };
+    // Without ranges, the records are those of the tail.
+    match MapTask::open(&map, &DataDirs::new(Vec::new()), 16 << 20) {
+        Ok(task) => match task.run(&mut Anything) {
+            Ok(_) | Err(HdfsError::Tail { .. } | HdfsError::Record { .. }) => {}
+            Err(error) => panic!("{error}"),
+        },
+        Err(HdfsError::Io { .. } | HdfsError::Damaged { .. } | HdfsError::Gone) => panic!("no file"),
+        Err(_) => {}
+    }
+});
