@@ -5,10 +5,12 @@ import io.merganser.hadoop.segment.DamagedSegmentException;
 import java.io.Closeable;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
+import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.mapred.NodeMapOutput;
 import org.apache.hadoop.mapred.ReceivedSpills;
 
 /**
@@ -114,7 +116,7 @@ final class NodeConversation implements Closeable {
     if (!accepted) {
       throw protocol("data before it accepted the map");
     }
-    if (!spills.incomplete() && spills.count() >= org.apache.hadoop.mapred.NodeMapOutput.SPILLS_MAX) {
+    if (!spills.incomplete() && spills.count() >= NodeMapOutput.SPILLS_MAX) {
       throw new OnHostException(
           HostReason.MANY_SPILLS, "the node makes more than " + spills.count() + " spills");
     }
@@ -170,11 +172,8 @@ final class NodeConversation implements Closeable {
     return counts;
   }
 
-  /** The state that a node reports. */
-  record Hello(int version, int maps, int mapsMax, String product) {}
-
   /** Asks for the state of the node. */
-  Hello hello() throws OnHostException {
+  NodeProbe.State hello() throws OnHostException {
     try {
       connection.ask(NodeRequest.hello());
       int type = connection.head().get();
@@ -189,27 +188,29 @@ final class NodeConversation implements Closeable {
       if (type != TYPE_HELLO) {
         throw protocol("a frame of type " + type + " instead of a hello");
       }
-      return hello(body);
+      try {
+        return state(body);
+      } catch (BufferUnderflowException | IllegalArgumentException e) {
+        throw protocol("a hello that is too short");
+      }
     } catch (IOException e) {
       throw failed(e);
     }
   }
 
-  private Hello hello(ByteBuffer body) throws OnHostException {
-    try {
-      int version = Short.toUnsignedInt(body.getShort());
-      int maps = body.getInt();
-      body.getLong();
-      int mapsMax = body.getInt();
-      body.getLong();
-      for (int programs = Short.toUnsignedInt(body.getShort()); programs > 0; programs--) {
-        int bytes = Short.toUnsignedInt(body.getShort());
-        body.position(body.position() + bytes);
-      }
-      return new Hello(version, maps, mapsMax, StandardCharsets.UTF_8.decode(body).toString());
-    } catch (java.nio.BufferUnderflowException | IllegalArgumentException e) {
-      throw protocol("a hello that is too short");
+  private static NodeProbe.State state(ByteBuffer body) {
+    int version = Short.toUnsignedInt(body.getShort());
+    int maps = body.getInt();
+    // Bytes of memory in use.
+    body.getLong();
+    int mapsMax = body.getInt();
+    // Most bytes of memory.
+    body.getLong();
+    for (int programs = Short.toUnsignedInt(body.getShort()); programs > 0; programs--) {
+      body.position(body.position() + Short.BYTES + Short.toUnsignedInt(body.getShort(body.position())));
     }
+    return new NodeProbe.State(
+        version, maps, mapsMax, StandardCharsets.UTF_8.decode(body).toString());
   }
 
   private ByteBuffer body(int type, int length, int expected) throws IOException, OnHostException {

@@ -9,6 +9,7 @@
  *       SplitBlocks        the blocks of the split, which must have replicas here
  *       LineTail           the end of the last line, which is behind the split
  *       NodeRequest, NodeConversation   the protocol
+ *                          NodeErrors, NodeCounts: what it answers; NodeProbe: its state
  *     org.apache.hadoop.mapred.NodeMapOutput   takes the spills
  * </pre>
  */

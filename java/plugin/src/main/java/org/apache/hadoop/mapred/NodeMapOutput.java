@@ -29,7 +29,7 @@ import org.slf4j.LoggerFactory;
  * @param <K> the class of keys
  * @param <V> the class of values
  */
-public final class NodeMapOutput<K, V> implements MapOutputCollector<K, V> {
+public class NodeMapOutput<K, V> implements MapOutputCollector<K, V> {
   /** Most spills that a task may have to merge: it opens them all at once. */
   public static final int SPILLS_MAX = 1000;
 
