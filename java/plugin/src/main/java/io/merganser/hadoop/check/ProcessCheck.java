@@ -100,7 +100,8 @@ final class ProcessCheck {
     if (isSecure()) {
       findings.add(
           Finding.note(
-              "node", "On a secure cluster " + Keys.NODE_SOCKET + " is not used: maps run in tasks."));
+              "node",
+              "On a secure cluster " + Keys.NODE_SOCKET + " is not used: maps run in tasks."));
       return;
     }
     String advice = "until it is repaired maps run in their tasks.";

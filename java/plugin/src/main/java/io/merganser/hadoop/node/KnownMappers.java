@@ -91,7 +91,9 @@ final class KnownMappers {
     String pattern = job.get(RegexMapper.PATTERN, "");
     boolean plain =
         !pattern.isEmpty()
-            && pattern.chars().noneMatch(c -> META.indexOf(c) >= 0 || Character.isSurrogate((char) c))
+            && pattern
+                .chars()
+                .noneMatch(c -> META.indexOf(c) >= 0 || Character.isSurrogate((char) c))
             && pattern.indexOf(REPLACEMENT) < 0;
     if (!plain || job.getInt(RegexMapper.GROUP, 0) != 0) {
       throw new OnHostException(

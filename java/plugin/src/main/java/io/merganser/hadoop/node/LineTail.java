@@ -24,7 +24,8 @@ record LineTail(byte[] bytes, boolean atEndOfFile) {
   private static final byte CR = '\r';
 
   /** Reads the tail of a split whose file has {@code fileLength} bytes. */
-  static LineTail of(FileSlice split, long fileLength, Optional<byte[]> delimiter, Configuration conf)
+  static LineTail of(
+      FileSlice split, long fileLength, Optional<byte[]> delimiter, Configuration conf)
       throws OnHostException {
     if (split.end() >= fileLength) {
       return new LineTail(new byte[0], true);

@@ -207,7 +207,8 @@ final class NodeConversation implements Closeable {
     // Most bytes of memory.
     body.getLong();
     for (int programs = Short.toUnsignedInt(body.getShort()); programs > 0; programs--) {
-      body.position(body.position() + Short.BYTES + Short.toUnsignedInt(body.getShort(body.position())));
+      body.position(
+          body.position() + Short.BYTES + Short.toUnsignedInt(body.getShort(body.position())));
     }
     return new NodeProbe.State(
         version, maps, mapsMax, StandardCharsets.UTF_8.decode(body).toString());
@@ -236,8 +237,7 @@ final class NodeConversation implements Closeable {
   }
 
   private OnHostException failed(IOException e) {
-    HostReason reason =
-        e instanceof SocketTimeoutException ? HostReason.SILENT : HostReason.DIED;
+    HostReason reason = e instanceof SocketTimeoutException ? HostReason.SILENT : HostReason.DIED;
     return new OnHostException(reason, "the node at " + socket + ": " + e.getMessage(), e);
   }
 

@@ -17,7 +17,9 @@ import org.apache.hadoop.mapreduce.CryptoUtils;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.lib.partition.HashPartitioner;
+import org.apache.hadoop.security.SecurityUtil;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.security.UserGroupInformation.AuthenticationMethod;
 
 /**
  * Decides whether the maps of a job may run on the node, and as which program. Only what is known
@@ -55,7 +57,8 @@ final class NodeRules {
     if (job.getTrimmed(Keys.NODE_SOCKET, "").isEmpty()) {
       throw new OnHostException(HostReason.NO_SOCKET, Keys.NODE_SOCKET + " is not set");
     }
-    if (UserGroupInformation.isSecurityEnabled()) {
+    if (UserGroupInformation.isSecurityEnabled()
+        || SecurityUtil.getAuthenticationMethod(job) != AuthenticationMethod.SIMPLE) {
       throw new OnHostException(
           HostReason.SECURE, "the cluster is secure, and the node can't check block tokens");
     }
@@ -93,7 +96,10 @@ final class NodeRules {
     if (reducers > PARTITIONS_MAX) {
       throw new OnHostException(
           HostReason.MANY_PARTITIONS,
-          reducers + " reducers are more than the " + PARTITIONS_MAX + " that a node partitions for");
+          reducers
+              + " reducers are more than the "
+              + PARTITIONS_MAX
+              + " that a node partitions for");
     }
     if (job.getCompressMapOutput()) {
       throw new OnHostException(

@@ -61,8 +61,7 @@ record SplitBlocks(String pool, List<Range> ranges, long fileLength) {
             HostReason.NOT_HDFS, split.path() + " is in a " + fs.getClass().getName());
       }
       String name = split.path().toUri().getPath();
-      LocatedBlocks found =
-          hdfs.getClient().getLocatedBlocks(name, split.start(), split.length());
+      LocatedBlocks found = hdfs.getClient().getLocatedBlocks(name, split.start(), split.length());
       return of(split, found);
     } catch (IOException e) {
       throw new OnHostException(
@@ -114,8 +113,7 @@ record SplitBlocks(String pool, List<Range> ranges, long fileLength) {
           HostReason.HDFS_FAILED, split + " is longer than the file, which ends at byte " + at);
     }
     if (ranges.size() > RANGES_MAX) {
-      throw new OnHostException(
-          HostReason.SPLIT_SIZE, split + " has " + ranges.size() + " blocks");
+      throw new OnHostException(HostReason.SPLIT_SIZE, split + " has " + ranges.size() + " blocks");
     }
     return new SplitBlocks(pool, List.copyOf(ranges), found.getFileLength());
   }

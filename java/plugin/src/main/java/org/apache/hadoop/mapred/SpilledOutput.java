@@ -272,7 +272,8 @@ final class SpilledOutput {
       }
     }
     Path outputIndex =
-        names.getOutputIndexFileForWrite((long) partitions * MapTask.MAP_OUTPUT_INDEX_RECORD_LENGTH);
+        names.getOutputIndexFileForWrite(
+            (long) partitions * MapTask.MAP_OUTPUT_INDEX_RECORD_LENGTH);
     index.writeToFile(outputIndex, job);
     letServiceRead(List.of(output, outputIndex));
     for (Path file : files) {
@@ -286,8 +287,7 @@ final class SpilledOutput {
     List<Segment> segments = new ArrayList<>(files.size());
     for (int i = 0; i < files.size(); i++) {
       IndexRecord at = indexes.get(i).getIndex(partition);
-      segments.add(
-          new Segment(local(files.get(i)), at.startOffset, at.rawLength, at.partLength));
+      segments.add(new Segment(local(files.get(i)), at.startOffset, at.rawLength, at.partLength));
     }
     return segments;
   }

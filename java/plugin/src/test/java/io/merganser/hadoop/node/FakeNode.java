@@ -239,8 +239,23 @@ public final class FakeNode implements Closeable {
     int patience = in.readInt();
     require(in.available() == 0, "the end");
     return new Asked(
-        kind, program, arguments, pool, ranges, start, end, tail, eof, delimiter, lineMax,
-        partitions, keyType, valueType, combine, memory, patience);
+        kind,
+        program,
+        arguments,
+        pool,
+        ranges,
+        start,
+        end,
+        tail,
+        eof,
+        delimiter,
+        lineMax,
+        partitions,
+        keyType,
+        valueType,
+        combine,
+        memory,
+        patience);
   }
 
   private static void require(boolean right, String what) throws IOException {
@@ -368,9 +383,7 @@ public final class FakeNode implements Closeable {
     frame(
         out,
         7,
-        conduct == Conduct.CUT_INDEX
-            ? java.util.Arrays.copyOf(index, index.length - 1)
-            : index);
+        conduct == Conduct.CUT_INDEX ? java.util.Arrays.copyOf(index, index.length - 1) : index);
     return true;
   }
 

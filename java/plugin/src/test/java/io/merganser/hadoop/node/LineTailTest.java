@@ -35,7 +35,9 @@ class LineTailTest {
     return tail;
   }
 
-  /** The bytes from the end of a split that Hadoop reads as one line, which it skips in the next. */
+  /**
+   * The bytes from the end of a split that Hadoop reads as one line, which it skips in the next.
+   */
   private static int line(byte[] file, int end, Optional<byte[]> delimiter) throws IOException {
     var in = new ByteArrayInputStream(file, end, file.length - end);
     LineReader reader =
@@ -88,8 +90,7 @@ class LineTailTest {
   @Test
   void aLineThatDoesntEndSoonIsLeftToTheHost() {
     byte[] file = new byte[LineTail.BYTES_MAX + 2];
-    OnHostException e =
-        assertThrows(OnHostException.class, () -> tail(file, 1, Optional.empty()));
+    OnHostException e = assertThrows(OnHostException.class, () -> tail(file, 1, Optional.empty()));
     assertEquals(HostReason.LONG_LINE, e.reason());
   }
 

@@ -8,7 +8,6 @@ import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.node.NodeProgram.Combine;
 import io.merganser.hadoop.node.NodeProgram.Kind;
 import io.merganser.hadoop.node.NodeProgram.Type;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
@@ -28,13 +27,11 @@ import org.apache.hadoop.mapreduce.lib.map.TokenCounterMapper;
 import org.apache.hadoop.mapreduce.lib.partition.BinaryPartitioner;
 import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
 import org.apache.hadoop.mapreduce.lib.reduce.LongSumReducer;
-import org.apache.hadoop.security.UserGroupInformation;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class NodeRulesTest {
-  private static final TaskAttemptID FIRST =
-      TaskAttemptID.forName("attempt_1_0002_m_000003_0");
+  private static final TaskAttemptID FIRST = TaskAttemptID.forName("attempt_1_0002_m_000003_0");
 
   private final JobConf job = new JobConf(false);
   private TaskAttemptID attempt = FIRST;
@@ -71,8 +68,7 @@ class NodeRulesTest {
     // Classes that this class path doesn't have are known by name.
     job.set(MRJobConfig.MAP_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$TokenizerMapper");
     assertEquals("wordcount", program().name());
-    job.set(
-        MRJobConfig.COMBINE_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$IntSumReducer");
+    job.set(MRJobConfig.COMBINE_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$IntSumReducer");
     assertEquals(Combine.SUM, program().combine());
   }
 
@@ -147,14 +143,8 @@ class NodeRulesTest {
 
   @Test
   void onASecureClusterMapsStayOnTheHost() {
-    Configuration secure = new Configuration(false);
-    secure.set("hadoop.security.authentication", "kerberos");
-    UserGroupInformation.setConfiguration(secure);
-    try {
-      refused(HostReason.SECURE);
-    } finally {
-      UserGroupInformation.setConfiguration(new Configuration(false));
-    }
+    job.set("hadoop.security.authentication", "kerberos");
+    refused(HostReason.SECURE);
   }
 
   @Test
@@ -200,8 +190,7 @@ class NodeRulesTest {
 
   @Test
   void otherPartitionersAreRefusedIfTheyAreAsked() throws OnHostException {
-    job.setClass(
-        MRJobConfig.PARTITIONER_CLASS_ATTR, BinaryPartitioner.class, Partitioner.class);
+    job.setClass(MRJobConfig.PARTITIONER_CLASS_ATTR, BinaryPartitioner.class, Partitioner.class);
     refused(HostReason.UNKNOWN_PARTITIONER);
     // Hadoop asks no partitioner for one reducer.
     job.setNumReduceTasks(1);
@@ -236,8 +225,6 @@ class NodeRulesTest {
     job.setClass(Keys.NODE_INPUT_FORMAT, NodeInputFormat.class, InputFormat.class);
     assertThrows(
         IllegalArgumentException.class,
-        () ->
-            new NodeInputFormat<>()
-                .getSplits(org.apache.hadoop.mapreduce.Job.getInstance(job)));
+        () -> new NodeInputFormat<>().getSplits(org.apache.hadoop.mapreduce.Job.getInstance(job)));
   }
 }

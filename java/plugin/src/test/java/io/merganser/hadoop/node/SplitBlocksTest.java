@@ -9,10 +9,10 @@ import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileEncryptionInfo;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.crypto.CipherSuite;
 import org.apache.hadoop.crypto.CryptoProtocolVersion;
+import org.apache.hadoop.fs.FileEncryptionInfo;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
 import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
@@ -27,8 +27,7 @@ class SplitBlocksTest {
   private static final String ELSEWHERE = "192.0.2.1";
 
   private static LocatedBlocks file(long bytes, List<LocatedBlock> blocks) {
-    return new LocatedBlocks(
-        bytes, false, blocks, blocks.get(blocks.size() - 1), true, null, null);
+    return new LocatedBlocks(bytes, false, blocks, blocks.get(blocks.size() - 1), true, null, null);
   }
 
   private static SplitBlocks of(long start, long length, LocatedBlocks found)
@@ -116,8 +115,7 @@ class SplitBlocksTest {
     refused(HostReason.HDFS_FAILED, 0, 101, file(100, blocks));
     refused(HostReason.HDFS_FAILED, 0, 100, file(100, blocks.subList(0, 2)));
     refused(HostReason.HDFS_FAILED, 0, 80, file(100, blocks.subList(1, 3)));
-    refused(
-        HostReason.HDFS_FAILED, 0, 100, file(100, List.of(blocks.get(0), blocks.get(2))));
+    refused(HostReason.HDFS_FAILED, 0, 100, file(100, List.of(blocks.get(0), blocks.get(2))));
   }
 
   @Test

@@ -76,7 +76,8 @@ class SpillScannerTest {
           // Lengths of one to four bytes.
           byte[] value = new byte[random.nextInt(1 << random.nextInt(18))];
           random.nextBytes(value);
-          records.add(KeyValue.of(new Text("k".repeat(random.nextInt(400))), new BytesWritable(value)));
+          records.add(
+              KeyValue.of(new Text("k".repeat(random.nextInt(400))), new BytesWritable(value)));
         }
         segments.add(records);
       }

@@ -165,7 +165,8 @@ class NodeMapOutputTest {
     settings.set("merganser.node.ssdlet", "wordcount");
     settings.set("merganser.node.combine", "sum");
     settings.setCombinerClass(Sum.class);
-    var old = new org.apache.hadoop.mapred.FileSplit(split.getPath(), 5_001, 12_345, (String[]) null);
+    var old =
+        new org.apache.hadoop.mapred.FileSplit(split.getPath(), 5_001, 12_345, (String[]) null);
     MapSide side = side("old");
     assertEquals(0, new NodeTask(side).runOld(old));
     assertEquals(1, side.decisions().get("MAPS_ON_NODE"));

@@ -76,10 +76,10 @@ final class NodeTask {
       org.apache.hadoop.mapreduce.lib.input.FileSplit split,
       MapOutputCollector<Text, IntWritable> output)
       throws Exception {
-    var context =
-        new TaskAttemptContextImpl(side.job(), side.task().getTaskID(), side.reporter());
+    var context = new TaskAttemptContextImpl(side.job(), side.task().getTaskID(), side.reporter());
     long lines = 0;
-    try (var reader = new NodeInputFormat<LongWritable, Text>().createRecordReader(split, context)) {
+    try (var reader =
+        new NodeInputFormat<LongWritable, Text>().createRecordReader(split, context)) {
       reader.initialize(split, context);
       while (reader.nextKeyValue()) {
         lines++;

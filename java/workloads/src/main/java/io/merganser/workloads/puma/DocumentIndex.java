@@ -10,7 +10,9 @@ import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.Mapper;
 import org.apache.hadoop.mapreduce.Reducer;
 
-/** The inverted index: for each word, the documents that have it: {@code WORD tab NAME tab NAME}. */
+/**
+ * The inverted index: for each word, the documents that have it: {@code WORD tab NAME tab NAME}.
+ */
 public final class DocumentIndex extends PumaJob {
   /** Makes the job. */
   public DocumentIndex() {

@@ -73,8 +73,7 @@ public final class RankedInvertedIndex extends PumaJob {
       for (Text place : places) {
         ranked.add(Place.of(place.toString()));
       }
-      ranked.sort(
-          Comparator.comparingLong(Place::count).reversed().thenComparing(Place::text));
+      ranked.sort(Comparator.comparingLong(Place::count).reversed().thenComparing(Place::text));
       context.write(
           sequence, new Text(ranked.stream().map(Place::text).collect(Collectors.joining("\t"))));
     }

@@ -10,7 +10,9 @@ final class Reviews {
 
   private Reviews() {}
 
-  /** The ratings, 1 to 5, in the order of the line. Reviews that aren't well formed are left out. */
+  /**
+   * The ratings, 1 to 5, in the order of the line. Reviews that aren't well formed are left out.
+   */
   static List<Integer> ratings(String line) {
     List<Integer> ratings = new ArrayList<>();
     int colon = line.indexOf(':');
