@@ -165,7 +165,7 @@ class NodeFaultsTest {
   @Test
   void aNodeThatIsStoppedInBetweenIsSilent() throws Exception {
     hdfs.write("text", text(4_000));
-    job.with("merganser.node.timeout-ms", 500);
+    job.with("merganser.node.timeout-ms", 500).with("merganser.node.patience-ms", 0);
     signal("STOP");
     try {
       assertEquals(Map.of("SILENT", 1L), check("text").onHost());

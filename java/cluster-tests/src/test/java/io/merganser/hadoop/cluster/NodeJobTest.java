@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 
 /** A job on YARN whose maps run on the node, and whose reducers fetch what the node has made. */
 class NodeJobTest {
-  private static final long BLOCK_BYTES = 4 << 20;
+  private static final long BLOCK_BYTES = 8 << 20;
 
   private static Path folder;
   private static Hdfs hdfs;
@@ -57,7 +57,7 @@ class NodeJobTest {
     }
   }
 
-  /** Words of which hardly any comes twice, so that a map of 1 MiB of memory spills often. */
+  /** Words of which hardly any comes twice, so that a map of 6 MiB of memory spills often. */
   private static byte[] text() {
     Random random = new Random(4);
     StringBuilder text = new StringBuilder();
@@ -73,7 +73,7 @@ class NodeJobTest {
     List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path("text"));
     NodeJob words =
         new NodeJob(folder, WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
-    words.with("merganser.node.memory-bytes", 1 << 20);
+    words.with("merganser.node.memory-bytes", 6 << 20);
     Path output = folder.resolve("out");
     Job job = words.prepare(cluster.stockJob(), Maps.NODE, node.socket(), input, output);
     Outcome outcome = Outcome.of(job);

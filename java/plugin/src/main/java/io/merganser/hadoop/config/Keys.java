@@ -111,8 +111,8 @@ public final class Keys {
   public static final String NODE_INPUT_FORMAT = "merganser.node.inputformat";
 
   /**
-   * The program of the node that does what the job's mapper does: the name of a built-in one, or
-   * {@code sha256:HEX} for an uploaded one. Not needed for mappers that are known.
+   * The name of the node's program that does what the job's mapper does. Not needed for mappers
+   * that are known.
    */
   public static final String NODE_SSDLET = "merganser.node.ssdlet";
 
@@ -125,7 +125,7 @@ public final class Keys {
   /** Milliseconds for which the node may send nothing before the map runs on the host. */
   public static final String NODE_TIMEOUT = "merganser.node.timeout-ms";
 
-  /** The default of {@link #NODE_TIMEOUT}. The node sends something every second. */
+  /** The default of {@link #NODE_TIMEOUT}. A node that maps sends something every second. */
   public static final long DEFAULT_NODE_TIMEOUT = 60_000;
 
   /** Milliseconds for which a map waits for a place on the node before it runs on the host. */
@@ -134,7 +134,7 @@ public final class Keys {
   /** The default of {@link #NODE_PATIENCE}. */
   public static final int DEFAULT_NODE_PATIENCE = 5_000;
 
-  /** Bytes of memory that a map may take on the node; 0: as much as {@code io.sort.mb}. */
+  /** Bytes of memory that a map may take on the node; 0: {@code io.sort.mb}, at least 16 MiB. */
   public static final String NODE_MEMORY = "merganser.node.memory-bytes";
 
   /** The default of {@link #NODE_MEMORY}. */

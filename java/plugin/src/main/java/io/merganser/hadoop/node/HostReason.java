@@ -84,8 +84,6 @@ public enum HostReason {
   READ_FAILED,
   /** A record is longer than the node's memory. */
   LONG_RECORD,
-  /** The node is being stopped. */
-  STOPPING,
   /** The node found a mistake of its own. */
   MISTAKE,
   /** The node closed the connection, or was killed. */

@@ -9,7 +9,6 @@ import java.util.Map;
 import java.util.Optional;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
-import org.apache.hadoop.io.NullWritable;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.lib.map.RegexMapper;
@@ -54,8 +53,7 @@ final class KnownMappers {
       Map.of(
           Text.class, Type.TEXT,
           IntWritable.class, Type.INT,
-          LongWritable.class, Type.LONG,
-          NullWritable.class, Type.NULL);
+          LongWritable.class, Type.LONG);
 
   /** Characters with a meaning of their own in a regular expression. */
   private static final String META = "\\^$.|?*+()[]{}";

@@ -30,8 +30,7 @@ final class NodeErrors {
       case 102 -> HostReason.READ_FAILED;
       case 103 -> HostReason.LONG_RECORD;
       case 105 -> HostReason.PROGRAM_FAILED;
-      case 106 -> HostReason.STOPPING;
-      case 107 -> HostReason.MISTAKE;
+      case 106 -> HostReason.MISTAKE;
       // Kinds 2 (the request is malformed) and 104 (the tail is too short) are mistakes of a task,
       // and other kinds are those of a later version.
       default -> HostReason.PROTOCOL;

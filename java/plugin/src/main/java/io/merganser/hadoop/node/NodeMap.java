@@ -35,9 +35,12 @@ final class NodeMap {
   private static final Logger LOG = LoggerFactory.getLogger(NodeMap.class);
 
   private static final long NANOS_PER_MILLI = 1_000_000;
-  private static final long MEMORY_BYTES_MIN = 1 << 20;
+
+  /** The least that is asked for by default; a map with less spills too often. */
+  private static final long MEMORY_BYTES_MIN = 16 << 20;
+
   private static final long MEMORY_BYTES_MAX = 4L << 30;
-  private static final int PATIENCE_MILLIS_MAX = 60_000;
+  private static final int PATIENCE_MILLIS_MAX = 30_000;
 
   private final TaskAttemptID attempt;
   private final TaskCounters counters;
@@ -115,7 +118,10 @@ final class NodeMap {
       throws OnHostException {
     JobConf job = output.job();
     Path socket = Path.of(job.getTrimmed(Keys.NODE_SOCKET));
-    long timeout = Math.max(1, job.getLong(Keys.NODE_TIMEOUT, Keys.DEFAULT_NODE_TIMEOUT));
+    // A node says nothing while a map waits for a place.
+    long timeout =
+        request.patienceMillis()
+            + Math.max(1, job.getLong(Keys.NODE_TIMEOUT, Keys.DEFAULT_NODE_TIMEOUT));
     try (NodeConversation node =
             new NodeConversation(socket, timeout, watcher(output, request.split()));
         ReceivedSpills spills = output.receive()) {
@@ -144,7 +150,8 @@ final class NodeMap {
   private static long memoryBytes(JobConf job) {
     long named = job.getLong(Keys.NODE_MEMORY, Keys.DEFAULT_NODE_MEMORY);
     long sortMb = job.getInt(MRJobConfig.IO_SORT_MB, MRJobConfig.DEFAULT_IO_SORT_MB);
-    return Math.max(MEMORY_BYTES_MIN, Math.min(MEMORY_BYTES_MAX, named > 0 ? named : sortMb << 20));
+    long wanted = named > 0 ? named : Math.max(MEMORY_BYTES_MIN, sortMb << 20);
+    return Math.min(MEMORY_BYTES_MAX, wanted);
   }
 
   /** Adds what stock Hadoop would have counted, and the node's own counts. */

@@ -24,6 +24,7 @@ final class NodeRequest {
   private static final int BODY_BYTES_MAX = 5 << 20;
   private static final int TEXT_BYTES_MAX = 0xFFFF;
 
+  private static final int SSDLET_BUILT_IN = 1;
   private static final int PARTITIONER_HASH = 1;
   private static final int ORDER_TEXT = 1;
   private static final int CODEC_NONE = 0;
@@ -65,7 +66,7 @@ final class NodeRequest {
     var bytes = new ByteArrayOutputStream();
     var body = new DataOutputStream(bytes);
     writeText(body, map.attempt());
-    body.writeByte(map.program().kind().code);
+    body.writeByte(SSDLET_BUILT_IN);
     writeText(body, map.program().name());
     writeText(body, map.program().arguments());
     writeText(body, map.blocks().pool());

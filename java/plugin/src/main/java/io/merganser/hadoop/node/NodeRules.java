@@ -153,12 +153,7 @@ final class NodeRules {
                               + " is not set"));
       arguments = KnownMappers.arguments(named, job);
     }
-    try {
-      return NodeProgram.named(named, arguments, key, value, combine());
-    } catch (IllegalArgumentException e) {
-      throw new OnHostException(
-          HostReason.UNKNOWN_MAPPER, Keys.NODE_SSDLET + ": " + e.getMessage(), e);
-    }
+    return new NodeProgram(named, arguments, key, value, combine());
   }
 
   private Type type(Class<?> writable) throws OnHostException {

@@ -23,11 +23,14 @@ import org.apache.hadoop.net.NetUtils;
  * @param fileLength the bytes of the file
  */
 record SplitBlocks(String pool, List<Range> ranges, long fileLength) {
-  /** Hadoop's own reader counts the bytes of a split in an int. */
-  private static final long SPLIT_BYTES_MAX = Integer.MAX_VALUE;
+  /**
+   * Most bytes of a split, as the protocol has it. Hadoop's own reader counts the bytes of a split
+   * in an int.
+   */
+  private static final long SPLIT_BYTES_MAX = (2L << 30) - (8 << 20);
 
   /** Most ranges of a request. */
-  private static final int RANGES_MAX = 4096;
+  private static final int RANGES_MAX = 256;
 
   /**
    * A part of a block.

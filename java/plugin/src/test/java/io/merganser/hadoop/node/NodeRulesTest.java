@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.node.NodeProgram.Combine;
-import io.merganser.hadoop.node.NodeProgram.Kind;
 import io.merganser.hadoop.node.NodeProgram.Type;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.IntWritable;
@@ -60,9 +59,7 @@ class NodeRulesTest {
 
   @Test
   void knownMappersAndCombinersAreFound() throws OnHostException {
-    assertEquals(
-        new NodeProgram(Kind.BUILT_IN, "wordcount", "", Type.TEXT, Type.INT, Combine.NONE),
-        program());
+    assertEquals(new NodeProgram("wordcount", "", Type.TEXT, Type.INT, Combine.NONE), program());
     job.setClass(MRJobConfig.COMBINE_CLASS_ATTR, IntSumReducer.class, Reducer.class);
     assertEquals(Combine.SUM, program().combine());
     // Classes that this class path doesn't have are known by name.
@@ -80,7 +77,6 @@ class NodeRulesTest {
     job.set(RegexMapper.PATTERN, "a \"plain\" text \u00fc");
     assertEquals(
         new NodeProgram(
-            Kind.BUILT_IN,
             "grep",
             "{\"text\":\"a \\\"plain\\\" text \u00fc\"}",
             Type.TEXT,
@@ -103,15 +99,7 @@ class NodeRulesTest {
     job.set(Keys.NODE_SSDLET, "terms");
     job.set(Keys.NODE_ARGUMENTS, "{\"n\": 1}");
     assertEquals(
-        new NodeProgram(Kind.BUILT_IN, "terms", "{\"n\": 1}", Type.TEXT, Type.INT, Combine.NONE),
-        program());
-    job.set(Keys.NODE_SSDLET, "sha256:" + "Ab".repeat(32));
-    assertEquals(Kind.WASM, program().kind());
-    assertEquals("ab".repeat(32), program().name());
-    job.set(Keys.NODE_SSDLET, "sha256:" + "xy".repeat(32));
-    refused(HostReason.UNKNOWN_MAPPER);
-    job.set(Keys.NODE_SSDLET, "sha256:ab");
-    refused(HostReason.UNKNOWN_MAPPER);
+        new NodeProgram("terms", "{\"n\": 1}", Type.TEXT, Type.INT, Combine.NONE), program());
   }
 
   @Test

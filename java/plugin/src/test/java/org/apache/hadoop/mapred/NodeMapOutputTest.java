@@ -152,7 +152,7 @@ class NodeMapOutputTest {
     assertEquals(1, asked.keyType());
     assertEquals(2, asked.valueType());
     assertEquals(1, asked.combine());
-    assertEquals(1 << 20, asked.memory());
+    assertEquals(16 << 20, asked.memory());
     assertEquals(5_000, asked.patience());
   }
 
@@ -234,8 +234,7 @@ class NodeMapOutputTest {
     "ERROR, 103, LONG_RECORD",
     "ERROR, 104, PROTOCOL",
     "ERROR, 105, PROGRAM_FAILED",
-    "ERROR, 106, STOPPING",
-    "ERROR, 107, MISTAKE",
+    "ERROR, 106, MISTAKE",
     "ERROR, 999, PROTOCOL",
     "ERROR_AFTER_DATA, 3000, DAMAGED_BLOCK",
     "DIES, 0, DIED",
@@ -259,6 +258,7 @@ class NodeMapOutputTest {
   void whateverTheNodeDoesTheOutputIsThatOfStockHadoop(Conduct conduct, int value, String reason)
       throws Exception {
     settings.setLong("merganser.node.timeout-ms", conduct == Conduct.STALLS ? 300 : 20_000);
+    settings.setInt("merganser.node.patience-ms", 0);
     MapSide stock = stock();
     node.behave(conduct, value);
     MapSide side = side("node");
