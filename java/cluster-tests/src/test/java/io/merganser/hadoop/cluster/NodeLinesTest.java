@@ -108,6 +108,8 @@ class NodeLinesTest {
     "2048, , , NODE",
     "3001, , , ALTERNATING",
     "333, ;, , ALTERNATING",
+    "333, ab, , ALTERNATING",
+    "97, CRLF, , NODE",
     "1500, ;, , NODE",
     "150, , 40, ALTERNATING",
     "700, , 40, NODE",
@@ -134,7 +136,7 @@ class NodeLinesTest {
     job.with(FileInputFormat.SPLIT_MAXSIZE, splitBytes);
     job.with(FileInputFormat.SPLIT_MINSIZE, splitBytes);
     if (delimiter != null) {
-      job.with("textinputformat.record.delimiter", delimiter);
+      job.with("textinputformat.record.delimiter", delimiter.replace("CRLF", "\r\n"));
     }
     if (lineMax != null) {
       job.with(LineRecordReader.MAX_LINE_LENGTH, lineMax);

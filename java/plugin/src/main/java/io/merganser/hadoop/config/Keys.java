@@ -119,7 +119,7 @@ public final class Keys {
   /** The arguments of {@link #NODE_SSDLET}, a JSON object. */
   public static final String NODE_ARGUMENTS = "merganser.node.arguments";
 
-  /** What the job's combiner does, {@code sum} or {@code distinct}; not needed for known ones. */
+  /** The effect of the job's combiner, {@code sum} or {@code distinct}; known ones need none. */
   public static final String NODE_COMBINE = "merganser.node.combine";
 
   /** Milliseconds for which the node may send nothing before the map runs on the host. */

@@ -52,7 +52,7 @@ public final class DeferRules {
 
   /**
    * The rules for an attempt whose spills were combined before they were written. A job's combiner
-   * may run any number of times, so it need not run once more in the merge.
+   * may run any number of times, so the merge can do without it.
    *
    * @param serviceMetaData the metadata of the node's shuffle service, null if it has none
    */

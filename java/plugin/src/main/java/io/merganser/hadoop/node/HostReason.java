@@ -2,7 +2,7 @@ package io.merganser.hadoop.node;
 
 /** The reasons for which a map runs on the host, exactly as in stock Hadoop. */
 public enum HostReason {
-  // What the job and the task are.
+  // The job and the task.
 
   /** The job has switched maps on nodes off. */
   SWITCHED_OFF,
@@ -37,7 +37,7 @@ public enum HostReason {
   /** Too many reducers for the protocol. */
   MANY_PARTITIONS,
 
-  // What the input is.
+  // The input.
 
   /** The input file is compressed. */
   COMPRESSED_INPUT,
@@ -61,12 +61,12 @@ public enum HostReason {
   LENGTH,
   /** The replica's checksums are of a kind that the node doesn't know. */
   CHECKSUM_KIND,
-  /** The last line goes on for too long behind the split. */
+  /** The last line has too many bytes behind the split. */
   LONG_LINE,
   /** The blocks or the end of the last line couldn't be read from HDFS. */
   HDFS_FAILED,
 
-  // What the node says or does.
+  // The node.
 
   /** Nothing listens on the socket, or it may not be opened. */
   ABSENT,

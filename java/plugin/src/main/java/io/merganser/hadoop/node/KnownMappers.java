@@ -15,8 +15,8 @@ import org.apache.hadoop.mapreduce.lib.map.RegexMapper;
 
 /**
  * The mappers and combiners that the node can stand in for, by the names of their classes. Classes
- * that aren't on the class path of every job are known by name only. All other mappers need {@link
- * Keys#NODE_SSDLET}, by which the author of a job says which program does the same.
+ * that aren't on the class path of every job are known by name only. For another mapper the author
+ * of a job says which program does the same, with {@link Keys#NODE_SSDLET}.
  */
 final class KnownMappers {
   private static final String EXAMPLES = "org.apache.hadoop.examples.";
@@ -67,7 +67,7 @@ final class KnownMappers {
     return Optional.ofNullable(PROGRAMS.get(mapper));
   }
 
-  /** What a combiner does; empty if it isn't known. */
+  /** The effect of a combiner; empty if it isn't known. */
   static Optional<Combine> combine(String combiner) {
     return Optional.ofNullable(COMBINERS.get(combiner));
   }

@@ -58,12 +58,22 @@ record LineTail(byte[] bytes, boolean atEndOfFile) {
 
   /** Whether a line ends within the bytes, whatever follows them. */
   private static boolean hasLine(byte[] bytes, Optional<byte[]> delimiter) {
+    if (delimiter.isPresent()) {
+      return hasDelimiter(bytes, delimiter.get());
+    }
     for (int i = 0; i < bytes.length; i++) {
-      if (delimiter.isPresent()) {
-        if (bytes[i] == delimiter.get()[0] && i + 1 < bytes.length) {
-          return true;
-        }
-      } else if (bytes[i] == LF || bytes[i] == CR && i + 1 < bytes.length) {
+      if (bytes[i] == LF || bytes[i] == CR && i + 1 < bytes.length) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether a delimiter is within the bytes, and as many bytes follow it as it has. */
+  private static boolean hasDelimiter(byte[] bytes, byte[] delimiter) {
+    int length = delimiter.length;
+    for (int i = 0; i + 2 * length <= bytes.length; i++) {
+      if (Arrays.equals(bytes, i, i + length, delimiter, 0, length)) {
         return true;
       }
     }

@@ -40,7 +40,7 @@ final class NodeRequest {
    * @param blocks the parts of blocks that the split consists of
    * @param tail the bytes behind the split
    * @param delimiter the job's own record delimiter; empty for LF, CR and CRLF
-   * @param lineMax the bytes from which on a line is dropped
+   * @param lineMax a line of that many bytes or more is dropped
    * @param partitions the reducers
    * @param memoryBytes the memory for records
    * @param patienceMillis how long the map waits for a place

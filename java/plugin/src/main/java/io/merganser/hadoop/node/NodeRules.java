@@ -29,6 +29,9 @@ final class NodeRules {
   /** Most reducers of a request. */
   private static final int PARTITIONS_MAX = 32_768;
 
+  /** Most bytes of a record delimiter, as the protocol has it. */
+  private static final int DELIMITER_BYTES_MAX = 64;
+
   private static final String DELIMITER = "textinputformat.record.delimiter";
 
   private final JobConf job;
@@ -75,11 +78,9 @@ final class NodeRules {
       throw new OnHostException(
           HostReason.UNKNOWN_INPUT, inputFormat.getName() + " is not the input format for lines");
     }
-    // Hadoop's reader loses bytes of the text if its buffer ends within a longer delimiter that
-    // comes twice; so its result depends on the buffer, and no other reader can have the same.
-    if (delimiter().isPresent() && delimiter().get().length != 1) {
-      throw new OnHostException(
-          HostReason.DELIMITER, DELIMITER + " has " + delimiter().get().length + " bytes, not 1");
+    int bytes = delimiter().map(d -> d.length).orElse(1);
+    if (bytes == 0 || bytes > DELIMITER_BYTES_MAX) {
+      throw new OnHostException(HostReason.DELIMITER, DELIMITER + " has " + bytes + " bytes");
     }
   }
 

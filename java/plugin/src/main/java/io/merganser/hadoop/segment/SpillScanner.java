@@ -33,7 +33,7 @@ public final class SpillScanner {
   private long segmentStart;
   private long records;
 
-  /** The number of which some bytes have been read. */
+  /** The length that is being read. */
   private long number;
 
   private int numberBytesLeft;

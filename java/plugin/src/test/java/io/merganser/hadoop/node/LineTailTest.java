@@ -58,12 +58,15 @@ class LineTailTest {
       }
       int end = random.nextInt(file.length + 1);
       for (Optional<byte[]> delimiter :
-          java.util.List.of(Optional.<byte[]>empty(), Optional.of(new byte[] {'b'}))) {
+          java.util.List.of(
+              Optional.<byte[]>empty(),
+              Optional.of(new byte[] {'b'}),
+              Optional.of(new byte[] {'b', '\n'}))) {
         LineTail tail = tail(file, end, delimiter);
         int line = line(file, end, delimiter);
         assertTrue(tail.bytes().length >= line, "cut off");
         if (!tail.atEndOfFile()) {
-          int shortest = Math.max(4096, 2 * (line + 1));
+          int shortest = Math.max(4096, 2 * (line + delimiter.map(d -> d.length).orElse(1)));
           assertTrue(tail.bytes().length <= shortest, "read too much");
           // Of a CR at the end it isn't known yet whether LF follows.
           assertTrue(tail.bytes().length > line || file[end + line - 1] != '\r');

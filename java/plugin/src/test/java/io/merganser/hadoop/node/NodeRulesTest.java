@@ -153,10 +153,12 @@ class NodeRulesTest {
   private static final class Derived extends TextInputFormat {}
 
   @Test
-  void delimitersHaveOneByte() throws OnHostException {
-    job.set("textinputformat.record.delimiter", ";");
-    program();
-    for (String delimiter : new String[] {"", "\r\n", "\u00fc"}) {
+  void delimitersAreNeitherEmptyNorLong() throws OnHostException {
+    for (String delimiter : new String[] {";", "\r\n", "\u00fc", "d".repeat(64)}) {
+      job.set("textinputformat.record.delimiter", delimiter);
+      program();
+    }
+    for (String delimiter : new String[] {"", "d".repeat(65), "\u00fc".repeat(33)}) {
       job.set("textinputformat.record.delimiter", delimiter);
       refused(HostReason.DELIMITER);
     }
