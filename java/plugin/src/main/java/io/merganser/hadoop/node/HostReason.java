@@ -43,6 +43,8 @@ public enum HostReason {
   COMPRESSED_INPUT,
   /** A record delimiter that the node doesn't take. */
   DELIMITER,
+  /** The job drops lines of nearly any length. */
+  LINE_LIMIT,
   /** The split has no bytes, or more than Hadoop's own reader counts. */
   SPLIT_SIZE,
   /** The file isn't in HDFS. */

@@ -69,10 +69,14 @@ record LineTail(byte[] bytes, boolean atEndOfFile) {
     return false;
   }
 
-  /** Whether a delimiter is within the bytes, and as many bytes follow it as it has. */
+  /**
+   * Whether a whole delimiter is within the bytes. One of n bytes that begins in the first n - 1 of
+   * them doesn't count: a delimiter may begin in the split and end there, and then a record follows
+   * that the split owns.
+   */
   private static boolean hasDelimiter(byte[] bytes, byte[] delimiter) {
     int length = delimiter.length;
-    for (int i = 0; i + 2 * length <= bytes.length; i++) {
+    for (int i = length - 1; i + length <= bytes.length; i++) {
       if (Arrays.equals(bytes, i, i + length, delimiter, 0, length)) {
         return true;
       }

@@ -11,7 +11,6 @@ import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.TaskCounter;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormatCounter;
-import org.apache.hadoop.mapreduce.lib.input.LineRecordReader;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -103,7 +102,7 @@ final class NodeMap {
             blocks,
             tail,
             rules.delimiter(),
-            job.getInt(LineRecordReader.MAX_LINE_LENGTH, Integer.MAX_VALUE),
+            rules.lineMax(),
             job.getNumReduceTasks(),
             memoryBytes(job),
             Math.min(

@@ -16,6 +16,7 @@ import org.apache.hadoop.mapred.MapRunner;
 import org.apache.hadoop.mapreduce.CryptoUtils;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.lib.input.LineRecordReader;
 import org.apache.hadoop.mapreduce.lib.partition.HashPartitioner;
 import org.apache.hadoop.security.SecurityUtil;
 import org.apache.hadoop.security.UserGroupInformation;
@@ -31,6 +32,9 @@ final class NodeRules {
 
   /** Most bytes of a record delimiter, as the protocol has it. */
   private static final int DELIMITER_BYTES_MAX = 64;
+
+  /** The least limit of a line's length: a mark of byte order and a byte. */
+  private static final int LINE_MAX_LEAST = 4;
 
   private static final String DELIMITER = "textinputformat.record.delimiter";
 
@@ -87,6 +91,16 @@ final class NodeRules {
   /** The bytes of the job's own record delimiter; empty if lines end with LF, CR or CRLF. */
   Optional<byte[]> delimiter() {
     return Optional.ofNullable(job.get(DELIMITER)).map(d -> d.getBytes(StandardCharsets.UTF_8));
+  }
+
+  /** The bytes from which on the job drops a line. */
+  int lineMax() throws OnHostException {
+    int bytes = job.getInt(LineRecordReader.MAX_LINE_LENGTH, Integer.MAX_VALUE);
+    if (bytes < LINE_MAX_LEAST) {
+      throw new OnHostException(
+          HostReason.LINE_LIMIT, LineRecordReader.MAX_LINE_LENGTH + " is " + bytes);
+    }
+    return bytes;
   }
 
   private void output() throws OnHostException {

@@ -3,6 +3,7 @@ package io.merganser.hadoop.node;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SpillFile;
 import io.merganser.hadoop.segment.SpillFile.KeyValue;
+import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.DataInputStream;
@@ -17,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.StringTokenizer;
@@ -165,8 +167,10 @@ public final class FakeNode implements Closeable {
   private void serve(SocketChannel connection) {
     try (connection) {
       DataInputStream in = new DataInputStream(Channels.newInputStream(connection));
-      DataOutputStream out = new DataOutputStream(Channels.newOutputStream(connection));
-      while (answer(in, out)) {
+      DataOutputStream out =
+          new DataOutputStream(new BufferedOutputStream(Channels.newOutputStream(connection)));
+      for (boolean more = true; more; ) {
+        more = answer(in, out);
         out.flush();
       }
     } catch (IOException | InterruptedException e) {
@@ -281,9 +285,7 @@ public final class FakeNode implements Closeable {
     }
     if (conduct == Conduct.MANY_SPILLS) {
       counted.spills().clear();
-      for (int i = 0; i < at; i++) {
-        counted.spills().add(spill(List.of(), map.partitions()));
-      }
+      counted.spills().addAll(Collections.nCopies((int) at, spill(List.of(), map.partitions())));
     }
     if (conduct == Conduct.NO_SPILL) {
       counted.spills().clear();

@@ -165,6 +165,16 @@ class NodeRulesTest {
   }
 
   @Test
+  void limitsOfLinesAreSensible() throws OnHostException {
+    assertEquals(Integer.MAX_VALUE, new NodeRules(job).lineMax());
+    job.setInt("mapreduce.input.linerecordreader.line.maxlength", 4);
+    assertEquals(4, new NodeRules(job).lineMax());
+    job.setInt("mapreduce.input.linerecordreader.line.maxlength", 3);
+    OnHostException e = assertThrows(OnHostException.class, () -> new NodeRules(job).lineMax());
+    assertEquals(HostReason.LINE_LIMIT, e.reason());
+  }
+
+  @Test
   void outputsOfOtherFormsAreRefused() {
     job.setNumReduceTasks(0);
     refused(HostReason.NO_REDUCERS);
