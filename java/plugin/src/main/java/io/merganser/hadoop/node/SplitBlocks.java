@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.DatanodeInfo;
+import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
 import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
 import org.apache.hadoop.io.compress.CompressionCodec;
@@ -81,10 +82,10 @@ record SplitBlocks(String pool, List<Range> ranges, long fileLength) {
       throw new OnHostException(
           HostReason.ENCRYPTED_INPUT, split.path() + " is in an encryption zone");
     }
-    if (found.getErasureCodingPolicy() != null) {
+    ErasureCodingPolicy coded = found.getErasureCodingPolicy();
+    if (coded != null && !coded.isReplicationPolicy()) {
       throw new OnHostException(
-          HostReason.ERASURE_CODED,
-          split.path() + " is stored as " + found.getErasureCodingPolicy().getName());
+          HostReason.ERASURE_CODED, split.path() + " is stored as " + coded.getName());
     }
     String pool = null;
     List<Range> ranges = new ArrayList<>();

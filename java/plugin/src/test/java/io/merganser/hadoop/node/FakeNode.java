@@ -1,8 +1,6 @@
 package io.merganser.hadoop.node;
 
 import io.merganser.hadoop.segment.Segment;
-import io.merganser.hadoop.segment.SpillFile;
-import io.merganser.hadoop.segment.SpillFile.KeyValue;
 import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
@@ -20,18 +18,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
-import java.util.StringTokenizer;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.io.IntWritable;
-import org.apache.hadoop.io.Text;
-import org.apache.hadoop.mapreduce.TaskAttemptID;
-import org.apache.hadoop.mapreduce.lib.input.FileSplit;
-import org.apache.hadoop.mapreduce.lib.input.LineRecordReader;
-import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 
 /**
  * A node of protocol version 1 that counts words with Hadoop's own reader, and whose misbehaviour a
@@ -81,33 +69,13 @@ public final class FakeNode implements Closeable {
     MANY_SPILLS
   }
 
-  /** The parts of a request that tests look at. */
-  public record Asked(
-      int kind,
-      String program,
-      String arguments,
-      String pool,
-      List<long[]> ranges,
-      long start,
-      long end,
-      byte[] tail,
-      boolean atEndOfFile,
-      byte[] delimiter,
-      int lineMax,
-      int partitions,
-      int keyType,
-      int valueType,
-      int combine,
-      long memory,
-      int patience) {}
-
   private static final int FRAME_BYTES = 5_000;
 
   private final Path file;
   private final ServerSocketChannel server;
   private final ConcurrentHashMap<SocketChannel, Boolean> connections = new ConcurrentHashMap<>();
   private final CountDownLatch closed = new CountDownLatch(1);
-  private final List<Asked> asked = new ArrayList<>();
+  private final List<AskedMap> asked = new ArrayList<>();
   private volatile Conduct conduct = Conduct.WELL;
   private volatile long at;
   private volatile int spills = 1;
@@ -133,7 +101,7 @@ public final class FakeNode implements Closeable {
   }
 
   /** The requests for maps so far. */
-  public synchronized List<Asked> asked() {
+  public synchronized List<AskedMap> asked() {
     return List.copyOf(asked);
   }
 
@@ -192,7 +160,7 @@ public final class FakeNode implements Closeable {
     if (kind == 2) {
       return hello(out);
     }
-    Asked map = parse(new DataInputStream(new java.io.ByteArrayInputStream(body)));
+    AskedMap map = AskedMap.read(new DataInputStream(new java.io.ByteArrayInputStream(body)));
     synchronized (this) {
       asked.add(map);
     }
@@ -215,64 +183,11 @@ public final class FakeNode implements Closeable {
     return true;
   }
 
-  private static Asked parse(DataInputStream in) throws IOException {
-    in.readUTF();
-    int kind = in.readUnsignedByte();
-    String program = in.readUTF();
-    String arguments = in.readUTF();
-    String pool = in.readUTF();
-    List<long[]> ranges = new ArrayList<>();
-    for (int left = in.readInt(); left > 0; left--) {
-      ranges.add(
-          new long[] {in.readLong(), in.readLong(), in.readLong(), in.readLong(), in.readLong()});
-    }
-    long start = in.readLong();
-    long end = in.readLong();
-    byte[] tail = in.readNBytes(in.readInt());
-    boolean eof = in.readUnsignedByte() == 1;
-    byte[] delimiter = in.readNBytes(in.readUnsignedShort());
-    int lineMax = in.readInt();
-    int partitions = in.readInt();
-    require(in.readUnsignedByte() == 1, "partitioner");
-    require(in.readUnsignedByte() == 1, "order");
-    int keyType = in.readUnsignedByte();
-    int valueType = in.readUnsignedByte();
-    int combine = in.readUnsignedByte();
-    require(in.readUnsignedByte() == 0, "codec");
-    long memory = in.readLong();
-    int patience = in.readInt();
-    require(in.available() == 0, "the end");
-    return new Asked(
-        kind,
-        program,
-        arguments,
-        pool,
-        ranges,
-        start,
-        end,
-        tail,
-        eof,
-        delimiter,
-        lineMax,
-        partitions,
-        keyType,
-        valueType,
-        combine,
-        memory,
-        patience);
-  }
-
-  private static void require(boolean right, String what) throws IOException {
-    if (!right) {
-      throw new IOException("the request has another " + what);
-    }
-  }
-
-  private boolean map(Asked map, DataOutputStream out) throws IOException, InterruptedException {
+  private boolean map(AskedMap map, DataOutputStream out) throws IOException, InterruptedException {
     if (conduct == Conduct.ERROR) {
       return error(out, (int) at);
     }
-    Counted counted = count(map);
+    CountedWords counted = CountedWords.of(file, map, spills);
     if (conduct != Conduct.NOT_ACCEPTED) {
       frame(out, 5, longs(map.memory()));
     }
@@ -285,7 +200,7 @@ public final class FakeNode implements Closeable {
     }
     if (conduct == Conduct.MANY_SPILLS) {
       counted.spills().clear();
-      counted.spills().addAll(Collections.nCopies((int) at, spill(List.of(), map.partitions())));
+      counted.spills().addAll(Collections.nCopies((int) at, CountedWords.empty(map.partitions())));
     }
     if (conduct == Conduct.NO_SPILL) {
       counted.spills().clear();
@@ -293,7 +208,7 @@ public final class FakeNode implements Closeable {
     long records = 0;
     long bytes = 0;
     for (int number = 0; number < counted.spills().size(); number++) {
-      Spill spill = counted.spills().get(number);
+      CountedWords.Spill spill = counted.spills().get(number);
       records += spill.records();
       bytes += spill.bytes().length;
       if (!send(out, number, spill)) {
@@ -325,7 +240,7 @@ public final class FakeNode implements Closeable {
   }
 
   /** Sends a spill; false if nothing may follow. */
-  private boolean send(DataOutputStream out, int number, Spill spill)
+  private boolean send(DataOutputStream out, int number, CountedWords.Spill spill)
       throws IOException, InterruptedException {
     byte[] bytes = spill.bytes();
     int end = bytes.length;
@@ -387,77 +302,6 @@ public final class FakeNode implements Closeable {
         7,
         conduct == Conduct.CUT_INDEX ? java.util.Arrays.copyOf(index, index.length - 1) : index);
     return true;
-  }
-
-  private record Spill(byte[] bytes, List<Segment> segments, long records) {}
-
-  private record Counted(long lines, long words, long outputBytes, List<Spill> spills) {}
-
-  private Counted count(Asked map) throws IOException {
-    Configuration conf = new Configuration(false);
-    var path = new org.apache.hadoop.fs.Path(file.toUri());
-    FileSplit split = new FileSplit(path, map.start(), map.end() - map.start(), null);
-    List<List<Text>> words = new ArrayList<>();
-    for (int i = 0; i < spills; i++) {
-      words.add(new ArrayList<>());
-    }
-    long lines = 0;
-    long total = 0;
-    long bytes = 0;
-    try (LineRecordReader reader = new LineRecordReader()) {
-      reader.initialize(split, new TaskAttemptContextImpl(conf, new TaskAttemptID()));
-      while (reader.nextKeyValue()) {
-        StringTokenizer tokens = new StringTokenizer(reader.getCurrentValue().toString());
-        while (tokens.hasMoreTokens()) {
-          Text word = new Text(tokens.nextToken());
-          words.get((int) (lines % spills)).add(word);
-          total++;
-          bytes += KeyValue.of(word, new IntWritable(1)).key().length + Integer.BYTES;
-        }
-        lines++;
-      }
-    }
-    List<Spill> made = new ArrayList<>();
-    for (List<Text> some : words) {
-      made.add(spill(some, map.partitions(), map.combine() != 0));
-    }
-    return new Counted(lines, total, bytes, made);
-  }
-
-  private static Spill spill(List<Text> words, int partitions) throws IOException {
-    return spill(words, partitions, true);
-  }
-
-  private static Spill spill(List<Text> words, int partitions, boolean combined)
-      throws IOException {
-    List<Map<Text, Integer>> counts = new ArrayList<>();
-    for (int i = 0; i < partitions; i++) {
-      counts.add(new TreeMap<>());
-    }
-    for (Text word : words) {
-      int partition = (word.hashCode() & Integer.MAX_VALUE) % partitions;
-      counts.get(partition).merge(word, 1, Integer::sum);
-    }
-    long records = 0;
-    List<List<KeyValue>> segments = new ArrayList<>();
-    for (Map<Text, Integer> partition : counts) {
-      List<KeyValue> all = new ArrayList<>();
-      partition.forEach(
-          (word, count) -> {
-            for (int i = 0; i < (combined ? 1 : count); i++) {
-              all.add(KeyValue.of(word, new IntWritable(combined ? count : 1)));
-            }
-          });
-      records += all.size();
-      segments.add(all);
-    }
-    Path scratch = Files.createTempFile("spill", null);
-    try {
-      List<Segment> written = SpillFile.write(scratch, segments);
-      return new Spill(Files.readAllBytes(scratch), written, records);
-    } finally {
-      Files.delete(scratch);
-    }
   }
 
   private static byte[] longs(long... numbers) {

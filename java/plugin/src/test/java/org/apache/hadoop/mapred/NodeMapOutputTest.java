@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.node.AskedMap;
 import io.merganser.hadoop.node.FakeHdfs;
 import io.merganser.hadoop.node.FakeNode;
 import io.merganser.hadoop.node.FakeNode.Conduct;
@@ -132,7 +133,7 @@ class NodeMapOutputTest {
   void theRequestNamesTheBlocksAndTheTail() throws Exception {
     settings.set("textinputformat.record.delimiter", "\n");
     new NodeTask(side("node")).run(split);
-    FakeNode.Asked asked = node.asked().get(0);
+    AskedMap asked = node.asked().get(0);
     assertEquals(1, asked.kind());
     assertEquals("wordcount", asked.program());
     assertEquals(FakeHdfs.POOL, asked.pool());
