@@ -57,7 +57,7 @@ class NodeJobTest {
     }
   }
 
-  /** Words of which hardly any comes twice, so that a map of 6 MiB of memory spills often. */
+  /** Words of which hardly any comes twice, so that a map of 9 MiB of memory spills often. */
   private static byte[] text() {
     Random random = new Random(4);
     StringBuilder text = new StringBuilder();
@@ -73,7 +73,7 @@ class NodeJobTest {
     List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path("text"));
     NodeJob words =
         new NodeJob(folder, WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
-    words.with("merganser.node.memory-bytes", 6 << 20);
+    words.with("merganser.node.memory-bytes", 9 << 20);
     Path output = folder.resolve("out");
     Job job = words.prepare(cluster.stockJob(), Maps.NODE, node.socket(), input, output);
     Outcome outcome = Outcome.of(job);
