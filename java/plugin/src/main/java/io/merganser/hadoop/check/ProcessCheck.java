@@ -16,6 +16,8 @@ final class ProcessCheck {
   /** The longest path that the system takes for a Unix socket, in bytes. */
   private static final int SOCKET_PATH_MAX = 107;
 
+  private static final long PATIENCE_MILLIS = 5_000;
+
   private final Configuration conf;
   private final List<Finding> findings;
 
@@ -109,7 +111,7 @@ final class ProcessCheck {
       return;
     }
     try {
-      NodeProbe.State state = NodeProbe.ask(Path.of(socket));
+      NodeProbe.State state = NodeProbe.ask(Path.of(socket), PATIENCE_MILLIS);
       findings.add(
           state.usable()
               ? Finding.ok(

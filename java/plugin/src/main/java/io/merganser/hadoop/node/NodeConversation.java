@@ -201,8 +201,7 @@ final class NodeConversation implements Closeable {
   private static NodeProbe.State state(ByteBuffer body) {
     int version = Short.toUnsignedInt(body.getShort());
     int maps = body.getInt();
-    // Bytes of memory in use.
-    body.getLong();
+    long memory = body.getLong();
     int mapsMax = body.getInt();
     // Most bytes of memory.
     body.getLong();
@@ -211,7 +210,7 @@ final class NodeConversation implements Closeable {
           body.position() + Short.BYTES + Short.toUnsignedInt(body.getShort(body.position())));
     }
     return new NodeProbe.State(
-        version, maps, mapsMax, StandardCharsets.UTF_8.decode(body).toString());
+        version, maps, mapsMax, memory, StandardCharsets.UTF_8.decode(body).toString());
   }
 
   private ByteBuffer body(int type, int length, int expected) throws IOException, OnHostException {

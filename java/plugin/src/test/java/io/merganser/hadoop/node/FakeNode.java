@@ -73,6 +73,7 @@ public final class FakeNode implements Closeable {
 
   private final Path file;
   private final ServerSocketChannel server;
+  private final Thread accepting;
   private final ConcurrentHashMap<SocketChannel, Boolean> connections = new ConcurrentHashMap<>();
   private final CountDownLatch closed = new CountDownLatch(1);
   private final List<AskedMap> asked = new ArrayList<>();
@@ -86,7 +87,7 @@ public final class FakeNode implements Closeable {
     Files.deleteIfExists(socket);
     server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
     server.bind(UnixDomainSocketAddress.of(socket));
-    thread(this::accept);
+    accepting = thread(this::accept);
   }
 
   /** Sets the behaviour from the next map on. */
@@ -109,15 +110,22 @@ public final class FakeNode implements Closeable {
   public void close() throws IOException {
     closed.countDown();
     server.close();
+    try {
+      // Until it has ended, clients can still connect.
+      accepting.join();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
     for (SocketChannel connection : connections.keySet()) {
       connection.close();
     }
   }
 
-  private static void thread(Runnable work) {
+  private static Thread thread(Runnable work) {
     Thread thread = new Thread(work, "fake node");
     thread.setDaemon(true);
     thread.start();
+    return thread;
   }
 
   private void accept() {
