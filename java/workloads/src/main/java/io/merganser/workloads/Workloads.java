@@ -1,5 +1,12 @@
 package io.merganser.workloads;
 
+import io.merganser.workloads.puma.DocumentIndex;
+import io.merganser.workloads.puma.HistogramMovies;
+import io.merganser.workloads.puma.HistogramRatings;
+import io.merganser.workloads.puma.RankedInvertedIndex;
+import io.merganser.workloads.puma.SequenceCount;
+import io.merganser.workloads.puma.TermVector;
+import io.merganser.workloads.puma.WordCount;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -10,12 +17,19 @@ import org.apache.hadoop.util.ToolRunner;
 /** Runs one of the jobs by name. */
 public final class Workloads {
   private static final Map<String, Supplier<Tool>> TOOLS =
-      Map.of(
-          "generate", Generate::new,
-          "record-sort", RecordSort::new,
-          "join", RepartitionJoin::new,
-          "inverted-index", InvertedIndex::new,
-          "checksum", Checksum::new);
+      Map.ofEntries(
+          Map.entry("generate", Generate::new),
+          Map.entry("record-sort", RecordSort::new),
+          Map.entry("join", RepartitionJoin::new),
+          Map.entry("inverted-index", InvertedIndex::new),
+          Map.entry("checksum", Checksum::new),
+          Map.entry("puma-wordcount", WordCount::new),
+          Map.entry("puma-term-vector", TermVector::new),
+          Map.entry("puma-inverted-index", DocumentIndex::new),
+          Map.entry("puma-histogram-movies", HistogramMovies::new),
+          Map.entry("puma-histogram-ratings", HistogramRatings::new),
+          Map.entry("puma-sequence-count", SequenceCount::new),
+          Map.entry("puma-ranked-inverted-index", RankedInvertedIndex::new));
 
   private Workloads() {}
 

@@ -3,12 +3,13 @@ package io.merganser.hadoop.cluster;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** The process {@code merganser serve --shuffle} of a node. */
+/** A process {@code merganser serve}: one that merges, or a node on which maps run. */
 final class MergeProcess implements AutoCloseable {
   private final Process process;
   private final Path socket;
@@ -35,33 +36,38 @@ final class MergeProcess implements AutoCloseable {
     return places.map(Path::toAbsolutePath).filter(Files::isExecutable).findFirst();
   }
 
-  /** Starts the process and waits until its socket is there. */
+  /** Starts a merge process and waits until its socket is there. */
   static MergeProcess start(Path log, Path localDir) throws Exception {
+    return start(log, "--shuffle", List.of("--local-dir", localDir.toString()));
+  }
+
+  /** Starts a node, on which maps may run, and waits until its socket is there. */
+  static MergeProcess startNode(Path log, Path dataDir) throws Exception {
+    return start(log, "--hdfs", List.of("--hdfs-data-dir", dataDir.toString()));
+  }
+
+  private static MergeProcess start(Path log, String service, List<String> options)
+      throws Exception {
     Path binary =
         binary().orElseThrow(() -> new IOException("no merganser: name it by -Dmerganser.binary"));
     // A socket's path has at most 107 bytes; that of a build folder may be longer.
-    Path socket = Files.createTempDirectory("merganser").resolve("shuffle.sock");
+    Path socket = Files.createTempDirectory("merganser").resolve("serve.sock");
     Files.createDirectories(log.getParent());
+    List<String> command = new ArrayList<>();
+    command.addAll(List.of(binary.toString(), "serve", service, socket.toString()));
+    command.addAll(options);
+    command.addAll(List.of("--memory", "64M"));
     Process process =
-        new ProcessBuilder(
-                List.of(
-                    binary.toString(),
-                    "serve",
-                    "--shuffle",
-                    socket.toString(),
-                    "--local-dir",
-                    localDir.toString(),
-                    "--memory",
-                    "64M"))
+        new ProcessBuilder(command)
             .redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile()))
             .start();
     Wait.until(
-        "the merge process listens",
+        "the process listens",
         20,
         () -> {
           if (!process.isAlive()) {
-            throw new IOException("the merge process ended: " + Files.readString(log));
+            throw new IOException("the process ended: " + Files.readString(log));
           }
           return Files.exists(socket);
         });

@@ -4,6 +4,7 @@ import io.merganser.hadoop.manifest.Manifest;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Optional;
+import org.apache.hadoop.yarn.util.AuxiliaryServiceHelper;
 
 /**
  * The bytes that a shuffle service sends to announce that it reads manifests. YARN passes the
@@ -16,7 +17,15 @@ public final class Capability {
   private static final byte[] MAGIC = {'M', 'G', 'S', 'H', 'U', 'F', 'F', 'L'};
   private static final int LENGTH = MAGIC.length + Short.BYTES;
 
+  /** The name under which YARN knows Hadoop's shuffle service. */
+  private static final String SHUFFLE_SERVICE = "mapreduce_shuffle";
+
   private Capability() {}
+
+  /** The metadata that the node's shuffle service sent to this container, null if it has none. */
+  public static ByteBuffer serviceMetaData() {
+    return AuxiliaryServiceHelper.getServiceDataFromEnv(SHUFFLE_SERVICE, System.getenv());
+  }
 
   /** The stock metadata, from its position to its limit, followed by the capability. */
   public static byte[] appendTo(ByteBuffer stockMetaData) {

@@ -2,12 +2,15 @@ package io.merganser.hadoop.check;
 
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.nativemerge.NativeLibrary;
+import io.merganser.hadoop.node.MapredNodeInputFormat;
+import io.merganser.hadoop.node.NodeInputFormat;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.DeferredMapOutputBuffer;
 import org.apache.hadoop.mapred.MapTask;
+import org.apache.hadoop.mapred.NodeMapOutput;
 import org.apache.hadoop.mapreduce.CryptoUtils;
 import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.MRJobConfig;
@@ -45,7 +48,7 @@ final class JobCheck {
                   + " names "
                   + unknown.get()
                   + ", which doesn't exist: every map task fails."));
-    } else if (!names[0].equals(DeferredMapOutputBuffer.class.getName())) {
+    } else if (!begins(names, DeferredMapOutputBuffer.class.getName())) {
       findings.add(
           Finding.warning(
               "map-side",
@@ -70,6 +73,39 @@ final class JobCheck {
               "Tasks run from "
                   + archive
                   + ", not from this node's Hadoop: the jar must be in that archive, too."));
+    }
+  }
+
+  /** Whether a collector is first, or the first after the one for maps on the node. */
+  private static boolean begins(String[] names, String collector) {
+    int first = names[0].equals(NodeMapOutput.class.getName()) ? 1 : 0;
+    return first < names.length && names[first].equals(collector);
+  }
+
+  void mapsOnNode() {
+    String format = conf.getTrimmed(MRJobConfig.INPUT_FORMAT_CLASS_ATTR, "");
+    String oldFormat = conf.getTrimmed("mapred.input.format.class", "");
+    boolean asks =
+        format.equals(NodeInputFormat.class.getName())
+            || oldFormat.equals(MapredNodeInputFormat.class.getName());
+    String[] names = conf.getTrimmedStrings(MRJobConfig.MAP_OUTPUT_COLLECTOR_CLASS_ATTR);
+    boolean collects = names.length > 0 && names[0].equals(NodeMapOutput.class.getName());
+    if (asks && !collects) {
+      findings.add(
+          Finding.warning(
+              "node",
+              "Jobs read by "
+                  + NodeInputFormat.class.getName()
+                  + ", but "
+                  + MRJobConfig.MAP_OUTPUT_COLLECTOR_CLASS_ATTR
+                  + " doesn't begin with "
+                  + NodeMapOutput.class.getName()
+                  + ": all maps run in their tasks."));
+    } else if (asks && !conf.getBoolean(Keys.NODE_MAP, Keys.DEFAULT_NODE_MAP)) {
+      findings.add(
+          Finding.warning("node", Keys.NODE_MAP + " is false: all maps run in their tasks."));
+    } else if (asks) {
+      findings.add(Finding.ok("node", "Maps of jobs submitted from here may run on the node."));
     }
   }
 

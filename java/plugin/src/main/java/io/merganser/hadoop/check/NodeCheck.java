@@ -79,9 +79,12 @@ public final class NodeCheck {
     installation.jar(Configuration.class.getClassLoader());
     installation.auxiliaryService();
     installation.localDirs();
-    new ProcessCheck(conf, findings).mergeProcess();
+    ProcessCheck processes = new ProcessCheck(conf, findings);
+    processes.mergeProcess();
+    processes.node();
     JobCheck jobs = new JobCheck(conf, findings);
     jobs.collector();
+    jobs.mapsOnNode();
     jobs.consumer();
     jobs.nativeLibrary();
     jobs.intermediateData();

@@ -1,16 +1,22 @@
 package io.merganser.hadoop.check;
 
 import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.node.NodeProbe;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 
-/** Checks the merge process: whether it answers and may read the local dirs. */
+/**
+ * Checks the processes of this machine: whether the merge process answers and may read the local
+ * dirs, and whether the node answers that maps may run on.
+ */
 final class ProcessCheck {
   /** The longest path that the system takes for a Unix socket, in bytes. */
   private static final int SOCKET_PATH_MAX = 107;
+
+  private static final long PATIENCE_MILLIS = 5_000;
 
   private final Configuration conf;
   private final List<Finding> findings;
@@ -34,35 +40,14 @@ final class ProcessCheck {
                   + " processor time."));
       return;
     }
-    if ("kerberos".equalsIgnoreCase(conf.get("hadoop.security.authentication"))) {
+    if (isSecure()) {
       findings.add(
           Finding.note(
               "process", "On a secure cluster " + Keys.SOCKET + " is not used: Java merges."));
       return;
     }
     String advice = "until it is repaired the NodeManager merges in Java.";
-    if (!socket.startsWith("/") || socket.getBytes().length > SOCKET_PATH_MAX) {
-      findings.add(
-          Finding.error(
-              "process",
-              Keys.SOCKET
-                  + ", "
-                  + socket
-                  + ", must be an absolute path of at most "
-                  + SOCKET_PATH_MAX
-                  + " bytes; "
-                  + advice));
-      return;
-    }
-    if (!Files.exists(Path.of(socket))) {
-      findings.add(
-          Finding.error(
-              "process",
-              socket
-                  + " does not exist: start merganser serve --shuffle "
-                  + socket
-                  + "; "
-                  + advice));
+    if (!socketIsThere("process", Keys.SOCKET, socket, "merganser serve --shuffle", advice)) {
       return;
     }
     try (ProcessProbe probe = new ProcessProbe(Path.of(socket))) {
@@ -105,5 +90,86 @@ final class ProcessCheck {
                   + ". Is merganser serve running, and is this its user? Meanwhile: "
                   + advice));
     }
+  }
+
+  void node() {
+    String socket = conf.getTrimmed(Keys.NODE_SOCKET, "");
+    if (socket.isEmpty()) {
+      findings.add(
+          Finding.note("node", Keys.NODE_SOCKET + " is not set: all maps run in their tasks."));
+      return;
+    }
+    if (isSecure()) {
+      findings.add(
+          Finding.note(
+              "node",
+              "On a secure cluster " + Keys.NODE_SOCKET + " is not used: maps run in tasks."));
+      return;
+    }
+    String advice = "until it is repaired maps run in their tasks.";
+    if (!socketIsThere("node", Keys.NODE_SOCKET, socket, "merganser serve --hdfs", advice)) {
+      return;
+    }
+    try {
+      NodeProbe.State state = NodeProbe.ask(Path.of(socket), PATIENCE_MILLIS);
+      findings.add(
+          state.usable()
+              ? Finding.ok(
+                  "node",
+                  "merganser "
+                      + state.product()
+                      + " listens on "
+                      + socket
+                      + ": "
+                      + state.maps()
+                      + " of at most "
+                      + state.mapsMax()
+                      + " maps now.")
+              : Finding.error(
+                  "node",
+                  "merganser "
+                      + state.product()
+                      + " on "
+                      + socket
+                      + " is older than this plugin: "
+                      + advice));
+    } catch (IOException e) {
+      findings.add(
+          Finding.error(
+              "node",
+              e.getMessage()
+                  + ". Is merganser serve --hdfs running, and may this user open its socket?"
+                  + " Meanwhile: "
+                  + advice));
+    }
+  }
+
+  private boolean isSecure() {
+    return "kerberos".equalsIgnoreCase(conf.get("hadoop.security.authentication"));
+  }
+
+  /** Whether a setting names a socket that exists; if not, says what to do. */
+  private boolean socketIsThere(
+      String what, String key, String socket, String command, String advice) {
+    if (!socket.startsWith("/") || socket.getBytes().length > SOCKET_PATH_MAX) {
+      findings.add(
+          Finding.error(
+              what,
+              key
+                  + ", "
+                  + socket
+                  + ", must be an absolute path of at most "
+                  + SOCKET_PATH_MAX
+                  + " bytes; "
+                  + advice));
+      return false;
+    }
+    if (!Files.exists(Path.of(socket))) {
+      findings.add(
+          Finding.error(
+              what, socket + " does not exist: start " + command + " " + socket + "; " + advice));
+      return false;
+    }
+    return true;
   }
 }

@@ -98,5 +98,47 @@ public final class Keys {
   /** The default of {@link #REDUCE_MEMORY}. */
   public static final long DEFAULT_REDUCE_MEMORY = 64 << 20;
 
+  /** Whether maps run on the node where their blocks are, if they can. Read by map tasks. */
+  public static final String NODE_MAP = "merganser.node.map";
+
+  /** The default of {@link #NODE_MAP}. */
+  public static final boolean DEFAULT_NODE_MAP = true;
+
+  /** The Unix socket of {@code merganser serve --hdfs}. Read by map tasks. */
+  public static final String NODE_SOCKET = "merganser.node.socket";
+
+  /** The job's own input format; by default Hadoop's for lines of text. */
+  public static final String NODE_INPUT_FORMAT = "merganser.node.inputformat";
+
+  /**
+   * The name of the node's program that does what the job's mapper does. Not needed for mappers
+   * that are known.
+   */
+  public static final String NODE_SSDLET = "merganser.node.ssdlet";
+
+  /** The arguments of {@link #NODE_SSDLET}, a JSON object. */
+  public static final String NODE_ARGUMENTS = "merganser.node.arguments";
+
+  /** The effect of the job's combiner, {@code sum} or {@code distinct}; known ones need none. */
+  public static final String NODE_COMBINE = "merganser.node.combine";
+
+  /** Milliseconds for which the node may send nothing before the map runs on the host. */
+  public static final String NODE_TIMEOUT = "merganser.node.timeout-ms";
+
+  /** The default of {@link #NODE_TIMEOUT}. A node that maps sends something every second. */
+  public static final long DEFAULT_NODE_TIMEOUT = 60_000;
+
+  /** Milliseconds for which a map waits for a place on the node before it runs on the host. */
+  public static final String NODE_PATIENCE = "merganser.node.patience-ms";
+
+  /** The default of {@link #NODE_PATIENCE}. */
+  public static final int DEFAULT_NODE_PATIENCE = 5_000;
+
+  /** Bytes of memory that a map may take on the node; 0: {@code io.sort.mb}, at least 16 MiB. */
+  public static final String NODE_MEMORY = "merganser.node.memory-bytes";
+
+  /** The default of {@link #NODE_MEMORY}. */
+  public static final long DEFAULT_NODE_MEMORY = 0;
+
   private Keys() {}
 }

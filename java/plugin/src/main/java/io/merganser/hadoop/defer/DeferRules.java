@@ -30,6 +30,7 @@ public final class DeferRules {
   private static final String UBERIZED = "mapreduce.task.uberized";
 
   private final JobConf job;
+  private final boolean combined;
   private KeyOrder order;
   private final Optional<Refusal> early;
 
@@ -39,8 +40,25 @@ public final class DeferRules {
    * @param serviceMetaData the metadata of the node's shuffle service, null if it has none
    */
   public DeferRules(JobConf job, TaskAttemptID attempt, ByteBuffer serviceMetaData) {
+    this(job, attempt, serviceMetaData, false);
+  }
+
+  private DeferRules(
+      JobConf job, TaskAttemptID attempt, ByteBuffer serviceMetaData, boolean combined) {
     this.job = job;
+    this.combined = combined;
     this.early = decide(attempt, Capability.versionIn(serviceMetaData));
+  }
+
+  /**
+   * The rules for an attempt whose spills were combined before they were written. A job's combiner
+   * may run any number of times, so the merge can do without it.
+   *
+   * @param serviceMetaData the metadata of the node's shuffle service, null if it has none
+   */
+  public static DeferRules ofCombinedSpills(
+      JobConf job, TaskAttemptID attempt, ByteBuffer serviceMetaData) {
+    return new DeferRules(job, attempt, serviceMetaData, true);
   }
 
   private Optional<Refusal> decide(TaskAttemptID attempt, Optional<Integer> service) {
@@ -71,7 +89,9 @@ public final class DeferRules {
     if (job.getCompressMapOutput()) {
       return refuse(StockReason.COMPRESSED, MRJobConfig.MAP_OUTPUT_COMPRESS + " is true");
     }
-    if (job.getCombinerClass() != null || job.get(MRJobConfig.COMBINE_CLASS_ATTR) != null) {
+    boolean combiner =
+        job.getCombinerClass() != null || job.get(MRJobConfig.COMBINE_CLASS_ATTR) != null;
+    if (combiner && !combined) {
       return refuse(StockReason.COMBINER, "the job has a combiner");
     }
     return decideOrder();

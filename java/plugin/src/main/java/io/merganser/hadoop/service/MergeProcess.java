@@ -1,5 +1,6 @@
 package io.merganser.hadoop.service;
 
+import io.merganser.hadoop.process.ProcessConnection;
 import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -1,5 +1,7 @@
 package io.merganser.hadoop.service;
 
+import io.merganser.hadoop.process.AbortedException;
+import io.merganser.hadoop.process.ProcessConnection;
 import io.netty.buffer.ByteBuf;
 import java.io.IOException;
 import java.net.SocketTimeoutException;

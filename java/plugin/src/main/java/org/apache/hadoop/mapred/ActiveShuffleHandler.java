@@ -1,6 +1,8 @@
 package org.apache.hadoop.mapred;
 
 import io.merganser.hadoop.capability.Capability;
+import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.node.NodeMetrics;
 import io.merganser.hadoop.service.MergeMetrics;
 import io.merganser.hadoop.service.MergeService;
 import io.netty.channel.Channel;
@@ -9,7 +11,9 @@ import io.netty.channel.group.ChannelGroup;
 import io.netty.channel.group.DefaultChannelGroup;
 import io.netty.util.concurrent.GlobalEventExecutor;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.yarn.server.api.ApplicationTerminationContext;
 
 /**
@@ -34,6 +38,7 @@ public class ActiveShuffleHandler extends ShuffleHandler {
   private static final String STOCK_NAME = "shuffle";
 
   private MergeMetrics mergeMetrics;
+  private NodeMetrics nodeMetrics;
   private MergeService service;
 
   /** The NodeManager makes the service by the name of this class. */
@@ -45,6 +50,11 @@ public class ActiveShuffleHandler extends ShuffleHandler {
   protected void serviceInit(Configuration conf) throws Exception {
     super.serviceInit(conf);
     mergeMetrics = ms.register(MergeMetrics.NAME, null, new MergeMetrics());
+    String node = conf.getTrimmed(Keys.NODE_SOCKET, "");
+    if (!node.isEmpty() && !UserGroupInformation.isSecurityEnabled()) {
+      nodeMetrics =
+          ms.register(NodeMetrics.NAME, null, new NodeMetrics(Path.of(node), System::nanoTime));
+    }
   }
 
   @Override
@@ -73,6 +83,9 @@ public class ActiveShuffleHandler extends ShuffleHandler {
     } finally {
       if (mergeMetrics != null) {
         ms.unregisterSource(MergeMetrics.NAME);
+      }
+      if (nodeMetrics != null) {
+        ms.unregisterSource(NodeMetrics.NAME);
       }
       if (service != null) {
         service.close();

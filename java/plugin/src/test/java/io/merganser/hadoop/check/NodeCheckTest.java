@@ -8,6 +8,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.merganser.hadoop.check.Finding.Level;
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.nativemerge.NativeLibrary;
+import io.merganser.hadoop.node.FakeNode;
+import io.merganser.hadoop.node.MapredNodeInputFormat;
+import io.merganser.hadoop.node.NodeInputFormat;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
@@ -29,6 +32,7 @@ import java.util.function.Consumer;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.ActiveShuffleHandler;
 import org.apache.hadoop.mapred.DeferredMapOutputBuffer;
+import org.apache.hadoop.mapred.NodeMapOutput;
 import org.apache.hadoop.mapreduce.task.reduce.ActiveShuffle;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -145,6 +149,48 @@ class NodeCheckTest {
     assertSays("absolute path", process(ProcessCheck::mergeProcess, Level.ERROR));
     conf.set("hadoop.security.authentication", "kerberos");
     assertSays("secure cluster", process(ProcessCheck::mergeProcess, Level.NOTE));
+  }
+
+  @Test
+  @SuppressWarnings("try") // The processes are only there to be asked.
+  void theNodeAnswers() throws IOException {
+    assertSays("not set", process(ProcessCheck::node, Level.NOTE));
+    Path socket = dir.resolve("n.sock");
+    conf.set(Keys.NODE_SOCKET, socket.toString());
+    assertSays("start merganser serve --hdfs", process(ProcessCheck::node, Level.ERROR));
+    try (FakeNode node = new FakeNode(socket, dir.resolve("no-file"))) {
+      List<Finding> found = process(ProcessCheck::node, Level.OK);
+      assertSays("merganser 9.8.7 listens", found);
+      assertSays("2 of at most 8 maps", found);
+    }
+    assertSays("Is merganser serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
+    Files.delete(socket);
+    try (FakeProcess process = new FakeProcess(socket, -1, "")) {
+      assertSays("Is merganser serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
+    }
+    conf.set(Keys.NODE_SOCKET, "relative.sock");
+    assertSays("absolute path", process(ProcessCheck::node, Level.ERROR));
+    conf.set("hadoop.security.authentication", "kerberos");
+    assertSays("secure cluster", process(ProcessCheck::node, Level.NOTE));
+  }
+
+  @Test
+  void mapsMayRunOnTheNode() {
+    jobs(JobCheck::mapsOnNode);
+    conf.set("mapreduce.job.inputformat.class", NodeInputFormat.class.getName());
+    assertSays("doesn't begin with", jobs(JobCheck::mapsOnNode, Level.WARNING));
+    conf.set(
+        COLLECTOR, NodeMapOutput.class.getName() + "," + DeferredMapOutputBuffer.class.getName());
+    jobs(JobCheck::mapsOnNode, Level.OK);
+    jobs(JobCheck::collector, Level.OK);
+    conf.setBoolean(Keys.NODE_MAP, false);
+    assertSays(Keys.NODE_MAP, jobs(JobCheck::mapsOnNode, Level.WARNING));
+    conf.setBoolean(Keys.NODE_MAP, true);
+    conf.unset("mapreduce.job.inputformat.class");
+    conf.set("mapred.input.format.class", MapredNodeInputFormat.class.getName());
+    jobs(JobCheck::mapsOnNode, Level.OK);
+    conf.set(COLLECTOR, NodeMapOutput.class.getName());
+    jobs(JobCheck::collector, Level.WARNING);
   }
 
   @Test

@@ -11,8 +11,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.node.FakeNode;
 import io.merganser.hadoop.service.MergeMetrics;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -49,6 +51,23 @@ class ActiveShuffleHandlerTest extends ShuffleServiceFixture {
       }
       assertEquals(1, node.metric("MergesByJava"));
       assertIdle(node);
+    }
+  }
+
+  @Test
+  void theMetricsOfTheNodeAreThereIfItIsNamed() throws Exception {
+    Path socket = Files.createTempDirectory("node").resolve("s");
+    try (FakeNode maps = new FakeNode(socket, dir.resolve("no-file"));
+        ShuffleNode node =
+            new ShuffleNode(dir, conf -> conf.set(Keys.NODE_SOCKET, socket.toString()))) {
+      assertEquals(1, node.nodeMetric("Usable"));
+      assertEquals(8, node.nodeMetric("MapsMax"));
+      assertEquals(0, maps.asked().size());
+    }
+    Files.deleteIfExists(socket);
+    Files.delete(socket.getParent());
+    try (ShuffleNode node = new ShuffleNode(dir, DEFAULTS)) {
+      assertThrows(NullPointerException.class, () -> node.nodeMetric("Usable"));
     }
   }
 

@@ -50,7 +50,9 @@ final class MapSide {
           }
         };
     task.setConf(job);
-    reporter = task.new TaskReporter(new Progress(), null);
+    Progress taskProgress = new Progress();
+    taskProgress.addPhase("map");
+    reporter = task.new TaskReporter(taskProgress, null);
   }
 
   /** A job with small buffers, so that outputs of some megabytes have some spills. */
@@ -90,7 +92,7 @@ final class MapSide {
 
   MapSide run(MapTask.MapOutputBuffer<Writable, Writable> buffer, Iterable<Output> outputs)
       throws Exception {
-    buffer.init(new MapOutputCollector.Context(task, job, reporter));
+    buffer.init(context());
     for (Output output : outputs) {
       buffer.collect(output.key(), output.value(), output.partition());
     }
@@ -98,6 +100,18 @@ final class MapSide {
     buffer.close();
     buffer.spillThread.join(10_000);
     return this;
+  }
+
+  MapOutputCollector.Context context() {
+    return new MapOutputCollector.Context(task, job, reporter);
+  }
+
+  Task.TaskReporter reporter() {
+    return reporter;
+  }
+
+  ByteBuffer serviceMetaData() {
+    return serviceMetaData;
   }
 
   JobConf job() {

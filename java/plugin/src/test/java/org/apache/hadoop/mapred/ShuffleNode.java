@@ -1,6 +1,7 @@
 package org.apache.hadoop.mapred;
 
 import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.node.NodeMetrics;
 import io.merganser.hadoop.order.KeyOrder;
 import io.merganser.hadoop.service.MergeMetrics;
 import java.io.ByteArrayOutputStream;
@@ -104,8 +105,17 @@ final class ShuffleNode implements AutoCloseable {
     return metric(service.ms, name);
   }
 
+  /** A metric of the node on which maps run. */
+  long nodeMetric(String name) {
+    return metric(service.ms, NodeMetrics.NAME, name);
+  }
+
   static long metric(MetricsSystem system, String name) {
-    MetricsSource source = system.getSource(MergeMetrics.NAME);
+    return metric(system, MergeMetrics.NAME, name);
+  }
+
+  static long metric(MetricsSystem system, String sourceName, String name) {
+    MetricsSource source = system.getSource(sourceName);
     MetricsCollectorImpl collector = new MetricsCollectorImpl();
     source.getMetrics(collector, true);
     for (AbstractMetric metric : collector.getRecords().get(0).metrics()) {

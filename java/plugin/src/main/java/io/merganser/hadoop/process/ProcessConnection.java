@@ -1,4 +1,4 @@
-package io.merganser.hadoop.service;
+package io.merganser.hadoop.process;
 
 import java.io.EOFException;
 import java.io.IOException;
@@ -15,17 +15,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A connection to the merge process, used by one merge at a time. The channel doesn't block, so
- * that every wait has a time limit and can be aborted.
+ * A connection to a process of this node, {@code merganser serve}, used by one request at a time.
+ * The channel doesn't block, so that every wait has a time limit and can be aborted.
  */
-final class ProcessConnection {
+public final class ProcessConnection {
   private static final Logger LOG = LoggerFactory.getLogger(ProcessConnection.class);
 
   /** Bytes of a frame's head: its type and length. */
   private static final int FRAME_HEAD_BYTES = 5;
 
+  private static final long CALL_MILLIS = 1000;
+
   private final Path socket;
   private final long timeoutNanos;
+  private final Runnable whileWaiting;
   private final SocketChannel channel;
   private final Selector selector;
   private final ByteBuffer head = ByteBuffer.allocateDirect(FRAME_HEAD_BYTES);
@@ -36,9 +39,21 @@ final class ProcessConnection {
    *
    * @param timeoutNanos how long one wait may last
    */
-  ProcessConnection(Path socket, long timeoutNanos) throws IOException {
+  public ProcessConnection(Path socket, long timeoutNanos) throws IOException {
+    this(socket, timeoutNanos, () -> {});
+  }
+
+  /**
+   * Connects.
+   *
+   * @param timeoutNanos how long one wait may last
+   * @param whileWaiting is called about once per second of a wait, and at its end
+   */
+  public ProcessConnection(Path socket, long timeoutNanos, Runnable whileWaiting)
+      throws IOException {
     this.socket = socket;
     this.timeoutNanos = timeoutNanos;
+    this.whileWaiting = whileWaiting;
     channel = SocketChannel.open(StandardProtocolFamily.UNIX);
     Selector opened = null;
     try {
@@ -60,7 +75,7 @@ final class ProcessConnection {
   }
 
   /** Sends a request and reads the first {@link #head} of its answer. */
-  void ask(ByteBuffer request) throws IOException {
+  public void ask(ByteBuffer request) throws IOException {
     while (request.hasRemaining()) {
       if (channel.write(request) == 0) {
         await(selector, SelectionKey.OP_WRITE);
@@ -70,24 +85,26 @@ final class ProcessConnection {
   }
 
   /** The head of the frame that was read last. */
-  ByteBuffer head() {
+  public ByteBuffer head() {
     return head;
   }
 
-  void readHead() throws IOException {
+  /** Reads the {@link #head} of the next frame. */
+  public void readHead() throws IOException {
     head.clear();
     readFully(head);
     head.flip();
   }
 
-  void readFully(ByteBuffer into) throws IOException {
+  /** Fills a buffer. */
+  public void readFully(ByteBuffer into) throws IOException {
     while (into.hasRemaining()) {
       readSome(into);
     }
   }
 
   /** Reads at least one byte. */
-  int readSome(ByteBuffer into) throws IOException {
+  public int readSome(ByteBuffer into) throws IOException {
     while (true) {
       int read = channel.read(into);
       if (read < 0) {
@@ -112,7 +129,9 @@ final class ProcessConnection {
         throw new SocketTimeoutException(
             "it was silent for " + TimeUnit.NANOSECONDS.toMillis(timeoutNanos) + " ms");
       }
-      if (selector.select(left) > 0) {
+      int ready = selector.select(Math.min(left, CALL_MILLIS));
+      whileWaiting.run();
+      if (ready > 0) {
         selector.selectedKeys().clear();
         return;
       }
@@ -120,12 +139,13 @@ final class ProcessConnection {
   }
 
   /** Makes a wait end soon with an {@link AbortedException}. Called by any thread. */
-  void abort() {
+  public void abort() {
     aborted = true;
     selector.wakeup();
   }
 
-  void close() {
+  /** Closes the connection, which the process notices. */
+  public void close() {
     try (selector;
         channel) {
       LOG.trace("closing a connection to {}", socket);

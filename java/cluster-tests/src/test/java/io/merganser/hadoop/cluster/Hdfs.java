@@ -1,0 +1,93 @@
+package io.merganser.hadoop.cluster;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.hdfs.DFSConfigKeys;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.MiniDFSCluster;
+
+/** HDFS in this JVM, with small blocks, whose files tests write, read and damage. */
+final class Hdfs implements AutoCloseable {
+  private static final int BUFFER_BYTES = 4096;
+
+  private final MiniDFSCluster cluster;
+
+  /**
+   * Starts a NameNode and DataNodes with one folder each.
+   *
+   * @param blockBytes the size of blocks, a multiple of 512
+   */
+  Hdfs(Path folder, int dataNodes, long blockBytes) throws IOException {
+    Configuration conf = new Configuration();
+    conf.setLong(DFSConfigKeys.DFS_NAMENODE_MIN_BLOCK_SIZE_KEY, 512);
+    conf.setLong(DFSConfigKeys.DFS_BLOCK_SIZE_KEY, blockBytes);
+    conf.setInt(DFSConfigKeys.DFS_REPLICATION_KEY, dataNodes);
+    cluster =
+        new MiniDFSCluster.Builder(conf, folder.toFile())
+            .numDataNodes(dataNodes)
+            .storagesPerDatanode(1)
+            .build();
+    cluster.waitActive();
+  }
+
+  DistributedFileSystem fs() throws IOException {
+    return cluster.getFileSystem();
+  }
+
+  /** The path of a file with the name of the file system, for jobs with another default. */
+  org.apache.hadoop.fs.Path path(String name) throws IOException {
+    return new org.apache.hadoop.fs.Path(fs().getUri() + "/" + name);
+  }
+
+  void write(String name, byte[] bytes) throws IOException {
+    try (OutputStream out = fs().create(path(name))) {
+      out.write(bytes);
+    }
+  }
+
+  /** Writes a file whose blocks have their only replica on one DataNode. */
+  void writeOn(int dataNode, String name, byte[] bytes) throws IOException {
+    InetSocketAddress[] places = {cluster.getDataNodes().get(dataNode).getXferAddress()};
+    DistributedFileSystem fs = fs();
+    try (OutputStream out =
+        fs.create(
+            path(name),
+            FsPermission.getFileDefault(),
+            true,
+            BUFFER_BYTES,
+            (short) 1,
+            fs.getDefaultBlockSize(path(name)),
+            null,
+            places)) {
+      out.write(bytes);
+    }
+  }
+
+  /** The folder of a DataNode's blocks and metadata, as {@code --hdfs-data-dir} takes it. */
+  Path dataDir(int dataNode) {
+    return cluster.getInstanceStorageDir(dataNode, 0).toPath();
+  }
+
+  /** The files of the finished replicas of a DataNode, without those of their checksums. */
+  List<Path> replicas(int dataNode) throws IOException {
+    try (Stream<Path> files = Files.walk(dataDir(dataNode))) {
+      return files
+          .filter(f -> f.getFileName().toString().matches("blk_[0-9]+"))
+          .filter(f -> f.toString().contains("/finalized/"))
+          .sorted()
+          .toList();
+    }
+  }
+
+  @Override
+  public void close() {
+    cluster.shutdown(true);
+  }
+}

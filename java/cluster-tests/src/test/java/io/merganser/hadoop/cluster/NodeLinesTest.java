@@ -1,0 +1,167 @@
+package io.merganser.hadoop.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.merganser.hadoop.cluster.NodeJob.Done;
+import io.merganser.hadoop.cluster.NodeJob.Maps;
+import io.merganser.workloads.puma.DocumentIndex;
+import io.merganser.workloads.puma.WordCount;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.apache.hadoop.io.IntWritable;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapreduce.TaskCounter;
+import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
+import org.apache.hadoop.mapreduce.lib.input.LineRecordReader;
+import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * The lines of a split that the node maps are exactly those of Hadoop's own reader: on random
+ * bytes, with splits and blocks of any size, and with maps on the node and on the host in turn.
+ */
+class NodeLinesTest {
+  private static final long BLOCK_BYTES = 2048;
+  private static final int FILES = 12;
+
+  private static Path folder;
+  private static Hdfs hdfs;
+  private static MergeProcess node;
+
+  @BeforeAll
+  static void start() throws Exception {
+    assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
+    folder = ClusterUnderTest.folder("node-lines");
+    hdfs = new Hdfs(folder.resolve("hdfs"), 1, BLOCK_BYTES);
+    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
+    for (int file = 0; file < FILES; file++) {
+      hdfs.write("lines/" + file, bytes(new Random(file)));
+    }
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    if (node != null) {
+      node.close();
+    }
+    if (hdfs != null) {
+      hdfs.close();
+    }
+  }
+
+  /** Bytes in which ends of lines, marks of byte order and malformed characters are frequent. */
+  private static byte[] bytes(Random random) throws IOException {
+    String[] parts = {
+      "a",
+      "b",
+      "cc",
+      "\u00fc",
+      " ",
+      "\t",
+      "\t",
+      "\n",
+      "\r",
+      "\r\n",
+      "\n\r",
+      ";",
+      "\f",
+      "\u2028",
+      "\uFEFF",
+      "\0",
+      "\uD83D\uDE00"
+    };
+    byte[][] malformed = {{(byte) 0xFF}, {(byte) 0xC3}, {(byte) 0xE2, (byte) 0x82}, {(byte) 0x80}};
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    if (random.nextInt(3) == 0) {
+      bytes.write(new byte[] {(byte) 0xEF, (byte) 0xBB, (byte) 0xBF});
+    }
+    // Some files have lines that are longer than splits and blocks.
+    int letters = random.nextInt(3) == 0 ? 1000 : 1;
+    int length = 1 + random.nextInt(6000);
+    while (bytes.size() < length) {
+      int part = random.nextInt(parts.length + 1 + letters);
+      if (part < parts.length) {
+        bytes.write(parts[part].getBytes(java.nio.charset.StandardCharsets.UTF_8));
+      } else if (part == parts.length) {
+        bytes.write(malformed[random.nextInt(malformed.length)]);
+      } else {
+        bytes.write('x');
+      }
+    }
+    return bytes.toByteArray();
+  }
+
+  @ParameterizedTest(name = "splits of {0} bytes, delimiter {1}, lines up to {2}, {3}")
+  @CsvSource({"256, , , NODE", "1000, , , ALTERNATING", "1500, CRLF, , NODE", "700, ;, 40, NODE"})
+  void areThoseOfHadoop(int splitBytes, String delimiter, Integer lineMax, Maps maps)
+      throws Exception {
+    compare(
+        new NodeJob(folder, DocumentIndex.WordMapper.class, null, Text.class),
+        splitBytes,
+        delimiter,
+        lineMax,
+        maps);
+  }
+
+  @Tag("slow")
+  @ParameterizedTest(name = "splits of {0} bytes, delimiter {1}, lines up to {2}, {3}")
+  @CsvSource({
+    "101, , , ALTERNATING",
+    "2048, , , NODE",
+    "3001, , , ALTERNATING",
+    "333, ;, , ALTERNATING",
+    "333, ab, , ALTERNATING",
+    "97, CRLF, , NODE",
+    "1500, ;, , NODE",
+    "150, , 40, ALTERNATING",
+    "700, , 40, NODE",
+    "150, ;, 40, NODE",
+  })
+  void areThoseOfHadoopInManyMoreSplits(
+      int splitBytes, String delimiter, Integer lineMax, Maps maps) throws Exception {
+    areThoseOfHadoop(splitBytes, delimiter, lineMax, maps);
+    compare(
+        new NodeJob(folder, WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class),
+        splitBytes,
+        delimiter,
+        lineMax,
+        maps);
+  }
+
+  private static void compare(
+      NodeJob job, int splitBytes, String delimiter, Integer lineMax, Maps maps) throws Exception {
+    job.with(FileInputFormat.SPLIT_MAXSIZE, splitBytes);
+    job.with(FileInputFormat.SPLIT_MINSIZE, splitBytes);
+    if (delimiter != null) {
+      job.with("textinputformat.record.delimiter", delimiter.replace("CRLF", "\r\n"));
+    }
+    if (lineMax != null) {
+      job.with(LineRecordReader.MAX_LINE_LENGTH, lineMax);
+    }
+    List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path("lines"));
+    Done stock = job.run(Maps.STOCK, node.socket(), input);
+    Done ours = job.run(maps, node.socket(), input);
+    assertEquals(Map.of(), ours.onHost());
+    assertTrue(ours.counter("MAPS_ON_NODE") >= FILES / 2, "no map ran on the node");
+    for (TaskCounter counter :
+        List.of(
+            TaskCounter.MAP_INPUT_RECORDS,
+            TaskCounter.MAP_OUTPUT_RECORDS,
+            TaskCounter.MAP_OUTPUT_BYTES,
+            TaskCounter.COMBINE_INPUT_RECORDS,
+            TaskCounter.COMBINE_OUTPUT_RECORDS)) {
+      assertEquals(stock.counter(counter), ours.counter(counter), counter.name());
+    }
+    assertEquals(stock.digests(), ours.digests());
+  }
+}

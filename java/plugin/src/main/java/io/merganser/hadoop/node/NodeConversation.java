@@ -1,0 +1,248 @@
+package io.merganser.hadoop.node;
+
+import io.merganser.hadoop.process.ProcessConnection;
+import io.merganser.hadoop.segment.DamagedSegmentException;
+import java.io.Closeable;
+import java.io.IOException;
+import java.net.SocketTimeoutException;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.mapred.NodeMapOutput;
+import org.apache.hadoop.mapred.ReceivedSpills;
+
+/**
+ * A conversation with the node: one request, and the frames of its answer.
+ *
+ * <pre>
+ *   answer   progress*  accepted  (progress | data | spill)*  end       or an error at any point
+ * </pre>
+ */
+final class NodeConversation implements Closeable {
+  private static final int FRAME_BYTES_MAX = 1 << 20;
+  private static final int DATA_BYTES = 128 << 10;
+
+  private static final int TYPE_DATA = 1;
+  private static final int TYPE_END = 2;
+  private static final int TYPE_ERROR = 3;
+  private static final int TYPE_HELLO = 4;
+  private static final int TYPE_ACCEPTED = 5;
+  private static final int TYPE_PROGRESS = 6;
+  private static final int TYPE_SPILL = 7;
+
+  private static final int ACCEPTED_BYTES = Long.BYTES;
+  private static final int PROGRESS_BYTES = 2 * Long.BYTES;
+  private static final int SPILL_HEAD_BYTES = 2 * Integer.BYTES + Long.BYTES;
+  private static final int SPILL_PART_BYTES = 3 * Long.BYTES;
+
+  /** Follows a map while it runs. */
+  interface Watcher {
+    /** Is called at least about once per second. */
+    void alive();
+
+    /** Is called when the node says how many bytes of the split it has mapped. */
+    void done(long splitBytes);
+  }
+
+  private final Path socket;
+  private final Watcher watcher;
+  private final ProcessConnection connection;
+  private final ByteBuffer data = ByteBuffer.allocate(DATA_BYTES);
+  private boolean accepted;
+
+  /**
+   * Connects.
+   *
+   * @param timeoutMillis how long the node may send nothing
+   * @throws OnHostException if nothing listens there
+   */
+  NodeConversation(Path socket, long timeoutMillis, Watcher watcher) throws OnHostException {
+    this.socket = socket;
+    this.watcher = watcher;
+    try {
+      connection =
+          new ProcessConnection(
+              socket, TimeUnit.MILLISECONDS.toNanos(timeoutMillis), watcher::alive);
+    } catch (IOException e) {
+      throw new OnHostException(HostReason.ABSENT, socket + ": " + e.getMessage(), e);
+    }
+  }
+
+  /**
+   * Sends a request for a map and receives its spills.
+   *
+   * @return what the node counted
+   * @throws OnHostException if the node refuses or fails; the spills are void then
+   */
+  NodeCounts map(ByteBuffer request, ReceivedSpills spills) throws OnHostException {
+    try {
+      connection.ask(request);
+      while (true) {
+        int type = connection.head().get();
+        int length = connection.head().getInt();
+        watcher.alive();
+        if (length < 0 || length > FRAME_BYTES_MAX) {
+          throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
+        }
+        if (type == TYPE_END) {
+          return end(body(type, length, NodeCounts.BYTES), spills);
+        }
+        frame(type, length, spills);
+        connection.readHead();
+      }
+    } catch (IOException e) {
+      throw failed(e);
+    }
+  }
+
+  private void frame(int type, int length, ReceivedSpills spills)
+      throws IOException, OnHostException {
+    switch (type) {
+      case TYPE_ACCEPTED -> {
+        body(type, length, ACCEPTED_BYTES);
+        accepted = true;
+      }
+      case TYPE_PROGRESS -> watcher.done(body(type, length, PROGRESS_BYTES).getLong());
+      case TYPE_DATA -> data(length, spills);
+      case TYPE_SPILL -> spill(body(length), spills);
+      case TYPE_ERROR -> throw NodeErrors.of(body(length), socket);
+      default -> throw protocol("a frame of the unknown type " + type);
+    }
+  }
+
+  private void data(int length, ReceivedSpills spills) throws IOException, OnHostException {
+    if (!accepted) {
+      throw protocol("data before it accepted the map");
+    }
+    if (!spills.incomplete() && spills.count() >= NodeMapOutput.SPILLS_MAX) {
+      throw new OnHostException(
+          HostReason.MANY_SPILLS, "the node makes more than " + spills.count() + " spills");
+    }
+    for (int left = length; left > 0; ) {
+      data.clear().limit(Math.min(left, data.capacity()));
+      left -= connection.readSome(data);
+      try {
+        spills.write(data.array(), 0, data.position());
+      } catch (DamagedSegmentException e) {
+        throw damaged(e);
+      } catch (IOException e) {
+        throw new OnHostException(HostReason.LOCAL_DISK, "a spill of the node: " + e, e);
+      }
+      watcher.alive();
+    }
+  }
+
+  private void spill(ByteBuffer body, ReceivedSpills spills) throws OnHostException {
+    if (body.remaining() < SPILL_HEAD_BYTES) {
+      throw protocol("a spill without its numbers");
+    }
+    int number = body.getInt();
+    long records = body.getLong();
+    int partitions = body.getInt();
+    if (number != spills.count() || body.remaining() != (long) partitions * SPILL_PART_BYTES) {
+      throw protocol("spill " + number + " with another number or index");
+    }
+    long[] parts = new long[partitions];
+    for (int partition = 0; partition < partitions; partition++) {
+      body.getLong();
+      body.getLong();
+      parts[partition] = body.getLong();
+    }
+    try {
+      spills.endSpill(records, parts);
+    } catch (DamagedSegmentException e) {
+      throw damaged(e);
+    } catch (IOException e) {
+      throw new OnHostException(HostReason.LOCAL_DISK, "a spill of the node: " + e, e);
+    }
+  }
+
+  private NodeCounts end(ByteBuffer body, ReceivedSpills spills) throws OnHostException {
+    NodeCounts counts = NodeCounts.read(body);
+    if (spills.incomplete() || spills.count() == 0) {
+      throw protocol("an end before its spills were complete");
+    }
+    if (counts.spills() != spills.count()
+        || counts.spillBytes() != spills.bytes()
+        || counts.spilledRecords() != spills.records()) {
+      throw protocol("an end that counts other spills than it sent");
+    }
+    return counts;
+  }
+
+  /** Asks for the state of the node. */
+  NodeProbe.State hello() throws OnHostException {
+    try {
+      connection.ask(NodeRequest.hello());
+      int type = connection.head().get();
+      int length = connection.head().getInt();
+      if (length < 0 || length > FRAME_BYTES_MAX) {
+        throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
+      }
+      ByteBuffer body = body(length);
+      if (type == TYPE_ERROR) {
+        throw NodeErrors.of(body, socket);
+      }
+      if (type != TYPE_HELLO) {
+        throw protocol("a frame of type " + type + " instead of a hello");
+      }
+      try {
+        return state(body);
+      } catch (BufferUnderflowException | IllegalArgumentException e) {
+        throw protocol("a hello that is too short");
+      }
+    } catch (IOException e) {
+      throw failed(e);
+    }
+  }
+
+  private static NodeProbe.State state(ByteBuffer body) {
+    int version = Short.toUnsignedInt(body.getShort());
+    int maps = body.getInt();
+    long memory = body.getLong();
+    int mapsMax = body.getInt();
+    // Most bytes of memory.
+    body.getLong();
+    for (int programs = Short.toUnsignedInt(body.getShort()); programs > 0; programs--) {
+      body.position(
+          body.position() + Short.BYTES + Short.toUnsignedInt(body.getShort(body.position())));
+    }
+    return new NodeProbe.State(
+        version, maps, mapsMax, memory, StandardCharsets.UTF_8.decode(body).toString());
+  }
+
+  private ByteBuffer body(int type, int length, int expected) throws IOException, OnHostException {
+    if (length != expected) {
+      throw protocol("a frame of type " + type + " and " + length + " bytes");
+    }
+    return body(length);
+  }
+
+  private ByteBuffer body(int length) throws IOException {
+    ByteBuffer body = ByteBuffer.allocate(length);
+    connection.readFully(body);
+    return body.flip();
+  }
+
+  private OnHostException protocol(String what) {
+    return new OnHostException(HostReason.PROTOCOL, "the node at " + socket + " sent " + what);
+  }
+
+  private OnHostException damaged(DamagedSegmentException e) {
+    return new OnHostException(
+        HostReason.DAMAGED_ANSWER, "the node at " + socket + " sent " + e.getMessage(), e);
+  }
+
+  private OnHostException failed(IOException e) {
+    HostReason reason = e instanceof SocketTimeoutException ? HostReason.SILENT : HostReason.DIED;
+    return new OnHostException(reason, "the node at " + socket + ": " + e.getMessage(), e);
+  }
+
+  /** Closes the connection; the node ends a map that it still runs. */
+  @Override
+  public void close() {
+    connection.close();
+  }
+}

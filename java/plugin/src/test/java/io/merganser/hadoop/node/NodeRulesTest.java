@@ -1,0 +1,230 @@
+package io.merganser.hadoop.node;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.node.NodeProgram.Combine;
+import io.merganser.hadoop.node.NodeProgram.Type;
+import org.apache.hadoop.io.BytesWritable;
+import org.apache.hadoop.io.IntWritable;
+import org.apache.hadoop.io.LongWritable;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.InputFormat;
+import org.apache.hadoop.mapreduce.MRJobConfig;
+import org.apache.hadoop.mapreduce.Mapper;
+import org.apache.hadoop.mapreduce.Partitioner;
+import org.apache.hadoop.mapreduce.Reducer;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat;
+import org.apache.hadoop.mapreduce.lib.input.TextInputFormat;
+import org.apache.hadoop.mapreduce.lib.map.InverseMapper;
+import org.apache.hadoop.mapreduce.lib.map.RegexMapper;
+import org.apache.hadoop.mapreduce.lib.map.TokenCounterMapper;
+import org.apache.hadoop.mapreduce.lib.partition.BinaryPartitioner;
+import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
+import org.apache.hadoop.mapreduce.lib.reduce.LongSumReducer;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class NodeRulesTest {
+  private static final TaskAttemptID FIRST = TaskAttemptID.forName("attempt_1_0002_m_000003_0");
+
+  private final JobConf job = new JobConf(false);
+  private TaskAttemptID attempt = FIRST;
+  private Class<?> inputFormat = TextInputFormat.class;
+
+  /** A job that may run on the node. */
+  @BeforeEach
+  void configure() {
+    job.set(Keys.NODE_SOCKET, "/run/node.sock");
+    job.setUseNewMapper(true);
+    job.setClass(MRJobConfig.MAP_CLASS_ATTR, TokenCounterMapper.class, Mapper.class);
+    job.setMapOutputKeyClass(Text.class);
+    job.setMapOutputValueClass(IntWritable.class);
+    job.setNumReduceTasks(3);
+  }
+
+  private NodeProgram program() throws OnHostException {
+    return new NodeRules(job).program(attempt, inputFormat);
+  }
+
+  private String refused(HostReason reason) {
+    OnHostException e = assertThrows(OnHostException.class, this::program);
+    assertEquals(reason, e.reason(), e.getMessage());
+    return e.getMessage();
+  }
+
+  @Test
+  void knownMappersAndCombinersAreFound() throws OnHostException {
+    assertEquals(new NodeProgram("wordcount", "", Type.TEXT, Type.INT, Combine.NONE), program());
+    job.setClass(MRJobConfig.COMBINE_CLASS_ATTR, IntSumReducer.class, Reducer.class);
+    assertEquals(Combine.SUM, program().combine());
+    // Classes that this class path doesn't have are known by name.
+    job.set(MRJobConfig.MAP_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$TokenizerMapper");
+    assertEquals("wordcount", program().name());
+    job.set(MRJobConfig.COMBINE_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$IntSumReducer");
+    assertEquals(Combine.SUM, program().combine());
+  }
+
+  @Test
+  void aSearchForAPlainTextIsGrep() throws OnHostException {
+    job.setClass(MRJobConfig.MAP_CLASS_ATTR, RegexMapper.class, Mapper.class);
+    job.setMapOutputValueClass(LongWritable.class);
+    job.setClass(MRJobConfig.COMBINE_CLASS_ATTR, LongSumReducer.class, Reducer.class);
+    job.set(RegexMapper.PATTERN, "a \"plain\" text \u00fc");
+    assertEquals(
+        new NodeProgram(
+            "grep",
+            "{\"text\":\"a \\\"plain\\\" text \u00fc\"}",
+            Type.TEXT,
+            Type.LONG,
+            Combine.SUM),
+        program());
+    for (String pattern : new String[] {"", "a.c", "a|b", "[ab]", "a\\b", "x{2}", "^a", "\uFFFD"}) {
+      job.set(RegexMapper.PATTERN, pattern);
+      assertTrue(refused(HostReason.UNKNOWN_MAPPER).contains("plain texts"));
+    }
+    job.set(RegexMapper.PATTERN, "plain");
+    job.setInt(RegexMapper.GROUP, 1);
+    refused(HostReason.UNKNOWN_MAPPER);
+  }
+
+  @Test
+  void authorsOfJobsNameOtherPrograms() throws OnHostException {
+    job.setClass(MRJobConfig.MAP_CLASS_ATTR, InverseMapper.class, Mapper.class);
+    assertTrue(refused(HostReason.UNKNOWN_MAPPER).contains(InverseMapper.class.getName()));
+    job.set(Keys.NODE_SSDLET, "terms");
+    job.set(Keys.NODE_ARGUMENTS, "{\"n\": 1}");
+    assertEquals(
+        new NodeProgram("terms", "{\"n\": 1}", Type.TEXT, Type.INT, Combine.NONE), program());
+  }
+
+  @Test
+  void otherCombinersAreRefusedUnlessTheirAuthorSaysWhatTheyDo() throws OnHostException {
+    job.setClass(MRJobConfig.COMBINE_CLASS_ATTR, Reducer.class, Reducer.class);
+    refused(HostReason.UNKNOWN_COMBINER);
+    job.set(Keys.NODE_COMBINE, "distinct");
+    assertEquals(Combine.DISTINCT, program().combine());
+    for (String wrong : new String[] {"max", "none"}) {
+      job.set(Keys.NODE_COMBINE, wrong);
+      refused(HostReason.UNKNOWN_COMBINER);
+    }
+    job.set(Keys.NODE_COMBINE, "sum");
+    job.setCombinerKeyGroupingComparator(BytesWritable.Comparator.class);
+    refused(HostReason.UNKNOWN_COMBINER);
+  }
+
+  @Test
+  void aJobThatSwitchesItOffStaysOnTheHost() {
+    job.setBoolean(Keys.NODE_MAP, false);
+    refused(HostReason.SWITCHED_OFF);
+  }
+
+  @Test
+  void withoutASocketMapsStayOnTheHost() {
+    job.unset(Keys.NODE_SOCKET);
+    refused(HostReason.NO_SOCKET);
+  }
+
+  @Test
+  void onASecureClusterMapsStayOnTheHost() {
+    job.set("hadoop.security.authentication", "kerberos");
+    refused(HostReason.SECURE);
+  }
+
+  @Test
+  void anotherAttemptStaysOnTheHost() {
+    attempt = TaskAttemptID.forName("attempt_1_0002_m_000003_1");
+    refused(HostReason.RETRY);
+  }
+
+  @Test
+  void onlyLinesOfTextAreMapped() {
+    inputFormat = KeyValueTextInputFormat.class;
+    refused(HostReason.UNKNOWN_INPUT);
+    inputFormat = Derived.class;
+    refused(HostReason.UNKNOWN_INPUT);
+  }
+
+  /** A class of a job, which may read otherwise than its parent. */
+  private static final class Derived extends TextInputFormat {}
+
+  @Test
+  void delimitersAreNeitherEmptyNorLong() throws OnHostException {
+    for (String delimiter : new String[] {";", "\r\n", "\u00fc", "d".repeat(64)}) {
+      job.set("textinputformat.record.delimiter", delimiter);
+      program();
+    }
+    for (String delimiter : new String[] {"", "d".repeat(65), "\u00fc".repeat(33)}) {
+      job.set("textinputformat.record.delimiter", delimiter);
+      refused(HostReason.DELIMITER);
+    }
+  }
+
+  @Test
+  void limitsOfLinesAreSensible() throws OnHostException {
+    assertEquals(Integer.MAX_VALUE, new NodeRules(job).lineMax());
+    job.setInt("mapreduce.input.linerecordreader.line.maxlength", 4);
+    assertEquals(4, new NodeRules(job).lineMax());
+    job.setInt("mapreduce.input.linerecordreader.line.maxlength", 3);
+    OnHostException e = assertThrows(OnHostException.class, () -> new NodeRules(job).lineMax());
+    assertEquals(HostReason.LINE_LIMIT, e.reason());
+  }
+
+  @Test
+  void outputsOfOtherFormsAreRefused() {
+    job.setNumReduceTasks(0);
+    refused(HostReason.NO_REDUCERS);
+    job.setNumReduceTasks(32_769);
+    refused(HostReason.MANY_PARTITIONS);
+    job.setNumReduceTasks(32_768);
+    job.setCompressMapOutput(true);
+    refused(HostReason.COMPRESSED_OUTPUT);
+    job.setCompressMapOutput(false);
+    job.setBoolean(MRJobConfig.MR_ENCRYPTED_INTERMEDIATE_DATA, true);
+    refused(HostReason.ENCRYPTED_OUTPUT);
+  }
+
+  @Test
+  void otherPartitionersAreRefusedIfTheyAreAsked() throws OnHostException {
+    job.setClass(MRJobConfig.PARTITIONER_CLASS_ATTR, BinaryPartitioner.class, Partitioner.class);
+    refused(HostReason.UNKNOWN_PARTITIONER);
+    // Hadoop asks no partitioner for one reducer.
+    job.setNumReduceTasks(1);
+    program();
+  }
+
+  @Test
+  void otherOrdersAreRefused() {
+    job.setOutputKeyComparatorClass(BytesWritable.Comparator.class);
+    refused(HostReason.UNKNOWN_ORDER);
+  }
+
+  @Test
+  void otherTypesAreRefused() {
+    job.setMapOutputValueClass(BytesWritable.class);
+    refused(HostReason.UNKNOWN_TYPES);
+    job.setMapOutputValueClass(IntWritable.class);
+    job.setMapOutputKeyClass(IntWritable.class);
+    // The comparator of the keys is looked at first.
+    refused(HostReason.UNKNOWN_ORDER);
+  }
+
+  @Test
+  void anOldJobWithARunnerOfItsOwnIsRefused() {
+    job.setUseNewMapper(false);
+    job.setMapRunnerClass(org.apache.hadoop.mapred.lib.MultithreadedMapRunner.class);
+    refused(HostReason.UNKNOWN_MAPPER);
+  }
+
+  @Test
+  void aWrongInputFormatIsAMistakeOfTheJob() {
+    job.setClass(Keys.NODE_INPUT_FORMAT, NodeInputFormat.class, InputFormat.class);
+    assertThrows(
+        IllegalArgumentException.class,
+        () -> new NodeInputFormat<>().getSplits(org.apache.hadoop.mapreduce.Job.getInstance(job)));
+  }
+}

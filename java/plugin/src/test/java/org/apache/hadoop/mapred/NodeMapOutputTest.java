@@ -1,0 +1,439 @@
+package org.apache.hadoop.mapred;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.node.AskedMap;
+import io.merganser.hadoop.node.FakeHdfs;
+import io.merganser.hadoop.node.FakeNode;
+import io.merganser.hadoop.node.FakeNode.Conduct;
+import io.merganser.hadoop.order.KeyOrder;
+import io.merganser.hadoop.segment.Segment;
+import io.merganser.hadoop.segment.SegmentMerge;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.io.DataInputBuffer;
+import org.apache.hadoop.io.IntWritable;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapreduce.MRJobConfig;
+import org.apache.hadoop.mapreduce.TaskCounter;
+import org.apache.hadoop.mapreduce.lib.input.FileSplit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Map tasks that count words, with a node that behaves and with ones that don't. */
+@Timeout(120)
+class NodeMapOutputTest {
+  private static final int PARTITIONS = 3;
+  private static final long BLOCK_BYTES = 8_000;
+
+  @TempDir Path dir;
+  private Path input;
+  private Path socket;
+  private FakeNode node;
+  private JobConf settings;
+  private FileSplit split;
+
+  @BeforeEach
+  void start() throws IOException {
+    input = dir.resolve("input");
+    Files.write(input, text(30_000));
+    // The path of a socket is short.
+    socket = Files.createTempDirectory("node").resolve("s");
+    node = new FakeNode(socket, input);
+    settings = NodeTask.settings(socket, PARTITIONS);
+    split = new FileSplit(FakeHdfs.use(settings, input, BLOCK_BYTES), 5_001, 12_345, null);
+  }
+
+  @AfterEach
+  void stop() throws IOException {
+    node.close();
+    Files.deleteIfExists(socket);
+    Files.delete(socket.getParent());
+  }
+
+  private static byte[] text(int bytes) {
+    Random random = new Random(3);
+    StringBuilder text = new StringBuilder();
+    while (text.length() < bytes) {
+      text.append("word").append(random.nextInt(500)).append(random.nextInt(8) == 0 ? '\n' : ' ');
+    }
+    return text.toString().getBytes(StandardCharsets.UTF_8);
+  }
+
+  private MapSide side(String name) throws IOException {
+    return new MapSide(dir, name, 1, 0, settings);
+  }
+
+  /** The same task without a node. */
+  private MapSide stock() throws Exception {
+    MapSide side = new MapSide(dir, "stock" + System.nanoTime(), 1, 0, settings);
+    side.job().setBoolean("merganser.node.map", false);
+    new NodeTask(side).run(split);
+    assertEquals(Map.of("MAPS_ON_HOST_SWITCHED_OFF", 1L), side.decisions());
+    return side;
+  }
+
+  @Test
+  void aMapOnTheNodeHasTheOutputAndTheCountersOfStockHadoop() throws Exception {
+    MapSide stock = stock();
+    MapSide side = side("node");
+    assertEquals(0, new NodeTask(side).run(split), "the mapper got lines");
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+    for (int partition = 0; partition < PARTITIONS; partition++) {
+      assertEquals(
+          stock.index().getIndex(partition).startOffset,
+          side.index().getIndex(partition).startOffset);
+      assertEquals(
+          stock.index().getIndex(partition).partLength,
+          side.index().getIndex(partition).partLength);
+      assertEquals(
+          stock.index().getIndex(partition).rawLength, side.index().getIndex(partition).rawLength);
+    }
+    for (TaskCounter counter :
+        List.of(
+            TaskCounter.MAP_OUTPUT_RECORDS,
+            TaskCounter.MAP_OUTPUT_BYTES,
+            TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES,
+            TaskCounter.SPILLED_RECORDS,
+            TaskCounter.COMBINE_INPUT_RECORDS,
+            TaskCounter.COMBINE_OUTPUT_RECORDS)) {
+      assertTrue(stock.counter(counter) > 0, counter.name());
+      assertEquals(stock.counter(counter), side.counter(counter), counter.name());
+    }
+    assertTrue(side.counter(TaskCounter.MAP_INPUT_RECORDS) > 100);
+    assertEquals(7, side.decisions().get("NODE_CPU_MILLISECONDS"));
+    assertEquals(12_345, side.decisions().get("NODE_BYTES_READ"));
+    assertEquals(Set.of("file.out", "file.out.index"), side.files().keySet());
+    assertEquals(1, side.task().getSortPhase().get());
+  }
+
+  @Test
+  void theRequestNamesTheBlocksAndTheTail() throws Exception {
+    settings.set("textinputformat.record.delimiter", "\n");
+    new NodeTask(side("node")).run(split);
+    AskedMap asked = node.asked().get(0);
+    assertEquals(1, asked.kind());
+    assertEquals("wordcount", asked.program());
+    assertEquals(FakeHdfs.POOL, asked.pool());
+    // 5,001 to 17,346 in blocks of 8,000.
+    long[][] ranges = {
+      {1000, 7, 8000, 5001, 2999}, {1001, 8007, 8000, 0, 8000}, {1002, 16_007, 8000, 0, 1346}
+    };
+    assertArrayEquals(ranges, asked.ranges().toArray());
+    assertEquals(5_001, asked.start());
+    assertEquals(17_346, asked.end());
+    byte[] all = Files.readAllBytes(input);
+    assertArrayEquals(Arrays.copyOfRange(all, 17_346, 17_346 + 4096), asked.tail());
+    assertFalse(asked.atEndOfFile());
+    assertArrayEquals(new byte[] {'\n'}, asked.delimiter());
+    assertEquals(Integer.MAX_VALUE, asked.lineMax());
+    assertEquals(PARTITIONS, asked.partitions());
+    assertEquals(1, asked.keyType());
+    assertEquals(2, asked.valueType());
+    assertEquals(1, asked.combine());
+    assertEquals(16 << 20, asked.memory());
+    assertEquals(5_000, asked.patience());
+  }
+
+  @Test
+  void jobsOfTheOldApiRunOnTheNodeToo() throws Exception {
+    MapSide stock = stock();
+    settings.setUseNewMapper(false);
+    settings.setMapperClass(org.apache.hadoop.mapred.lib.TokenCountMapper.class);
+    settings.unset(MRJobConfig.COMBINE_CLASS_ATTR);
+    settings.set("merganser.node.ssdlet", "wordcount");
+    settings.set("merganser.node.combine", "sum");
+    settings.setCombinerClass(Sum.class);
+    var old =
+        new org.apache.hadoop.mapred.FileSplit(split.getPath(), 5_001, 12_345, (String[]) null);
+    MapSide side = side("old");
+    assertEquals(0, new NodeTask(side).runOld(old));
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+
+    node.behave(Conduct.ERROR, 1);
+    MapSide host = side("old-host");
+    assertTrue(new NodeTask(host).runOld(old) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_BUSY", 1L), host.decisions());
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(host.fileOut()));
+  }
+
+  @Test
+  void severalSpillsAreDeferredIfTheServiceMerges() throws Exception {
+    node.spill(3);
+    MapSide side = side("node");
+    new NodeTask(side).run(split);
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertEquals(1, side.decisions().get("MAPS_DEFERRED"));
+    Manifest manifest = Manifest.read(side.fileOut());
+    assertEquals(3, manifest.spills().size());
+    MapSide stock = stock();
+    for (int partition = 0; partition < PARTITIONS; partition++) {
+      byte[] merged = merge(manifest.segments(partition));
+      assertEquals(side.index().getIndex(partition).partLength, merged.length);
+      assertEquals(counts(segment(stock, partition)), counts(merged));
+    }
+  }
+
+  @Test
+  void severalSpillsAreMergedByTheTaskIfNoServiceDoes() throws Exception {
+    node.spill(3);
+    MapSide side = side("node").withService(null);
+    new NodeTask(side).run(split);
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertEquals(1, side.decisions().get("MAPS_STOCK_NO_SERVICE"));
+    assertEquals(Set.of("file.out", "file.out.index"), side.files().keySet());
+    MapSide stock = stock();
+    long records = 0;
+    for (int partition = 0; partition < PARTITIONS; partition++) {
+      assertEquals(counts(segment(stock, partition)), counts(segment(side, partition)));
+    }
+    assertEquals(
+        Files.size(side.fileOut()), side.counter(TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES));
+    // Each record was written twice, as in Hadoop's merge.
+    records = side.counter(TaskCounter.COMBINE_OUTPUT_RECORDS);
+    assertEquals(2 * records, side.counter(TaskCounter.SPILLED_RECORDS));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "ERROR, 1, BUSY",
+    "ERROR, 2, PROTOCOL",
+    "ERROR, 3, PROGRAM",
+    "ERROR, 4, PROGRAM",
+    "ERROR, 5, PROGRAM",
+    "ERROR, 6, NO_LOCAL_REPLICA",
+    "ERROR, 7, GENERATION",
+    "ERROR, 8, LENGTH",
+    "ERROR, 9, DELIMITER",
+    "ERROR, 10, MEMORY",
+    "ERROR, 11, CHECKSUM_KIND",
+    "ERROR, 101, DAMAGED_BLOCK",
+    "ERROR, 102, READ_FAILED",
+    "ERROR, 103, LONG_RECORD",
+    "ERROR, 104, PROTOCOL",
+    "ERROR, 105, PROGRAM_FAILED",
+    "ERROR, 106, MISTAKE",
+    "ERROR, 999, PROTOCOL",
+    "ERROR_AFTER_DATA, 3000, DAMAGED_BLOCK",
+    "DIES, 0, DIED",
+    "DIES, 3000, DIED",
+    "DIES_BEFORE_END, 0, DIED",
+    "STALLS, 3000, SILENT",
+    "GARBAGE, 3000, PROTOCOL",
+    "HUGE_FRAME, 3000, PROTOCOL",
+    "WRONG_BYTE, 3000, DAMAGED_ANSWER",
+    "SHORT_SPILL, 1, DAMAGED_ANSWER",
+    "LONG_SPILL, 0, DAMAGED_ANSWER",
+    "WRONG_LENGTHS, 0, DAMAGED_ANSWER",
+    "WRONG_RECORDS, 0, DAMAGED_ANSWER",
+    "WRONG_COUNTS, 0, PROTOCOL",
+    "NEGATIVE_COUNTS, 0, PROTOCOL",
+    "NOT_ACCEPTED, 0, PROTOCOL",
+    "NO_SPILL, 0, PROTOCOL",
+    "CUT_INDEX, 0, PROTOCOL",
+    "MANY_SPILLS, 1001, MANY_SPILLS",
+  })
+  void whateverTheNodeDoesTheOutputIsThatOfStockHadoop(Conduct conduct, int value, String reason)
+      throws Exception {
+    settings.setLong("merganser.node.timeout-ms", conduct == Conduct.STALLS ? 300 : 20_000);
+    settings.setInt("merganser.node.patience-ms", 0);
+    MapSide stock = stock();
+    node.behave(conduct, value);
+    MapSide side = side("node");
+    assertTrue(new NodeTask(side).run(split) > 0, "the mapper got no lines");
+    assertEquals(Map.of("MAPS_ON_HOST_" + reason, 1L), side.decisions());
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+    assertEquals(Set.of("file.out", "file.out.index"), side.files().keySet());
+    for (TaskCounter counter : TaskCounter.values()) {
+      assertEquals(stock.counter(counter), side.counter(counter), counter.name());
+    }
+  }
+
+  @Test
+  void withoutANodeTheOutputIsThatOfStockHadoop() throws Exception {
+    MapSide stock = stock();
+    node.close();
+    for (String name : List.of("closed", "gone")) {
+      MapSide side = side(name);
+      new NodeTask(side).run(split);
+      assertEquals(Map.of("MAPS_ON_HOST_ABSENT", 1L), side.decisions());
+      assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+      Files.deleteIfExists(socket);
+    }
+  }
+
+  @Test
+  void aTaskReportsProgressWhileTheNodeWorks() throws Exception {
+    node.behave(Conduct.SLOW, 3);
+    MapSide side = side("node");
+    side.reporter().resetProgressFlag();
+    new NodeTask(side).run(split);
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertTrue(side.reporter().resetProgressFlag(), "no progress was reported");
+    assertTrue(side.reporter().getProgress() > 0);
+  }
+
+  /** A sort buffer of this size doesn't fit into the heap of the tests. */
+  @Test
+  void aTaskWhoseMapRanOnTheNodeTakesNoMemoryForSorting() throws Exception {
+    settings.setInt(MRJobConfig.IO_SORT_MB, 2047);
+    MapSide side = side("node");
+    assertEquals(0, new NodeTask(side).run(split));
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+  }
+
+  @Test
+  void aRecordAfterTheNodesMapIsAnError() throws Exception {
+    NodeTask task = new NodeTask(side("node"));
+    NodeMapOutput<Text, IntWritable> output = task.collector();
+    assertEquals(0, task.read(split, output));
+    // As a mapper does that writes in its cleanup.
+    IOException e =
+        assertThrows(
+            IOException.class, () -> output.collect(new Text("late"), new IntWritable(1), 0));
+    assertTrue(e.getMessage().contains("merganser.node.ssdlet"), e.getMessage());
+    output.close();
+  }
+
+  @Test
+  void aRecordBeforeTheFirstLineKeepsTheMapOnTheHost() throws Exception {
+    MapSide side = side("node");
+    NodeTask task = new NodeTask(side);
+    NodeMapOutput<Text, IntWritable> output = task.collector();
+    output.collect(new Text("early"), new IntWritable(1), 0);
+    assertTrue(task.run(split, output) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_RECORDS_BEFORE", 1L), side.decisions());
+    assertEquals(0, node.asked().size());
+  }
+
+  @Test
+  void withAnotherCollectorTheMapRunsOnTheHost() throws Exception {
+    MapSide side = side("node");
+    MapTask.MapOutputBuffer<Text, IntWritable> stock = new MapTask.MapOutputBuffer<>();
+    stock.init(side.context());
+    assertTrue(new NodeTask(side).run(split, stock) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_NO_COLLECTOR", 1L), side.decisions());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "org.apache.hadoop.mapred.NodeMapOutput",
+        "org.apache.hadoop.mapred.NodeMapOutput,org.apache.hadoop.mapred.NodeMapOutput,"
+            + "org.apache.hadoop.mapred.MapTask$MapOutputBuffer",
+        "org.apache.hadoop.mapred.NodeMapOutput,org.apache.hadoop.mapred.DeferredMapOutputBuffer"
+      })
+  void theNextCollectorOfTheListStandsIn(String collectors) throws Exception {
+    MapSide stock = stock();
+    settings.set(MRJobConfig.MAP_OUTPUT_COLLECTOR_CLASS_ATTR, collectors);
+    node.behave(Conduct.ERROR, 1);
+    MapSide side = side("node");
+    new NodeTask(side).run(split);
+    assertEquals(1, side.decisions().get("MAPS_ON_HOST_BUSY"));
+    assertEquals(
+        collectors.endsWith("DeferredMapOutputBuffer"),
+        side.decisions().containsKey("MAPS_STOCK_NO_SERVICE"));
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+  }
+
+  @Test
+  void aRetryRunsOnTheHost() throws Exception {
+    MapSide side = new MapSide(dir, "node", 1, 1, settings);
+    assertTrue(new NodeTask(side).run(split) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_RETRY", 1L), side.decisions());
+    assertEquals(0, node.asked().size());
+  }
+
+  @Test
+  void anEmptyMapIsHadoopsEmptyOutput() throws Exception {
+    Files.write(input, " \n\t\n ".repeat(1000).getBytes(StandardCharsets.UTF_8));
+    MapSide stock = stock();
+    MapSide side = side("node");
+    new NodeTask(side).run(new FileSplit(split.getPath(), 0, 2_000, null));
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertEquals(PARTITIONS * 6L, Files.size(side.fileOut()));
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+  }
+
+  /** Adds integers up, in Hadoop's old API. */
+  public static final class Sum extends MapReduceBase
+      implements Reducer<Text, IntWritable, Text, IntWritable> {
+    @Override
+    public void reduce(
+        Text key,
+        java.util.Iterator<IntWritable> values,
+        OutputCollector<Text, IntWritable> output,
+        Reporter reporter)
+        throws IOException {
+      int sum = 0;
+      while (values.hasNext()) {
+        sum += values.next().get();
+      }
+      output.collect(key, new IntWritable(sum));
+    }
+  }
+
+  private static byte[] segment(MapSide side, int partition) throws IOException {
+    IndexRecord at = side.index().getIndex(partition);
+    byte[] all = Files.readAllBytes(side.fileOut());
+    return Arrays.copyOfRange(all, (int) at.startOffset, (int) (at.startOffset + at.partLength));
+  }
+
+  private static byte[] merge(List<Segment> segments) throws IOException {
+    byte[] bytes = new byte[(int) SegmentMerge.partLength(segments)];
+    try (SegmentMerge merge = new SegmentMerge(KeyOrder.parse("text"), segments, 1 << 20)) {
+      for (int at = 0; at < bytes.length; ) {
+        at += merge.read(bytes, at, bytes.length - at);
+      }
+    }
+    return bytes;
+  }
+
+  /** The sums of a segment's words, read by Hadoop. Words must come in order. */
+  private Map<String, Integer> counts(byte[] segment) throws IOException {
+    Path file = dir.resolve("segment");
+    Files.write(file, segment);
+    Map<String, Integer> counts = new HashMap<>();
+    JobConf conf = new JobConf(false);
+    FileSystem fs = FileSystem.getLocal(conf).getRaw();
+    Text last = new Text();
+    try (FSDataInputStream in = fs.open(new org.apache.hadoop.fs.Path(file.toUri()))) {
+      IFile.Reader<Text, IntWritable> reader =
+          new IFile.Reader<>(conf, in, segment.length, null, null);
+      DataInputBuffer key = new DataInputBuffer();
+      DataInputBuffer value = new DataInputBuffer();
+      while (reader.nextRawKey(key)) {
+        reader.nextRawValue(value);
+        Text word = new Text();
+        word.readFields(key);
+        assertTrue(last.compareTo(word) <= 0, last + " is before " + word);
+        last = word;
+        counts.merge(word.toString(), value.readInt(), Integer::sum);
+      }
+    }
+    return counts;
+  }
+}
