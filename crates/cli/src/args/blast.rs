@@ -12,11 +12,12 @@ use super::{PartitionsName, Size};
 /// COMMAND is an ordinary command of BLAST+: blastn, blastp, blastx or tblastn with its options. Its
 /// -db names FASTA files, which may be compressed (gzip, zstd) and larger than memory: several, or a
 /// pattern in quotes. They are formatted and searched in partitions, each of which counts as the
-/// whole database, and the results are merged exactly: the output is that of makeblastdb and one
-/// search. Options for which that is not so are refused.
+/// whole database, and the results are merged: the output is that of makeblastdb and one search.
+/// -outfmt is 0, 5, 6, 7, 10, 15 or 17. Options for which the output would be another one are refused.
 ///
-/// A search that was killed or failed continues where it was, if the same command is repeated. BLAST+
-/// has to be installed: on Debian, the package ncbi-blast+.
+/// If more subjects are found than -max_target_seqs, the output has the best of them, and a notice
+/// says so. A search that was killed or failed continues where it was, if the same command is
+/// repeated. BLAST+ has to be installed: on Debian, the package ncbi-blast+.
 #[derive(Debug, Args)]
 #[command(override_usage = "merganser blast [OPTIONS] <COMMAND>...")]
 #[command(after_help = "\
@@ -31,7 +32,7 @@ pub struct BlastArgs {
     pub words: Vec<OsString>,
 
     /// How many partitions, or about how large each is (200M), or auto: as many as are fastest, by
-    /// the times of two small ones [default: auto]
+    /// the times of two small ones, within the memory [default: auto]
     #[arg(long, value_name = "N|SIZE|auto")]
     pub partitions: Option<PartitionsName>,
 
@@ -43,7 +44,7 @@ pub struct BlastArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Bytes of temporary files, next to the output, at most [default: no limit]
+    /// Bytes of formatted partitions and their hits, next to the output, at most [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub temp_limit: Option<Size>,
 
@@ -55,7 +56,9 @@ pub struct BlastArgs {
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub time_limit: Option<f64>,
 
-    /// Memory for decompressing the database [default: a share of what is free]
+    /// Memory for decompressing the database. Unless --partitions is given, the partitions in work
+    /// have half of it together. BLAST's own memory for queries and hits comes in addition [default:
+    /// a share of what is free]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,6 +89,9 @@ impl TryFrom<BlastArgs> for BlastConfig {
                 .to_owned()
                 .into());
         }
+        if is_same_file(&query, &output) {
+            return Err("-query, -out: both name the same file".to_owned().into());
+        }
         let files = files_of(&search.database)?;
         if let Some(other) =
             files.iter().find(|path| fs::metadata(path).is_ok_and(|it| !it.is_file()))
@@ -132,6 +136,11 @@ impl TryFrom<BlastArgs> for BlastConfig {
             search,
         })
     }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 /// The files that words name; `*` and `?` in the last part of a path stand for any text and any byte.

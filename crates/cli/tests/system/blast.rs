@@ -193,7 +193,7 @@ fn options(chance: &mut Chance, program: &str, form: &str) -> Vec<String> {
         }
     };
     any(&mut words, &[&["-evalue", "1e-5"], &["-evalue", "1000"], &["-evalue", "0.01"]]);
-    any(&mut words, &[&["-max_hsps", "1"], &["-max_hsps", "2"], &["-qcov_hsp_perc", "50"]]);
+    any(&mut words, &[&["-qcov_hsp_perc", "50"], &["-qcov_hsp_perc", "20"]]);
     any(&mut words, &[&["-subject_besthit"], &["-num_threads", "2"], &["-lcase_masking"]]);
     any(&mut words, &[&["-soft_masking", "true"], &["-soft_masking", "false"]]);
     match form {
@@ -262,6 +262,10 @@ fn options(chance: &mut Chance, program: &str, form: &str) -> Vec<String> {
     any(&mut words, scored);
     if program != "blastn" {
         any(&mut words, &[&["-seg", "yes"], &["-seg", "no"]]);
+    }
+    // With linked alignments it is refused.
+    if ["blastn", "blastp"].contains(&program) && !words.contains(&"-ungapped") {
+        any(&mut words, &[&["-max_hsps", "1"], &["-max_hsps", "2"]]);
     }
     words.into_iter().map(str::to_owned).collect()
 }
@@ -474,6 +478,7 @@ fn what_is_not_exact_is_refused() {
         (&["-db", "q.fa", "-best_hit_score_edge", "0.1"], "-best_hit_score_edge: it compares hits"),
         (&["-db", "q.fa", "-task", "rmblastn"], "-task rmblastn: no test has shown"),
         (&["-db", "q.fa", "-outfmt", "11"], "-outfmt 11: only 0, 5, 6, 7, 10, 15 and 17"),
+        (&["-db", "q.fa", "-max_target_seqs", "0"], "-max_target_seqs: a number of at least 1"),
         (&["-db", "."], ".: is no regular file"),
         (&["-db", "*.none"], "-db: no file fits *.none"),
     ] {
@@ -481,6 +486,9 @@ fn what_is_not_exact_is_refused() {
         assert!(said.contains(sentence), "{said}");
         assert!(!folder.at("found").exists());
     }
+    let words = ["blast", "blastn", "-query", "q.fa", "-db", "q.fa", "-out", "q.fa"];
+    let said = fails(merganser(words).current_dir(folder.path()));
+    assert!(said.contains("-query, -out: both name the same file"), "{said}");
 }
 
 /// Killed at any moment, also while results are merged and formatted, then continued: the same result.

@@ -43,6 +43,11 @@ pub enum OptionError {
     /// It gives other results over partitions.
     #[error("{0}: {1}, so its result over partitions would be another one; leave it out")]
     Compares(String, &'static str),
+    /// The order of subjects is not in the archives.
+    #[error(
+        "-max_hsps: with blastx, tblastn and -ungapped, BLAST orders subjects by alignments that it leaves out then; leave out the option"
+    )]
+    Linked,
     /// Not shown to be exact.
     #[error(
         "{0}: no test has shown that its result over partitions is that of the whole database; leave it out"
@@ -209,6 +214,12 @@ impl Search {
         if database.is_empty() {
             return Err(OptionError::Missing("-db"));
         }
+        // Linked alignments share an e-value, which can be better than that of the alignments that are kept.
+        let links = matches!(program, Program::Blastx | Program::Tblastn)
+            || options.iter().any(|option| option == "-ungapped");
+        if links && options.iter().any(|option| option == "-max_hsps") {
+            return Err(OptionError::Linked);
+        }
         let format = Format::parse(format.as_deref().unwrap_or("0"), program)?;
         Ok(Search {
             program,
@@ -281,6 +292,7 @@ mod tests {
         let of = |words: &[&str]| parse(words).expect_err("refused").to_string();
         assert!(of(&["psiblast"]).contains("only blastn"));
         let blastp = |more: &[&str]| of(&[&["blastp", "-query", "q", "-db", "d"], more].concat());
+        assert!(blastp(&["-ungapped", "-max_hsps", "1"]).contains("-max_hsps: with blastx"));
         assert!(blastp(&["-outfmt", "17"]).contains("blastn only"));
         for format in ["1", "11", "6 delim=@", "0 std", "17 SQ", "", "5x"] {
             assert!(blastp(&["-outfmt", format]).contains("only 0, 5"), "{format}");
