@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     let other = other.get(2..).unwrap_or_default();
     let part = |bytes, first| Part { reader: Cursor::new(bytes), first };
     let mut whole = Vec::new();
-    if let Ok(merged) = merge(vec![part(one, 0), part(other, 7)], 3, 2, &mut whole) {
+    if let Ok(merged) = merge(vec![part(one, 0), part(other, 7)], 3, 2, None, &mut whole) {
         assert!(merged.subjects <= merged.alignments && merged.overflowed.len() as u64 <= merged.queries);
         // Numbers of subjects may get longer.
         assert!(whole.len() <= 20 * bytes.len());

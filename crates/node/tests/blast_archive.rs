@@ -84,7 +84,7 @@ fn merged(parts: &[(u64, String)], most: usize) -> Result<(String, Merged), Arch
     let part =
         |(first, text): &(u64, String)| Part { reader: Cursor::new(text.clone()), first: *first };
     let mut out = Vec::new();
-    let merged = merge(parts.iter().map(part).collect(), most, 50, &mut out)?;
+    let merged = merge(parts.iter().map(part).collect(), most, 50, None, &mut out)?;
     Ok((String::from_utf8(out).expect("text"), merged))
 }
 
@@ -167,7 +167,7 @@ proptest! {
         damaged[at] = byte;
         let mut out = Vec::new();
         let part = Part { reader: Cursor::new(damaged), first: 0 };
-        if merge(vec![part], 500, 500, &mut out).is_ok() {
+        if merge(vec![part], 500, 500, None, &mut out).is_ok() {
             prop_assert!(out.len() + 40 > whole.len());
         }
     }
@@ -193,6 +193,31 @@ fn batches_are_merged_one_by_one() {
     assert!(error(&[(0, turned)]).contains("not in its order"));
     assert!(error(&[(0, one[..one.len() - 3].to_owned())]).contains("cut short"));
     assert!(error(&[(0, "{}\n".to_owned())]).contains("no archive"));
+}
+
+/// With frames, each query has an archive of its own.
+#[test]
+fn frames_give_each_query_an_archive() {
+    let hit = |query, subject| Hit { query, subject, score: 3, mantissa: 1, exponent: -9 };
+    let parts = [
+        archive(&[1, 2], &[hit(1, 0), hit(2, 1)]) + &archive(&[3], &[]),
+        archive(&[1, 2], &[hit(2, 0)]) + &archive(&[3], &[]),
+    ];
+    let framed = |frames: &str| {
+        let part = |first, text: &String| Part { reader: Cursor::new(text.clone()), first };
+        let parts = vec![part(0, &parts[0]), part(5, &parts[1])];
+        let mut out = Vec::new();
+        let merged = merge(parts, 500, 500, Some(Cursor::new(frames.to_owned())), &mut out);
+        merged.map(|_| String::from_utf8(out).expect("text"))
+    };
+    let frame = |query| archive(&[query], &[]);
+    // Alignments of a frame are dropped.
+    let frames = frame(1) + &archive(&[2], &[hit(2, 9)]) + &frame(3);
+    let whole = archive(&[1], &[hit(1, 0)]) + &archive(&[2], &[hit(2, 5), hit(2, 1)]) + &frame(3);
+    assert_eq!(framed(&frames).expect("archives"), whole);
+    assert!(framed(&(frame(1) + &frame(2))).is_err());
+    assert!(framed(&(frames.clone() + &frame(4))).is_err());
+    assert!(framed(&archive(&[1, 2, 3], &[])).is_err());
 }
 
 /// A cut at any line is an error: no part of a result is taken for all of it.

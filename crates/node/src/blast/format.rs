@@ -36,6 +36,12 @@ impl Form {
         })
     }
 
+    /// Whether it shows masked letters of queries. BLAST's formatter mixes them up if an archive has several queries.
+    #[must_use]
+    pub fn shows_masks(self) -> bool {
+        matches!(self, Form::Pairwise | Form::Xml | Form::Json)
+    }
+
     /// Whether columns can follow the number.
     fn has_columns(self) -> bool {
         matches!(self, Form::Table | Form::Commented | Form::Commas)

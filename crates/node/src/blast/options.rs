@@ -283,8 +283,8 @@ mod tests {
             parse(&words).expect_err("refused").to_string()
         };
         assert!(said(&["-culling_limit", "2"]).contains("compares hits of different subjects"));
-        assert!(said(&["-db_soft_mask", "2"]).contains("not shown"));
-        assert!(said(&["-matrix", "BLOSUM45"]).contains("not shown"));
+        assert!(said(&["-db_soft_mask", "2"]).contains("no test has shown"));
+        assert!(said(&["-matrix", "BLOSUM45"]).contains("no test has shown"));
         assert!(said(&["-evalue"]).contains("needs a value"));
         assert!(said(&["-outfmt", "7"]).contains("given twice"));
         assert!(said(&["-max_target_seqs", "0"]).contains("at least 1"));

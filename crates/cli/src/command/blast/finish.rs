@@ -16,7 +16,7 @@ use merganser_node::blast::{alias, count::Counts};
 use merganser_node::pipeline::{Event, JOURNAL_NAME, PARTS_NAME, Record};
 
 use super::stages::{FORMAT, SEARCH, formatter_options, printed_options};
-use super::tools::{quoted, run, search};
+use super::tools::{quoted, run, search, usual_batch};
 use super::{Facts, progress};
 use crate::config::{BlastConfig, VOLUME};
 use crate::failure::{self, Failure};
@@ -28,6 +28,8 @@ const FAN_IN: usize = 200;
 const BUFFER_BYTES: usize = 64 << 10;
 /// The database of the frame.
 const FRAME: &str = "frame";
+/// Its archives, one for each query.
+const FRAMES: &str = "frames";
 /// The archive of all partitions.
 const WHOLE: &str = "whole";
 
@@ -43,19 +45,20 @@ pub fn finish(
     let partitions = partitions_of(work)?;
     link_whole(config, facts, &folder, partitions.len(), cancel)?;
 
+    progress.says("searching without a database");
+    make_frame(config, facts, &folder, cancel)?;
     progress.says("merging the hits of all partitions");
     let merged = merge(config, &folder, &partitions, cancel)?;
     tell_overflow(config, &merged);
 
     progress.says("formatting the output");
-    // Read now by the frame, and before by all searches.
+    // Read by all searches, the last of which has ended.
     let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if query != facts.query {
         return Err(
             format!("{}: was changed while it was searched for", config.query_text()).into()
         );
     }
-    make_frame(config, facts, &folder, cancel)?;
     let words = [
         formatter_options(&config.search),
         vec!["-outfmt".into(), config.search.format.text.clone()],
@@ -172,7 +175,7 @@ fn merge(
         for group in files.chunks(FAN_IN) {
             steps += 1;
             let path = folder.at(&format!("step-{steps}"));
-            let merged = merge_files(group, (most, full), &path, cancel)?;
+            let merged = merge_files(group, (most, full), None, &path, cancel)?;
             all.filled.extend(merged.filled);
             all.overflowed.extend(merged.overflowed);
             joined.push((path, 0));
@@ -180,7 +183,8 @@ fn merge(
         full = usize::MAX;
         files = joined;
     }
-    let last = merge_files(&files, (most, full), &folder.at(WHOLE), cancel)?;
+    let frames = config.search.format.form.shows_masks().then(|| folder.at(FRAME).join(FRAMES));
+    let last = merge_files(&files, (most, full), frames.as_deref(), &folder.at(WHOLE), cancel)?;
     all.filled.extend(last.filled);
     all.overflowed.extend(last.overflowed);
     Ok(Merged { filled: all.filled, overflowed: all.overflowed, ..last })
@@ -189,23 +193,28 @@ fn merge(
 fn merge_files(
     files: &[(PathBuf, u64)],
     (most, full): (usize, usize),
+    frames: Option<&Path>,
     out: &Path,
     cancel: &Cancel,
 ) -> Result<Merged, Failure> {
     let mut parts = Vec::new();
     for (path, first) in files {
-        let file = File::open(path).map_err(|error| Failure::on(path, &error))?;
-        let reader = BufReader::with_capacity(BUFFER_BYTES, file);
-        parts.push(Part { reader, first: *first });
+        parts.push(Part { reader: open(path)?, first: *first });
     }
+    let frames = frames.map(open).transpose()?;
     let file = File::create(out).map_err(|error| Failure::on(out, &error))?;
     let mut writer = Cancellable { out: BufWriter::with_capacity(BUFFER_BYTES, file), cancel };
-    let merged = archive::merge(parts, most, full, &mut writer);
+    let merged = archive::merge(parts, most, full, frames, &mut writer);
     let merged = merged.and_then(|merged| Ok(writer.flush().map(|()| merged)?));
     merged.map_err(|error| match error {
         ArchiveError::Io(error) => Failure::on(out, &error),
         error => format!("the results of the partitions can't be merged: {error}").into(),
     })
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, Failure> {
+    let file = File::open(path).map_err(|error| Failure::on(path, &error))?;
+    Ok(BufReader::with_capacity(BUFFER_BYTES, file))
 }
 
 /// A file that is no longer written once the end is asked for.
@@ -272,23 +281,27 @@ fn make_frame(
     let alias = alias::text(&config.name, &[VOLUME.to_owned()], Some(facts.counts));
     let path = database.join(format!("{}.{}", config.name, molecule.alias_suffix()));
     fs::write(&path, alias).map_err(on_database)?;
-    let words = search(of.program, &config.query_text(), &config.name, &printed_options(of));
+    let query = config.query_text();
+    let batch = usual_batch(of.program);
+    let words = search(of.program, batch, &query, &config.name, &printed_options(of));
     let said = run(&database, &format!("{words} -out printed-frame"), cancel)?;
     for line in String::from_utf8_lossy(&said.warned).lines().filter(|line| !line.trim().is_empty())
     {
         failure::notice(line.trim());
+    }
+    if of.format.form.shows_masks() {
+        // A batch per query.
+        let options = [of.options.clone(), ["-outfmt", "11"].map(str::to_owned).to_vec()].concat();
+        let words = search(of.program, Some(1), &query, &config.name, &options);
+        run(&database, &format!("{words} -out {FRAMES}"), cancel)?;
     }
     Ok(())
 }
 
 /// Puts the hits into the frame.
 fn fill(config: &BlastConfig, folder: &Own, partial: &Path) -> Result<(), Failure> {
-    let open = |path: PathBuf| match File::open(&path) {
-        Ok(file) => Ok(BufReader::with_capacity(BUFFER_BYTES, file)),
-        Err(error) => Err(Failure::on(&path, &error)),
-    };
-    let mut frame = open(folder.at(FRAME).join("printed-frame"))?;
-    let mut formatted = open(folder.at("formatted"))?;
+    let mut frame = open(&folder.at(FRAME).join("printed-frame"))?;
+    let mut formatted = open(&folder.at("formatted"))?;
     let out = folder.at("output");
     let on_out = |error: io::Error| Failure::on(&out, &error);
     let file = File::create(&out).map_err(on_out)?;

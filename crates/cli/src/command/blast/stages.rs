@@ -8,7 +8,7 @@ use merganser_node::pipeline::{MergeBy, PieceFormat, Pool, Settings, Stage};
 use merganser_sort::journal::CommandNote;
 
 use super::Facts;
-use super::tools::{command, quoted, search};
+use super::tools::{command, quoted, search, usual_batch};
 use crate::config::{BlastConfig, VOLUME};
 
 /// The stages.
@@ -74,7 +74,8 @@ fn search_command(config: &BlastConfig, facts: &Facts) -> String {
             .map(str::to_owned)
             .to_vec(),
     ];
-    let found = search(of.program, &config.query_text(), &config.name, &options.concat());
+    let batch = usual_batch(of.program);
+    let found = search(of.program, batch, &config.query_text(), &config.name, &options.concat());
     let search = format!("{found} -out {{out}}");
     let Facts { version, query, .. } = facts;
     let depends = format!("# BLAST+ {version}, queries {} {:08x}", query.bytes, query.crc);

@@ -17,7 +17,7 @@ const SURROUNDINGS: &str =
 
 /// Letters of queries in a batch of blastn. Without it, blastn chooses the size of a batch by the hits of the one before,
 /// so that partitions would have other batches.
-pub const BATCH_LETTERS: u64 = 100_000;
+const BATCH_LETTERS: u64 = 100_000;
 
 /// The programs that a search needs, all installed.
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +73,20 @@ pub fn command(folder: &str, command: &str) -> String {
     format!("cd {folder} && {SURROUNDINGS} && {command}")
 }
 
-/// A search of a database, without its output.
-pub fn search(program: Program, query: &str, database: &str, options: &[String]) -> String {
-    let batch = match program {
-        Program::Blastn => format!("BATCH_SIZE={BATCH_LETTERS} "),
-        _ => String::new(),
-    };
+/// The letters of queries in a batch, for a program; `None` for its own choice.
+pub fn usual_batch(program: Program) -> Option<u64> {
+    (program == Program::Blastn).then_some(BATCH_LETTERS)
+}
+
+/// A search of a database in batches of this size, without its output.
+pub fn search(
+    program: Program,
+    batch: Option<u64>,
+    query: &str,
+    database: &str,
+    options: &[String],
+) -> String {
+    let batch = batch.map(|letters| format!("BATCH_SIZE={letters} ")).unwrap_or_default();
     let options: String = options.iter().map(|word| format!(" {}", quoted(word))).collect();
     format!("{batch}{} -query {} -db {database}{options}", program.name(), quoted(query))
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 
 use super::ArchiveError;
 use super::read::{Archives, Subject};
@@ -67,14 +67,19 @@ impl Ord for Next {
 /// Merges the archives of parts, in their order, with at most `most` subjects for a query. Each part keeps its own
 /// order. A part whose search ended with `full` subjects for a query is noted.
 ///
+/// With `frames`, each query gets an archive of its own: `frames` has one for each, and its alignments are replaced. BLAST's
+/// formatter takes the masks of one query for those of another if an archive has several.
+///
 /// # Errors
 /// Files that fail; archives that are not of the same queries.
 pub fn merge<R: BufRead>(
     parts: Vec<Part<R>>,
     most: usize,
     full: usize,
+    frames: Option<R>,
     out: &mut dyn Write,
 ) -> Result<Merged, ArchiveError> {
+    let mut frames = frames.map(|frames| Archives::new(parts.len(), 0, frames));
     let open = |(part, Part { reader, first })| Archives::new(part, first, reader);
     let mut parts: Vec<_> = parts.into_iter().enumerate().map(open).collect();
     let mut merged = Merged::default();
@@ -86,22 +91,52 @@ pub fn merge<R: BufRead>(
                 return Err(other.unknown(OTHER_QUERIES));
             }
         }
-        out.write_all(&head.lines)?;
         merged.batches += 1;
         merged.queries += head.queries.len() as u64;
         let mut batch = Merging { parts: &mut parts, next: Vec::new(), wrote: false };
         batch.begin()?;
-        for query in head.queries {
-            batch.query(query, most, full, out, &mut merged)?;
+        if frames.is_none() {
+            out.write_all(&head.lines)?;
         }
-        batch.end(out)?;
+        for query in head.queries {
+            match &mut frames {
+                None => batch.query(query, most, full, out, &mut merged)?,
+                Some(frames) => {
+                    begin_frame(frames, query, out)?;
+                    batch.query(query, most, full, out, &mut merged)?;
+                    batch.end_alignments(out)?;
+                    frames.tail(&mut |line| write_line(line, out))?;
+                }
+            }
+        }
+        batch.end(frames.is_none(), out)?;
     }
-    for rest in &mut parts {
+    for rest in parts.iter_mut().chain(&mut frames) {
         if rest.head()?.is_some() {
             return Err(rest.unknown(MORE));
         }
     }
     Ok(merged)
+}
+
+/// Writes the head of the archive of a query.
+fn begin_frame<R: BufRead>(
+    frames: &mut Archives<R>,
+    query: u64,
+    out: &mut dyn Write,
+) -> Result<(), ArchiveError> {
+    let Some(head) = frames.head()? else { return Err(frames.unknown(FEWER)) };
+    if head.queries != [query] {
+        return Err(frames.unknown(OTHER_QUERIES));
+    }
+    out.write_all(&head.lines)?;
+    while frames.subject()?.is_some() {}
+    Ok(())
+}
+
+fn write_line(line: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(line)?;
+    out.write_all(b"\n")
 }
 
 /// A batch that is merged.
@@ -160,26 +195,26 @@ impl<R: BufRead> Merging<'_, R> {
         Ok(())
     }
 
-    /// Writes what comes after the alignments.
-    fn end(self, out: &mut dyn Write) -> Result<(), ArchiveError> {
+    /// Ends the last alignment, if there is one.
+    fn end_alignments(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if std::mem::take(&mut self.wrote) {
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Reads what comes after the alignments, and writes it if that is wanted.
+    fn end(mut self, wanted: bool, out: &mut dyn Write) -> Result<(), ArchiveError> {
         for (part, next) in self.parts.iter().zip(&self.next) {
             if next.is_some() {
                 return Err(part.unknown(NO_ORDER));
             }
         }
-        if self.wrote {
-            out.write_all(b"\n")?;
-        }
-        let mut is_first = true;
+        self.end_alignments(out)?;
+        let mut wanted = wanted;
         for part in self.parts {
-            part.tail(&mut |line| {
-                if is_first {
-                    out.write_all(line)?;
-                    out.write_all(b"\n")?;
-                }
-                Ok(())
-            })?;
-            is_first = false;
+            part.tail(&mut |line| if wanted { write_line(line, out) } else { Ok(()) })?;
+            wanted = false;
         }
         Ok(())
     }
