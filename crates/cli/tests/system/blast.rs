@@ -193,8 +193,7 @@ fn options(chance: &mut Chance, program: &str, form: &str) -> Vec<String> {
         }
     };
     any(&mut words, &[&["-evalue", "1e-5"], &["-evalue", "1000"], &["-evalue", "0.01"]]);
-    any(&mut words, &[&["-qcov_hsp_perc", "50"], &["-qcov_hsp_perc", "20"]]);
-    any(&mut words, &[&["-subject_besthit"], &["-num_threads", "2"], &["-lcase_masking"]]);
+    any(&mut words, &[&["-num_threads", "2"], &["-lcase_masking"]]);
     any(&mut words, &[&["-soft_masking", "true"], &["-soft_masking", "false"]]);
     match form {
         "0" => any(
@@ -265,7 +264,7 @@ fn options(chance: &mut Chance, program: &str, form: &str) -> Vec<String> {
     }
     // With linked alignments it is refused.
     if ["blastn", "blastp"].contains(&program) && !words.contains(&"-ungapped") {
-        any(&mut words, &[&["-max_hsps", "1"], &["-max_hsps", "2"]]);
+        any(&mut words, &[&["-max_hsps", "1"], &["-max_hsps", "2"], &["-subject_besthit"]]);
     }
     words.into_iter().map(str::to_owned).collect()
 }
@@ -476,6 +475,11 @@ fn what_is_not_exact_is_refused() {
         ),
         (&["-db", "q.fa", "-best_hit_overhang", "0.1"], "-best_hit_overhang: it compares hits"),
         (&["-db", "q.fa", "-best_hit_score_edge", "0.1"], "-best_hit_score_edge: it compares hits"),
+        (
+            &["-db", "q.fa", "-qcov_hsp_perc", "9"],
+            "-qcov_hsp_perc: it orders subjects by alignments",
+        ),
+        (&["-db", "q.fa", "-ungapped", "-max_hsps", "1"], "-max_hsps: with blastx, tblastn and"),
         (&["-db", "q.fa", "-task", "rmblastn"], "-task rmblastn: no test has shown"),
         (&["-db", "q.fa", "-outfmt", "11"], "-outfmt 11: only 0, 5, 6, 7, 10, 15 and 17"),
         (&["-db", "q.fa", "-max_target_seqs", "0"], "-max_target_seqs: a number of at least 1"),

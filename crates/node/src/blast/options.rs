@@ -45,9 +45,9 @@ pub enum OptionError {
     Compares(String, &'static str),
     /// The order of subjects is not in the archives.
     #[error(
-        "-max_hsps: with blastx, tblastn and -ungapped, BLAST orders subjects by alignments that it leaves out then; leave out the option"
+        "{0}: with blastx, tblastn and -ungapped, BLAST orders subjects by alignments that it leaves out then; leave out the option"
     )]
-    Linked,
+    Linked(&'static str),
     /// Not shown to be exact.
     #[error(
         "{0}: no test has shown that its result over partitions is that of the whole database; leave it out"
@@ -88,11 +88,10 @@ pub enum OptionError {
 }
 
 /// Options with a value, for all programs.
-const VALUES: [&str; 9] = [
+const VALUES: [&str; 8] = [
     "-evalue",
     "-max_hsps",
     "-num_threads",
-    "-qcov_hsp_perc",
     "-word_size",
     "-gapopen",
     "-gapextend",
@@ -125,7 +124,8 @@ fn tasks_of(program: Program) -> &'static [&'static str] {
 }
 
 /// Options that can't be exact, and the reason.
-const COMPARES: [(&str, &str); 12] = [
+const COMPARES: [(&str, &str); 13] = [
+    ("-qcov_hsp_perc", "it orders subjects by alignments that it leaves out"),
     ("-culling_limit", "it compares hits of different subjects"),
     ("-best_hit_overhang", "it compares hits of different subjects"),
     ("-best_hit_score_edge", "it compares hits of different subjects"),
@@ -217,8 +217,10 @@ impl Search {
         // Linked alignments share an e-value, which can be better than that of the alignments that are kept.
         let links = matches!(program, Program::Blastx | Program::Tblastn)
             || options.iter().any(|option| option == "-ungapped");
-        if links && options.iter().any(|option| option == "-max_hsps") {
-            return Err(OptionError::Linked);
+        let leaves_out = ["-max_hsps", "-subject_besthit"];
+        let found = leaves_out.into_iter().find(|name| options.iter().any(|option| option == name));
+        if let Some(name) = found.filter(|_| links) {
+            return Err(OptionError::Linked(name));
         }
         let format = Format::parse(format.as_deref().unwrap_or("0"), program)?;
         Ok(Search {
@@ -293,6 +295,8 @@ mod tests {
         assert!(of(&["psiblast"]).contains("only blastn"));
         let blastp = |more: &[&str]| of(&[&["blastp", "-query", "q", "-db", "d"], more].concat());
         assert!(blastp(&["-ungapped", "-max_hsps", "1"]).contains("-max_hsps: with blastx"));
+        assert!(blastp(&["-ungapped", "-subject_besthit"]).contains("-subject_besthit: with"));
+        assert!(blastp(&["-qcov_hsp_perc", "50"]).contains("alignments that it leaves out"));
         assert!(blastp(&["-outfmt", "17"]).contains("blastn only"));
         for format in ["1", "11", "6 delim=@", "0 std", "17 SQ", "", "5x"] {
             assert!(blastp(&["-outfmt", format]).contains("only 0, 5"), "{format}");
