@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::harness::{Chance, Folder, asked, fails, merganser, merganser_itself, prints, stderr};
 
 /// Cases of a quick run.
-const QUICK: u64 = 24;
+const QUICK: u64 = 16;
 /// Queries with fewer letters are one batch of blastn, whatever it finds.
 const ONE_BATCH_LETTERS: usize = 4_000;
 /// What docs/blast.md says of blastn's batches otherwise.

@@ -45,7 +45,10 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
         ));
     }
     let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    let progress = progress::on_stderr(config.quiet);
+    progress.says("counting the database");
     let counts = counting::count(config, cancel)?;
+    drop(progress);
     if counts.sequences == 0 {
         return Err("-db: the files have no sequence".to_owned().into());
     }
