@@ -55,7 +55,7 @@ pub enum OptionError {
     NotShown(String),
     /// A form that is not made.
     #[error(
-        "-outfmt {0}: only 0, 5, 6, 7, 10, 15 and 17 are made, of which 6, 7 and 10 take names of columns; take one of these"
+        "-outfmt {0}: only 0, 5, 6, 7, 10, 15 and 17 are made (6, 7 and 10 with any names of columns); take one of these"
     )]
     Format(String),
     /// SAM of another program.

@@ -52,7 +52,7 @@ pub fn finish(
     tell_overflow(config, &merged);
 
     progress.says("formatting the output");
-    // Read by all searches, the last of which has ended.
+    // All searches have read the queries.
     let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if query != facts.query {
         return Err(
@@ -249,7 +249,7 @@ fn tell_overflow(config: &BlastConfig, merged: &Merged) {
     if !merged.filled.is_empty() {
         let kept = config.search.limit.kept();
         failure::notice(&format!(
-            "{} {kept} subjects or more in one partition, of which BLAST itself chose {kept}; a larger -max_target_seqs, or more --partitions, lets it choose from fewer",
+            "{} {kept} subjects or more in one partition, and BLAST itself chose {kept} of them; a larger -max_target_seqs, or more --partitions, lets it choose from fewer",
             of(merged.filled.len())
         ));
     }

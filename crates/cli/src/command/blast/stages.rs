@@ -64,8 +64,8 @@ fn format_command(config: &BlastConfig, facts: &Facts) -> String {
     command("{dir}", &format)
 }
 
-/// Searches a formatted partition. What the result depends on besides is in a comment, so that a search of other queries, or
-/// by another version, is not continued.
+/// Searches a formatted partition. A comment names the queries and the version, so that a search of other queries, or by
+/// another version, is not continued.
 fn search_command(config: &BlastConfig, facts: &Facts) -> String {
     let of = &config.search;
     let options = [

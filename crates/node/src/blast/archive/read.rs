@@ -47,7 +47,7 @@ pub(super) struct Subject {
     pub(super) query: u64,
     /// The best of all alignments.
     evalue: f64,
-    /// Of the first alignment, which is the best.
+    /// The score of the first alignment, which is the best.
     score: i64,
     /// The number in the whole database.
     number: u64,
@@ -128,7 +128,7 @@ impl<R: BufRead> Archives<R> {
             head.lines.extend_from_slice(&self.line);
             head.lines.push(b'\n');
             if in_results {
-                // What comes first in the results.
+                // Alignments come first in the results.
                 return if self.line == ALIGNMENTS {
                     Ok(Some(head))
                 } else {

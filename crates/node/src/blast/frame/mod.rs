@@ -1,7 +1,7 @@
 //! The output of a search in one piece, made of two others.
 //!
 //! Archives do not hold all that BLAST prints: BLAST's formatter prints the statistics of a batch's first query for all of
-//! them, and leaves out columns and warnings. What is missing does not depend on hits. So it is taken from a *frame*: the
+//! them, and leaves out columns and warnings. The missing parts do not depend on hits. So they are taken from a *frame*: the
 //! output of the same search over a database of one unknown letter that counts as the whole database.
 //!
 //! ```text
@@ -99,7 +99,7 @@ pub fn fill(
     }
 }
 
-/// Lines, of which the next one can be seen before it is taken.
+/// Lines; the next one can be seen before it is taken.
 struct Lines<'a> {
     which: Which,
     reader: &'a mut dyn BufRead,

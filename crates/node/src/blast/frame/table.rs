@@ -6,7 +6,7 @@
 //!   # Database: db
 //!   # Fields: ...          if there are hits
 //!   # 2 hits found         not for queries that were not searched
-//!   rows, so many
+//!   two rows
 //!   ...
 //!   # BLAST processed 4 queries      the formatter: once per batch
 //! ```
