@@ -58,7 +58,7 @@ test-python: test-build
 	@MERGANSER=$(BUILT)/merganser .ci/python
 
 test-rust: test-build
-	@.ci/setup fuse nbd guests
+	@.ci/setup fuse nbd blast guests
 	@$(CARGO) test --workspace --locked
 
 # One build of the command, the examples and the tests, for all steps of `make check` that run something. Another set of

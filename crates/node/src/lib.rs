@@ -13,12 +13,13 @@
 //! - [`ssdlet`] is the trait of programs over records, with the built-in ones. [`map`] runs one over
 //!   inputs of any size, [`session`] for clients, [`smart_fam`] through files in a shared folder.
 //! - [`matrix`] multiplies matrices larger than memory.
-//! - [`pipeline`] runs stages of any programs over partitions of a stream.
+//! - [`pipeline`] runs stages of any programs over partitions of a stream. [`blast`] makes BLAST over partitions exact.
 //! - [`shuffle`] merges Hadoop's spills while reducers fetch them.
 //! - [`hdfs`] runs map tasks of Hadoop on the blocks of this node.
 
 pub mod active_sort;
 mod beneath;
+pub mod blast;
 pub mod frame;
 pub mod hdfs;
 pub mod isc;

@@ -4,6 +4,7 @@
 
 mod advise;
 mod array;
+mod blast;
 mod emulate;
 mod export;
 mod generate;
@@ -39,6 +40,7 @@ pub use array::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
     ArrayServeArgs, HashName, MigrationName,
 };
+pub use blast::BlastArgs;
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{AlphabetName, GenerateArgs, GenerateFormat};
@@ -134,6 +136,7 @@ pub enum Command {
     Recover(RecoverArgs),
     Map(MapArgs),
     Pipeline(PipelineArgs),
+    Blast(BlastArgs),
     Generate(GenerateArgs),
     Ssdlet(SsdletArgs),
     Serve(ServeArgs),

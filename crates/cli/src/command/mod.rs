@@ -2,6 +2,7 @@
 
 mod advise;
 mod array;
+mod blast;
 mod cat;
 mod consume;
 mod debug;
@@ -52,6 +53,7 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Recover(typed) => recover::run(&typed),
         Command::Map(typed) => map::run(&typed.try_into()?, cancel),
         Command::Pipeline(typed) => pipeline::run(&typed.try_into()?, cancel),
+        Command::Blast(typed) => blast::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
         Command::Advise(typed) => advise::run(&typed.try_into()?),
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),

@@ -210,13 +210,18 @@ fn read_work(path: &Path) -> Result<Leftover, Failure> {
 fn of_pipeline(path: &Path, work: &Left, remove: String) -> Leftover {
     let output = shown::name(Path::new(work.command.output.as_os_str()));
     let stages = work.stages.join(", ");
+    let is_blast = work.command.words.get(1).is_some_and(|word| word.0 == b"blast");
+    let who = if is_blast { "a BLAST search" } else { "a pipeline" };
     let far = match (work.merged, work.finished) {
+        (true, _) if is_blast => {
+            "all partitions are searched, and its output is made next".to_owned()
+        }
         (true, _) => "its output is complete, and gets its name next".to_owned(),
         (false, finished) => {
             format!("{finished} of {} partitions passed all stages", partitions_of(work))
         }
     };
-    let what = format!("a pipeline into {output} ({stages}): {far}; its inputs are whole");
+    let what = format!("{who} into {output} ({stages}): {far}; its inputs are whole");
     let mut left = Leftover::new(path, "pipeline", what);
     left.bytes = work.bytes;
     left.command = Some(if work.of_stream { remove } else { command_line(&work.command) });

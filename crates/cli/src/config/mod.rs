@@ -5,6 +5,7 @@
 
 mod advise;
 mod array;
+mod blast;
 mod emulate;
 mod export;
 mod generate;
@@ -26,6 +27,7 @@ mod workload;
 
 pub use advise::{AdviseConfig, AdviseJob, AdviseOn, HadoopJob};
 pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
+pub use blast::{BlastConfig, VOLUME};
 pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
@@ -94,6 +96,7 @@ mod tests {
             Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
             Command::Map(typed) => MapConfig::try_from(typed).err(),
             Command::Pipeline(typed) => PipelineConfig::try_from(typed).err(),
+            Command::Blast(typed) => BlastConfig::try_from(typed).err(),
             Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
             Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),

@@ -54,6 +54,8 @@ impl PipelineConfig {
         Settings {
             records: self.records,
             partitions: self.partitions.unwrap_or(usual),
+            partition_bytes_max: None,
+            total_bytes: None,
             stages: self.stages.clone(),
             pools: self.pools.clone(),
             merge: self.merge.clone(),
@@ -95,11 +97,7 @@ impl TryFrom<PipelineArgs> for PipelineConfig {
             Some(PieceName::Fastq) => PieceFormat::Fastq,
             Some(PieceName::Fixed(bytes)) => PieceFormat::Fixed { bytes },
         };
-        let partitions = typed.partitions.map(|partitions| match partitions {
-            PartitionsName::Count(count) => Partitions::Count(count),
-            PartitionsName::Bytes(bytes) => Partitions::Bytes(bytes),
-            PartitionsName::Auto => Partitions::Auto,
-        });
+        let partitions = typed.partitions.map(partitions);
         let merge = match typed.merge.as_deref() {
             None | Some("cat") => MergeBy::Cat,
             Some(command) => MergeBy::Command(command.to_owned()),
@@ -131,7 +129,17 @@ impl TryFrom<PipelineArgs> for PipelineConfig {
     }
 }
 
-fn time_limit(seconds: f64) -> Result<Duration, Failure> {
+/// The division of this name.
+pub(super) fn partitions(typed: PartitionsName) -> Partitions {
+    match typed {
+        PartitionsName::Count(count) => Partitions::Count(count),
+        PartitionsName::Bytes(bytes) => Partitions::Bytes(bytes),
+        PartitionsName::Auto => Partitions::Auto,
+    }
+}
+
+/// The longest time of a try.
+pub(super) fn time_limit(seconds: f64) -> Result<Duration, Failure> {
     let limit = Duration::try_from_secs_f64(seconds).ok();
     limit
         .filter(|limit| *limit >= Duration::from_millis(1))
@@ -174,7 +182,7 @@ fn stages(typed: &StageArgs) -> Result<(Vec<Stage>, Vec<Pool>), Failure> {
             format!("--stage {name}: no --pool comes after it; add one, or leave out all")
         })?;
         let (name, pool) = (name.to_owned(), pool.1.clone());
-        stages.push(Stage { name, command: command.to_owned(), pool });
+        stages.push(Stage { name, command: command.to_owned(), pool, keep: false });
     }
     if stages.is_empty() {
         return Err("--stage NAME:COMMAND is missing: a pipeline has at least one"

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{folder, names, prints};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "sort",
     "cat",
     "mount",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 20] = [
     "recover",
     "map",
     "pipeline",
+    "blast",
     "generate",
     "ssdlet",
     "serve",

@@ -20,17 +20,19 @@
 //! - `memory`: the memory limit of a sort, enforced by a memory control group
 //! - `map`: SSDlets over records: results, inputs, forms, memory, kills
 //! - `pipeline`: stages over partitions: results, failures, kills
+//! - `blast`: BLAST over partitions, judged by BLAST in one piece
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
 //! - `array`: a volume served to NBD clients and killed, again and again
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
-//! `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
+//! `MERGANSER_BLAST_CASES`, `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
 
 mod array;
+mod blast;
 mod buckets;
 mod consume;
 mod crash;

@@ -39,9 +39,17 @@ pub(super) fn cut_all(
     if done.all_cut {
         return Ok(());
     }
-    let mut goal = Goal { partitions: settings.partitions, total: done.total, split: done.split };
+    let mut goal = Goal {
+        partitions: settings.partitions,
+        total: done.total,
+        split: done.split,
+        most: settings.partition_bytes_max.unwrap_or(u64::MAX),
+    };
     if goal.needs_total() {
-        let bytes = total_bytes(inputs, &budget, &stop)?;
+        let bytes = match settings.total_bytes {
+            Some(bytes) => bytes,
+            None => total_bytes(inputs, &budget, &stop)?,
+        };
         let mut state = shared.lock();
         shared.note(&mut state, Event::Sized { bytes })?;
         goal.total = Some(bytes);
@@ -95,6 +103,8 @@ struct Goal {
     partitions: Partitions,
     total: Option<u64>,
     split: Option<Split>,
+    /// Bytes of a partition of an automatic division, at most.
+    most: u64,
 }
 
 impl Goal {
@@ -126,10 +136,10 @@ impl Goal {
                 let begin = split.start.min(total);
                 part(begin, total, (k + 1).saturating_sub(split.first), split.partitions)
             }
-            (Partitions::Auto, None) if total < AUTO_BYTES_MIN => u64::MAX,
+            (Partitions::Auto, None) if total < AUTO_BYTES_MIN => start.saturating_add(self.most),
             (Partitions::Auto, None) => {
                 let parts = SAMPLE_PARTS.get(k as usize).copied().unwrap_or(1);
-                start.saturating_add(total / parts)
+                start.saturating_add((total / parts).min(self.most))
             }
         }
     }
@@ -156,7 +166,10 @@ fn choose(shared: &Shared<'_>, rest: u64) -> Option<u32> {
     // All that are in flight have to fit into the temporary space.
     let at_once = shared.plan.in_flight as f64 * state.growth() * rest as f64;
     let least = shared.settings.temp_limit_bytes.map_or(1.0, |limit| at_once / limit as f64);
-    Some(best.max(least).round().clamp(1.0, AUTO_MAX) as u32)
+    let most = shared.settings.partition_bytes_max;
+    let small = most.map_or(1.0, |most| (rest as f64 / most.max(1) as f64).ceil());
+    let chosen = best.max(least).round().clamp(1.0, AUTO_MAX).max(small);
+    Some(chosen.min(f64::from(PARTITIONS_MAX)) as u32)
 }
 
 #[cfg(test)]
@@ -176,7 +189,7 @@ mod tests {
 
     #[test]
     fn partitions_are_balanced_by_bytes() {
-        let goal = |partitions, total| Goal { partitions, total, split: None };
+        let goal = |partitions, total| Goal { partitions, total, split: None, most: u64::MAX };
         assert_eq!(ends(goal(Partitions::Count(4), Some(10)), 10), [2, 5, 7, 10]);
         assert_eq!(ends(goal(Partitions::Count(1), Some(10)), 10), [10]);
         assert_eq!(ends(goal(Partitions::Bytes(4), None), 10), [4, 8, 10]);
@@ -188,7 +201,8 @@ mod tests {
     #[test]
     fn the_rest_is_divided_after_the_samples() {
         let total = 64 << 20;
-        let mut goal = Goal { partitions: Partitions::Auto, total: Some(total), split: None };
+        let mut goal =
+            Goal { partitions: Partitions::Auto, total: Some(total), split: None, most: u64::MAX };
         assert!(goal.wants_choice(2) && !goal.wants_choice(1));
         assert_eq!(goal.end_of(0, 0), 1 << 20);
         assert_eq!(goal.end_of(1, 1 << 20), 5 << 20);
@@ -196,5 +210,8 @@ mod tests {
         assert!(!goal.wants_choice(2));
         assert_eq!(goal.end_of(2, 5 << 20), (5 << 20) + (59 << 19));
         assert_eq!(goal.end_of(3, 0), u64::MAX);
+        goal.split = None;
+        goal.most = 1 << 10;
+        assert_eq!(goal.end_of(1, 1 << 20), (1 << 20) + (1 << 10));
     }
 }

@@ -207,7 +207,10 @@ impl Record {
         }
         // Only the last line can be cut.
         let mut rest = Lines { bytes, at: lines.at };
-        while rest.skip_line() {
+        while let Some(line) = rest.skip_line() {
+            if hides_line(line) {
+                return Err(corrupt(lines.at, "a whole line that does not begin after a newline"));
+            }
             let at = rest.at;
             if rest.next().is_some() {
                 return Err(corrupt(at, "a whole line after a damaged one"));
@@ -247,31 +250,41 @@ impl Line<'_> {
 
 /// Bytes before the JSON of a line: eight digits and a space.
 const SUM_BYTES: usize = 9;
+/// More than any line but the first has.
+const EVENT_BYTES_MAX: usize = 4096;
 
 impl<'a> Lines<'a> {
     /// The next line, if it is whole.
     fn next(&mut self) -> Option<Line<'a>> {
         let rest = &self.bytes[self.at..];
         let end = memchr::memchr(b'\n', rest)?;
-        let (sum, json) = rest[..end].split_at_checked(SUM_BYTES)?;
-        if sum != format!("{:08x} ", crc32c::crc32c(json)).as_bytes() {
-            return None;
-        }
+        let json = line_in(&rest[..end])?;
         self.at += end + 1;
         Some(Line(json))
     }
 
-    /// Goes to the next line; whether there is one.
-    fn skip_line(&mut self) -> bool {
+    /// Goes to the next line; gives the one that it passes, if that has an end.
+    fn skip_line(&mut self) -> Option<&'a [u8]> {
         let rest = &self.bytes[self.at..];
-        match memchr::memchr(b'\n', rest) {
-            Some(end) => {
-                self.at += end + 1;
-                true
-            }
-            None => false,
-        }
+        let end = memchr::memchr(b'\n', rest)?;
+        self.at += end + 1;
+        Some(&rest[..end])
     }
+}
+
+/// Whether a damaged line ends with one that is whole: the newline between them was changed. A crash cuts lines and
+/// joins none.
+fn hides_line(line: &[u8]) -> bool {
+    let last = &line[line.len().saturating_sub(EVENT_BYTES_MAX)..];
+    (1..last.len()).any(|at| line_in(&last[at..]).is_some())
+}
+
+/// The JSON of a line without its end, if its checksum is right.
+fn line_in(line: &[u8]) -> Option<&[u8]> {
+    let (sum, json) = line.split_at_checked(SUM_BYTES)?;
+    // Most lines are told by this alone.
+    let may_be = sum[SUM_BYTES - 1] == b' ' && json.first() == Some(&b'{');
+    (may_be && sum == format!("{:08x} ", crc32c::crc32c(json)).as_bytes()).then_some(json)
 }
 
 fn line_of(content: &impl Serialize) -> Vec<u8> {

@@ -11,7 +11,7 @@
 //! | `plan`, `template` | settings, checked; the places for files in a stage's command |
 //! | `input`, `border`, `cut`, `cutting` | the stream, borders of records, partitions, how many |
 //! | `schedule`, `stage` | who does what next, bounds of disk and partitions; the threads of pools |
-//! | `child`, `tries` | a command in its process group; a command that is tried until it works |
+//! | `child`, `tries`, `tool` | a command in its process group; one that is tried until it works; one that is no stage |
 //! | `gather` | results become one output |
 //! | `journal`, `done`, `resume`, `folder` | what is done, on the disk, and how work is continued |
 //! | `model`, `report`, `summary` | Equations 4.1 to 4.8 and the recurrence; what was measured |
@@ -38,6 +38,7 @@ mod schedule;
 mod stage;
 mod summary;
 mod template;
+mod tool;
 mod tries;
 
 pub use border::{BadRecord, Borders, PieceFormat};
@@ -50,3 +51,4 @@ pub use plan::{Pool, Settings, SettingsError, Stage};
 pub use report::{PipelineReport, PoolTotals, Predictions, StageRun, StageTotals};
 pub use run::{Left, Outcome, Standing, Watch, finish, left_in, run};
 pub use template::{TemplateError, is_stage_name};
+pub use tool::{ToolRun, run_tool};

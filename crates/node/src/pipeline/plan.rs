@@ -19,6 +19,8 @@ pub struct Stage {
     pub command: String,
     /// The pool whose threads run it.
     pub pool: String,
+    /// Whether its files stay until [`finish`](super::finish), for the caller.
+    pub keep: bool,
 }
 
 /// Threads that run stages.
@@ -37,6 +39,10 @@ pub struct Settings {
     pub records: PieceFormat,
     /// How the inputs are divided.
     pub partitions: Partitions,
+    /// Bytes of a partition of an automatic division, at most.
+    pub partition_bytes_max: Option<u64>,
+    /// Bytes of all inputs, if the caller has counted them.
+    pub total_bytes: Option<u64>,
     /// The stages, in order.
     pub stages: Vec<Stage>,
     /// The pools.
@@ -200,7 +206,7 @@ impl Settings {
         let threads: usize = self.pools.iter().map(|pool| pool.threads).sum();
         let usual = threads.saturating_add(self.pools.len());
         Ok(Plan {
-            last_reader: last_readers(&stages),
+            last_reader: last_readers(&stages, &self.stages),
             stages,
             pools: self.pools.clone(),
             merge,
@@ -210,7 +216,7 @@ impl Settings {
 }
 
 /// Item 0 is the partition, item s + 1 the output of stage s.
-fn last_readers(stages: &[PlannedStage]) -> Vec<usize> {
+fn last_readers(stages: &[PlannedStage], settings: &[Stage]) -> Vec<usize> {
     let mut last = vec![0; stages.len() + 1];
     for (at, stage) in stages.iter().enumerate() {
         // Its input is what the stage before wrote.
@@ -223,6 +229,9 @@ fn last_readers(stages: &[PlannedStage]) -> Vec<usize> {
         }
     }
     last[stages.len()] = usize::MAX;
+    for (at, _) in settings.iter().enumerate().filter(|(_, stage)| stage.keep) {
+        last[at + 1] = usize::MAX;
+    }
     last
 }
 

@@ -22,7 +22,7 @@ pub(super) mod result;
 mod rows;
 mod run;
 mod sink;
-mod sources;
+pub(super) mod sources;
 mod split;
 mod top;
 

@@ -5,7 +5,7 @@ mod watch;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use merganser_node::pipeline::{
     self, JOURNAL_NAME, Left, Outcome, PARTIAL_NAME, PARTS_NAME, PipelineError, PipelineReport,
@@ -23,23 +23,53 @@ use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
 
 /// Runs the pipeline, or continues it.
 pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let target = Target::new(&config.output)?;
+    let job = Job {
+        inputs: &config.inputs,
+        output: &config.output,
+        report: config.report.as_ref(),
+        quiet: config.quiet,
+        settings: &|folder, command, streams| config.settings(folder, command, streams),
+        finish: &|_, _| Ok(()),
+    };
+    execute(&job, cancel)
+}
+
+/// A pipeline into a file.
+pub struct Job<'a> {
+    /// The inputs, in order.
+    pub inputs: &'a [Input],
+    /// The result.
+    pub output: &'a Path,
+    /// The report's file, and its kind.
+    pub report: Option<&'a (PathBuf, ReportForm)>,
+    /// No progress.
+    pub quiet: bool,
+    /// Its settings for work in a folder, and whether an input has no size.
+    pub settings: &'a dyn Fn(PathBuf, CommandNote, bool) -> Settings,
+    /// The last step before the result gets its name, given the folder of the work and the file. It is repeated if the
+    /// command is killed in it.
+    pub finish: &'a dyn Fn(&Path, &Path) -> Result<(), Failure>,
+}
+
+/// Runs a pipeline, or continues it.
+pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
+    let target = Target::new(job.output)?;
     let replaced = target.check_file()?;
-    let inputs = open(&config.inputs, cancel)?;
+    let inputs = open(job.inputs, cancel)?;
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
     refuse_input(&target, replaces.as_ref(), &inputs)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
     let streams = inputs.iter().any(|input| matches!(input.source, Source::Stream(_)));
     let work = WorkFolder::open(&target)?;
-    let settings = config.settings(work.path().to_owned(), note(&target, attributes), streams);
+    let settings = (job.settings)(work.path().to_owned(), note(&target, attributes), streams);
     settings.check().map_err(PipelineError::from)?;
     refuse_foreign_work(&work)?;
-    if let Some((path, _)) = &config.report {
+    if let Some((path, _)) = job.report {
         // Told now, not after the run.
         fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
     }
-    let look_again = || config.inputs.iter().map(file_note).collect();
-    let watch = watch::on_stderr(&settings, config.quiet, cancel);
+    let look_again = || job.inputs.iter().map(file_note).collect();
+    let watch = watch::on_stderr(&settings, job.quiet, cancel);
     let ran = pipeline::run(&settings, inputs, &look_again, &*watch);
     drop(watch);
     let Outcome { partial, report } = match ran {
@@ -49,6 +79,7 @@ pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
     if report.continued && !partial.exists() {
         return after_the_end(&target, work);
     }
+    (job.finish)(work.path(), &partial).map_err(|failure| with_left(failure, &target, &work))?;
     publish(&partial, &target, replaces.as_ref(), attributes).map_err(|error| {
         match error.kind() {
             // Its text has the name.
@@ -64,7 +95,7 @@ pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
         other => other,
     })?;
     work.close()?;
-    write_report(config, &settings, &report)
+    write_report(job, &settings, &report)
 }
 
 /// The inputs, each with the file that it is now.
@@ -143,14 +174,13 @@ fn refuse_foreign_work(work: &WorkFolder) -> Result<(), Failure> {
 
 /// The sentence of an error, and what is left of the work.
 fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Failure {
-    let remove = || format!("rm -r {}", shown::shell_word(&shown::name(work.path())));
     let changed = matches!(error, PipelineError::Changed { .. });
     let has_log = matches!(&error, PipelineError::Stage(failure) if failure.log.is_some());
     let failure = Failure::from(error);
     if changed {
         return failure.and(Some(format!(
             "give the command as it was to continue, or remove what is left of it to begin again: {}",
-            remove()
+            removal(work)
         )));
     }
     let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
@@ -159,8 +189,16 @@ fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Fail
         let _ = pipeline::finish(work.path());
         return failure;
     }
+    with_left(failure, target, work)
+}
+
+/// Adds what is left of the work.
+fn with_left(failure: Failure, target: &Target, work: &WorkFolder) -> Failure {
+    let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
     let also = match left.of_stream {
-        true => format!("an input is a stream, so nothing can be continued; remove: {}", remove()),
+        true => {
+            format!("an input is a stream, so nothing can be continued; remove: {}", removal(work))
+        }
         false => format!(
             "{} of {} partitions are done: repeat the command to continue, or see 'merganser recover {}'",
             left.finished,
@@ -169,6 +207,11 @@ fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Fail
         ),
     };
     failure.and(Some(also))
+}
+
+/// The command that removes what is left of the work.
+fn removal(work: &WorkFolder) -> String {
+    format!("rm -r {}", shown::shell_word(&shown::name(work.path())))
 }
 
 /// How many partitions there are, as far as that is known.
@@ -191,13 +234,13 @@ fn after_the_end(target: &Target, work: WorkFolder) -> Result<(), Failure> {
 }
 
 fn write_report(
-    config: &PipelineConfig,
+    job: &Job<'_>,
     settings: &Settings,
     report: &PipelineReport,
 ) -> Result<(), Failure> {
-    let Some((path, form)) = &config.report else { return Ok(()) };
+    let Some((path, form)) = job.report else { return Ok(()) };
     let text = match form {
-        ReportForm::Html => page::page(&shown::name(&config.output), settings, report),
+        ReportForm::Html => page::page(&shown::name(job.output), settings, report),
         ReportForm::Json => {
             format!("{:#}\n", serde_json::json!({ "report_version": 1, "pipeline": report }))
         }

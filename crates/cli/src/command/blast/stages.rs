@@ -1,0 +1,94 @@
+//! The pipeline of a search: a partition is formatted, then searched.
+
+use std::path::PathBuf;
+
+use merganser_node::blast::alias;
+use merganser_node::blast::options::Search;
+use merganser_node::pipeline::{MergeBy, PieceFormat, Pool, Settings, Stage};
+use merganser_sort::journal::CommandNote;
+
+use super::Facts;
+use super::tools::{command, quoted, search, usual_batch};
+use crate::config::{BlastConfig, VOLUME};
+
+/// The stages.
+pub const FORMAT: &str = "format";
+pub const SEARCH: &str = "search";
+
+pub fn settings(
+    config: &BlastConfig,
+    facts: &Facts,
+    folder: PathBuf,
+    note: CommandNote,
+) -> Settings {
+    let pool = "all".to_owned();
+    let stage = |name: &str, command, keep| Stage {
+        name: name.to_owned(),
+        command,
+        pool: pool.clone(),
+        keep,
+    };
+    Settings {
+        records: PieceFormat::Fasta,
+        partitions: config.partitions,
+        partition_bytes_max: Some(config.partition_bytes_max),
+        total_bytes: Some(facts.counts.bytes),
+        // The formatter takes sequences from the formatted partitions.
+        stages: vec![
+            stage(FORMAT, format_command(config, facts), true),
+            stage(SEARCH, search_command(config, facts), true),
+        ],
+        pools: vec![Pool { name: pool.clone(), threads: config.jobs }],
+        // The archives stay where they are, and are merged when all are there.
+        merge: MergeBy::Command("cp {list} {out}".to_owned()),
+        in_flight: None,
+        temp_limit_bytes: config.temp_limit_bytes,
+        retries: config.retries,
+        time_limit: config.time_limit,
+        memory_bytes: config.memory_bytes,
+        folder,
+        command: note,
+    }
+}
+
+/// Formats a partition from standard input, and makes it count as the whole database.
+fn format_command(config: &BlastConfig, facts: &Facts) -> String {
+    let molecule = config.search.program.database();
+    let (name, suffix) = (&config.name, molecule.alias_suffix());
+    let alias = alias::text(name, &[VOLUME.to_owned()], Some(facts.counts));
+    let format = format!(
+        "makeblastdb -in - -dbtype {} -title {name} -out {VOLUME} && printf %s {} >{name}.{suffix}",
+        molecule.dbtype(),
+        quoted(&alias),
+    );
+    command("{dir}", &format)
+}
+
+/// Searches a formatted partition. A comment names the queries and the version, so that a search of other queries, or by
+/// another version, is not continued.
+fn search_command(config: &BlastConfig, facts: &Facts) -> String {
+    let of = &config.search;
+    let options = [
+        of.options.clone(),
+        ["-max_target_seqs", &of.limit.kept().to_string(), "-outfmt", "11"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    let batch = usual_batch(of.program);
+    let found = search(of.program, batch, &config.query_text(), &config.name, &options.concat());
+    let search = format!("{found} -out {{out}}");
+    let Facts { version, query, .. } = facts;
+    let depends = format!("# BLAST+ {version}, queries {} {:08x}", query.bytes, query.crc);
+    format!("{} {depends}", command(&format!("{{{FORMAT}.dir}}"), &search))
+}
+
+/// The options of a search whose output is printed in its own form.
+pub fn printed_options(search: &Search) -> Vec<String> {
+    let format = ["-outfmt".to_owned(), search.format.text.clone()];
+    [search.options.clone(), formatter_options(search), format.to_vec()].concat()
+}
+
+/// Those that the formatter has, too.
+pub fn formatter_options(search: &Search) -> Vec<String> {
+    [search.limit.words(), search.line_length.clone()].concat()
+}

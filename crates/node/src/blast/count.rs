@@ -1,0 +1,155 @@
+//! Sequences and letters of FASTA, as makeblastdb counts them.
+//!
+//! It leaves out blanks and all bytes that are no letter of the molecule, and what follows a `;` on a line. Lines that
+//! begin with `!`, `#` or `;` are comments. (Found by formatting a sequence for each byte, with BLAST+ 2.12.)
+
+use memchr::memchr;
+
+use super::program::Molecule;
+
+/// The letters of nucleotides, with those that stand for several; `-` is kept as one that stands for all.
+const NUCLEOTIDES: &[u8] = b"ACGTUNRYKMSWBDHV-";
+/// The letters of proteins.
+const RESIDUES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ*-";
+
+/// Counts of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Sequences.
+    pub sequences: u64,
+    /// Letters of all sequences.
+    pub letters: u64,
+    /// Bytes of all inputs, decompressed.
+    pub bytes: u64,
+}
+
+/// Counts in bytes that come in pieces.
+#[derive(Debug)]
+pub struct Counter {
+    counts: Counts,
+    /// 1 for each byte that is a letter.
+    letters: [u8; 256],
+    place: Place,
+}
+
+/// Where in a line the next byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At its start.
+    Start,
+    /// After blanks.
+    Blanks,
+    /// In a sequence.
+    Sequence,
+    /// In a header or a comment.
+    Ignored,
+}
+
+impl Counter {
+    /// Counts letters of this molecule.
+    #[must_use]
+    pub fn new(molecule: Molecule) -> Self {
+        let known = match molecule {
+            Molecule::Nucleotide => NUCLEOTIDES,
+            Molecule::Protein => RESIDUES,
+        };
+        let mut letters = [0; 256];
+        for byte in known {
+            letters[usize::from(*byte)] = 1;
+            letters[usize::from(byte.to_ascii_lowercase())] = 1;
+        }
+        Counter { counts: Counts::default(), letters, place: Place::Start }
+    }
+
+    /// Takes the next bytes.
+    pub fn take(&mut self, mut bytes: &[u8]) {
+        self.counts.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            let newline = memchr(b'\n', bytes);
+            self.part_of_line(&bytes[..newline.unwrap_or(bytes.len())]);
+            let Some(at) = newline else { return };
+            self.place = Place::Start;
+            bytes = &bytes[at + 1..];
+        }
+    }
+
+    fn part_of_line(&mut self, mut part: &[u8]) {
+        if self.place == Place::Start && !part.is_empty() {
+            self.place = Place::Blanks;
+            if part[0] == b'>' {
+                self.counts.sequences += 1;
+                self.place = Place::Ignored;
+            }
+        }
+        if self.place == Place::Blanks {
+            part = part.trim_ascii_start();
+            match part.first() {
+                None => {}
+                Some(b'!' | b'#' | b';') => self.place = Place::Ignored,
+                Some(_) => self.place = Place::Sequence,
+            }
+        }
+        if self.place != Place::Sequence {
+            return;
+        }
+        if let Some(comment) = memchr(b';', part) {
+            self.place = Place::Ignored;
+            part = &part[..comment];
+        }
+        let letters: u64 =
+            part.iter().map(|byte| u64::from(self.letters[usize::from(*byte)])).sum();
+        self.counts.letters += letters;
+    }
+
+    /// What was counted. The next input begins a line.
+    pub fn end_input(&mut self) -> Counts {
+        self.place = Place::Start;
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(molecule: Molecule, text: &[u8], piece: usize) -> (u64, u64) {
+        let mut counter = Counter::new(molecule);
+        text.chunks(piece).for_each(|piece| counter.take(piece));
+        let found = counter.end_input();
+        assert_eq!(found.bytes, text.len() as u64);
+        (found.sequences, found.letters)
+    }
+
+    #[test]
+    fn any_pieces_count_the_same() {
+        let text = b">a >x\nAC GT\r\n\n AC\n>b\n#AC\n  ;AC\n!A\n>c\nNN;AC\nX9-";
+        for piece in 1..=text.len() {
+            assert_eq!(counts(Molecule::Nucleotide, text, piece), (3, 9), "{piece}");
+            assert_eq!(counts(Molecule::Protein, text, piece), (3, 10), "{piece}");
+        }
+    }
+
+    /// A sequence per byte, of which makeblastdb said how long it is.
+    #[test]
+    fn bytes_that_are_no_letters_are_left_out() {
+        let kept = |molecule, of: &[u8]| {
+            for byte in (1..=255).filter(|byte| !b"\n\r;".contains(byte)) {
+                let expected = if of.contains(&byte) { 9 } else { 8 };
+                let text = [b">c\nACGT".as_slice(), &[byte], b"ACGT\n"].concat();
+                assert_eq!(counts(molecule, &text, 99), (1, expected), "byte {byte}");
+            }
+        };
+        kept(Molecule::Nucleotide, b"-ABCDGHKMNRSTUVWYabcdghkmnrstuvwy");
+        kept(Molecule::Protein, b"*-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+    }
+
+    #[test]
+    fn the_next_input_begins_a_line() {
+        let mut counter = Counter::new(Molecule::Nucleotide);
+        counter.take(b">a\nAC");
+        counter.end_input();
+        counter.take(b">b\nGT");
+        let Counts { sequences, letters, bytes } = counter.end_input();
+        assert_eq!((sequences, letters, bytes), (2, 4, 10));
+    }
+}
