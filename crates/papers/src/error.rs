@@ -82,6 +82,14 @@ pub enum Error {
         /// What it printed on stderr.
         message: String,
     },
+    /// A program of another project, or a command of `merganser` with its name, failed.
+    #[error("{program}: {message}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// The last line that it printed on stderr, or how it ended.
+        message: String,
+    },
     /// A sort returned other records than it got.
     #[error("the sorted records are not those of the data: {found} instead of {expected}")]
     WrongRecords {

@@ -9,7 +9,7 @@ use crate::lab::{Caller, Lab, Setup};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::{activesort, hadoop, hcdd, isc, mcsd, ssd, triton};
+use crate::{activesort, hadoop, hcdd, isc, mcsd, ppblast, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -52,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 26] = [
+const EXPERIMENTS: [Experiment; 31] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -208,5 +208,35 @@ const EXPERIMENTS: [Experiment; 26] = [
         about: "the same with and without partitions",
         source: "McSD/HcDD dissertation, Table 4.1",
         steps: mcsd::partition::run,
+    },
+    Experiment {
+        name: "ppblast-format",
+        about: "formatting a database by its size, on hard disks and on an SSD",
+        source: "McSD/HcDD dissertation, Table 4.3 and Figure 4.6",
+        steps: ppblast::format::run,
+    },
+    Experiment {
+        name: "ppblast-elapsed",
+        about: "BLAST on a database: whole, in partitions, and in partitions that are pipelined",
+        source: "McSD/HcDD dissertation, Figures 4.6 to 4.8 and Table 4.2",
+        steps: ppblast::elapsed::run,
+    },
+    Experiment {
+        name: "ppblast-speedup",
+        about: "the same by size of partitions: speedup, and what equations and recurrence predict",
+        source: "McSD/HcDD dissertation, Figure 4.9 and Equations 4.1 to 4.8",
+        steps: ppblast::speedup::run,
+    },
+    Experiment {
+        name: "ppblast-partition",
+        about: "the same by the number of partitions: the best one, found and predicted",
+        source: "McSD/HcDD dissertation, Figure 4.10",
+        steps: ppblast::partition::run,
+    },
+    Experiment {
+        name: "ppblast-wordcount",
+        about: "word count and string match with and without partitions, as mcsd-partition",
+        source: "McSD/HcDD dissertation, Table 4.1 and Figure 4.5",
+        steps: ppblast::wordcount::run,
     },
 ];

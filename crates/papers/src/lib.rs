@@ -17,6 +17,7 @@
 //! | `hadoop` | ActiveSort with Hadoop |
 //! | `isc` | In-Storage Computing for Hadoop |
 //! | `mcsd` | McSD: MapReduce on a storage node |
+//! | `ppblast` | pp-mpiBLAST: formatting on a storage node, searching on others |
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
@@ -43,6 +44,7 @@ mod look_alike;
 mod machine;
 mod mcsd;
 mod outcome;
+mod ppblast;
 mod report;
 mod ssd;
 mod statistics;

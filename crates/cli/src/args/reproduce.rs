@@ -23,6 +23,10 @@ use super::Size;
 ///
 /// hadoop-... start Hadoop's daemons with `bench/hadoop/run.py` of a checkout (bench/README.md says what
 /// that needs: root, Java 17, the plugin's jar), or read results that it has kept.
+///
+/// ppblast-... run makeblastdb and blastp of NCBI BLAST+ over partitions with `merganser pipeline`, and
+/// mpirun if it is there, on two processors. As root, a control group limits their memory. Real sequences are
+/// used where Debian's packages with some are installed or unpacked below SEQUENCES_DIR.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
@@ -45,6 +49,8 @@ Examples:
   merganser reproduce activesort-throughput --set channels=8
   # Figure 11, from jobs that were run before
   merganser reproduce hadoop-io --results results.json --plot figure11.svg
+  # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
+  merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -59,12 +65,14 @@ pub struct ReproduceArgs {
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
     /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
     /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB; activesort-sort 2 GiB,
-    /// the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of input]
+    /// the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of input; ppblast-... 128 MiB
+    /// for the paper's 2 GB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
     /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
-    /// as the paper and the benchmark do) [default: 5, whole sorts 1, hadoop-... 3]
+    /// as the paper and the benchmark do) [default: 5, whole sorts and ppblast-... 1,
+    /// hadoop-... 3]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
 

@@ -1,8 +1,11 @@
 //! Experiments of the papers, so small that they say nothing but that they run.
 
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
 use serde_json::Value;
 
-use crate::{fails, folder, merganser, names, prints};
+use crate::{fails, folder, merganser, names, prints, stderr};
 
 /// A results file of bench/hadoop/run.py; bench/tests/test_hadoop.py checks that the runner writes it.
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/hadoop.json");
@@ -36,6 +39,13 @@ const HCDD: [&str; 3] = ["hcdd-dedup", "hcdd-time", "hcdd-response"];
 /// They need root, control groups and swap.
 const MCSD: [&str; 3] = ["mcsd-single", "mcsd-pairs", "mcsd-partition"];
 
+/// They need BLAST and two processors.
+const PPBLAST: [&str; 4] =
+    ["ppblast-format", "ppblast-elapsed", "ppblast-speedup", "ppblast-partition"];
+
+/// It is mcsd-partition.
+const PPBLAST_WORDCOUNT: &str = "ppblast-wordcount";
+
 #[test]
 fn the_list_names_every_experiment() {
     let dir = folder();
@@ -45,6 +55,7 @@ fn the_list_names_every_experiment() {
     let (before, after) = EXPERIMENTS.split_at(7);
     let name = |(name, _): &(&'static str, _)| *name;
     let names = before.iter().map(name).chain(HCDD).chain(after.iter().map(name)).chain(MCSD);
+    let names = names.chain(PPBLAST).chain([PPBLAST_WORDCOUNT]);
     assert_eq!(listed, names.collect::<Vec<_>>());
 }
 
@@ -58,6 +69,77 @@ fn every_experiment_prints_its_figures_and_leaves_only_the_requested_files() {
 #[test]
 fn an_experiment_of_hcdd_prints_its_figures() {
     prints_its_figures("hcdd-time", &[]);
+}
+
+/// Whether the programs are here that experiments with BLAST run.
+fn has_blast() -> bool {
+    let is_here = |program: &&str| Command::new(program).arg("-version").output().is_ok();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    ["makeblastdb", "blastp"].iter().all(is_here) && processors > 1
+}
+
+/// A test for each, so that they run at the same time.
+fn prints_its_figures_with_blast(name: &str) {
+    if has_blast() {
+        prints_its_figures(name, &[]);
+    }
+}
+
+#[test]
+fn ppblast_format_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-format");
+}
+
+#[test]
+fn ppblast_elapsed_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-elapsed");
+}
+
+#[test]
+fn ppblast_speedup_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-speedup");
+}
+
+#[test]
+fn ppblast_partition_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-partition");
+}
+
+#[test]
+fn without_blast_a_sentence_says_what_to_install() {
+    let dir = folder();
+    for name in PPBLAST {
+        let mut command = merganser(dir.path(), &["reproduce", name, "--size", "1MB"]);
+        let refused = command.env("PATH", dir.path()).output().expect("it starts");
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.starts_with(&format!("merganser: {name} needs makeblastdb and blastp")));
+        assert!(
+            said.contains("apt-get install ncbi-blast+") && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+    assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+/// A search that fails says why, and nothing is left.
+#[test]
+fn a_search_that_fails_is_one_sentence() {
+    if !has_blast() {
+        return;
+    }
+    let (dir, programs) = (folder(), folder());
+    let blastp = programs.path().join("blastp");
+    let script = "#!/bin/sh\n[ \"$1\" = -version ] && exit 0\necho no memory >&2\nexit 3\n";
+    std::fs::write(&blastp, script).expect("written");
+    std::fs::set_permissions(&blastp, PermissionsExt::from_mode(0o755)).expect("set");
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", programs.path().display());
+    let mut command = merganser(dir.path(), &["reproduce", "ppblast-elapsed", "--size", "1MB"]);
+    let failed = command.env("PATH", path).output().expect("it starts");
+    assert_eq!(stderr(&failed), "merganser: blastp: no memory\n");
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
 }
 
 fn prints_its_figures(name: &str, more: &[&str]) {
@@ -160,7 +242,7 @@ fn an_interrupted_experiment_ends_its_sort_and_leaves_nothing() {
         std::thread::yield_now();
     }
     let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").arg(&id).status().expect("kill").success());
+    assert!(Command::new("kill").arg(&id).status().expect("kill").success());
     assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));
     assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
 }

@@ -55,9 +55,15 @@ impl MemoryGroup {
 
     /// A command that joins the group and then becomes `program`, on the first `processors`.
     pub fn command(&self, program: &Path, processors: usize) -> Command {
-        let mut command = Command::new("taskset");
-        command.args(["--cpu-list", &format!("0-{}", processors.max(1) - 1)]);
-        command.args(["sh", "-c", "echo $$ > \"$0\" && exec \"$@\""]);
+        let mut command = self.joined(Path::new("taskset"));
+        command.args(["--cpu-list", &format!("0-{}", processors.max(1) - 1)]).arg(program);
+        command
+    }
+
+    /// A command that joins the group and then becomes `program`, on any processor.
+    pub fn joined(&self, program: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
         command.arg(self.folder.join("cgroup.procs")).arg(program);
         command
     }

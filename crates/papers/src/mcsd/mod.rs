@@ -12,7 +12,7 @@
 //! The paper's machine has 2 GB. Here a memory group has less, and the data keeps its share of it.
 
 mod contest;
-mod group;
+pub mod group;
 pub mod pairs;
 pub mod partition;
 mod phoenix;

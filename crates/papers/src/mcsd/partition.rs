@@ -25,7 +25,12 @@ const PAPER: [(Job, usize, f64, f64); 4] = [
 
 /// Measures both sizes of the table.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    let arena = Arena::new(lab, "mcsd-partition")?;
+    run_as(lab, "mcsd-partition")
+}
+
+/// The same for an experiment of this name.
+pub fn run_as(lab: &Lab<'_>, experiment: &'static str) -> Result<Outcome, Error> {
+    let arena = Arena::new(lab, experiment)?;
     let results = arena.measure(&[2, 3], &CONTESTANTS)?;
     Ok(outcome(&results, arena.differs()))
 }

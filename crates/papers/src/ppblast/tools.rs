@@ -1,0 +1,51 @@
+//! The programs of other projects that are timed.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::Error;
+
+/// The programs that are installed.
+#[derive(Debug)]
+pub struct Tools {
+    /// The first line of `blastp -version`.
+    pub blast: String,
+    /// The first line of `mpirun --version`, if there is one.
+    pub mpirun: Option<String>,
+}
+
+impl Tools {
+    /// Looks for the programs; without BLAST there is nothing to measure.
+    pub fn find(experiment: &'static str) -> Result<Self, Error> {
+        let needs = |what: &str| Error::Needs { experiment, what: what.to_owned() };
+        let blast = first_line("blastp", "-version");
+        let (Some(blast), Some(_)) = (blast, first_line("makeblastdb", "-version")) else {
+            return Err(needs(
+                "makeblastdb and blastp of NCBI BLAST+; `apt-get install ncbi-blast+` installs them on Debian and Ubuntu",
+            ));
+        };
+        if first_line("taskset", "--version").is_none() {
+            return Err(needs("the command taskset of util-linux"));
+        }
+        Ok(Tools { blast, mpirun: first_line("mpirun", "--version") })
+    }
+}
+
+/// The first line that a program prints; `None` if it is not there or fails.
+fn first_line(program: &str, flag: &str) -> Option<String> {
+    let told = Command::new(Path::new(program)).arg(flag).output().ok()?;
+    let printed = String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or("").to_owned();
+    told.status.success().then_some(printed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_or_fails_has_no_line() {
+        assert_eq!(first_line("no-such-program", "--version"), None);
+        assert_eq!(first_line("false", "--version"), None);
+        assert!(first_line("taskset", "--version").is_none_or(|line| !line.is_empty()));
+    }
+}
