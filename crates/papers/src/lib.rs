@@ -17,6 +17,7 @@
 //! | `hadoop` | ActiveSort with Hadoop |
 //! | `isc` | In-Storage Computing for Hadoop |
 //! | `mcsd` | McSD: MapReduce on a storage node |
+//! | `ssd_hadoop` | "A Case for Flash Memory SSD in Hadoop Applications", on emulated disks |
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
@@ -44,11 +45,13 @@ mod machine;
 mod mcsd;
 mod outcome;
 mod report;
+mod runner;
 mod ssd;
+mod ssd_hadoop;
 mod statistics;
 mod triton;
 
-pub use chart::{Chart, Series};
+pub use chart::{Chart, Series, Table};
 pub use error::Error;
 pub use experiment::{Experiment, list};
 pub use lab::{Caller, Setup};
