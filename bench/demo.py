@@ -4,6 +4,9 @@
 Two data sets, 1 GB of the Sort Benchmark's records and the lines of a kernel's source, are each sorted
 by GNU sort, by `merganser sort -o` and by `merganser sort --view`, with the same memory. The view is
 read through a mount; view, file and GNU sort's file must be the same bytes, and in order.
+
+Then the records are sorted on an emulated hard disk and on an emulated SSD: a page of each shows what the
+disk saw, and how late the emulation was. That needs root, FUSE, and memory for the disk.
 """
 
 import os
@@ -13,12 +16,13 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import measure
+from harness import emulated, measure
 from harness.measure import Job, JobError
 from harness.tools import GENSORT_ORDER, GNU, REPOSITORY, cores
 
@@ -39,6 +43,11 @@ OVERHEAD_BYTES = 128 * MIB
 SOURCE_SUFFIXES = (".c", ".h", ".S", ".rs", ".py", ".rst", ".md", ".txt", ".dts", ".dtsi", ".json")
 FETCH_TIMEOUT_S = 300
 MOUNT_TIMEOUT_S = 30
+
+DEVICES = ("barracuda", "830")
+# Input, runs and result, and room for the file system.
+EMULATED_BYTES = 8 * GB
+IN_MEMORY = Path("/dev/shm")
 
 
 class Failed(Exception):
@@ -258,6 +267,55 @@ def show(data):
     return rows
 
 
+def without_disks():
+    """Why no disk can be emulated here, or None."""
+    if os.geteuid() != 0:
+        return "that needs root"
+    if not os.path.exists("/dev/fuse"):
+        return "/dev/fuse is not there"
+    missing = [name for name in ("losetup", "mkfs.ext4", "chrt") if not shutil.which(name)]
+    if missing:
+        return f"{missing[0]} is not installed"
+    if not IN_MEMORY.is_dir() or shutil.disk_usage(IN_MEMORY).free < EMULATED_BYTES:
+        return f"{IN_MEMORY} has less than {EMULATED_BYTES / GB:g} GB for it"
+    return None
+
+
+def on_emulated_disks(data):
+    """Sorts a data set on each emulated disk. Returns lines about it; a page for each disk is in the folder."""
+    reason = without_disks()
+    if reason:
+        return [f"No sort on emulated disks: {reason}."]
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="merganser-demo-", dir=IN_MEMORY) as memory:
+        for device in DEVICES:
+            image, mount = Path(memory) / "disk.img", FOLDER / "disk"
+            say(f"\n{data.name} on an emulated {device}, with {data.memory_bytes // MIB} MiB of memory")
+            emulated.make_file_system(image, EMULATED_BYTES)
+            with emulated.plain(image, mount) as disk:
+                shutil.copyfile(data.path, disk / "input")
+            with emulated.emulated(MERGANSER, device, image, FOLDER, mount, report=f"{device}.html") as emulation:
+                temp, result = mount / "temp", mount / "sorted"
+                temp.mkdir()
+                words = (MERGANSER, "sort", mount / "input", *data.order, "--memory", data.memory_bytes, "--temp-dir", temp)
+                cost = measure.run(Job(((*words, "-o", result),)), mount, data.memory_bytes + OVERHEAD_BYTES)
+                run(MERGANSER, "verify", *data.order, result)
+            image.unlink()
+            mount.rmdir()
+            (FOLDER / "door").rmdir()
+            lag = lag_of(emulation.said())
+            say(f"  {cost.durable_s:.1f} s until the result was on the disk; {lag}")
+            lines.append(f"Sorted on an emulated {device} in {cost.durable_s:.1f} s ({lag}): {FOLDER / device}.html")
+    return lines
+
+
+def lag_of(said):
+    """The lag, and whether the run is valid, from what `merganser emulate` printed."""
+    lag = re.search(r"^lag +(.*?);", said, re.MULTILINE)
+    valid = "" if "THIS RUN IS NOT VALID" not in said else "NOT VALID, the machine was too slow: "
+    return valid + (lag[1] if lag else "no lag was told")
+
+
 def discard(paths):
     """Removes files and folders that exist."""
     for path in paths:
@@ -296,7 +354,9 @@ def main():
     free = shutil.disk_usage(FOLDER).free
     if free + held < DISK_BYTES:
         raise Failed(f"{DISK_BYTES / GB:g} GB must be free in {FOLDER}, and {free / GB:.1f} GB are")
-    rows = [row for data in (gensort(), text()) for row in show(data)]
+    records = gensort()
+    rows = [row for data in (records, text()) for row in show(data)]
+    disks = on_emulated_disks(records)
 
     say()
     table(rows)
@@ -305,6 +365,7 @@ def main():
         say("Not root, or without version 1 control groups: the page cache was not limited, so much of what a sort")
         say("reads and writes again never reached the disk. As root each job is held to its memory and "
             f"{OVERHEAD_BYTES // MIB} MiB.")  # fmt: skip
+    say("\n".join(disks))
     say(f"The view, the file and GNU sort's file are the same bytes. Data is kept in {FOLDER}; `make clean` removes it.")
 
 
@@ -313,7 +374,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         main()
-    except (Failed, JobError, OSError, subprocess.TimeoutExpired) as error:
+    except (Failed, JobError, emulated.EmulationError, OSError, subprocess.TimeoutExpired) as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -143,10 +143,11 @@ class Done:
 class Cluster:
     """Daemons that run as long as the `with` block. NodeManagers are started by `start_node`."""
 
-    def __init__(self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None):
+    def __init__(self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None, hdfs=None):
         """`local_dirs`: a tuple of folders for each node; `group`: a memory control group that all run in;
-        `more`: additional settings of NodeManagers."""
+        `more`: additional settings of NodeManagers; `hdfs`: where HDFS keeps its files, `folder` by default."""
         self.folder = Path(folder).resolve()
+        self.hdfs_folder = Path(hdfs).resolve() if hdfs else self.folder
         self.jars = jars
         self.group = group
         self._block_bytes = block_bytes
@@ -185,7 +186,7 @@ class Cluster:
             mapred.update(config.node_mapred_site(node))
         return {
             "core": config.core_site(self.ports, self.folder),
-            "hdfs": config.hdfs_site(self.ports, self.folder, self._block_bytes),
+            "hdfs": config.hdfs_site(self.ports, self.hdfs_folder, self._block_bytes),
             "yarn": yarn,
             "mapred": mapred,
         }
@@ -208,7 +209,7 @@ class Cluster:
         conf = self.folder / "conf" / "cluster"
         config.write(conf, **self._sites())
         self.conf = conf
-        if not (self.folder / "namenode").exists():
+        if not (self.hdfs_folder / "namenode").exists():
             # An existing name space is kept, because the blocks of the DataNode belong to it.
             format_words = self._java(conf, STOCK, DAEMON_HEAP_MB, DAEMONS["namenode"], "-format", "-nonInteractive")
             formatted = subprocess.run(format_words, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False)

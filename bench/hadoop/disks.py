@@ -21,13 +21,13 @@ def disks(folder, count, size_bytes, throttled, dirty_bytes):
         found = []
         for index in range(count):
             mounted = stack.enter_context(limits.throttled_disk(folder, size_bytes, *rates, name=f"disk-{index}"))
-            stack.enter_context(_dirty_limit(mounted, dirty_bytes))
+            stack.enter_context(dirty_limit(mounted, dirty_bytes))
             found.append(mounted)
         yield found
 
 
 @contextmanager
-def _dirty_limit(mounted, dirty_bytes):
+def dirty_limit(mounted, dirty_bytes):
     number = (device.of_folder(mounted) / "dev").read_text().strip()
     rules = Path(f"/sys/class/bdi/{number}")
     (rules / "max_bytes").write_text(str(dirty_bytes))

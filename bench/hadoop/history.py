@@ -47,6 +47,8 @@ class History:
     job_id: str
     name: str
     state: str
+    submitted_ms: int
+    """When it was submitted, in milliseconds of the system's clock."""
     elapsed_s: float
     """From submission to the end."""
     counters: dict
@@ -106,6 +108,7 @@ def _history(events):
         job_id=submitted["jobid"],
         name=submitted["jobName"],
         state="SUCCEEDED" if kind == "JOB_FINISHED" else kind.removeprefix("JOB_"),
+        submitted_ms=begin,
         elapsed_s=(end["finishTime"] - begin) / 1000,
         counters=_counters(end.get("totalCounters")),
         attempts=tuple(rows),

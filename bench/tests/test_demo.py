@@ -44,3 +44,22 @@ class Text(unittest.TestCase):
     def test_the_newest_package_is_the_one_with_the_largest_numbers(self):
         names = ["linux-source-6.12", "linux-source-6.1", "linux-source-6.9"]
         self.assertEqual(sorted(names, key=demo.version)[-1], "linux-source-6.12")
+
+
+class Disks(unittest.TestCase):
+    SAID = (
+        "device        830: Samsung SSD 830 (8 GB)\n"
+        "lag           3 of 4,000 requests late (0.07 %), 0.10 % of the busy time; answers came 2 us after the model\n"
+    )
+
+    def test_the_lag_is_told(self):
+        self.assertEqual(demo.lag_of(self.SAID), "3 of 4,000 requests late (0.07 %), 0.10 % of the busy time")
+
+    def test_a_run_that_is_not_valid_is_called_so(self):
+        said = demo.lag_of(self.SAID + "merganser: THIS RUN IS NOT VALID: 1.2 % of the requests were late")
+        self.assertTrue(said.startswith("NOT VALID, the machine was too slow: 3 of 4,000"))
+        self.assertEqual(demo.lag_of("merganser: no such file"), "no lag was told")
+
+    def test_a_machine_without_disks_says_why(self):
+        with mock.patch.object(demo.os, "geteuid", return_value=1000):
+            self.assertEqual(demo.on_emulated_disks(None), ["No sort on emulated disks: that needs root."])

@@ -166,7 +166,7 @@ class Charts(unittest.TestCase):
                         shown.screenshot(Path(keep) / f"chart-{width}-{scheme}.png")
 
     def test_a_job_of_no_time_is_drawn(self):
-        empty = history.History("job", "n", "SUCCEEDED", 0.0, {}, (), 0)
+        empty = history.History("job", "n", "SUCCEEDED", 0, 0.0, {}, (), ())
         self.assertIn("0.0 s", chart.page("t", "n", [("Stock", empty)]))
 
 

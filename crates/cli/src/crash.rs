@@ -24,8 +24,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write as _};
 use std::io;
 use std::panic::PanicHookInfo;
-use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use merganser_storage::contained::{self, Cause};
@@ -38,25 +37,14 @@ const STATUS: i32 = 2;
 /// The time that another thread has to remove unfinished files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Memory that is kept for the removal, in bytes: walking a folder allocates names.
-const RESERVE: Layout = match Layout::from_size_align(1 << 20, 16) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a power of two"),
-};
-
-static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-
 /// The thread that ends the process, 0 before.
 static ENDING: AtomicI32 = AtomicI32::new(0);
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Has every panic end the process unless it is [contained], and keeps memory for that.
+/// Has every panic end the process unless it is [contained]. That takes no memory of the heap.
 pub fn install() {
-    // SAFETY: the layout has a size.
-    let kept = unsafe { System.alloc(RESERVE) };
-    KEPT.store(kept, Ordering::Release);
     std::panic::set_hook(Box::new(panicked));
 }
 
@@ -147,12 +135,6 @@ fn end(why: fmt::Arguments<'_>) -> ! {
     match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
             tell(why);
-            let kept = KEPT.swap(ptr::null_mut(), Ordering::AcqRel);
-            if !kept.is_null() {
-                // SAFETY: the block came from this allocator with this layout, and the swap made this
-                // thread its only owner.
-                unsafe { System.dealloc(kept, RESERVE) };
-            }
             signals::remove_unfinished();
         }
         // The removal itself has failed.

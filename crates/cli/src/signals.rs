@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: they set a flag that work in progress checks, so that it can remove unfinished
+//! Ctrl-C, SIGTERM and the SIGHUP of a closed terminal: they set a flag that work in progress checks, so that it can remove unfinished
 //! files.
 
 use std::ffi::CString;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::crash;
@@ -96,13 +96,17 @@ impl Cancel {
     }
 }
 
-/// Turns SIGINT and SIGTERM into the flag that is returned.
+/// Turns SIGINT, SIGTERM and SIGHUP into the flag that is returned. Under `nohup`, which has SIGHUP ignored,
+/// it stays ignored.
 ///
 /// # Errors
 /// When the system refuses a handler or a thread.
 pub fn install() -> io::Result<Cancel> {
     let cancel = Cancel::default();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !is_ignored(SIGHUP) {
+        signals.add_signal(SIGHUP)?;
+    }
     let flag = cancel.clone();
     merganser_storage::thread::spawn("signals", move || {
         for signal in signals.forever() {
@@ -121,6 +125,14 @@ pub fn install() -> io::Result<Cancel> {
         }
     })?;
     Ok(cancel)
+}
+
+/// Whether the program that started this one has it ignore `signal`. Without /proc, no.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Has this folder removed when the process ends by a signal before [`forget`].

@@ -1,11 +1,12 @@
 //! A device in real time: data from its storage, time from its model.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use merganser_device::device::Device;
-use merganser_device::emulated::{Emulated, EmulatedOptions, Null, Served};
+use merganser_device::emulated::{Emulated, EmulatedOptions, Null, SPIN_NS, Served};
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{Content, ContentHash, Request, RequestKind};
@@ -36,11 +37,11 @@ fn start(
     let theirs = Arc::clone(&served);
     let observer: merganser_device::emulated::Observer =
         Box::new(move |one| theirs.lock().push(one));
-    let (power, path_ns) = (POWER(), 0);
+    let (power, path_ns, spin_ns) = (POWER(), 0, SPIN_NS);
     // The first byte tells the pages of these tests apart.
     let hash = Some((|bytes: &[u8]| u128::from(bytes[0])) as ContentHash);
     let observer = Some(observer);
-    let options = EmulatedOptions { device, backing, path_ns, power, observer, hash };
+    let options = EmulatedOptions { device, backing, path_ns, spin_ns, power, observer, hash };
     (Emulated::start(options).expect("started"), served)
 }
 
@@ -207,6 +208,7 @@ fn what_a_device_cannot_do_is_refused() {
         device: Box::new(Null::new(1 << 20)),
         backing: memory(2 << 20),
         path_ns: 0,
+        spin_ns: SPIN_NS,
         power: POWER(),
         observer: None,
         hash: None,
@@ -248,6 +250,7 @@ fn the_path_to_a_device_is_part_of_its_time() {
         device: Box::new(ssd),
         backing: memory(1 << 20),
         path_ns: 30_000_000,
+        spin_ns: SPIN_NS,
         power: POWER(),
         observer: None,
         hash: None,
@@ -279,4 +282,89 @@ fn an_observer_gets_the_hashes_of_written_pages() {
     let contents: Vec<_> = served.into_iter().map(|one| one.request.content).collect();
     let two = Content::Pages([5, 6].into());
     assert_eq!(contents, [Some(two), Some(Content::Whole(7)), None, None]);
+}
+
+/// A hash takes time. The requests behind a write arrive when they were submitted, all the same.
+#[test]
+fn hashing_holds_up_no_arrival() {
+    const HASH: Duration = Duration::from_millis(200);
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&served);
+    let disk = Emulated::start(EmulatedOptions {
+        device: Box::new(Null::new(1 << 20)),
+        backing: memory(1 << 20),
+        path_ns: 0,
+        spin_ns: SPIN_NS,
+        power: POWER(),
+        observer: Some(Box::new(move |one| seen.lock().push(one))),
+        hash: Some(|bytes| {
+            std::thread::sleep(HASH);
+            u128::from(bytes[0])
+        }),
+    })
+    .expect("started");
+    let completions = Completions::new();
+    for token in 0..4 {
+        let mut buffer = Buffer::new(4096);
+        buffer.fill(token as u8 + 1);
+        disk.submit(token, Operation::Write { offset: token * 4096, buffer }, &completions);
+    }
+    for _ in 0..4 {
+        completions.wait(&*disk.clock()).result.expect("written");
+    }
+    disk.end();
+    let mut served: Vec<Served> = served.lock().clone();
+    served.sort_by_key(|one| one.number);
+    let arrivals: Vec<u64> = served.iter().map(|one| one.request.arrival.0).collect();
+    assert!(arrivals[3] - arrivals[0] < HASH.as_nanos() as u64, "{arrivals:?}");
+    let contents: Vec<_> = served.into_iter().map(|one| one.request.content).collect();
+    assert_eq!(contents, [1, 2, 3, 4].map(|hash| Some(Content::Whole(hash))));
+    assert_eq!(
+        disk.read_vec(3 * 4096, 1).err().map(|error| error.to_string()).as_deref(),
+        Some("emulated null: has ended")
+    );
+}
+
+/// With a long enough time, the thread that keeps it does not sleep while the model works.
+#[test]
+fn the_pacer_spins_as_long_as_it_is_told() {
+    let mut profile = SsdProfile::preset("jasmine").expect("a preset");
+    profile.set("read_ns=900ms").expect("a parameter");
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    ssd.precondition(1 << 20);
+    let before = pacers(|_| true);
+    let disk = Emulated::start(EmulatedOptions {
+        device: Box::new(ssd),
+        backing: memory(1 << 20),
+        path_ns: 0,
+        spin_ns: 890_000_000,
+        power: POWER(),
+        observer: None,
+        hash: None,
+    })
+    .expect("started");
+    let completions = Completions::new();
+    disk.submit(0, Operation::Read { offset: 0, buffer: Buffer::new(4096) }, &completions);
+    // Other tests have pacers of their own, which sleep.
+    let mut awake: BTreeMap<String, u32> = BTreeMap::new();
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(20));
+        for pacer in pacers(|state| state == "R") {
+            *awake.entry(pacer).or_default() += 1;
+        }
+    }
+    completions.wait(&*disk.clock()).result.expect("read");
+    awake.retain(|pacer, _| !before.contains(pacer));
+    assert!(awake.values().any(|&times| times >= 8), "{awake:?}");
+}
+
+/// The numbers of all pacers of this process in such a state, `R` for running or ready.
+fn pacers(state_is: impl Fn(&str) -> bool) -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("/proc");
+    let found = tasks.filter_map(|task| {
+        let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+        let (task, rest) = stat.split_once(" (pacer) ")?;
+        state_is(rest.split_whitespace().next()?).then(|| task.to_owned())
+    });
+    found.collect()
 }

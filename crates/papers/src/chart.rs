@@ -1,6 +1,8 @@
-//! Plots as SVG: lines over a logarithmic axis of sizes, or bars on a logarithmic scale.
+//! Plots as SVG: lines over a logarithmic axis of sizes, bars on a logarithmic scale, points, and heat maps.
 //!
-//! Two shapes, a page of code. A plotting library would bring a dozen crates for them.
+//! Four shapes, two pages of code. A plotting library would bring a dozen crates for them.
+
+mod fields;
 
 use std::fmt::Write as _;
 
@@ -27,6 +29,36 @@ pub enum Chart {
         /// Name, figure, and whether it is the paper's.
         bars: Vec<(String, f64, bool)>,
     },
+    /// A square a point, on linear axes.
+    Points {
+        /// What it shows.
+        title: String,
+        /// What the axes say.
+        axes: [String; 2],
+        /// The points, in any order.
+        series: Vec<Series>,
+    },
+    /// Tables of figures, darker where they are larger.
+    Heat {
+        /// What it shows.
+        title: String,
+        /// Of rows, from the top.
+        rows: Vec<String>,
+        /// Of columns.
+        columns: Vec<String>,
+        /// What columns and rows are.
+        axes: [String; 2],
+        /// Side by side, each with a scale of its own.
+        tables: Vec<Table>,
+    },
+}
+
+/// A table of a heat map.
+pub struct Table {
+    /// Above it.
+    pub name: String,
+    /// By row, then by column; `None` is left open.
+    pub cells: Vec<Vec<Option<f64>>>,
 }
 
 /// A line.
@@ -58,6 +90,10 @@ impl Chart {
         match self {
             Chart::Lines { title, axes, series } => lines(title, axes, series),
             Chart::Bars { title, unit, bars } => self::bars(title, unit, bars),
+            Chart::Points { title, axes, series } => fields::points(title, axes, series),
+            Chart::Heat { title, rows, columns, axes, tables } => {
+                fields::heat(title, [rows, columns], axes, tables)
+            }
         }
     }
 }

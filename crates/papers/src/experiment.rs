@@ -9,7 +9,7 @@ use crate::lab::{Caller, Lab, Setup};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::{activesort, hadoop, hcdd, isc, mcsd, ppblast, ssd, triton};
+use crate::{activesort, hadoop, hcdd, isc, mcsd, ppblast, ssd, ssd_hadoop, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -52,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 31] = [
+const EXPERIMENTS: [Experiment; 38] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -160,6 +160,48 @@ const EXPERIMENTS: [Experiment; 31] = [
         about: "TeraSort on Hadoop by the number of nodes",
         source: "ActiveSort, Figure 17",
         steps: hadoop::nodes::run,
+    },
+    Experiment {
+        name: "ssd-hadoop-size",
+        about: "a sort and a join on Hadoop, on an emulated hard disk and an SSD, by data",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, Figure 5",
+        steps: ssd_hadoop::size::run,
+    },
+    Experiment {
+        name: "ssd-hadoop-settings",
+        about: "the sort by sort buffer and block; what `advise hadoop --job` makes of it",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, Table 1 and Figure 6",
+        steps: ssd_hadoop::settings::run,
+    },
+    Experiment {
+        name: "ssd-hadoop-traces",
+        about: "what the disk sees of a sort and a join, and which share is sequential",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, Figures 3 and 4",
+        steps: ssd_hadoop::traces::run,
+    },
+    Experiment {
+        name: "ssd-hadoop-cpu",
+        about: "jobs that wait for the processor, on both devices",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, Figure 7",
+        steps: ssd_hadoop::jobs::cpu_bound,
+    },
+    Experiment {
+        name: "ssd-hadoop-io",
+        about: "jobs that wait for the disk, on both devices",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, Figure 8",
+        steps: ssd_hadoop::jobs::io_bound,
+    },
+    Experiment {
+        name: "ssd-hadoop-energy",
+        about: "energy of a sort and a join, and the paper's arithmetic",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, Table 2 and 4.5",
+        steps: ssd_hadoop::energy::run,
+    },
+    Experiment {
+        name: "ssd-hadoop-beyond",
+        about: "the sort with Merganser's shuffle on both devices",
+        source: "A Case for Flash Memory SSD in Hadoop Applications, beyond it",
+        steps: ssd_hadoop::beyond::run,
     },
     Experiment {
         name: "isc-breakdown",

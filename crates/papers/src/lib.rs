@@ -18,6 +18,7 @@
 //! | `isc` | In-Storage Computing for Hadoop |
 //! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ppblast` | pp-mpiBLAST: formatting on a storage node, searching on others |
+//! | `ssd_hadoop` | "A Case for Flash Memory SSD in Hadoop Applications", on emulated disks |
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
@@ -46,11 +47,13 @@ mod mcsd;
 mod outcome;
 mod ppblast;
 mod report;
+mod runner;
 mod ssd;
+mod ssd_hadoop;
 mod statistics;
 mod triton;
 
-pub use chart::{Chart, Series};
+pub use chart::{Chart, Series, Table};
 pub use error::Error;
 pub use experiment::{Experiment, list};
 pub use lab::{Caller, Setup};

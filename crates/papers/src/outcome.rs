@@ -46,6 +46,11 @@ impl Section {
         self.rows.push(Row { what: what.into(), paper: Some(paper), ours: None });
     }
 
+    /// A figure that nobody has; `what` says why.
+    pub fn neither(&mut self, what: impl Into<String>) {
+        self.rows.push(Row { what: what.into(), paper: None, ours: None });
+    }
+
     /// A figure of ours alone.
     pub fn ours(&mut self, what: impl Into<String>, ours: f64) {
         self.rows.push(Row { what: what.into(), paper: None, ours: Some(ours) });

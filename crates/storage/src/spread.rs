@@ -12,8 +12,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -31,6 +31,8 @@ pub struct Spread {
     lead_bytes: u64,
     unit_bytes: u64,
     layout: Mutex<Layout>,
+    /// Itself, for operations that wait.
+    this: Weak<Spread>,
 }
 
 struct Disk {
@@ -60,6 +62,17 @@ struct Layout {
     room: Vec<Room>,
     /// The disk to prefer among equals.
     next: usize,
+    /// A cut is under way: places are given back, and the disks may not have dropped what was there.
+    cutting: bool,
+    /// What waits for the cut, because it could use such a place.
+    waiting: Vec<Waiting>,
+}
+
+/// An operation that has not begun.
+struct Waiting {
+    token: u64,
+    operation: Operation,
+    completions: Completions,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,8 +107,22 @@ impl Spread {
             Disk { storage: Metered::new(storage, Arc::clone(&load) as _), load }
         };
         let disks = disks.into_iter().map(metered).collect();
-        let layout = Layout { size: 0, units: BTreeMap::new(), room, next: 0 };
-        Arc::new(Spread { name, disks, lead_bytes, unit_bytes, layout: Mutex::new(layout) })
+        let layout = Mutex::new(Layout {
+            size: 0,
+            units: BTreeMap::new(),
+            room,
+            next: 0,
+            cutting: false,
+            waiting: Vec::new(),
+        });
+        Arc::new_cyclic(|this| Spread {
+            name,
+            disks,
+            lead_bytes,
+            unit_bytes,
+            layout,
+            this: Weak::clone(this),
+        })
     }
 
     /// Number of the unit at `offset`, where in it that is, and how many bytes of it follow.
@@ -225,8 +252,10 @@ impl Spread {
         }
     }
 
-    /// Gives back what lies beyond `size`, and what was reserved and not used.
+    /// Gives back what is beyond `size`, and what was reserved and not used.
     fn set_size(&self, layout: &mut Layout, size: u64, plan: &mut Plan) {
+        layout.cutting = true;
+        plan.cut = self.this.upgrade();
         if size < layout.size {
             self.discard(layout, size, layout.size - size, plan);
             // The rest of a unit stays where it is.
@@ -241,6 +270,19 @@ impl Spread {
                 plan.besides.push((disk, Operation::SetSize { size: room.end }));
                 room.allocated = room.end;
             }
+        }
+    }
+
+    /// The disks have dropped what a cut gave back: what waited for it begins.
+    fn cut_ended(&self) {
+        let waiting = {
+            let mut layout = self.layout.lock();
+            layout.cutting = false;
+            std::mem::take(&mut layout.waiting)
+        };
+        // If one of them is a cut, the rest wait again.
+        for Waiting { token, operation, completions } in waiting {
+            self.submit(token, operation, &completions);
         }
     }
 }
@@ -285,6 +327,10 @@ impl Storage for Spread {
         }
         {
             let mut layout = self.layout.lock();
+            if layout.cutting && !matches!(operation, Operation::Read { .. } | Operation::Sync) {
+                let completions = completions.clone();
+                return layout.waiting.push(Waiting { token, operation, completions });
+            }
             match operation {
                 Operation::Read { offset, buffer } => self.read(&layout, offset, buffer, &mut plan),
                 Operation::Write { offset, buffer } => {
@@ -318,6 +364,8 @@ struct Plan {
     pieces: Vec<Option<Buffer>>,
     /// What it says it moved when all went well.
     count: usize,
+    /// Whom to tell that this cut has ended.
+    cut: Option<Arc<Spread>>,
 }
 
 impl Plan {
@@ -327,12 +375,13 @@ impl Plan {
     }
 
     fn start(self, disks: &[Disk], token: u64, completions: &Completions) {
-        let Plan { transfers, besides, pieces, count } = self;
+        let Plan { transfers, besides, pieces, count, cut } = self;
         let writes = matches!(transfers.first(), Some((_, Operation::Write { .. }, _)));
         let whole = Arc::new(Whole {
             token,
             writes,
             count,
+            cut,
             completions: completions.clone(),
             // One for this function, so that it does not end before all has begun.
             state: Mutex::new(Parts {
@@ -360,6 +409,7 @@ struct Whole {
     token: u64,
     writes: bool,
     count: usize,
+    cut: Option<Arc<Spread>>,
     completions: Completions,
     state: Mutex<Parts>,
 }
@@ -392,6 +442,9 @@ impl Whole {
             whole
         });
         let result = failed.map_or(Ok(self.count), Err);
+        if let Some(spread) = &self.cut {
+            spread.cut_ended();
+        }
         self.completions.post(Completion { token: self.token, buffer, result });
     }
 }
@@ -423,16 +476,19 @@ mod tests {
     /// A disk that ends its operations when a test says so.
     struct Held {
         inner: Arc<MemoryStorage>,
+        /// Which operations wait.
+        held: fn(&Operation) -> bool,
         waiting: Mutex<Vec<(u64, Operation, Completions)>>,
     }
 
     impl Held {
-        fn new() -> Arc<Held> {
-            Arc::new(Held { inner: MemoryStorage::new("held"), waiting: Mutex::default() })
+        fn new(held: fn(&Operation) -> bool) -> Arc<Held> {
+            Arc::new(Held { inner: MemoryStorage::new("held"), held, waiting: Mutex::default() })
         }
 
         fn go_on(&self) {
-            for (token, operation, completions) in self.waiting.lock().drain(..) {
+            let waiting = std::mem::take(&mut *self.waiting.lock());
+            for (token, operation, completions) in waiting {
                 self.inner.submit(token, operation, &completions);
             }
         }
@@ -452,12 +508,10 @@ mod tests {
         }
 
         fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
-            match operation {
-                Operation::Write { .. } => {
-                    let one = (token, operation, completions.clone());
-                    self.waiting.lock().push(one);
-                }
-                other => self.inner.submit(token, other, completions),
+            if (self.held)(&operation) {
+                self.waiting.lock().push((token, operation, completions.clone()));
+            } else {
+                self.inner.submit(token, operation, completions);
             }
         }
     }
@@ -470,7 +524,10 @@ mod tests {
 
     #[test]
     fn a_slow_disk_gets_less_and_nobody_waits_for_it() {
-        let (slow, fast) = (Held::new(), MemoryStorage::new("fast"));
+        let (slow, fast) = (
+            Held::new(|operation| matches!(operation, Operation::Write { .. })),
+            MemoryStorage::new("fast"),
+        );
         let spread = Spread::new(vec![Arc::clone(&slow) as _, Arc::clone(&fast) as _], 0, UNIT);
         let completions = Completions::new();
         for unit in 0..100 {
@@ -505,6 +562,32 @@ mod tests {
         spread.run(Operation::SetSize { size: UNIT }).expect("cut");
         assert_eq!(disks.each_ref().map(|disk| disk.size()), [UNIT, 0]);
         assert_eq!(spread.size(), UNIT);
+    }
+
+    /// Units 1 to 3 are given back, and their disk drops them late. Unit 4 is written meanwhile.
+    #[test]
+    fn a_place_is_used_again_only_when_the_disk_has_dropped_it() {
+        let disk = Held::new(|operation| matches!(operation, Operation::Discard { .. }));
+        let spread = Spread::new(vec![Arc::clone(&disk) as _], 0, UNIT);
+        let completions = Completions::new();
+        for unit in 0..4 {
+            write(&spread, unit, &completions);
+        }
+        spread.submit(100, Operation::SetSize { size: UNIT }, &completions);
+        write(&spread, 4, &completions);
+        // A second cut, and a write after it.
+        spread.submit(101, Operation::SetSize { size: 0 }, &completions);
+        write(&spread, 5, &completions);
+        assert_eq!(spread.read_vec(0, UNIT as usize).expect("reads need no place"), [1; 4096]);
+        disk.go_on();
+        disk.go_on();
+        let ended: Vec<_> =
+            std::iter::from_fn(|| completions.poll()).map(|done| done.token).collect();
+        assert_eq!(ended.len(), 8, "{ended:?}");
+        assert_eq!(spread.size(), 6 * UNIT);
+        let found = spread.read_vec(0, 6 * UNIT as usize).expect("read");
+        let expected = [0, 0, 0, 0, 0, 6].map(|byte: u8| [byte; UNIT as usize]).concat();
+        assert!(found == expected, "{:?}", found.iter().step_by(UNIT as usize).collect::<Vec<_>>());
     }
 
     #[test]

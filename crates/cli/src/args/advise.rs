@@ -78,9 +78,13 @@ pub struct AdviseHadoopArgs {
     #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
     pub cores: Option<u32>,
 
-    /// Memory of the node: half of it for heaps of tasks, half for the page cache
+    /// Memory of the node; what the heaps of its tasks leave is page cache
     #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
     pub memory: Option<Size>,
+
+    /// Heap of each task [default: half of the memory, shared by all that run at the same time]
+    #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
+    pub heap: Option<Size>,
 
     /// Take the speed of this modelled device (simulate --list)
     #[arg(long, value_name = "DEVICE", requires = "job", help_heading = "Job")]

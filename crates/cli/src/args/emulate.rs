@@ -77,6 +77,11 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
     pub path_us: u32,
 
+    /// Microseconds before each event of the model in which the thread that keeps the time does not sleep.
+    /// More of them make fewer requests late, and take more of a processor
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Door")]
+    pub spin_us: u32,
+
     /// Write every request to FILE, with its arrival, the hash of each page that is written, and the time
     /// it took (a trace for simulate run and simulate array)
     #[arg(long, value_name = "FILE", help_heading = "Report")]

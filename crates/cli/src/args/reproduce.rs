@@ -22,7 +22,9 @@ use super::Size;
 /// measured here.
 ///
 /// hadoop-... start Hadoop's daemons with `bench/hadoop/run.py` of a checkout (bench/README.md says what
-/// that needs: root, Java 17, the plugin's jar), or read results that it has kept.
+/// that needs: root, Java 17, the plugin's jar), or read results that it has kept. ssd-hadoop-... do the same
+/// with `bench/hadoop/study.py`, which keeps finished measurements: run it by itself for more than one
+/// figure. ssd-hadoop-energy runs nothing; without --results it has the paper's arithmetic alone.
 ///
 /// ppblast-... run makeblastdb and blastp of NCBI BLAST+ over partitions with `merganser pipeline`, and
 /// mpirun if it is there, on two processors. As root, a control group limits their memory. Real sequences are
@@ -51,6 +53,8 @@ Examples:
   merganser reproduce hadoop-io --results results.json --plot figure11.svg
   # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
   merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
+  # Figure 5 of SSD in Hadoop, from cells that were measured before
+  merganser reproduce ssd-hadoop-size --results study.json --plot figure5.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -64,9 +68,9 @@ pub struct ReproduceArgs {
 
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
     /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
-    /// any one workload at most (ssd-...: all the paper's without it) [default: 1GB; activesort-sort 2 GiB,
-    /// the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of input; ppblast-... 128 MiB
-    /// for the paper's 2 GB]
+    /// any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default: 1GB;
+    /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of
+    /// input; ssd-hadoop-... 1 GB in place of the paper's 10; ppblast-... 128 MiB for the paper's 2 GB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
 
@@ -106,11 +110,11 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 
-    /// The folder bench/hadoop of a checkout, for hadoop-...
+    /// The folder bench/hadoop of a checkout, for hadoop-... and ssd-hadoop-...
     #[arg(long, value_name = "DIR", default_value = "bench/hadoop")]
     pub bench: PathBuf,
 
-    /// Run no jobs for hadoop-..., and read what run.py --json wrote to FILE
+    /// Run no jobs for hadoop-... and ssd-hadoop-..., and read what run.py or study.py wrote to FILE with --json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds"])]
     pub results: Option<PathBuf>,
 

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// The most bytes of map output per byte of input: with more, the model's sums lose their meaning.
 const RATIO_MAX: f64 = 1e6;
 
+/// The part of the node's memory that is heaps of tasks, unless the heap is given.
+const HEAP_SHARE: f64 = 0.5;
+
 /// The settings of `merganser advise hadoop`.
 #[derive(Debug)]
 pub enum AdviseConfig {
@@ -47,6 +50,8 @@ pub struct HadoopJob {
     pub cores: f64,
     /// Memory of the node, in bytes.
     pub memory_bytes: f64,
+    /// Heap of a task, in bytes. What the tasks leave of the memory is page cache.
+    pub heap_bytes: f64,
     /// Reducers.
     pub reducers: f64,
 }
@@ -96,12 +101,25 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
                 .into());
         };
         let memory_bytes = super::memory_bytes(Some(memory))? as f64;
+        let heap_bytes = match typed.heap {
+            Some(Size(0)) => return Err("--heap: at least 1 byte".to_owned().into()),
+            Some(Size(bytes)) if bytes as f64 * f64::from(cores) > memory_bytes => {
+                let taken = bytes as f64 * f64::from(cores);
+                return Err(format!(
+                    "--heap: {cores} tasks take {taken} bytes, more than --memory, which is {memory_bytes}"
+                )
+                .into());
+            }
+            Some(Size(bytes)) => bytes as f64,
+            None => memory_bytes * HEAP_SHARE / f64::from(cores),
+        };
         let job = HadoopJob {
             input_bytes: input_bytes as f64,
             ratio: typed.ratio,
             record_bytes: typed.record_size.0 as f64,
             cores: f64::from(cores),
             memory_bytes,
+            heap_bytes,
             reducers: f64::from(reducers),
         };
         let on = match typed.device {
@@ -140,6 +158,10 @@ mod tests {
         let AdviseConfig::Job(AdviseJob { job, on, .. }) = meant(&words) else { panic!("no job") };
         assert_eq!((job.input_bytes, job.cores, job.reducers), ((10_u64 << 30) as f64, 2.0, 2.0));
         assert_eq!(job.memory_bytes, (4_u64 << 30) as f64);
+        assert_eq!(job.heap_bytes, (1_u64 << 30) as f64);
+        let with_heap = [&words[..], &["--heap", "512M"]].concat();
+        let AdviseConfig::Job(AdviseJob { job, .. }) = meant(&with_heap) else { panic!("no job") };
+        assert_eq!(job.heap_bytes, (512_u64 << 20) as f64);
         assert!(matches!(on, AdviseOn::Device(choice) if choice.name == "830"));
         let AdviseConfig::Job(AdviseJob { on, .. }) = meant(&["--job", "1G", "--memory", "1G"])
         else {
@@ -153,6 +175,14 @@ mod tests {
         );
         assert_eq!(said(&["--job", "0"]), "--job: at least 1 byte");
         assert_eq!(said(&["--job", "1G", "--cores", "0"]), "--cores: at least 1");
+        assert_eq!(
+            said(&["--job", "1G", "--memory", "1G", "--cores", "2", "--heap", "513M"]),
+            "--heap: 2 tasks take 1075838976 bytes, more than --memory, which is 1073741824"
+        );
+        assert_eq!(
+            said(&["--job", "1G", "--memory", "1G", "--heap", "0"]),
+            "--heap: at least 1 byte"
+        );
         let expected = |ratio| format!("--ratio: {ratio}, expected 0 to 1000000");
         assert_eq!(said(&["--job", "1G", "--ratio=-1"]), expected("-1"));
         assert_eq!(said(&["--job", "1G", "--ratio", "NaN"]), expected("NaN"));

@@ -22,6 +22,8 @@ pub struct EmulateConfig {
     pub door: DoorConfig,
     /// The time of the way to the model and back, in nanoseconds.
     pub path_ns: u64,
+    /// The time before an event in which no thread sleeps, in nanoseconds.
+    pub spin_ns: u64,
     /// The file of the trace.
     pub trace: Option<PathBuf>,
     /// The file of the report, and its kind.
@@ -112,6 +114,7 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             backing,
             door,
             path_ns: u64::from(typed.path_us) * 1000,
+            spin_ns: u64::from(typed.spin_us) * 1000,
             trace: typed.trace,
             report,
         })

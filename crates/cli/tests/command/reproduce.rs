@@ -10,7 +10,10 @@ use crate::{fails, folder, merganser, names, prints, stderr};
 /// A results file of bench/hadoop/run.py; bench/tests/test_hadoop.py checks that the runner writes it.
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/hadoop.json");
 
-const EXPERIMENTS: [(&str, &[&str]); 20] = [
+/// The same of bench/hadoop/study.py; its figures are made up. bench/tests/test_study.py checks its form.
+const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/study.json");
+
+const EXPERIMENTS: [(&str, &[&str]); 27] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -26,6 +29,13 @@ const EXPERIMENTS: [(&str, &[&str]); 20] = [
     ("hadoop-memory", &["--results", RESULTS]),
     ("hadoop-reducers", &["--results", RESULTS]),
     ("hadoop-nodes", &["--results", RESULTS]),
+    ("ssd-hadoop-size", &["--results", STUDY]),
+    ("ssd-hadoop-settings", &["--results", STUDY]),
+    ("ssd-hadoop-traces", &["--results", STUDY]),
+    ("ssd-hadoop-cpu", &["--results", STUDY]),
+    ("ssd-hadoop-io", &["--results", STUDY]),
+    ("ssd-hadoop-energy", &["--results", STUDY]),
+    ("ssd-hadoop-beyond", &["--results", STUDY]),
     ("isc-breakdown", &[]),
     ("isc-elapsed", &[]),
     ("isc-resources", &[]),
@@ -146,7 +156,7 @@ fn prints_its_figures(name: &str, more: &[&str]) {
     let dir = folder();
     let words = ["reproduce", name, "--json", "j", "--plot", "p.svg"];
     // Results that were kept have their size.
-    let size: &[&str] = if more.contains(&RESULTS) { &[] } else { &["--size", "1MB"] };
+    let size: &[&str] = if more.contains(&"--results") { &[] } else { &["--size", "1MB"] };
     let table = String::from_utf8(prints(dir.path(), &[&words[..], size, more].concat()));
     let table = table.expect("UTF-8");
     assert!(table.starts_with(&format!("{name}: ")), "{table}");
@@ -213,6 +223,19 @@ fn jobs_on_hadoop_are_run_by_the_benchs_runner() {
     let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(table.lines().any(|line| words_of(line) == "2 nodes 1.50 1.33 0.889"), "{table}");
     assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+
+    let script = format!(
+        "import shutil, sys\n\
+         words = sys.argv[1:]\n\
+         assert words[:3] == ['size', '--scale', '0.05'], words\n\
+         shutil.copy({STUDY:?}, words[words.index('--json') + 1])\n"
+    );
+    let study = runner.with_file_name("study.py");
+    std::fs::write(&study, script).expect("written");
+    let words = ["reproduce", "ssd-hadoop-size", "--size", "500MB", "--bench", bench];
+    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
+    assert!(table.starts_with("ssd-hadoop-size: "), "{table}");
+    let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
 
     std::fs::write(&runner, "raise SystemExit(3)").expect("written");
     let failed = fails(dir.path(), &words);

@@ -363,6 +363,66 @@ fn a_signal_unmounts_and_tells_what_happened() {
     }
 }
 
+/// An earlier run's results must not go because the next start was mistyped.
+#[test]
+fn a_refused_start_leaves_files_as_they_were() {
+    let folder = Folder::new();
+    let names = ["trace", "report.json"];
+    for name in names {
+        fs::write(folder.at(name), "older").expect("written");
+    }
+    let words = ["emulate", "--device", "null", "--memory-backed", "--size", "1M"];
+    let run = |more: &[&str]| {
+        fails(merganser(words).args(["--mount", "missing"]).args(more).current_dir(folder.path()))
+    };
+    let said = run(&["--trace", "trace", "--report", "report.json"]);
+    assert!(said.contains("missing: there is no such folder"), "{said}");
+    assert!(names.iter().all(|name| fs::read(folder.at(name)).expect("there") == b"older"));
+    run(&["--trace", "t", "--report", "r.json"]);
+    assert!(!folder.at("t").exists() && !folder.at("r.json").exists(), "no empty files");
+    let said = run(&["--report", "no/such/r.json"]);
+    assert!(said.starts_with("no/such/r.json: "), "told before anything else: {said}");
+}
+
+#[test]
+fn a_closed_terminal_unmounts_too() {
+    if skipped() {
+        return;
+    }
+    let mut disk = Disk::new(&["--device", "null", "--memory-backed", "--size", "1M"]);
+    disk.open().write_all_at(&[7; 4096], 0).expect("written");
+    let (status, out, err) = disk.end(libc::SIGHUP);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.starts_with("device        null: takes no time"), "{out}");
+    let left = fs::read_dir(disk.folder.at("m")).expect("no stale mount").count();
+    assert_eq!(left, 0);
+}
+
+/// `nohup` has SIGHUP ignored, and it must stay so.
+#[test]
+fn under_nohup_a_closed_terminal_ends_nothing() {
+    if skipped() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    command.arg(merganser_itself(["emulate"]).get_program());
+    command.args(["emulate", "--device", "null", "--memory-backed", "--size", "1M", "--nbd", "s"]);
+    let server = command.current_dir(folder.path()).stdout(Stdio::null()).spawn();
+    let mut disk = Disk { folder, server: server.expect("it starts") };
+    let start = Instant::now();
+    while !disk.folder.at("s").exists() {
+        assert!(start.elapsed().as_secs() < 30, "no socket");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    disk.signal(libc::SIGHUP);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(disk.server.try_wait().expect("asked").is_none(), "it has ended");
+    disk.signal(libc::SIGTERM);
+    assert_eq!(disk.server.wait().expect("it ends").code(), Some(0));
+}
+
 /// Times that are compared: shorter ones are longer by the way through FUSE, some 50 us.
 const COMPARED_FROM_NS: f64 = 2e6;
 

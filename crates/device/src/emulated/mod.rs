@@ -16,6 +16,7 @@
 //! model's pages and the backing storage's blocks. A write with forced unit access is a write and a
 //! flush for the model, as it has no such write of its own.
 
+mod hasher;
 mod lag;
 mod null;
 mod observer;
@@ -25,4 +26,4 @@ mod storage;
 pub use lag::Lag;
 pub use null::Null;
 pub use observer::{Observer, Served};
-pub use storage::{Emulated, EmulatedOptions, Ended};
+pub use storage::{Emulated, EmulatedOptions, Ended, SPIN_NS};

@@ -1,7 +1,7 @@
 //! The thread that lets the model's events happen when they are due.
 //!
-//! It sleeps until the next event or arrival, and spins for the last [`SPIN_NS`] before an event,
-//! because a thread that sleeps is woken some microseconds late. An arrival has the time at which it
+//! It sleeps until the next event or arrival, and spins for the last microseconds before an event
+//! ([`EmulatedOptions::spin_ns`](super::EmulatedOptions::spin_ns)), because a thread that sleeps is woken late. An arrival has the time at which it
 //! came; if the thread is late, it still gives the model that time, and the model's events happen in
 //! the order of their times.
 
@@ -16,9 +16,6 @@ use super::storage::Shared;
 use crate::device::{Command, Device, Done};
 use crate::request::{Request, RequestKind, SimTime};
 use crate::results::{Collector, Played};
-
-/// The pacer does not sleep when the next event is nearer than this.
-const SPIN_NS: u64 = 20_000;
 
 /// A request that the model has not seen.
 pub(super) struct Arrival {
@@ -99,8 +96,8 @@ impl Pacer<'_> {
             }
             match due_ns.map(|due| due - now_ns) {
                 None => self.shared.changed.wait(&mut state),
-                Some(left_ns) if left_ns > SPIN_NS => {
-                    let sleep = Duration::from_nanos(left_ns - SPIN_NS);
+                Some(left_ns) if left_ns > self.shared.spin_ns => {
+                    let sleep = Duration::from_nanos(left_ns - self.shared.spin_ns);
                     self.shared.changed.wait_for(&mut state, sleep);
                 }
                 // An arrival or an answer needs the lock.

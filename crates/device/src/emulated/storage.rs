@@ -10,11 +10,12 @@ use merganser_storage::{
 };
 use parking_lot::{Condvar, Mutex};
 
+use super::hasher::Hasher;
 use super::observer::Observer;
 use super::pacer::{self, Arrival, Finished};
 use super::{Lag, Served};
 use crate::device::Device;
-use crate::request::{Content, ContentHash, Request, RequestKind, SimTime};
+use crate::request::{ContentHash, Request, RequestKind, SimTime};
 use crate::results::{Power, Results};
 
 /// The emulated device, and the storage of its data.
@@ -26,14 +27,20 @@ pub struct EmulatedOptions {
     /// The time that the path from a program to [`Storage::submit`] and back takes: each request
     /// counts as having arrived that much earlier, though not before what the model has already done.
     pub path_ns: u64,
+    /// The thread that keeps the time does not sleep when the next event is nearer than this, in nanoseconds. A
+    /// longer time takes more of a processor, and less lag comes of a machine that wakes threads late.
+    pub spin_ns: u64,
     /// The power of the model's components.
     pub power: Power,
     /// Gets every request that was answered.
     pub observer: Option<Observer>,
-    /// Hashes the written pages, for the observer. It takes time of the thread that submits, and none of
-    /// the model.
+    /// Hashes the written pages, for the observer, in a thread of its own: it takes no time of the model
+    /// or of the thread that submits. It delays the real writes.
     pub hash: Option<ContentHash>,
 }
+
+/// Enough for a machine that wakes threads soon, and little of a processor ([`EmulatedOptions::spin_ns`]).
+pub const SPIN_NS: u64 = 20_000;
 
 /// The end of an emulation.
 #[derive(Debug, Clone)]
@@ -53,7 +60,7 @@ pub struct Emulated {
     shared: Arc<Shared>,
     pacer: Mutex<Option<JoinHandle<Finished>>>,
     power: Power,
-    hash: Option<ContentHash>,
+    hasher: Option<Hasher>,
 }
 
 /// What requests, the pacer and the backing storage's threads share.
@@ -63,6 +70,7 @@ pub(super) struct Shared {
     pub changed: Condvar,
     pub clock: RealClock,
     path_ns: u64,
+    pub spin_ns: u64,
     pub observer: Option<Observer>,
 }
 
@@ -81,7 +89,7 @@ pub(super) struct Flight {
     token: u64,
     completions: Completions,
     number: u64,
-    request: Request,
+    pub request: Request,
     depth: u32,
     /// The end of the real operation.
     real: Option<Completion>,
@@ -101,7 +109,7 @@ impl Emulated {
     /// # Errors
     /// A backing storage that is larger than the device, or no thread.
     pub fn start(options: EmulatedOptions) -> io::Result<Arc<Emulated>> {
-        let EmulatedOptions { device, backing, path_ns, power, observer, hash } = options;
+        let EmulatedOptions { device, backing, path_ns, spin_ns, power, observer, hash } = options;
         let (size, capacity) = (backing.size(), device.capacity_bytes());
         let name = format!("emulated {}", device.name());
         if size > capacity {
@@ -114,12 +122,17 @@ impl Emulated {
             changed: Condvar::new(),
             clock: RealClock::new(),
             path_ns,
+            spin_ns,
             observer,
         });
         let theirs = Arc::clone(&shared);
         let pacer = spawn("pacer", move || pacer::run(device, &theirs))?;
         let pacer = Mutex::new(Some(pacer));
-        Ok(Arc::new(Emulated { name, size, geometry, backing, shared, pacer, power, hash }))
+        let hasher = match hash {
+            Some(hash) => Some(Hasher::start(hash, &shared, &backing)?),
+            None => None,
+        };
+        Ok(Arc::new(Emulated { name, size, geometry, backing, shared, pacer, power, hasher }))
     }
 
     /// Ends the emulation and returns its results. Requests in flight are still answered when their
@@ -203,12 +216,12 @@ impl Storage for Emulated {
         match self.shared.arrive(token, request, completions) {
             Some(slot) => {
                 // The request has arrived already. Its flight is there until the real operation ends.
-                if let (Operation::Write { buffer, .. }, Some(hash)) = (&operation, self.hash) {
-                    let content = Content::of(buffer, hash);
-                    self.shared.state.lock().flights[slot].request.content = Some(content);
+                match &self.hasher {
+                    Some(hasher) if matches!(operation, Operation::Write { .. }) => {
+                        hasher.write(slot, operation);
+                    }
+                    _ => self.shared.begin(&*self.backing, slot, operation),
                 }
-                let real = Arc::new(Real { shared: Arc::clone(&self.shared), slot });
-                self.backing.submit(0, operation, &Completions::collected(real));
             }
             None => refuse(io::Error::other(format!("{}: has ended", self.name)), operation),
         }
@@ -260,6 +273,12 @@ impl State {
 }
 
 impl Shared {
+    /// Begins the real operation of a request.
+    pub fn begin(self: &Arc<Self>, backing: &dyn Storage, slot: usize, operation: Operation) {
+        let real = Arc::new(Real { shared: Arc::clone(self), slot });
+        backing.submit(0, operation, &Completions::collected(real));
+    }
+
     /// Stamps a request and gives it to the pacer; `None` when the emulation has ended.
     fn arrive(&self, token: u64, request: Request, completions: &Completions) -> Option<usize> {
         let mut state = self.state.lock();

@@ -10,14 +10,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::child::Child;
 use crate::error::Error;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
+use crate::runner;
 use crate::statistics::median;
 
 /// The default size of the input.
@@ -148,37 +147,17 @@ impl Results {
 
     fn run(lab: &Lab<'_>, scenarios: &[&str]) -> Result<Self, Error> {
         let setup = lab.setup;
-        let runner = setup.bench.join("run.py");
-        if !runner.is_file() {
-            return Err(Error::RunnerMissing { path: runner });
-        }
+        let script = runner::find(lab, "run.py")?;
         let folder = ScratchFolder::new(lab)?;
         let kept = folder.path().join("results.json");
-        let mut command = Command::new("python3");
-        command.arg(&runner).args(scenarios);
+        let mut command = runner::command(&script);
+        command.args(scenarios);
         command.args(["--size", &setup.size_bytes.unwrap_or(DATA_BYTES).to_string()]);
         command.args(["--pairs", &setup.rounds.unwrap_or(ROUNDS).to_string()]);
         command.arg("--dir").arg(folder.path().join("work"));
         command.arg("--results").arg(folder.path().join("results"));
         command.arg("--json").arg(&kept).arg("--merganser").arg(&setup.program);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        lab.progress.phase("running jobs", None);
-        lab.check_cancelled()?;
-        let failed = |error: std::io::Error| Error::on(&runner, error);
-        let running = Child::watched(lab);
-        let mut child = command.spawn().map_err(failed)?;
-        running.set(Some(child.id()));
-        // Not a plain wait: that would reap it while a signal may be on its way to its number.
-        let status = loop {
-            if let Some(status) = running.poll(&mut child).map_err(failed)? {
-                break status;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        };
-        lab.check_cancelled()?;
-        if !status.success() {
-            return Err(Error::RunnerFailed { path: runner.clone(), status });
-        }
+        runner::run(lab, &script, command)?;
         Self::read(&kept)
     }
 }

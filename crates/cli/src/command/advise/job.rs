@@ -12,7 +12,7 @@ use merganser_node::shuffle::calibration::calibrate;
 use serde_json::{Value, json};
 
 use super::super::simulate::model::Model;
-use super::passes::{Cost, Disk, Settings, cost, heap_bytes, sort_bytes_max};
+use super::passes::{Cost, Disk, Settings, cost, sort_bytes_max};
 use crate::config::{AdviseJob, AdviseOn, DeviceChoice, HadoopJob};
 use crate::failure::Failure;
 use crate::standard;
@@ -94,6 +94,8 @@ struct Advice {
     disk: Disk,
     best: Settings,
     cost: Cost,
+    /// Every combination that was tried, with its seconds.
+    all: Vec<(Settings, f64)>,
 }
 
 impl Advice {
@@ -103,7 +105,7 @@ impl Advice {
             return Err(format!(
                 "--memory: a task gets {:.0} MiB of heap, too little for a sort buffer of {} MiB; give \
                  more memory, or fewer --cores",
-                heap_bytes(job) / MIB,
+                job.heap_bytes / MIB,
                 SORT_MIB[0]
             )
             .into());
@@ -111,6 +113,7 @@ impl Advice {
         let timed: Vec<(Settings, Cost)> =
             all.into_iter().map(|settings| (settings, cost(job, &disk, &settings))).collect();
         let least = timed.iter().map(|(_, cost)| cost.seconds()).fold(f64::INFINITY, f64::min);
+        let all = timed.iter().map(|(settings, cost)| (*settings, cost.seconds())).collect();
         let same = timed.into_iter().filter(|(_, cost)| cost.seconds() <= least * SAME);
         let modest = |settings: &Settings| {
             let from_default = (settings.block_bytes / MIB / BLOCK_MIB[2]).log2().abs();
@@ -121,7 +124,7 @@ impl Advice {
                 modest(a).partial_cmp(&modest(b)).expect("no setting is not a number")
             })
             .expect("the least is among them");
-        Ok(Advice { job: *job, disk, best, cost })
+        Ok(Advice { job: *job, disk, best, cost, all })
     }
 
     /// Each parameter with its values, and the seconds of each with the others as advised.
@@ -176,7 +179,7 @@ impl Advice {
                 job.input_bytes / 1e9,
                 job.input_bytes * job.ratio / 1e9,
                 job.cores,
-                heap_bytes(job) / MIB,
+                job.heap_bytes / MIB,
                 job.reducers
             ),
             format!(
@@ -227,6 +230,19 @@ impl Advice {
                 (name.to_owned(), Value::Object(values))
             })
             .collect();
+        let combinations: Vec<Value> = self
+            .all
+            .iter()
+            .map(|(settings, seconds)| {
+                json!({
+                    "sort_mb": settings.sort_bytes / MIB,
+                    "factor": settings.factor,
+                    "block_mb": settings.block_bytes / MIB,
+                    "defer": settings.defer,
+                    "seconds": seconds,
+                })
+            })
+            .collect();
         let advice: serde_json::Map<String, Value> = self
             .properties()
             .into_iter()
@@ -244,7 +260,7 @@ impl Advice {
                 "map_output_ratio": job.ratio,
                 "record_bytes": job.record_bytes,
                 "tasks_at_once": job.cores,
-                "heap_bytes": heap_bytes(job),
+                "heap_bytes": job.heap_bytes,
                 "reducers": job.reducers,
             },
             "maps": cost.maps,
@@ -254,6 +270,7 @@ impl Advice {
             "map_seconds": cost.map_seconds,
             "reduce_seconds": cost.reduce_seconds,
             "seconds_with_one_changed": others,
+            "combinations": combinations,
             "advice": advice,
         });
         format!("{value:#}\n")
@@ -302,7 +319,7 @@ mod tests {
     #[test]
     fn too_little_memory_is_said() {
         let disk = Disk { read_ns: 8.0, write_ns: 8.0, seek_ns: 12e6 };
-        let small = HadoopJob { memory_bytes: 256e6, ..job() };
+        let small = HadoopJob { memory_bytes: 256e6, heap_bytes: 32e6, ..job() };
         let said = Advice::of(&small, disk).err().expect("refused");
         let said = said.sentence().expect("a sentence");
         assert!(said.starts_with("--memory: a task gets 31 MiB of heap, too little"), "{said}");

@@ -28,8 +28,6 @@ const RECORD_META_BYTES: f64 = 16.0;
 /// `mapreduce.reduce.shuffle.input.buffer.percent` times `mapreduce.reduce.shuffle.merge.percent`: the part
 /// of a reducer's heap whose content becomes one run on disk.
 const REDUCE_RUN_SHARE: f64 = 0.70 * 0.66;
-/// The part of the node's memory that is heaps of tasks; the rest is page cache and daemons.
-const HEAP_SHARE: f64 = 0.5;
 /// The largest part of a task's heap that the sort buffer may take.
 const SORT_SHARE_MAX: f64 = 0.7;
 /// Seconds that the start of a task takes, assumed: a virtual machine, its classes, a heartbeat.
@@ -90,14 +88,9 @@ impl Cost {
     }
 }
 
-/// Bytes of a task's heap.
-pub fn heap_bytes(job: &HadoopJob) -> f64 {
-    job.memory_bytes * HEAP_SHARE / job.cores
-}
-
 /// The largest sort buffer that fits in a task's heap; Hadoop takes less than 2 GiB.
 pub fn sort_bytes_max(job: &HadoopJob) -> f64 {
-    (heap_bytes(job) * SORT_SHARE_MAX).min((2047_u64 << 20) as f64)
+    (job.heap_bytes * SORT_SHARE_MAX).min((2047_u64 << 20) as f64)
 }
 
 /// Work of the disk and the processor in one phase.
@@ -139,7 +132,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     let room = settings.sort_bytes * SPILL_SHARE * job.record_bytes
         / (job.record_bytes + RECORD_META_BYTES);
     let spills = (of_map / room).ceil().max(1.0);
-    let cache = job.memory_bytes * (1.0 - HEAP_SHARE);
+    let cache = (job.memory_bytes - job.heap_bytes * job.cores).max(0.0);
 
     let mut map = Load::default();
     map.read(job.input_bytes, settings.block_bytes, 0.0);
@@ -165,7 +158,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     reduce.read(output * again, of_map / segments / job.reducers, cached);
     let processors = job.cores.min(job.reducers);
     let of_reducer = output / job.reducers;
-    let runs = (of_reducer / (heap_bytes(job) * REDUCE_RUN_SHARE)).ceil().max(1.0);
+    let runs = (of_reducer / (job.heap_bytes * REDUCE_RUN_SHARE)).ceil().max(1.0);
     // The last pass goes to the reduce function, and is not written.
     let passes = rewritten(runs as u64, settings.factor) - 1.0;
     let passes = if runs > 1.0 { passes.max(0.0) } else { 0.0 };
@@ -263,6 +256,7 @@ pub(super) mod tests {
             record_bytes: 100.0,
             cores: 4.0,
             memory_bytes: 3.2e9,
+            heap_bytes: 0.4e9,
             reducers: 1.0,
         }
     }

@@ -21,6 +21,10 @@ pub struct Flow {
     pub bytes: Vec<u64>,
     /// For each bin, the sum of the times for which requests were in flight in it.
     pub in_flight_ns: Vec<u64>,
+    /// Requests per bin, by the time of the answer.
+    pub requests_per_bin: Vec<u64>,
+    /// Those of them that began where the last one of their kind had ended.
+    pub in_order_per_bin: Vec<u64>,
     /// The end of the last request.
     next: Option<u64>,
 }
@@ -95,15 +99,19 @@ impl Activity {
             }
         };
         let (offset, end) = (request.offset, request.offset + request.len);
+        let in_order = u64::from(flow.next == Some(offset));
         flow.requests += 1;
-        flow.in_order += u64::from(flow.next == Some(offset));
+        flow.in_order += in_order;
         flow.next = Some(end);
         let last = (to / bin_ns) as usize;
         if flow.bytes.len() <= last {
-            flow.bytes.resize(last + 1, 0);
-            flow.in_flight_ns.resize(last + 1, 0);
+            for one in flow.all_bins() {
+                one.resize(last + 1, 0);
+            }
         }
         flow.bytes[last] += request.len;
+        flow.requests_per_bin[last] += 1;
+        flow.in_order_per_bin[last] += in_order;
         for bin in (from / bin_ns) as usize..=last {
             let start = bin as u64 * bin_ns;
             flow.in_flight_ns[bin] += to.min(start + bin_ns) - from.max(start);
@@ -129,22 +137,30 @@ impl Activity {
         while at_ns / self.bin_ns >= BINS as u64 {
             self.bin_ns *= 2;
             for flow in [&mut self.reads, &mut self.writes] {
-                for bins in [&mut flow.bytes, &mut flow.in_flight_ns] {
+                for bins in flow.all_bins() {
                     *bins = bins.chunks(2).map(|pair| pair.iter().sum()).collect();
                 }
             }
         }
     }
 
-    /// The bins of both kinds, equally many.
-    pub fn bins(&self) -> [(Vec<u64>, Vec<u64>); 2] {
+    /// Reads and writes with equally many bins.
+    pub fn flows(&self) -> [Flow; 2] {
         let bins = (self.end_ns / self.bin_ns + 1) as usize;
         [&self.reads, &self.writes].map(|flow| {
-            let (mut bytes, mut in_flight) = (flow.bytes.clone(), flow.in_flight_ns.clone());
-            bytes.resize(bins, 0);
-            in_flight.resize(bins, 0);
-            (bytes, in_flight)
+            let mut flow = flow.clone();
+            for one in flow.all_bins() {
+                one.resize(bins, 0);
+            }
+            flow
         })
+    }
+}
+
+impl Flow {
+    fn all_bins(&mut self) -> [&mut Vec<u64>; 4] {
+        let Flow { bytes, in_flight_ns, requests_per_bin, in_order_per_bin, .. } = self;
+        [bytes, in_flight_ns, requests_per_bin, in_order_per_bin]
     }
 }
 
@@ -168,11 +184,16 @@ mod tests {
             activity.add(&served(i, kind, i * 700_000, i * 4096, 900_000));
         }
         let sum = |bins: &[u64]| bins.iter().sum::<u64>();
-        let [reads, writes] = activity.bins();
-        assert_eq!((sum(&reads.0), sum(&reads.1)), (2000 * 4096, 2000 * 900_000));
-        assert_eq!((sum(&writes.0), sum(&writes.1)), (1000 * 4096, 1000 * 900_000));
+        let [reads, writes] = activity.flows();
+        assert_eq!((sum(&reads.bytes), sum(&reads.in_flight_ns)), (2000 * 4096, 2000 * 900_000));
+        assert_eq!((sum(&writes.bytes), sum(&writes.in_flight_ns)), (1000 * 4096, 1000 * 900_000));
         // 2.1 s in bins of 8 ms.
-        assert_eq!((activity.bin_ns, reads.0.len()), (8_000_000, writes.0.len()));
+        assert_eq!((activity.bin_ns, reads.bytes.len()), (8_000_000, writes.bytes.len()));
+        let counted = |flow: &Flow| (sum(&flow.requests_per_bin), sum(&flow.in_order_per_bin));
+        assert_eq!((counted(&reads), counted(&writes)), ((2000, 1000), (1000, 0)));
+        // The requests of a bin are those whose bytes are in it.
+        let each = |flow: &Flow| flow.requests_per_bin.iter().map(|n| n * 4096).collect::<Vec<_>>();
+        assert_eq!((each(&reads), each(&writes)), (reads.bytes.clone(), writes.bytes.clone()));
         // Of two reads in a row the second continues the first.
         assert_eq!((activity.reads.in_order, activity.writes.in_order), (1000, 0));
         assert_eq!(activity.range, Some((0, 3000 * 4096)));

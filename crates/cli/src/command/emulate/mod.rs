@@ -11,6 +11,7 @@ mod activity;
 mod backing;
 mod door;
 mod label;
+mod output;
 mod page;
 mod recording;
 mod report;
@@ -18,6 +19,7 @@ mod report;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use merganser_device::device::Device;
 use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
@@ -30,7 +32,8 @@ use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
 use door::Door;
-use recording::Recording;
+use output::Output;
+use recording::Prepared;
 use report::EmulatedRun;
 
 /// The device that takes no time.
@@ -52,17 +55,19 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     }
     if let Some((path, _)) = &config.report {
         backing::check_apart(&config.backing, path, "--report")?;
-        // Told now, not after the run.
-        fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
     }
+    // A file that can't be written is told now, not after the run.
+    let reported = config.report.as_ref().map(|(path, _)| Output::open(path)).transpose()?;
     let about = model.as_ref().map_or("takes no time", Model::about);
     let title = format!("{}: {about}, {size} bytes", device.name());
-    let recording = Recording::start(config.trace.as_deref(), &title)?;
+    let recording = Prepared::new(config.trace.as_deref())?;
     let power = model.as_ref().map_or(Power::ssd(0.0, "takes no time"), Model::power);
+    let started_unix_ms = unix_ms();
     let disk = Emulated::start(EmulatedOptions {
         device,
         backing,
         path_ns: config.path_ns,
+        spin_ns: config.spin_ns,
         power,
         observer: Some(recording.observer()),
         hash: config.trace.as_ref().map(|_| merganser_array::content_hash as ContentHash),
@@ -70,15 +75,26 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     .map_err(|error| Failure::named(&error))?;
 
     let door = Door::open(&config.door, Arc::clone(&disk) as Arc<_>)?;
+    // From here on nothing is refused, and both files are this run's.
+    if let Some(mut output) = reported {
+        output.begin().map_err(|error| Failure::on(output.path(), &error))?;
+    }
+    let recording = recording.start(&title)?;
     // A request that failed, or a trace that ended early, is told last: what was measured is not lost.
     let served = door.serve(cancel);
     let ended = disk.end();
     let (activity, traced) = recording.finish();
     let seed = config.device.seed;
-    let run = EmulatedRun { model, size, seed, activity, ended };
+    let run = EmulatedRun { model, size, seed, started_unix_ms, activity, ended };
     let told = tell(&run, config.report.as_ref());
     served.and(traced).and(told)?;
     run.verdict()
+}
+
+/// Milliseconds of the system's clock.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Prints the results, and writes the report.

@@ -106,20 +106,19 @@ fn addresses(run: &EmulatedRun) -> String {
 
 fn curves(run: &EmulatedRun) -> String {
     let activity = &run.activity;
-    let [reads, writes] = activity.bins();
-    let transfers = |(bytes, in_flight_ns): (Vec<u64>, Vec<u64>), count| TransferReport {
-        count,
+    let [reads, writes] = activity.flows().map(|flow| TransferReport {
+        count: flow.requests,
         in_flight_max: u64::from(activity.depth_max),
-        bytes,
-        in_flight_ns,
-    };
+        bytes: flow.bytes,
+        in_flight_ns: flow.in_flight_ns,
+    });
     let shown = ActivityReport {
         end_ns: activity.end_ns.max(1),
         bin_ns: activity.bin_ns,
         phases: Vec::new(),
         workers: Vec::new(),
-        reads: transfers(reads, activity.reads.requests),
-        writes: transfers(writes, activity.writes.requests),
+        reads,
+        writes,
     };
     let columns = Columns::of(&shown);
     let axis = ticks(shown.end_ns);

@@ -20,11 +20,18 @@ use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
 use super::activity::Activity;
+use super::output::Output;
 use crate::failure::{Failure, notice};
 use crate::shown;
 
 /// The list is taken and written to the file once in this time.
 const PERIOD: Duration = Duration::from_millis(250);
+
+/// A recording that gets requests, and has written nothing.
+pub struct Prepared {
+    list: Arc<List>,
+    trace: Option<Output>,
+}
 
 /// A recording that runs.
 pub struct Recording {
@@ -52,15 +59,21 @@ struct Answered {
     ended: bool,
 }
 
-impl Recording {
-    /// Begins, with a trace in `path`.
-    pub fn start(path: Option<&Path>, title: &str) -> Result<Self, Failure> {
-        let trace = path.map(|path| Trace::begin(path, title)).transpose()?;
-        let list = Arc::new(List::default());
-        let theirs = Arc::clone(&list);
-        let thread = spawn("recording", move || record(&theirs, trace))
-            .map_err(|error| Failure::named(&error))?;
-        Ok(Recording { list, thread })
+impl Prepared {
+    /// Opens the file of the trace, unless it is one that is being written. It keeps its content.
+    pub fn new(path: Option<&Path>) -> Result<Self, Failure> {
+        let trace = path.map(Output::open).transpose()?;
+        if let Some(output) = &trace {
+            let path = output.path();
+            let found = output.file().metadata().map_err(|error| Failure::on(path, &error))?;
+            if found.is_file()
+                && let Err(TryLockError::WouldBlock) = output.file().try_lock()
+            {
+                let shown = shown::name(path);
+                return Err(format!("{shown}: another emulation writes its trace there").into());
+            }
+        }
+        Ok(Prepared { list: Arc::new(List::default()), trace })
     }
 
     /// What gets the answered requests of an emulated device.
@@ -74,6 +87,18 @@ impl Recording {
         })
     }
 
+    /// Begins: the trace takes the place of what its file held.
+    pub fn start(self, title: &str) -> Result<Recording, Failure> {
+        let Prepared { list, trace } = self;
+        let trace = trace.map(|output| Trace::begin(output, title)).transpose()?;
+        let theirs = Arc::clone(&list);
+        let thread = spawn("recording", move || record(&theirs, trace))
+            .map_err(|error| Failure::named(&error))?;
+        Ok(Recording { list, thread })
+    }
+}
+
+impl Recording {
     /// Ends with the requests that were answered so far, and says whether the trace has all of them.
     pub fn finish(self) -> (Activity, Result<(), Failure>) {
         self.list.state.lock().ended = true;
@@ -83,24 +108,14 @@ impl Recording {
 }
 
 impl Trace {
-    /// Begins a trace in place of what the file holds, unless that is one which is being written.
-    fn begin(path: &Path, title: &str) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::on(path, &error);
-        let file = File::options().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_file() {
-            if let Err(TryLockError::WouldBlock) = file.try_lock() {
-                let shown = shown::name(path);
-                return Err(format!("{shown}: another emulation writes its trace there").into());
-            }
-            file.set_len(0).map_err(failed)?;
-        }
-        let write = || {
-            let mut writer = Writer::new(BufWriter::new(file))?;
+    fn begin(mut output: Output, title: &str) -> Result<Self, Failure> {
+        let path = output.path().to_owned();
+        let mut write = || {
+            let mut writer = Writer::new(BufWriter::new(output.begin()?))?;
             writer.comment(title)?;
-            Ok(Trace { path: path.to_owned(), writer })
+            Ok(Trace { path: path.clone(), writer })
         };
-        write().map_err(failed)
+        write().map_err(|error: io::Error| Failure::on(&path, &error))
     }
 
     /// Writes these requests, and what was held back before.
@@ -159,21 +174,22 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("trace");
         std::fs::write(&path, "an older and longer one\n".repeat(100)).expect("written");
-        let first = Recording::start(Some(&path), "the first").expect("begins");
-        let second = Recording::start(Some(&path), "the second").err().expect("refused");
+        let start = |title| Prepared::new(Some(&path)).and_then(|ready| ready.start(title));
+        let first = start("the first").expect("begins");
+        let second = start("the second").err().expect("refused");
         let said = second.sentence().expect("a sentence");
         assert!(said.ends_with("trace: another emulation writes its trace there"), "{said}");
         first.finish().1.expect("written");
         let text = std::fs::read_to_string(&path).expect("there");
         assert!(text.contains("# the first\n") && !text.contains("older"), "{text}");
-        let second = Recording::start(Some(&path), "the second").expect("the first has ended");
-        second.finish().1.expect("written");
+        start("the second").expect("the first has ended").finish().1.expect("written");
     }
 
     #[test]
     fn a_trace_that_cannot_be_written_ends_and_the_rest_continues() {
-        let recording = Recording::start(Some(Path::new("/dev/full")), "a disk").expect("begins");
-        let answered = recording.observer();
+        let ready = Prepared::new(Some(Path::new("/dev/full"))).expect("opened");
+        let answered = ready.observer();
+        let recording = ready.start("a disk").expect("begins");
         let request = |number| {
             let arrival = SimTime(number);
             Request { arrival, kind: RequestKind::Read, offset: 0, len: 4096, content: None }

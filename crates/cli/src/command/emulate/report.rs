@@ -18,6 +18,8 @@ pub struct EmulatedRun {
     pub size: u64,
     /// The seed of the model.
     pub seed: u64,
+    /// When the emulation began, in milliseconds of the system's clock.
+    pub started_unix_ms: u64,
     /// What programs did.
     pub activity: Activity,
     /// The work of the model, and the lag of the answers.
@@ -81,17 +83,18 @@ impl EmulatedRun {
 
     /// The same as data.
     pub fn data(&self) -> Value {
-        let EmulatedRun { model, size, seed, activity, ended } = self;
+        let EmulatedRun { model, size, seed, started_unix_ms, activity, ended } = self;
         let lag = &ended.lag;
-        let [reads, writes] = activity.bins();
-        let flow = |flow: &Flow, (bytes, in_flight_ns): (Vec<u64>, Vec<u64>)| {
+        let [reads, writes] = activity.flows().map(|flow| {
             json!({
                 "requests": flow.requests,
                 "in_order": flow.in_order,
-                "bytes": bytes,
-                "in_flight_ns": in_flight_ns,
+                "bytes": flow.bytes,
+                "in_flight_ns": flow.in_flight_ns,
+                "requests_per_bin": flow.requests_per_bin,
+                "in_order_per_bin": flow.in_order_per_bin,
             })
-        };
+        });
         let points: Vec<_> = activity
             .points
             .iter()
@@ -101,6 +104,7 @@ impl EmulatedRun {
             "device": model.as_ref().map_or(json!({ "name": self.name() }), data::of_model),
             "seed": seed,
             "size_bytes": size,
+            "started_unix_ms": started_unix_ms,
             "valid": lag.is_valid(),
             "lag": {
                 "requests": lag.requests,
@@ -119,8 +123,8 @@ impl EmulatedRun {
                 "bin_ns": activity.bin_ns,
                 "in_flight_max": activity.depth_max,
                 "others": activity.others,
-                "reads": flow(&activity.reads, reads),
-                "writes": flow(&activity.writes, writes),
+                "reads": reads,
+                "writes": writes,
                 "requests_per_point": activity.stride,
                 "points": points,
             },

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Runs stock Hadoop on an emulated hard disk and an emulated SSD, as "A Case for Flash Memory SSD in Hadoop
+Applications" did on real ones. See bench/README.md.
+
+Cells that were measured are kept, so the same command continues where an earlier one ended. The last line says how
+many are missing. `merganser reproduce ssd-hadoop-... --results study.json` shows the figures.
+"""
+
+import argparse
+import datetime
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import emulated, limits, machine  # noqa: E402
+from harness.tools import BENCH, REPOSITORY  # noqa: E402
+
+from hadoop import config, report  # noqa: E402
+from hadoop.cluster import ClusterError  # noqa: E402
+from hadoop.config import ACTIVE, Jars  # noqa: E402
+from hadoop.history import BadHistory  # noqa: E402
+from hadoop.run import fetch_jars  # noqa: E402
+from hadoop.ssd import cell as one  # noqa: E402
+from hadoop.ssd.cells import DEVICES, FIGURES, SORT_MB_SWEPT, cells_of  # noqa: E402
+from hadoop.ssd.image import Images  # noqa: E402
+from hadoop.ssd.kept import Kept  # noqa: E402
+
+SCALE = 0.1
+RECORD_BYTES = 10_505
+"""The mean of RandomWriter's keys and values."""
+FAILURES = (ClusterError, emulated.EmulationError, BadHistory, one.Invalid, subprocess.SubprocessError, OSError)
+
+
+def arguments(words=None):
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("figure", nargs="*", metavar="FIGURE", help="names, or `all`")
+    parser.add_argument("--list", action="store_true", help="name the figures")
+    parser.add_argument("--cells", action="store_true", help="name the cells of the figures in their order, and whether they are kept")
+    parser.add_argument("--scale", type=float, default=SCALE, metavar="X", help="data here over data in the paper [0.1]")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no cell that would end later than this")
+    parser.add_argument("--only", metavar="TEXT", help="only cells whose name has this")
+    parser.add_argument("--retry", action="store_true", help="measure cells again whose emulation was late")
+    parser.add_argument("--results", type=Path, help="the folder of kept results [bench/results/<date>-<machine>-study]")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also everything as one JSON file, besides study.json there")
+    parser.add_argument("--dir", type=Path, default=BENCH / ".work" / "study", help="where inputs, the mounted disk and logs go")
+    parser.add_argument("--memory-dir", type=Path, default=Path("/dev/shm"), help="a file system in memory, for the emulated disk")
+    parser.add_argument("--path-us", type=int, metavar="N", help="the way of a request [measured]")
+    parser.add_argument("--jars", type=Path, help="Hadoop's jars [fetched by Maven into --dir]")
+    parser.add_argument("--plugin", type=Path, default=REPOSITORY / "java/plugin/target/merganser-hadoop-0.1.0.jar")
+    parser.add_argument("--merganser", type=Path, default=REPOSITORY / "target/release/merganser")
+    parser.add_argument("--timeout", type=float, default=1800, metavar="S", help="longest that one job may run [1800]")
+    args = parser.parse_args(words)
+    if "all" in args.figure:
+        args.figure = list(FIGURES)
+    unknown = [name for name in args.figure if name not in FIGURES]
+    if unknown:
+        parser.error(f"no figure is called {', '.join(unknown)}; --list names them")
+    if not 0 < args.scale <= 1:
+        parser.error("--scale must be above 0 and at most 1")
+    if args.minutes is not None and args.minutes <= 0:
+        parser.error("--minutes must be above 0")
+    return args
+
+
+def say(text):
+    """Prints progress."""
+    print(text, flush=True)
+
+
+def predicted(merganser, cells):
+    """What `merganser advise hadoop --job` says about the sorts of the sweep, by device."""
+    told = {}
+    for cell in cells:
+        if cell.job != "sort" or cell.device in told or cell.scale == 1:
+            continue
+        heap_mb = max(SORT_MB_SWEPT) + one.MAP_HEAP_MB
+        memory = cell.cache_bytes + config.MAPS_AT_ONCE * heap_mb * 2**20
+        words = [
+            merganser, "advise", "hadoop", "--job", cell.data_bytes, "--memory", memory, "--heap", f"{heap_mb}M",
+            "--cores", config.MAPS_AT_ONCE, "--reducers", one.REDUCES_AT_ONCE, "--record-size", RECORD_BYTES,
+            "--device", cell.device, "--json",
+        ]  # fmt: skip
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != 0:
+            raise ClusterError(f"merganser advise: {done.stderr.strip()}")
+        told[cell.device] = json.loads(done.stdout)
+    return told
+
+
+def jars_of(args):
+    """All jars, with absolute paths: Hadoop's containers run in folders of their own."""
+    return Jars((args.jars or fetch_jars(args.dir)).resolve(), args.plugin.resolve())
+
+
+class Budget:
+    """The time that is left, and how long cells take."""
+
+    def __init__(self, minutes):
+        self._end = None if minutes is None else time.monotonic() + 60 * minutes
+        self._took = {}
+
+    def has_room(self, cell):
+        """Whether a cell would end in time."""
+        if self._end is None:
+            return True
+        expected = self._took.get((cell.job, cell.device, cell.data_bytes), cell.expected_s)
+        return time.monotonic() + expected <= self._end
+
+    def took(self, cell, seconds):
+        """Notes how long a cell took."""
+        self._took[cell.job, cell.device, cell.data_bytes] = seconds
+
+
+def line_of(cell, result):
+    """One line about a result."""
+    lag = result["lag"]
+    words = "" if result["valid"] else f", NOT VALID: {100 * lag['late_share']:.2f} % late, {100 * lag['time_share']:.2f} % of the time"
+    return f"  {cell.name}: {result['elapsed_s']:.1f} s{words}; the cell took {result['cell_s']:.0f} s"
+
+
+def write(kept, args, told, described):
+    """Writes all kept results as one file, and returns them."""
+    cells = cells_of(FIGURES, args.scale)
+    study = {
+        "study": "ssd-hadoop",
+        "scale": args.scale,
+        "machine": described,
+        "cells": kept.all(cells),
+        "predicted": told,
+    }
+    report.write_json(kept.folder / "study.json", study)
+    if args.json:
+        report.write_json(args.json, study)
+    return study
+
+
+def run(args, cells, kept, described):
+    """Measures the missing cells. Returns the names of those that failed."""
+    bench = SimpleNamespace(
+        work=args.dir, merganser=args.merganser.resolve(), timeout_s=args.timeout,
+        jars=jars_of(args),
+    )  # fmt: skip
+    # Read once outside of any control group, so that they are in the cache and count for no cell.
+    for jar in [*bench.jars.hadoop.glob("*.jar"), bench.jars.plugin]:
+        if jar.exists():
+            jar.read_bytes()
+    told = predicted(bench.merganser, cells_of(["settings"], args.scale))
+    budget, failed, left = Budget(args.minutes), [], []
+    with tempfile.TemporaryDirectory(prefix="merganser-study-", dir=args.memory_dir) as memory:
+        bench.memory = Path(memory)
+        bench.images = Images(args.dir / "images", args.dir, bench.jars, args.timeout, say)
+        bench.path_us = emulated.path_us(bench.merganser, args.dir, bench.memory) if args.path_us is None else args.path_us
+        say(f"a request takes {bench.path_us} us to the model and back")
+        for cell in cells:
+            if not budget.has_room(cell):
+                left.append(cell.name)
+                continue
+            started = time.monotonic()
+            try:
+                result = one.measure(cell, bench)
+            except FAILURES as error:
+                failed.append(cell.name)
+                say(f"  {cell.name} failed: {error}")
+                continue
+            seconds = time.monotonic() - started
+            budget.took(cell, seconds)
+            result |= {"cell_s": seconds, "path_us": bench.path_us, "date": datetime.date.today().isoformat(), "machine": described}
+            kept.put(cell, result)
+            say(line_of(cell, result))
+            write(kept, args, told, described)
+    if left:
+        say(f"no time was left for {len(left)} cells; the same command continues")
+    write(kept, args, told, described)
+    return failed
+
+
+def main():
+    """Parse, find the programs, measure what is missing, write the results."""
+    args = arguments()
+    if args.list or not args.figure:
+        for name, (about, _) in FIGURES.items():
+            say(f"{name:<12} {about}")
+        return 0
+    described = machine.describe(BENCH)
+    folder = args.results or BENCH / "results" / f"{datetime.date.today().isoformat()}-{machine.slug(described)}-study"
+    kept = Kept(folder)
+    cells = [cell for cell in cells_of(args.figure, args.scale) if (args.only or "") in cell.name]
+    if args.cells:
+        for cell in cells:
+            result = kept.get(cell)
+            say(line_of(cell, result).strip() if result else f"{cell.name}: missing, about {cell.expected_s:.0f} s")
+        return 0
+
+    def missing(cell):
+        result = kept.get(cell)
+        return result is None or (args.retry and not result["valid"])
+
+    cells = [cell for cell in cells if missing(cell)]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # All end the run in an orderly way, so that daemons, mounts and control groups are removed.
+        signal.signal(number, signal.default_int_handler)
+    if not limits.can_throttle():
+        sys.exit("study: loop devices and memory limits need root and version 1 control groups")
+    needed = [(args.merganser, "make build")]
+    needed += [(args.plugin, "mvn -f java/pom.xml package")] * any(cell.flavour == ACTIVE for cell in cells)
+    for path, how in needed:
+        if not path.exists():
+            sys.exit(f"study: {path} is not there: `{how}` makes it")
+    args.dir.mkdir(parents=True, exist_ok=True)
+    args.dir = args.dir.resolve()
+    failed = run(args, cells, kept, described)
+    say(f"results in {folder}")
+    if failed:
+        say(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,231 @@
+"""The parts of the study on emulated disks that need no disk and no cluster."""
+
+import io
+import json
+import tempfile
+import time
+import unittest
+from argparse import Namespace
+from contextlib import redirect_stderr
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from hadoop import history, study as command
+from hadoop.config import ACTIVE, STOCK
+from hadoop.ssd import cell as measuring
+from hadoop.ssd import cells, image, jobs, memory, phases
+from hadoop.ssd.kept import Kept
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+ALL = list(cells.FIGURES)
+
+
+class Cells(unittest.TestCase):
+    def test_each_cell_is_measured_once_and_every_figure_has_all_of_its_cells(self):
+        every = cells.cells_of(ALL, 0.1)
+        self.assertEqual(len(every), len(set(every)))
+        self.assertEqual(len(every), len({cell.name for cell in every}))
+        for name, (_, cells_of) in cells.FIGURES.items():
+            self.assertEqual(set(cells.cells_of([name], 0.1)), set(cells_of(0.1)), name)
+
+    def test_the_most_telling_come_first_and_in_pairs(self):
+        first = cells.cells_of(ALL, 0.1)[:6]
+        self.assertEqual([cell.device for cell in first], [*cells.DEVICES] * 3)
+        self.assertEqual([cell.sort_mb for cell in first], [100, 100, 64, 64, 192, 192])
+        self.assertEqual({(cell.job, cell.block_mb) for cell in first}, {("sort", 64)})
+
+    def test_memory_is_the_papers_whatever_the_data(self):
+        ten, twenty = (cells.Cell("sort", size, cells.HDD, 0.1) for size in (10, 20))
+        self.assertEqual((ten.data_bytes, twenty.data_bytes), (10**9, 2 * 10**9))
+        self.assertEqual((ten.cache_bytes, twenty.cache_bytes), (320_000_000, 320_000_000))
+        self.assertEqual({cell.cache_bytes for cell in cells.FIGURES["traces"][1](0.1)}, {3_200_000_000})
+
+    def test_names_tell_all_that_decides_a_cell(self):
+        cell = cells.Cell("sort", 10, cells.HDD, 0.1)
+        others = [
+            replace(cell, job="join"), replace(cell, paper_gb=5), replace(cell, device=cells.SSD), replace(cell, scale=0.2),
+            replace(cell, flavour=ACTIVE), replace(cell, sort_mb=64), replace(cell, block_mb=32), replace(cell, factor=10),
+            replace(cell, least_segment="5"),
+        ]  # fmt: skip
+        self.assertEqual(len(others), len(asdict(cell)))
+        self.assertEqual(len({one.name for one in [cell, *others]}), len(others) + 1)
+
+
+class Jobs(unittest.TestCase):
+    def test_words_have_no_open_names(self):
+        named = jobs.values(10**9, Path("/l"), ["/a", "/b", "/c"])
+        for name in jobs.JOBS:
+            words = [*jobs.job_words(name, named), *jobs.job_settings(name, named).values()]
+            self.assertFalse([word for word in words if "{" in str(word)], name)
+        self.assertEqual(jobs.job_words("join", named)[-4:], ["/a", "/b", "/c", "/output"])
+
+    def test_writers_make_the_bytes_in_four_files(self):
+        for size in (4, 10**9, 10**9 + 3):
+            _, _, settings = jobs.writer("random", size, "/i", "/l")
+            total, each = (int(settings[f"mapreduce.randomwriter.{name}"]) for name in ("totalbytes", "bytespermap"))
+            self.assertEqual((total, total // each), (size, jobs.WRITERS))
+
+    def test_a_text_for_grep_has_lines_and_one_for_join_has_not(self):
+        _, lines, _ = jobs.writer("lines", 100, "/i", "/l")
+        _, pairs, _ = jobs.writer("text", 100, "/i", "/l")
+        self.assertEqual((lines, pairs), (["-outFormat", jobs.TEXT_OUTPUT, "/i"], ["/i"]))
+
+    def test_equal_inputs_share_an_image(self):
+        sort = cells.Cell("sort", 10, cells.HDD, 0.1)
+        same = [replace(sort, device=cells.SSD), replace(sort, sort_mb=64), replace(sort, flavour=ACTIVE)]
+        self.assertEqual({image.name_of(one) for one in same}, {image.name_of(sort)})
+        others = [replace(sort, block_mb=32), replace(sort, paper_gb=5), replace(sort, job="grep")]
+        self.assertEqual(len({image.name_of(one) for one in [sort, *others]}), 4)
+
+
+class Settings(unittest.TestCase):
+    def test_the_papers_settings_reach_the_job(self):
+        cell = cells.Cell("sort", 10, cells.HDD, 0.1, sort_mb=192)
+        chosen = measuring.settings(cell, jobs.values(1, "/l"))
+        self.assertEqual(chosen["mapreduce.task.io.sort.mb"], 192)
+        self.assertEqual(chosen["mapreduce.task.io.sort.factor"], 200)
+        self.assertIn("-Xmx352m", chosen["mapreduce.map.java.opts"])
+        self.assertFalse([name for name in chosen if "collector" in name or "merganser" in name])
+
+    def test_a_bound_for_segments_reaches_an_active_job(self):
+        cell = cells.Cell("sort", 10, cells.HDD, 0.1, flavour=ACTIVE, least_segment="7")
+        chosen = measuring.settings(cell, jobs.values(1, "/l"))
+        self.assertEqual(chosen["merganser.shuffle.defer.min-segment-bytes"], "7")
+        self.assertIn("mapreduce.job.map.output.collector.class", chosen)
+
+    def test_a_sort_that_loses_records_fails(self):
+        told = history.parse((GOLDEN / "terasort.jhist").read_text())
+        cell = cells.Cell("sort", 10, cells.HDD, 0.1)
+        told.counters["tasks"] = {"MAP_OUTPUT_RECORDS": 7, "REDUCE_OUTPUT_RECORDS": 7}
+        measuring.check(cell, [told])
+        told.counters["tasks"]["REDUCE_OUTPUT_RECORDS"] = 6
+        with self.assertRaisesRegex(measuring.Invalid, "records of map output, but"):
+            measuring.check(cell, [told])
+        measuring.check(replace(cell, job="wordcount"), [told])
+        with self.assertRaisesRegex(measuring.Invalid, "ended as FAILED"):
+            measuring.check(cell, [replace(told, state="FAILED")])
+
+
+class Phases(unittest.TestCase):
+    def test_bins_belong_to_the_phase_of_their_middle(self):
+        flow = {"bytes": [1, 2, 4, 8, 16], "requests_per_bin": [1, 1, 1, 1, 1], "in_order_per_bin": [1, 0, 1, 0, 1]}
+        report = {"activity": {"bin_ns": 1_000_000_000, "reads": flow, "writes": flow}}
+        # The emulation began at 10 s; bins have their middles at 10.5 s, 11.5 s and so on.
+        found = phases.split(report, 10_000, {"maps": (11_000, 12_600), "shuffle": (12_600, 12_600), "reduce": (12_600, 99_000)})
+        self.assertEqual(found["maps"]["reads"], {"requests": 2, "in_order": 1, "bytes": 6})
+        self.assertEqual(found["shuffle"]["reads"]["requests"], 0)
+        self.assertEqual(found["reduce"]["writes"], {"requests": 2, "in_order": 1, "bytes": 24})
+        self.assertEqual(found["maps"]["seconds"], 1.6)
+
+    def test_phases_of_a_history_follow_one_another(self):
+        told = history.parse((GOLDEN / "terasort.jhist").read_text())
+        end = told.submitted_ms + round(told.elapsed_s * 1000)
+        spans = list(phases.spans(told, end).values())
+        self.assertEqual((spans[0][0], spans[-1][1]), (told.submitted_ms, end))
+        for before, after in zip(spans, spans[1:]):
+            self.assertEqual(before[1], after[0])
+        self.assertTrue(all(start <= stop for start, stop in spans))
+
+
+    def test_points_are_thinned_evenly_and_left_out_unless_they_are_drawn(self):
+        activity = {"requests_per_point": 2, "points": list(range(9000))}
+        self.assertEqual(measuring._thinned(activity, 4000), {"each": 6, "list": list(range(0, 9000, 3))})
+        self.assertEqual(measuring._thinned(activity, 0)["list"], [])
+        few = {"requests_per_point": 1, "points": [1, 2]}
+        self.assertEqual(measuring._thinned(few, 4000), {"each": 1, "list": [1, 2]})
+        self.assertEqual(measuring._thinned({"requests_per_point": 1, "points": []}, 4000)["list"], [])
+
+
+class Memory(unittest.TestCase):
+    def test_the_limit_is_what_processes_take_and_the_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            group = Path(folder)
+            (group / "memory.usage_in_bytes").write_text(str(900 << 20))
+            (group / "memory.stat").write_text(f"cache 1\ntotal_cache {300 << 20}\ntotal_rss 5\n")
+            (group / "memory.limit_in_bytes").write_text("")
+            with memory.cache_of(group, 64 << 20) as held:
+                self.assertEqual((group / "memory.oom_control").read_text(), "1")
+                deadline = time.monotonic() + 10
+                while not (group / "memory.limit_in_bytes").read_text() and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                self.assertEqual((group / "memory.limit_in_bytes").read_text(), str((600 + 64) << 20))
+            self.assertEqual((group / "memory.limit_in_bytes").read_text(), "-1")
+            self.assertEqual(held.processes_peak_bytes, 600 << 20)
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.kept = Kept(Path(held.name) / "r")
+        self.cell = cells.Cell("sort", 10, cells.HDD, 0.1)
+
+    def test_what_was_measured_is_kept_and_a_torn_file_is_not_there(self):
+        self.assertIsNone(self.kept.get(self.cell))
+        self.kept.put(self.cell, {"elapsed_s": 7.0})
+        self.assertEqual(self.kept.get(self.cell)["elapsed_s"], 7.0)
+        self.assertIsNone(self.kept.get(replace(self.cell, sort_mb=64)))
+        other = replace(self.cell, sort_mb=192)
+        self.assertEqual(len(self.kept.all([other, self.cell])), 1)
+        path = next(self.kept.folder.glob("*.json"))
+        path.write_text(path.read_text()[:-20])
+        self.assertIsNone(self.kept.get(self.cell))
+
+    def test_a_result_of_other_parameters_under_the_name_does_not_count(self):
+        self.kept.put(self.cell, {"elapsed_s": 7.0})
+        path = next(self.kept.folder.glob("*.json"))
+        found = json.loads(path.read_text())
+        found["cell"]["factor"] = 10
+        path.write_text(json.dumps(found))
+        self.assertIsNone(self.kept.get(self.cell))
+
+    def test_the_golden_file_that_reproduce_reads_has_the_form_of_ours(self):
+        golden = json.loads((GOLDEN / "study.json").read_text())
+        names = {tuple(sorted(one["cell"])) for one in golden["cells"]}
+        self.assertEqual(names, {tuple(sorted(asdict(self.cell)))})
+        every = [asdict(cell) for cell in cells.cells_of(ALL, golden["scale"])]
+        self.assertEqual([one["cell"] for one in golden["cells"]], every)
+        report = {
+            "valid": True, "lag": {"late_share": 0.0, "time_share": 0.0},
+            "results": {"elapsed_ns": 2_000_000_000, "joules": 10.0},
+            "activity": {"reads": {"requests": 1, "in_order": 0}, "writes": {"requests": 1, "in_order": 0},
+                         "requests_per_point": 1, "points": []},
+        }  # fmt: skip
+        made = {*measuring._of_report(report), "cell", "elapsed_s", "phases", "points"}
+        self.assertLessEqual(set(golden["cells"][0]), made)
+        self.kept.put(self.cell, {"elapsed_s": 1.0})
+        written = command.write(self.kept, Namespace(scale=0.1, json=None), {}, {})
+        self.assertLessEqual(set(golden), set(written))
+        self.assertEqual(written, json.loads((self.kept.folder / "study.json").read_text()))
+
+
+class Command(unittest.TestCase):
+    def test_what_makes_no_sense_is_refused(self):
+        for words in (["nothing"], ["size", "--scale", "0"], ["size", "--scale", "2"], ["size", "--minutes", "0"]):
+            with self.assertRaises(SystemExit), redirect_stderr(io.StringIO()):
+                command.arguments(words)
+        self.assertEqual(command.arguments(["all"]).figure, ALL)
+
+    def test_class_paths_hold_in_every_folder(self):
+        jars = command.jars_of(Namespace(jars=Path("some/jars"), plugin=Path("a.jar"), dir=Path("work")))
+        self.assertTrue(all(Path(one).is_absolute() for one in jars.classpath(ACTIVE).split(":")))
+
+    def test_no_cell_begins_that_would_end_too_late(self):
+        cell = cells.Cell("sort", 10, cells.HDD, 0.1)
+        self.assertTrue(command.Budget(None).has_room(cell))
+        budget = command.Budget(10)
+        self.assertTrue(budget.has_room(cell))
+        budget.took(cell, 601)
+        self.assertFalse(budget.has_room(cell))
+        self.assertTrue(budget.has_room(replace(cell, device=cells.SSD)))
+        self.assertFalse(command.Budget(0.1).has_room(cell))
+
+    def test_a_late_cell_is_called_not_valid(self):
+        cell = cells.Cell("sort", 10, cells.HDD, 0.1, flavour=STOCK)
+        result = {"valid": False, "elapsed_s": 5.0, "cell_s": 9.0, "lag": {"late_share": 0.02, "time_share": 0.001}}
+        self.assertIn("NOT VALID: 2.00 % late, 0.10 % of the time", command.line_of(cell, result))
+        self.assertNotIn("NOT VALID", command.line_of(cell, {**result, "valid": True}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,200 @@
+//! Table 1 and Figure 6: the sort by sort buffer and block, and what `advise hadoop --job` makes of it.
+
+use super::study::{self, Cell, Combination, HDD, Measured, SAYS, SSD, Study};
+use crate::chart::{Chart, Table};
+use crate::error::Error;
+use crate::lab::Lab;
+use crate::outcome::{Outcome, Section};
+
+const SORT_MB: [u64; 3] = [64, 100, 192];
+const BLOCK_MB: [u64; 3] = [32, 64, 128];
+const FACTOR: u64 = 200;
+const DEVICES: [(&str, &str); 2] = [(HDD, "HDD"), (SSD, "SSD")];
+/// An advised cell is good if it is within this of the best.
+const NEAR: f64 = 1.1;
+/// "Larger is better" allows for the noise of one measurement.
+const NOISE: f64 = 1.03;
+
+/// Runs the cells, or reads their results.
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+    Ok(outcome(&Study::of(lab, "settings")?))
+}
+
+fn cell(study: &Study, device: &str, block_mb: u64, sort_mb: u64) -> Cell {
+    Cell { sort_mb, block_mb, ..Cell::stock("sort", 10., device, study.scale) }
+}
+
+/// The cells of a device, by block and then by buffer; `None` if one is missing or not valid.
+fn grid(study: &Study, device: &str) -> Option<Vec<Vec<f64>>> {
+    let row = |block| {
+        let one = |sort| study::seconds(study.get(&cell(study, device, block, sort)));
+        SORT_MB.into_iter().map(one).collect::<Option<Vec<f64>>>()
+    };
+    BLOCK_MB.into_iter().map(row).collect()
+}
+
+fn outcome(study: &Study) -> Outcome {
+    let mut sections = vec![statements(study)];
+    for (device, of) in DEVICES {
+        let mut seconds = Section::new(format!("seconds, {of} (Figure 6)"));
+        for block in BLOCK_MB {
+            for sort in SORT_MB {
+                let one = study.get(&cell(study, device, block, sort));
+                let name = format!("blocks of {block} MiB, buffer of {sort} MB");
+                seconds.of_cell(&name, one, |one| one.elapsed_s);
+            }
+        }
+        sections.push(seconds);
+    }
+    sections.extend(advised(study));
+    let tables = DEVICES.map(|(device, of)| Table {
+        name: of.into(),
+        cells: BLOCK_MB
+            .map(|block| {
+                let one = |sort| study::seconds(study.get(&cell(study, device, block, sort)));
+                SORT_MB.map(one).to_vec()
+            })
+            .to_vec(),
+    });
+    let mut differs = study.differs();
+    differs.push(
+        "The text has no values of Figure 6's axes; its statements are held against this sweep. The fan-in is 200, as there."
+            .into(),
+    );
+    Outcome {
+        sections,
+        differs,
+        chart: Chart::Heat {
+            title: "Seconds of the sort".into(),
+            rows: BLOCK_MB.map(|block| format!("{block} MiB")).to_vec(),
+            columns: SORT_MB.map(|sort| format!("{sort} MB")).to_vec(),
+            axes: ["io.sort.mb".into(), "dfs.blocksize".into()],
+            tables: tables.into(),
+        },
+    }
+}
+
+fn statements(study: &Study) -> Section {
+    let [hdd, ssd] = [HDD, SSD].map(|device| grid(study, device));
+    let least = |rows: &Vec<f64>| rows.iter().copied().fold(f64::MAX, f64::min);
+    let mut says = Section::new(SAYS);
+    let best_block = hdd.as_ref().map(|rows| {
+        let best: Vec<f64> = rows.iter().map(least).collect();
+        best.iter().all(|seconds| best[1] <= *seconds)
+    });
+    says.holds("HDD: blocks of 64 MiB are best", best_block);
+    let larger = hdd
+        .as_ref()
+        .map(|rows| rows.iter().all(|row| row.windows(2).all(|pair| pair[1] <= pair[0] * NOISE)));
+    says.holds("HDD: a larger buffer is not slower, with any block", larger);
+    let spread = |rows: &Vec<Vec<f64>>| {
+        let all = || rows.iter().flatten().copied();
+        all().fold(f64::MIN, f64::max) / all().fold(f64::MAX, f64::min)
+    };
+    let spreads = hdd.as_ref().zip(ssd.as_ref()).map(|(hdd, ssd)| (spread(hdd), spread(ssd)));
+    says.holds("the SSD changes less than the HDD", spreads.map(|(hdd, ssd)| ssd < hdd));
+    says.gain("slowest cell over the fastest, HDD", None, spreads.map(|both| both.0));
+    says.gain("slowest cell over the fastest, SSD", None, spreads.map(|both| both.1));
+    says
+}
+
+/// The combination of the sweep that the model of `advise hadoop --job` finds best, and all of its times.
+fn advised(study: &Study) -> Vec<Section> {
+    let mut choice = Section::new(
+        "measured seconds of the cell that `advise hadoop --job` takes, over the best cell's",
+    );
+    let mut all = Section::new("seconds of `advise hadoop --job`, over the measured ones");
+    for (device, of) in DEVICES {
+        let Some(advice) = study.predicted.get(device) else {
+            choice.neither(format!("{of}: no prediction"));
+            continue;
+        };
+        let predicted: Vec<(u64, u64, f64)> =
+            advice.combinations.iter().filter_map(in_sweep).collect();
+        let measured = |block, sort| study.get(&cell(study, device, block, sort));
+        let best = predicted.iter().min_by(|a, b| a.2.total_cmp(&b.2));
+        let ratio = grid(study, device).zip(best).and_then(|(rows, &(block, sort, _))| {
+            let fastest = rows.iter().flatten().copied().fold(f64::MAX, f64::min);
+            Some(study::seconds(measured(block, sort))? / fastest)
+        });
+        if let Some((block, sort, _)) = best {
+            choice.gain(&format!("{of}: blocks of {block} MiB, buffer of {sort} MB"), None, ratio);
+        }
+        choice
+            .holds(&format!("{of}: within a tenth of the best"), ratio.map(|ratio| ratio <= NEAR));
+        for (block, sort, seconds) in predicted {
+            let of_it = |one: &Measured| seconds / one.elapsed_s;
+            let name = format!("{of}, {block} MiB, {sort} MB: {seconds:.0} s predicted");
+            all.of_cell(&name, measured(block, sort), of_it);
+        }
+    }
+    vec![choice, all]
+}
+
+/// Block and buffer in MiB, and seconds, if the sweep has the combination.
+fn in_sweep(one: &Combination) -> Option<(u64, u64, f64)> {
+    let (block, sort) = (one.block_mb as u64, one.sort_mb as u64);
+    let there = one.factor == FACTOR && !one.defer && BLOCK_MB.contains(&block);
+    (there && SORT_MB.contains(&sort)).then_some((block, sort, one.seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::study::Advice;
+    use super::super::study::tests::{late, measured, study};
+    use super::*;
+
+    /// A sweep with these seconds by block and buffer on the HDD, and 50 everywhere on the SSD.
+    fn sweep(hdd: [[f64; 3]; 3]) -> Study {
+        let empty = study(Vec::new());
+        let mut cells = Vec::new();
+        for (b, block) in BLOCK_MB.into_iter().enumerate() {
+            for (s, sort) in SORT_MB.into_iter().enumerate() {
+                cells.push(measured(cell(&empty, HDD, block, sort), hdd[b][s]));
+                cells.push(measured(cell(&empty, SSD, block, sort), 50.));
+            }
+        }
+        let mut study = study(cells);
+        let combination = |block_mb, sort_mb, defer, seconds| Combination {
+            sort_mb,
+            factor: 200,
+            block_mb,
+            defer,
+            seconds,
+        };
+        let combinations = vec![
+            combination(64., 100., false, 80.),
+            combination(128., 192., false, 70.),
+            // Not in the sweep.
+            combination(128., 192., true, 10.),
+            combination(512., 192., false, 20.),
+        ];
+        study.predicted.insert(HDD.into(), Advice { combinations });
+        study
+    }
+
+    #[test]
+    fn statements_and_advice_are_held_against_the_sweep() {
+        let study = sweep([[120., 119., 118.], [110., 100., 90.], [130., 120., 108.]]);
+        let json = crate::report::tests::json(outcome(&study));
+        let says: Vec<_> =
+            (0..3).map(|row| json["sections"][0]["rows"][row]["ours"].clone()).collect();
+        assert_eq!(says, [1.0, 1.0, 1.0]);
+        let choice = &json["sections"][3]["rows"];
+        assert_eq!((&choice[0]["ours"], &choice[1]["ours"]), (&1.2.into(), &0.0.into()));
+        assert_eq!(choice[2]["what"], "SSD: no prediction");
+        let all = json["sections"][4]["rows"].as_array().expect("rows");
+        assert_eq!(all.len(), 2, "the sweep's own: {all:?}");
+    }
+
+    #[test]
+    fn a_late_cell_leaves_the_statements_open() {
+        let mut cells = vec![late(Cell::stock("sort", 10., HDD, 0.1), 1.)];
+        cells.push(measured(Cell::stock("sort", 10., SSD, 0.1), 50.));
+        let json = crate::report::tests::json(outcome(&study(cells)));
+        for row in 0..3 {
+            assert!(json["sections"][0]["rows"][row]["ours"].is_null());
+        }
+        assert!(json["sections"][1].to_string().contains("not valid"));
+    }
+}

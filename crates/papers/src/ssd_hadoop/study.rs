@@ -1,0 +1,329 @@
+//! Cells that `bench/hadoop/study.py` measured.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::folder::ScratchFolder;
+use crate::lab::Lab;
+use crate::outcome::Section;
+use crate::runner;
+
+/// The models of the paper's disks.
+pub const HDD: &str = "wd5000aakx";
+/// The SSD's.
+pub const SSD: &str = "830";
+/// The data of the paper's sort in Figures 6 and 8 and in Table 2, in bytes.
+const PAPER_BYTES: f64 = 10e9;
+
+/// All that was measured.
+#[derive(Debug, Deserialize)]
+pub struct Study {
+    study: String,
+    /// Data here over data in the paper.
+    pub scale: f64,
+    cells: Vec<Measured>,
+    /// `merganser advise hadoop --job` on the sorts of the sweep, by device.
+    #[serde(default)]
+    pub predicted: BTreeMap<String, Advice>,
+}
+
+/// What decides a cell.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Cell {
+    /// The job's name in the runner.
+    pub job: String,
+    /// Its data in the paper, in GB of 10^9 bytes.
+    pub paper_gb: f64,
+    /// The model.
+    pub device: String,
+    /// Data here over data in the paper.
+    pub scale: f64,
+    /// `stock`, or `active` with Merganser's shuffle.
+    pub flavour: String,
+    /// `mapreduce.task.io.sort.mb`.
+    pub sort_mb: u64,
+    /// `dfs.blocksize`, in MiB.
+    pub block_mb: u64,
+    /// `merganser.shuffle.defer.min-segment-bytes`; empty for the default.
+    pub least_segment: String,
+}
+
+/// A cell, and its result.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Measured {
+    /// What decides it.
+    pub cell: Cell,
+    /// Seconds from submission to the end.
+    pub elapsed_s: f64,
+    /// Whether the emulation kept its time.
+    pub valid: bool,
+    /// How late it was.
+    pub lag: Lag,
+    /// Joules of the device in the emulation.
+    pub device_joules: f64,
+    /// Seconds of the emulation.
+    pub device_seconds: f64,
+    /// What the disk did, by the job's phase.
+    pub phases: BTreeMap<String, Phase>,
+    /// Some requests.
+    pub points: Points,
+}
+
+/// How late answers were.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Lag {
+    /// The share of requests that were late.
+    pub late_share: f64,
+    /// All lag over the busy time.
+    pub time_share: f64,
+}
+
+/// What the disk did in a phase.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Phase {
+    /// Reads.
+    pub reads: Flow,
+    /// Writes.
+    pub writes: Flow,
+}
+
+/// Requests of one kind.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub struct Flow {
+    /// All.
+    pub requests: u64,
+    /// Those that continue the one before.
+    pub in_order: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Requests for a plot: nanoseconds, `R` or `W`, first byte.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Points {
+    /// The points.
+    pub list: Vec<(u64, String, u64)>,
+}
+
+/// What `merganser advise hadoop --job --json` says.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Advice {
+    /// Every combination that it tried.
+    pub combinations: Vec<Combination>,
+}
+
+/// One combination.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Combination {
+    /// `mapreduce.task.io.sort.mb`.
+    pub sort_mb: f64,
+    /// `mapreduce.task.io.sort.factor`.
+    pub factor: u64,
+    /// `dfs.blocksize`, in MiB.
+    pub block_mb: f64,
+    /// Whether the merge is deferred.
+    pub defer: bool,
+    /// Seconds of the job.
+    pub seconds: f64,
+}
+
+impl Cell {
+    /// Stock Hadoop with the paper's defaults on a device.
+    pub fn stock(job: &str, paper_gb: f64, device: &str, scale: f64) -> Self {
+        Cell {
+            job: job.into(),
+            paper_gb,
+            device: device.into(),
+            scale,
+            flavour: "stock".into(),
+            sort_mb: 100,
+            block_mb: 64,
+            least_segment: String::new(),
+        }
+    }
+}
+
+impl Study {
+    /// The cells of a figure, from the file that was given or from a run.
+    ///
+    /// # Errors
+    /// When the runner fails, or the file is not what it writes.
+    pub fn of(lab: &Lab<'_>, figure: &str) -> Result<Self, Error> {
+        if let Some(path) = &lab.setup.results {
+            return Self::read(path);
+        }
+        let script = runner::find(lab, "study.py")?;
+        let folder = ScratchFolder::new(lab)?;
+        let kept = folder.path().join("study.json");
+        let mut command = runner::command(&script);
+        command.arg(figure);
+        if let Some(bytes) = lab.setup.size_bytes {
+            command.args(["--scale", &(bytes as f64 / PAPER_BYTES).min(1.).to_string()]);
+        }
+        command.arg("--dir").arg(folder.path().join("work"));
+        command.arg("--results").arg(folder.path().join("results"));
+        command.arg("--json").arg(&kept).arg("--merganser").arg(&lab.setup.program);
+        runner::run(lab, &script, command)?;
+        Self::read(&kept)
+    }
+
+    /// Reads what the runner wrote.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(|error| Error::on(path, error))?;
+        let wrong = |reason| Error::Results { path: path.to_owned(), reason };
+        let study: Study = serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("no study.json of bench/hadoop/study.py: {error}")))?;
+        if study.study != "ssd-hadoop" {
+            return Err(wrong(format!("is of the study '{}', not ssd-hadoop", study.study)));
+        }
+        Ok(study)
+    }
+
+    /// A cell's result, if it was measured.
+    pub fn get(&self, cell: &Cell) -> Option<&Measured> {
+        self.cells.iter().find(|one| one.cell == *cell)
+    }
+
+    /// The results of a cell on the hard disk and on the SSD.
+    pub fn both(&self, cell: &Cell) -> [Option<&Measured>; 2] {
+        [HDD, SSD].map(|device| self.get(&Cell { device: device.into(), ..cell.clone() }))
+    }
+
+    /// How many times as fast a cell is on the SSD, if both were measured and are valid.
+    pub fn gain(&self, cell: &Cell) -> Option<f64> {
+        let [hdd, ssd] = self.both(cell).map(seconds);
+        Some(hdd? / ssd?)
+    }
+
+    /// How the machine and the method differ from the paper's.
+    pub fn differs(&self) -> Vec<String> {
+        vec![
+            format!(
+                "Theirs: Hadoop 0.20.2, four cores of 3.3 GHz, 3.2 GB, a WD 500 GB disk and a Samsung 830. Here: Hadoop \
+                 3.4.2 on this machine, both disks emulated from their data sheets; the data are {:.3} of the paper's \
+                 (traces: all of it), blocks, sort buffers and heaps are not scaled.",
+                self.scale
+            ),
+            "HDFS and local folders are on one emulated disk of 64 GiB, ext4 on a loop device. Page cache is held to 3.2 GB \
+             times the scale, in addition to what processes take; the paper's cache was smaller by the memory of its daemons \
+             and tasks. So the hard disk looks better here."
+                .into(),
+            "Times on the devices are predictions: no parameter is fitted to the paper's ratios. Each cell was measured once."
+                .into(),
+            "The emulation runs on the same processors as Hadoop. A cell with more than 1 % of late answers is shown as not \
+             valid."
+                .into(),
+        ]
+    }
+}
+
+/// The seconds of a cell that may be used.
+pub fn seconds(cell: Option<&Measured>) -> Option<f64> {
+    cell.filter(|cell| cell.valid).map(|cell| cell.elapsed_s)
+}
+
+impl Section {
+    /// A row with a figure of a cell, or with the reason why it is missing.
+    pub fn of_cell(
+        &mut self,
+        what: &str,
+        cell: Option<&Measured>,
+        figure: impl Fn(&Measured) -> f64,
+    ) {
+        match cell {
+            Some(cell) if cell.valid => self.ours(what, figure(cell)),
+            Some(cell) => {
+                let late = 100. * cell.lag.late_share.max(cell.lag.time_share);
+                self.neither(format!("{what}: not valid, {late:.1} % late"));
+            }
+            None => self.neither(format!("{what}: not measured")),
+        }
+    }
+
+    /// A ratio of two cells with the paper's, or the paper's alone.
+    pub fn gain(&mut self, what: &str, paper: Option<f64>, ours: Option<f64>) {
+        match (paper, ours) {
+            (Some(paper), Some(ours)) => self.both(what, paper, ours),
+            (Some(paper), None) => self.paper(what, paper),
+            (None, Some(ours)) => self.ours(what, ours),
+            (None, None) => self.neither(format!("{what}: no two valid cells")),
+        }
+    }
+
+    /// A statement of the paper, if cells can judge it.
+    pub fn holds(&mut self, what: &str, holds: Option<bool>) {
+        self.gain(what, Some(1.), holds.map(|holds| f64::from(u8::from(holds))));
+    }
+}
+
+/// The title of a section of statements.
+pub const SAYS: &str = "what the text says: 1 holds, 0 does not";
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A valid cell that took so long.
+    pub fn measured(cell: Cell, elapsed_s: f64) -> Measured {
+        Measured {
+            cell,
+            elapsed_s,
+            valid: true,
+            lag: Lag { late_share: 0., time_share: 0. },
+            device_joules: 10. * elapsed_s,
+            device_seconds: 2. * elapsed_s,
+            phases: BTreeMap::new(),
+            points: Points::default(),
+        }
+    }
+
+    /// The same, late.
+    pub fn late(cell: Cell, elapsed_s: f64) -> Measured {
+        let lag = Lag { late_share: 0.025, time_share: 0. };
+        Measured { valid: false, lag, ..measured(cell, elapsed_s) }
+    }
+
+    /// A study at a tenth.
+    pub fn study(cells: Vec<Measured>) -> Study {
+        Study { study: "ssd-hadoop".into(), scale: 0.1, cells, predicted: BTreeMap::new() }
+    }
+
+    #[test]
+    fn a_cell_that_was_late_is_in_no_ratio_and_is_told() {
+        let cell = Cell::stock("sort", 10., HDD, 0.1);
+        let ssd = Cell { device: SSD.into(), ..cell.clone() };
+        let good = study(vec![measured(cell.clone(), 90.), measured(ssd.clone(), 30.)]);
+        assert_eq!(good.gain(&cell), Some(3.));
+        let bad = study(vec![measured(cell.clone(), 90.), late(ssd.clone(), 30.)]);
+        assert_eq!(bad.gain(&cell), None);
+        let mut section = Section::new("t");
+        section.of_cell("ssd", bad.get(&ssd), |one| one.elapsed_s);
+        section.of_cell("other", None, |one| one.elapsed_s);
+        section.gain("gain", Some(2.), bad.gain(&cell));
+        let rows: Vec<_> = section.rows.iter().map(|row| (&*row.what, row.ours)).collect();
+        let expected =
+            [("ssd: not valid, 2.5 % late", None), ("other: not measured", None), ("gain", None)];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn what_is_no_study_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s.json");
+        for (text, expected) in [
+            ("[]", "no study.json of bench/hadoop/study.py"),
+            (r#"{"study": "other", "scale": 1, "cells": []}"#, "is of the study 'other'"),
+        ] {
+            fs::write(&path, text).expect("written");
+            let said = Study::read(&path).expect_err("refused").to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+}
