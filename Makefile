@@ -42,7 +42,7 @@ test-campaign:
 	@$(PYTHON) -m unittest discover -s campaign/tests -t campaign
 
 # Maven is quiet about tests that pass, so their totals are added up from its reports.
-test-java:
+test-java: test-build
 	@.ci/setup base rust java
 	@.ci/java verify
 

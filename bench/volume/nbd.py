@@ -174,7 +174,8 @@ def main():
     for what, value, bar, least in rows:
         met = bar is None or (value >= bar if least else value <= bar)
         missed |= not met
-        print(f"| {what} | {value:.3f} | {bar if bar is not None else '-'} | {'met' if met else 'missed'} |")
+        judged = "-" if bar is None else "met" if met else "missed"
+        print(f"| {what} | {value:.3f} | {bar if bar is not None else '-'} | {judged} |")
     if len(rounds) < 3:
         print("\nfewer than three rounds: give more --minutes or a smaller --size")
     sys.exit(1 if missed else 0)

@@ -141,7 +141,7 @@ fn lock(file: &File) -> bool {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return true,
             Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {
-                thread::sleep(LOCK_LOOK)
+                thread::sleep(LOCK_LOOK);
             }
             Err(_) => return false,
         }
