@@ -59,7 +59,7 @@ test-python: test-build
 
 test-rust: test-build
 	@.ci/setup fuse nbd blast guests
-	@$(CARGO) test --workspace --locked
+	@$(CARGO) test --workspace --locked --no-fail-fast
 
 # One build of the command, the examples and the tests, for all steps of `make check` that run something. Another set of
 # packages would choose other features of the libraries, and compile most of them again.
