@@ -36,7 +36,8 @@ class Measure(unittest.TestCase):
         self.assertEqual(cost.command, f"printf 'b\\na\\n' | sort > {out}")
 
     def test_memory_is_the_last_programs_and_processor_time_everybodys(self):
-        spin = "sum(range(3_000_000))"
+        # Each lives for several polls of its memory.
+        spin = "import time; sum(range(3_000_000)); time.sleep(0.3)"
         hold = f"bytearray(b'x') * {100 * MIB}; {spin}"
         cost = run(Job((("python3", "-c", spin), ("python3", "-c", hold))), self.folder)
         self.assertGreater(cost.rss_peak_bytes, 100 * MIB)
@@ -46,7 +47,8 @@ class Measure(unittest.TestCase):
 
     def test_a_small_programs_memory_is_its_own_not_ours(self):
         ours = bytearray(b"x") * (200 * MIB)
-        count = run(Job((("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"),)), self.folder)
+        script = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; sleep 0.3"
+        count = run(Job((("sh", "-c", script),)), self.folder)
         self.assertLess(count.rss_peak_bytes, len(ours) / 2)
 
     def test_printed_text_is_kept_when_asked_for(self):
@@ -71,7 +73,7 @@ class Measure(unittest.TestCase):
         pid_file = self.folder / "pid"
         script = f"sleep 600 & echo $! > {pid_file}; wait"
         with self.assertRaisesRegex(JobError, "ended after"):
-            run(Job((("sh", "-c", script),)), self.folder, timeout_s=1)
+            run(Job((("sh", "-c", script),)), self.folder, timeout_s=5)
         pid = int(pid_file.read_text())
         deadline = time.monotonic() + 10
         while _runs(pid) and time.monotonic() < deadline:
@@ -96,6 +98,8 @@ class Machine(unittest.TestCase):
     def test_its_short_name_has_no_odd_characters(self):
         described = {"cpu": "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "cores": 2, "memory_bytes": 24 * 2**30}
         self.assertEqual(machine.slug(described), "xeon-platinum-8481c-2-cores-24-gib")
+        folder = machine.results_folder(described, "-study")
+        self.assertRegex(folder, r"^\d{4}-\d\d-\d\d-xeon-platinum-8481c-2-cores-24-gib-study$")
 
     def test_everything_is_told(self):
         told = machine.describe(".")

@@ -43,7 +43,7 @@ static ENDING: AtomicI32 = AtomicI32::new(0);
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Has every panic end the process unless it is [contained]. That takes no memory of the heap.
+/// Makes every panic end the process unless it is [contained]. That takes no memory of the heap.
 pub fn install() {
     std::panic::set_hook(Box::new(panicked));
 }
@@ -218,7 +218,7 @@ mod tests {
         let (output, took) = run(test, &unfinished);
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(STATUS), "{test}: {said}");
-        assert!(took < Duration::from_secs(5), "{test}: {took:?}");
+        assert!(took < Duration::from_secs(20), "{test}: {took:?}");
         assert!(!unfinished.exists(), "{test}: left behind");
         let told: Vec<_> = said.lines().collect();
         let [one] = told[..] else { panic!("{test}: one line, not {said:?}") };
@@ -280,7 +280,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (output, took) = run("panics_with_the_list_locked", dir.path());
         assert_eq!(output.status.code(), Some(STATUS));
-        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert!(took < Duration::from_secs(20), "{took:?}");
     }
 
     #[test]

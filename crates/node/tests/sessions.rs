@@ -386,7 +386,7 @@ fn a_get_that_is_given_up_is_forgotten() {
 
 #[test]
 fn sessions_are_limited_and_idle_ones_end() {
-    let node = node_with(|options| options.idle = Duration::from_millis(300));
+    let node = node_with(|options| options.idle = Duration::from_secs(3));
     let ids: Vec<_> = (0..4).map(|_| node.open("copy")).collect();
     let fifth = OpenRequest { ssdlet: Some("copy".to_owned()), ..OpenRequest::default() };
     assert!(matches!(node.sessions.open(&fifth), Err(SessionError::Busy { .. })));

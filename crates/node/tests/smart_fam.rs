@@ -413,27 +413,33 @@ fn a_node_may_be_killed_at_any_time() {
     let mut random = merganser_testkit::Random::new(4);
     let mut node = process(&place);
     let mut killed = 0;
-    for id in 1..=12 {
-        let inputs: &[&str] = if id % 2 == 0 { &["small"] } else { &["sub/large"; 3] };
+    // A machine that answers within most of the waits gets more calls, and so as many kills as a slow one.
+    let mut calls = 0;
+    while calls < 12 || killed < 20 {
+        calls += 1;
+        assert!(calls <= 2000, "only {killed} kills came before their answers");
+        let inputs: &[&str] = if calls % 2 == 0 { &["small"] } else { &["sub/large"; 3] };
+        let mut kills = 0;
         let answer = loop {
             let wait = Duration::from_micros(200 + random.below(6000));
-            match client.ask("wordcount", id, &json!({}), inputs, wait) {
-                Err(CallError::Timeout { .. }) if killed < 60 => {
+            match client.ask("wordcount", calls, &json!({}), inputs, wait) {
+                // A slow machine may need longer than any of the waits to start a node and to answer.
+                Err(CallError::Timeout { .. }) if kills < 10 => {
                     node.kill().expect("killed");
                     node.wait().expect("ended");
-                    killed += 1;
+                    kills += 1;
                     node = process(&place);
                 }
                 Err(CallError::Timeout { .. }) => {}
                 answer => break answer.expect("answered"),
             }
         };
-        let expected = if id % 2 == 0 { 2 } else { 9001 };
-        assert_eq!(counts(answer).len(), expected, "{id}");
+        killed += kills;
+        let expected = if calls % 2 == 0 { 2 } else { 9001 };
+        assert_eq!(counts(answer).len(), expected, "{calls}");
     }
     node.kill().expect("killed");
     node.wait().expect("ended");
-    assert!(killed > 5, "{killed}");
     let mut answers = BTreeMap::new();
     let (bytes, mut at) = (place.answers("c"), 0);
     while let Ok(Some((found, len))) =
@@ -443,7 +449,7 @@ fn a_node_may_be_killed_at_any_time() {
         assert_eq!(*first, found.body, "number {}", found.id);
         at += len;
     }
-    assert_eq!(answers.len(), 12);
+    assert_eq!(answers.len() as u64, calls);
 }
 
 /// Files that are no logs end their own client, and no other.

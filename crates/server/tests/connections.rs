@@ -35,7 +35,10 @@ impl Service for Shown {
         while matches!(stream.read(&mut letter), Ok(1)) {
             client.presence().owe();
             match letter[0] {
-                b'w' => while stream.write_all(&[0; 1 << 16]).is_ok() {},
+                b'w' => {
+                    self.0.busy.fetch_add(1, Ordering::SeqCst);
+                    while stream.write_all(&[0; 1 << 16]).is_ok() {}
+                }
                 b'p' => panic!("as asked"),
                 b'b' => {
                     self.0.busy.fetch_add(1, Ordering::SeqCst);
@@ -114,7 +117,7 @@ impl Server {
 }
 
 fn limits(connections_max: usize, idle_at_least: Duration) -> Limits {
-    Limits { connections_max, idle_at_least, drain: Duration::from_millis(300) }
+    Limits { connections_max, idle_at_least, drain: SOON }
 }
 
 fn echo(stream: &mut (impl Read + Write)) -> bool {
@@ -124,14 +127,14 @@ fn echo(stream: &mut (impl Read + Write)) -> bool {
 
 #[test]
 fn clients_are_served_over_both_transports_and_the_socket_goes_with_the_server() {
-    let mut server = Server::start(Limits::default());
+    let mut server = Server::start(Limits { drain: SOON, ..Limits::default() });
     let (mut first, mut second) = (server.client(), server.client());
     assert!(echo(&mut first) && echo(&mut second) && echo(&mut first));
     drop(first);
     server.until("it left", |counts| counts.open == 1);
     let (counts, took) = server.stop();
     assert_eq!(counts, Counts { accepted: 2, ..Counts::default() });
-    assert!(took < Limits::default().drain, "an idle client is not waited for: {took:?}");
+    assert!(took < SOON, "an idle client is not waited for: {took:?}");
     let Address::Unix(path) = &server.address else { panic!("a TCP port") };
     assert!(!path.exists());
 
@@ -194,7 +197,8 @@ fn a_client_that_was_idle_for_too_short_a_time_keeps_its_place() {
 
 #[test]
 fn a_stop_while_busy_waits_for_answers_within_its_bound() {
-    let mut server = Server::start(limits(8, Duration::ZERO));
+    let drain = Duration::from_secs(3);
+    let mut server = Server::start(Limits { drain, ..limits(8, Duration::ZERO) });
     let mut quick = server.client();
     quick.write_all(b"b").expect("sent");
     // It reads nothing, so its answer never ends.
@@ -202,7 +206,7 @@ fn a_stop_while_busy_waits_for_answers_within_its_bound() {
     endless.write_all(b"w").expect("sent");
     let silent = server.client();
     server.until("all are there", |counts| {
-        counts.open == 3 && server.letters.busy.load(Ordering::SeqCst) == 1
+        counts.open == 3 && server.letters.busy.load(Ordering::SeqCst) == 2
     });
     let letters = Arc::clone(&server.letters);
     let opens = std::thread::spawn(move || {
@@ -213,7 +217,7 @@ fn a_stop_while_busy_waits_for_answers_within_its_bound() {
     let (counts, took) = server.stop();
     opens.join().expect("no panic");
     assert_eq!((counts.cut_off, counts.open), (1, 0), "{counts:?}");
-    assert!(took >= Duration::from_millis(300) && took < SOON, "{took:?}");
+    assert!(took >= drain && took < SOON, "{took:?}");
     let mut heard = [0];
     quick.read_exact(&mut heard).expect("answered after the stop");
     drop((endless, silent));

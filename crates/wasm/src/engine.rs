@@ -124,7 +124,7 @@ mod tests {
         drop((first, second));
         let begun = std::time::Instant::now();
         while watched.strong_count() > 0 {
-            assert!(begun.elapsed().as_secs() < 10, "its thread keeps it");
+            assert!(begun.elapsed().as_secs() < 20, "its thread keeps it");
             std::thread::sleep(TICK);
         }
     }

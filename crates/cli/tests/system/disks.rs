@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{Chance, Folder, fails, is_root, merganser, names, one_sentence, prints};
@@ -163,11 +163,15 @@ fn a_disk_that_vanishes_is_one_sentence_and_no_hang() {
             }
             std::thread::yield_now();
         }
+        // The sort stands still, or it could end before its disk does.
+        let stopped = signal(&mut child, libc::SIGSTOP);
         // This acts like a pulled cable: from now on every request is an error.
         let path = disks[1].mounted.join(".");
         let shut = shut_down(&path);
+        let continued = signal(&mut child, libc::SIGCONT);
         let output = child.wait_with_output().expect("ends");
         assert!(shut, "the file system can be shut down");
+        assert!(stopped && continued, "{strategy}: the sort ended before");
         let said = one_sentence(&command, &output);
         assert!(said.contains("two") && said.contains("Input/output error"), "{strategy}: {said}");
         assert!(!folder.at("sorted").exists());
@@ -179,6 +183,16 @@ fn a_disk_that_vanishes_is_one_sentence_and_no_hang() {
         assert!(run(&["umount", path]) && run(&["mount", &disks[1].device, path]));
         assert!(disks.iter().all(Disk::is_clean));
     }
+}
+
+/// Whether the signal was sent, because the process runs.
+fn signal(child: &mut Child, signal: libc::c_int) -> bool {
+    if child.try_wait().expect("known").is_some() {
+        return false;
+    }
+    let pid = libc::pid_t::try_from(child.id()).expect("a pid");
+    // SAFETY: the child was not waited for, so its number is not another process's.
+    unsafe { libc::kill(pid, signal) == 0 }
 }
 
 /// Ends a mounted ext4 at once, its journal and all, as `xfs_io -c shutdown` does.

@@ -90,7 +90,7 @@ fn terminate(mut child: Child, what: &str) {
     let took = start.elapsed();
     assert_eq!(status.code(), Some(128 + libc::SIGTERM), "{what}: {status}");
     // A loaded machine may take its time, but after ten seconds the process just ends.
-    assert!(took < Duration::from_secs(5), "{what}: {took:?}");
+    assert!(took < Duration::from_secs(9), "{what}: {took:?}");
 }
 
 #[test]

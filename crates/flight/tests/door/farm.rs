@@ -155,7 +155,8 @@ fn a_node_that_fails_is_named() {
     assert_eq!(sessions(&nodes), 0, "all are closed");
 }
 
-/// A chunk of it takes `slow` 300 ms. On two threads of a node that is 10 seconds and more.
+/// A chunk of it takes `slow` 300 ms. On two threads of a node that is 10 seconds and more. It takes `slower` more than
+/// a minute.
 fn much() -> String {
     "x\n".repeat(20 << 20)
 }
@@ -165,9 +166,9 @@ fn the_failure_of_a_later_node_ends_the_earlier_ones() {
     let nodes = farm(&[&much(), ""]);
     std::fs::remove_file(nodes[1].dir.path().join("data/log")).expect("there");
     let begun = Instant::now();
-    let told = run(&nodes, "slow", &mut Rows::default()).expect_err("one node has no such file");
+    let told = run(&nodes, "slower", &mut Rows::default()).expect_err("one node has no such file");
     assert!(told.to_string().starts_with(&nodes[1].known.address), "{told}");
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert_eq!(sessions(&nodes), 0, "all are closed");
 }
 
@@ -176,13 +177,13 @@ fn the_failure_of_a_later_node_ends_the_earlier_ones() {
 fn rows_that_wait_for_another_node_are_kept() {
     let quick = node_with(|options| {
         options.sessions.threads = 17;
-        options.sessions.idle = Duration::from_secs(3);
+        options.sessions.idle = Duration::from_secs(6);
         options.batch_patience = Duration::from_millis(200);
     });
-    // A chunk takes 300 ms: 10 seconds and more on two threads, one or two on 16. And the rows of the quick
+    // A chunk takes 300 ms: 15 seconds and more on two threads, one or two on 16. And the rows of the quick
     // node are more than what fits into all buffers on the way.
     let lines = |count: usize| (0..count).map(|i| format!("{i:099}\n")).collect::<String>();
-    let (long, short) = (lines(400_000), lines(250_000));
+    let (long, short) = (lines(600_000), lines(250_000));
     quick.write("log", &short);
     let nodes = [farm(&[&long]).remove(0), quick];
     let mut rows = Rows::default();
@@ -244,12 +245,12 @@ fn a_farm_can_be_cancelled() {
     let nodes = farm(&[&much(), "b\n"]);
     let counted = Counted { cancelled: AtomicBool::new(true), ..Counted::default() };
     let known = known(&nodes);
-    let result = map(&known, "slow", "log", &mut Rows::default(), &counted);
+    let result = map(&known, "slower", "log", &mut Rows::default(), &counted);
     assert!(matches!(result, Err(FarmError::Cancelled)), "before it is opened");
     let counted = Counted::default();
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        let mapped = scope.spawn(|| map(&known, "slow", "log", &mut Rows::default(), &counted));
+        let mapped = scope.spawn(|| map(&known, "slower", "log", &mut Rows::default(), &counted));
         while counted.phases.load(Ordering::Relaxed) == 0 {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -257,7 +258,7 @@ fn a_farm_can_be_cancelled() {
         let result = mapped.join().expect("no panic");
         assert!(matches!(result, Err(FarmError::Cancelled)), "while it runs");
     });
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert_eq!(sessions(&nodes), 0, "all are closed");
 }
 

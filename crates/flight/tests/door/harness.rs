@@ -28,8 +28,8 @@ use serde_json::Value;
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 pub const LINES: Format = Format::Lines { delimiter: b'\n' };
 
-/// `copy` gives its input back; `fail` fails; `panic` does what its name says; `slow` takes its time. The
-/// module `good` is one that copies, too, once it was uploaded.
+/// `copy` gives its input back; `fail` fails; `panic` does what its name says; `slow` takes its time, and `slower` more
+/// of it. The module `good` is one that copies, too, once it was uploaded.
 #[derive(Default)]
 struct Zoo {
     uploaded: Mutex<Vec<String>>,
@@ -52,7 +52,9 @@ impl SsdletOpener for Zoo {
         _: GuestLimits,
     ) -> std::result::Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let name = match wanted {
-            Wanted::Name(name) if ["copy", "fail", "panic", "slow"].contains(&name) => name,
+            Wanted::Name(name) if ["copy", "fail", "panic", "slow", "slower"].contains(&name) => {
+                name
+            }
             Wanted::Sha256(sha256) if self.uploaded.lock().iter().any(|has| has == sha256) => {
                 "copy"
             }
@@ -97,6 +99,7 @@ impl Worker for Working {
             "fail" => return Err(SsdletError::Failed("it\nalways fails".to_owned())),
             "panic" => panic!("a mistake"),
             "slow" => thread::sleep(Duration::from_millis(300)),
+            "slower" => thread::sleep(Duration::from_secs(2)),
             _ => {}
         }
         out.records(chunk.bytes);

@@ -83,7 +83,7 @@ fn connections_that_say_nothing_are_closed_and_others_are_served_meanwhile() {
         let _ = stream.read_to_end(&mut Vec::new());
     }
     let waited = begun.elapsed();
-    assert!(waited > Duration::from_secs(8) && waited < Duration::from_secs(25), "{waited:?}");
+    assert!(waited > Duration::from_secs(8) && waited < Duration::from_secs(60), "{waited:?}");
     node.client().list().expect("it still answers");
 }
 
@@ -342,28 +342,28 @@ fn bodies_that_never_come_do_not_keep_others_away() {
     let mut slow = TcpStream::connect(node.address).expect("it listens");
     slow.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("open");
     slow.write_all(&http2(4, 0, 0, &[])).expect("open");
-    // As many as there are places; of some a few bytes come.
+    // One request for each place; some send a few bytes.
+    let begun = Instant::now();
     for stream in (1..).step_by(2).take(8) {
         slow.write_all(&http2(1, 4, stream, &headers_of_a_call())).expect("open");
         slow.write_all(&http2(0, 0, stream, &[0, 0, 0][..stream as usize % 4])).expect("open");
     }
     thread::sleep(Duration::from_millis(500));
-    let begun = Instant::now();
+    // A request that found no place for 30 seconds would be refused.
     node.client().list().expect("it is answered");
-    let waited = begun.elapsed();
-    assert!(waited > Duration::from_secs(2) && waited < Duration::from_secs(15), "{waited:?}");
+    assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn connections_beyond_the_places_wait_for_one() {
     let node = node();
+    let begun = Instant::now();
     // All places are taken by connections that say nothing, and a few more wait in front of the client.
     let _silent: Vec<_> =
         (0..132).map(|_| TcpStream::connect(node.address).expect("it listens")).collect();
-    let begun = Instant::now();
     node.client().list().expect("there is a place once silent ones are closed");
     let waited = begun.elapsed();
-    assert!(waited > Duration::from_secs(7) && waited < Duration::from_secs(25), "{waited:?}");
+    assert!(waited >= Duration::from_secs(10) && waited < Duration::from_secs(60), "{waited:?}");
 }
 
 /// Streams that wait for memory take no places of requests.
@@ -392,7 +392,7 @@ fn requests_are_answered_while_streams_wait_for_memory() {
         thread::sleep(Duration::from_secs(1));
         let begun = Instant::now();
         node.client().list().expect("there is a place");
-        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         // The first one is closed now, and the others get its memory, one after another.
     });
 }
@@ -400,9 +400,9 @@ fn requests_are_answered_while_streams_wait_for_memory() {
 #[test]
 fn streams_beyond_the_most_are_told_to_come_again() {
     let node = node();
-    // Its run takes 10 seconds and more, and its streams wait for the end of it.
+    // Its run takes more than a minute, and its streams wait for the end of it.
     node.write("lines", "x\n".repeat(20 << 20));
-    let session = begin(&mut node.client(), "slow", &["lines"]).expect("begun");
+    let session = begin(&mut node.client(), "slower", &["lines"]).expect("begun");
     let ticket = Ticket::new(rows_of(&session, 0).to_json());
     let address = format!("http://{}", node.address);
     raw(&node, async |mut other| {
@@ -425,7 +425,7 @@ fn streams_beyond_the_most_are_told_to_come_again() {
         other.do_action(with_token(cancel)).await.expect("it has places of its own");
         drop(held);
     });
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     let fresh = begin(&mut node.client(), "copy", &["lines"]).expect("begun");
     while rows(&mut node.client(), rows_of(&fresh, (20 << 20) - 1)).is_err() {
         assert!(Instant::now() < until, "the places come back");

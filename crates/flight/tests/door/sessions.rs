@@ -133,7 +133,7 @@ fn a_run_fails_with_one_sentence_and_others_go_on() {
 #[test]
 fn idle_sessions_end_and_there_are_so_many_at_most() {
     let node = node_with(|options| {
-        options.sessions.idle = Duration::from_millis(400);
+        options.sessions.idle = Duration::from_secs(3);
         options.sessions.sessions_max = 2;
     });
     let mut client = node.client();

@@ -4,7 +4,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ordered::{Claim, Desk, Pipeline, Stage};
 use super::{Crew, FirstError, Stops, Turns, Workers};
@@ -125,6 +125,16 @@ fn settled(count: &AtomicU64) -> u64 {
     }
 }
 
+/// Waits until a count is as expected, and checks that it stays so.
+fn settles_at(count: &AtomicU64, expected: u64) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while count.load(Ordering::Relaxed) < expected && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(count.load(Ordering::Relaxed), expected);
+}
+
 #[test]
 fn items_leave_in_order_with_any_number_of_threads() {
     for threads in [0, 1, 2, 5] {
@@ -193,22 +203,23 @@ fn a_reader_that_leaves_stops_the_workers() {
 fn workers_wait_for_the_reader_and_its_memory() {
     let threads = 3;
     let (mut pipeline, seen) = start(Squares { near: 4, ..squares(1000) }, threads);
-    assert_eq!(settled(&seen.made), 4, "no more are made than wait for the reader");
+    // No more are made than wait for the reader.
+    settles_at(&seen.made, 4);
     // Each worker makes one item and has begun those ahead.
     let most = 4 + threads as u64 * (1 + Squares::AHEAD);
     assert!(seen.begun.load(Ordering::Relaxed) <= most);
     pipeline.next().expect("made");
-    assert_eq!(settled(&seen.made), 5);
+    settles_at(&seen.made, 5);
 
     let (mut pipeline, seen) = start(Squares { allowance: 6, ..squares(1000) }, threads);
-    assert_eq!(settled(&seen.made), 6);
+    settles_at(&seen.made, 6);
     for _ in 0..6 {
         pipeline.next().expect("made");
     }
     assert!(!pipeline.is_ready() && !pipeline.is_at_end());
     pipeline.give_back(|source| source.left += 2);
     assert_eq!(pipeline.next().expect("made"), Some(36));
-    assert_eq!(settled(&seen.made), 8);
+    settles_at(&seen.made, 8);
 }
 
 #[test]

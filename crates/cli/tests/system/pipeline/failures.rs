@@ -62,10 +62,10 @@ fn a_stage_that_hangs_ends_with_all_its_processes() {
     let hang = "hang:sh -c 'trap \"\" TERM; echo $$ >>pids; sleep 1000' & sleep 1000 & echo $! >>pids; echo $$ >>pids; wait";
     let started = Instant::now();
     let words =
-        ["in", "--partitions", "1", "--time-limit", "0.5", "--retries", "0", "--stage", hang];
+        ["in", "--partitions", "1", "--time-limit", "2.5", "--retries", "0", "--stage", hang];
     let sentence = fails(&mut pipeline(&folder, &words));
     assert!(
-        sentence.contains("of partition 0 was ended after its time limit of 0.5 s"),
+        sentence.contains("of partition 0 was ended after its time limit of 2.5 s"),
         "{sentence}"
     );
     assert!(sentence.contains("--time-limit"), "{sentence}");
