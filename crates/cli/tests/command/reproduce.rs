@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use merganser_testkit::has_blast;
 use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints, stderr};
@@ -81,16 +82,11 @@ fn an_experiment_of_hcdd_prints_its_figures() {
     prints_its_figures("hcdd-time", &[]);
 }
 
-/// Whether the programs are here that experiments with BLAST run.
-fn has_blast() -> bool {
-    let is_here = |program: &&str| Command::new(program).arg("-version").output().is_ok();
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    ["makeblastdb", "blastp"].iter().all(is_here) && processors > 1
-}
-
 /// A test for each, so that they run at the same time.
 fn prints_its_figures_with_blast(name: &str) {
-    if has_blast() {
+    // Two programs, each on a processor of its own.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors > 1 && has_blast() {
         prints_its_figures(name, &[]);
     }
 }
