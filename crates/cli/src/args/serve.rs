@@ -24,10 +24,11 @@ use super::{Count, GuestArgs, Size};
 /// answer, and be idle for 10 minutes; then its connection is closed.
 ///
 /// With --hdfs it runs next to a DataNode, as its user. Map tasks of this machine name a split's blocks
-/// and an SSDlet, and get the sorted spills that they would have written (docs/hadoop.md). It reads
-/// finalized replicas below the folders given by --hdfs-data-dir and nothing else, and checks all
-/// bytes against HDFS's checksums. Tasks find it by merganser.node.socket; without it, or when it
-/// refuses, they run their own mapper. A task may take 1 minute to take the next 256 KiB.
+/// and an SSDlet, and get the sorted spills that they would have written (docs/hadoop-node.md). It
+/// reads finalized replicas below the folders given by --hdfs-data-dir and nothing else, and checks
+/// all bytes against HDFS's checksums where there are any. Tasks find it by merganser.node.socket;
+/// without it, or when it refuses, they run their own mapper. A task may take 1 minute to take the
+/// next 256 KiB.
 ///
 /// One process can do all of it. Events are reported on standard error, one line each. On SIGTERM, work
 /// under way gets 8 seconds to end, and the socket is removed.
@@ -164,8 +165,8 @@ pub struct ServeArgs {
     )]
     pub hdfs_data_dirs: Vec<PathBuf>,
 
-    /// Run at most this many map tasks at once; each has an equal part of the memory [default: one per
-    /// processor]
+    /// Run at most this many map tasks at once; each has an equal part of the memory (a single one has
+    /// three quarters of it) [default: one per processor, as far as the memory allows]
     #[arg(long, value_name = "N", requires = "hdfs", help_heading = "Map tasks")]
     pub maps: Option<u32>,
 

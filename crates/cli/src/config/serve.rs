@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use merganser_node::hdfs::server::memory_bytes_min as maps_memory_min;
+use merganser_node::hdfs::server::{MAP_BYTES_MIN, memory_bytes_min as maps_memory_min};
 use merganser_node::session::GuestLimits;
 
 use super::{guest, threads};
@@ -134,13 +134,13 @@ impl TryFrom<ServeArgs> for ServeConfig {
         if let (false, Some(flag)) = (listens, of_listeners(&typed)) {
             return Err(format!("{flag}: only with --listen; nothing listens without it").into());
         }
-        let hadoop = [typed.shuffle.is_some(), typed.hdfs.is_some()];
-        let parts = [hadoop[0], hadoop[1], typed.log_folder.is_some(), listens];
+        let parts =
+            [typed.shuffle.is_some(), typed.hdfs.is_some(), typed.log_folder.is_some(), listens];
         let parts = parts.iter().filter(|part| **part).count().max(1) as u64;
         let memory_bytes = typed.memory.0 / parts;
         let calls = calls(&typed, memory_bytes)?;
         let node = if listens { node(&typed, memory_bytes)? } else { None };
-        let hdfs = hdfs(&typed, memory_bytes)?;
+        let hdfs = hdfs(&typed, memory_bytes, parts)?;
         let shuffle = shuffle(&typed, memory_bytes)?;
         Ok(ServeConfig { shuffle, hdfs, node, calls })
     }
@@ -157,14 +157,15 @@ fn of_listeners(typed: &ServeArgs) -> Option<&'static str> {
     options.iter().find(|(is_typed, _)| *is_typed).map(|(_, option)| *option)
 }
 
+/// The refusal of less memory than [`NODE_BYTES_MIN`] for each part.
+fn too_little(part: &str, others: &str) -> Failure {
+    format!("--memory: at least 16M for {part}, and as much for each of {others}").into()
+}
+
 fn calls(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<CallsConfig>, Failure> {
     let (Some(folder), Some(data)) = (&typed.log_folder, &typed.data) else { return Ok(None) };
     if memory_bytes < NODE_BYTES_MIN {
-        return Err(
-            "--memory: at least 16M for --log-folder, and as much for --listen and for --shuffle"
-                .to_owned()
-                .into(),
-        );
+        return Err(too_little("--log-folder", "--listen, --shuffle and --hdfs"));
     }
     let absolute = |dir: &PathBuf| std::path::absolute(dir).map_err(|e| Failure::on(dir, &e));
     Ok(Some(CallsConfig {
@@ -218,17 +219,18 @@ fn shuffle(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<ShuffleConfig>
     Ok(Some(ShuffleConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache }))
 }
 
-fn hdfs(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<HdfsConfig>, Failure> {
+/// The map tasks, which get `memory_bytes`: one of `parts` equal parts of `--memory`.
+fn hdfs(typed: &ServeArgs, memory_bytes: u64, parts: u64) -> Result<Option<HdfsConfig>, Failure> {
     let Some(socket) = typed.hdfs.clone() else { return Ok(None) };
     let socket_mode = socket_mode(typed)?;
     let maps = match typed.maps {
         Some(0) => return Err("--maps: at least 1".to_owned().into()),
         Some(maps) => maps,
-        None => threads(None)? as u32,
+        None => (threads(None)? as u64).min((memory_bytes / MAP_BYTES_MIN).max(1)) as u32,
     };
     let data_dirs = absolute(&typed.hdfs_data_dirs)?;
     if maps_memory_min(maps) > memory_bytes {
-        let least = maps_memory_min(maps).div_ceil(1 << 20);
+        let least = (maps_memory_min(maps) * parts).div_ceil(1 << 20);
         return Err(format!(
             "--memory: at least {least}M for {maps} map tasks; give more, or fewer --maps"
         )
@@ -240,9 +242,7 @@ fn hdfs(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<HdfsConfig>, Fail
 fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Failure> {
     let Some(data) = &typed.data else { return Ok(None) };
     if memory_bytes < NODE_BYTES_MIN {
-        return Err("--memory: at least 16M for --data, and twice as much with --shuffle"
-            .to_owned()
-            .into());
+        return Err(too_little("--data", "--shuffle, --hdfs and --log-folder"));
     }
     let sessions_max = match usize::try_from(typed.sessions.0) {
         Ok(sessions @ 1..=10_000) => sessions,
@@ -356,6 +356,14 @@ mod tests {
         }
         let one = refusal(&with(&["--maps", "1", "--memory", "10M"]));
         assert!(one.starts_with("--memory: at least 11M for 1 map tasks"), "{one}");
+        let shared = ["--shuffle", "t", "--local-dir", "/l", "--maps", "4", "--memory", "40M"];
+        let shared = refusal(&with(&shared));
+        assert!(shared.starts_with("--memory: at least 64M for 4 map tasks"), "{shared}");
+        let node = refusal(&with(&["--data", "/d", "--memory", "20M"]));
+        assert!(node.ends_with("as much for each of --shuffle, --hdfs and --log-folder"), "{node}");
+        // By default there are as many as the memory allows, whatever the number of processors.
+        let little = meant(&with(&["--memory", "16M"])).hdfs.expect("asked for");
+        assert!((1..=2).contains(&little.maps), "{}", little.maps);
     }
 
     #[test]
