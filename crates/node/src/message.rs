@@ -13,6 +13,8 @@ pub const HEAD_BYTES: usize = 12;
 pub const FRAME_HEAD_BYTES: usize = 5;
 /// The longest body of a frame, in bytes.
 pub const FRAME_BODY_BYTES_MAX: usize = 1 << 20;
+/// The type of frames with data.
+pub(crate) const DATA: u8 = 1;
 /// The longest sentence of an error, in bytes.
 const SENTENCE_BYTES_MAX: usize = 4096;
 
@@ -150,11 +152,20 @@ pub(crate) fn push_text(text: &str, out: &mut Vec<u8>) -> Result<(), BadMessage>
     Ok(())
 }
 
+/// The head of a data frame of `len` bytes.
+///
+/// # Panics
+/// When those are more than [`FRAME_BODY_BYTES_MAX`].
+#[must_use]
+pub fn frame_head(len: usize) -> [u8; FRAME_HEAD_BYTES] {
+    head_of(DATA, len)
+}
+
 /// The head of a frame whose body has `len` bytes.
 ///
 /// # Panics
 /// When those are more than [`FRAME_BODY_BYTES_MAX`].
-pub(crate) fn head_of(kind: u8, len: usize) -> [u8; FRAME_HEAD_BYTES] {
+fn head_of(kind: u8, len: usize) -> [u8; FRAME_HEAD_BYTES] {
     assert!(len <= FRAME_BODY_BYTES_MAX, "frames are kept short");
     let [a, b, c, d] = (len as u32).to_be_bytes();
     [kind, a, b, c, d]

@@ -2,9 +2,10 @@
 //! are reported no more often than a log can take.
 
 use std::io::{self, IoSlice, Read, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use merganser_server::{Presence, Stream};
+use merganser_server::{ListenError, Presence, Stream};
 use parking_lot::Mutex;
 
 use crate::message::{BadMessage, HEAD_BYTES};
@@ -16,6 +17,16 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Events per second that are reported; more of them are counted.
 const EVENTS_PER_SECOND: u32 = 20;
+
+/// A server cannot listen at its socket.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", socket.display())]
+pub struct BindError {
+    /// The socket's path.
+    pub socket: PathBuf,
+    /// The cause.
+    pub source: ListenError,
+}
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -106,7 +117,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Tells a client that is not served why, if it takes that at once.
+    /// Sends the reason to a client that is not served, if it can be sent without waiting.
     pub(crate) fn turn_away(mut stream: &Stream, frame: &[u8]) {
         let _ = stream.set_nonblocking(true);
         let _ = stream.write(frame);
@@ -136,7 +147,7 @@ pub(crate) fn converse(
     }
 }
 
-/// Tells events, up to [`EVENTS_PER_SECOND`].
+/// Reports events, up to [`EVENTS_PER_SECOND`].
 pub(crate) struct Events {
     tell: Box<dyn Fn(&str) + Send + Sync>,
     told: Mutex<(Option<Instant>, u32)>,

@@ -1,7 +1,9 @@
 //! The merge process's server, in this process: right answers, busy ones, and clients that mean no good.
 
+mod frames;
+
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -14,10 +16,13 @@ use merganser_node::shuffle::protocol::{ErrorKind, Frame, MergeRequest, Request}
 use merganser_node::shuffle::server::{Server, ServerOptions, Stopper};
 use merganser_node::shuffle::{SegmentMerge, SegmentSpec};
 use merganser_sort::record::ifile::push_record;
+use merganser_storage::contained::{self, Cause};
 use parking_lot::Mutex;
 
 /// Bytes of a large merge: more than all buffers on the way to a client that does not read.
 const LARGE: usize = 8 << 20;
+
+type Client = frames::Client<Frame>;
 
 struct Fixture {
     folder: tempfile::TempDir,
@@ -28,35 +33,37 @@ struct Fixture {
 
 impl Fixture {
     fn new(memory_bytes: u64, merges: u32) -> Self {
-        Self::with(memory_bytes, merges, false)
+        Self::with(|options| {
+            options.memory_bytes = memory_bytes;
+            options.merges = merges;
+        })
     }
 
-    fn with(memory_bytes: u64, merges: u32, keep_cache: bool) -> Self {
+    fn with(change: impl FnOnce(&mut ServerOptions)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&events);
         fs::create_dir(folder.path().join("local")).expect("made");
-        let server = Server::bind(ServerOptions {
+        let mut options = ServerOptions {
             socket: folder.path().join("s"),
             socket_mode: 0o600,
             local_dirs: vec![folder.path().join("local")],
-            memory_bytes,
-            merges,
-            keep_cache,
+            memory_bytes: 64 << 20,
+            merges: 4,
+            keep_cache: false,
             product: "test".to_owned(),
             describe: Box::new(ToString::to_string),
             on_event: Box::new(move |event| told.lock().push(event.to_owned())),
-        })
-        .expect("it listens");
+        };
+        change(&mut options);
+        let server = Server::bind(options).expect("it listens");
         let stopper = server.stopper();
         let running = Some(std::thread::spawn(|| server.run()));
         Fixture { folder, stopper, running, events }
     }
 
     fn connect(&self) -> Client {
-        let stream = UnixStream::connect(self.folder.path().join("s")).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
-        Client { stream, bytes: Vec::new() }
+        Client::connect(&self.folder.path().join("s"), Frame::decode)
     }
 
     /// Two spills, with about this many bytes in all.
@@ -111,35 +118,9 @@ impl Drop for Fixture {
     }
 }
 
-struct Client {
-    stream: UnixStream,
-    bytes: Vec<u8>,
-}
-
 impl Client {
     fn ask(&mut self, request: &Request) {
-        self.stream.write_all(&request.encode().expect("a request")).expect("sent");
-    }
-
-    /// The next frame; `None` when the server has hung up.
-    fn next(&mut self) -> Option<Frame> {
-        loop {
-            if let Some((frame, len)) = Frame::decode(&self.bytes).expect("a frame") {
-                self.bytes.drain(..len);
-                return Some(frame);
-            }
-            let mut chunk = vec![0; 1 << 16];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return None,
-                Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
-                Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(e) => panic!("{e}"),
-            }
-        }
-    }
-
-    fn frame(&mut self) -> Frame {
-        self.next().expect("an answer")
+        self.send(&request.encode().expect("a request"));
     }
 
     /// The data of a whole answer and its last frame.
@@ -284,7 +265,7 @@ fn a_client_that_leaves_gives_back_what_it_had() {
         paths.filter(|path: &PathBuf| path.starts_with(&local)).count()
     };
     // Memory is given back first, files are closed next.
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(20);
     while open() > 0 && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -305,7 +286,7 @@ fn hostile_clients_are_hung_up_on_and_harm_nobody() {
     ];
     for lie in lies {
         let mut client = fixture.connect();
-        client.stream.write_all(lie).expect("sent");
+        client.send(lie);
         assert_eq!(client.error().0, ErrorKind::Request);
         assert_eq!(client.next(), None, "and hung up on");
     }
@@ -313,7 +294,7 @@ fn hostile_clients_are_hung_up_on_and_harm_nobody() {
     let waiting: Vec<Client> = (0..40)
         .map(|_| {
             let mut client = fixture.connect();
-            client.stream.write_all(b"MGSH\x00\x01\x00\x01\x00\x10\x00\x00half").expect("sent");
+            client.send(b"MGSH\x00\x01\x00\x01\x00\x10\x00\x00half");
             client
         })
         .collect();
@@ -337,6 +318,31 @@ fn hostile_clients_are_hung_up_on_and_harm_nobody() {
     let mut client = fixture.connect();
     client.ask(&merge(&spills, 0));
     assert!(client.answer().0 == merged(&spills));
+}
+
+/// The process ends at a panic that is not contained.
+#[test]
+fn a_panic_ends_its_own_merge_only() {
+    let cause: Arc<Mutex<Option<Cause>>> = Arc::default();
+    let found = Arc::clone(&cause);
+    let fixture = Fixture::with(|options| {
+        options.describe = Box::new(move |_| {
+            *found.lock() = contained::cause();
+            panic!("as a mistake does")
+        });
+    });
+    let spills = fixture.spills(100_000);
+    let gone = fixture.folder.path().join("local/gone");
+    let missing = SegmentSpec { path: gone, ..spills[0].clone() };
+    let mut client = fixture.connect();
+    client.ask(&merge(&[missing], 0));
+    assert_eq!(client.next(), None, "hung up on");
+    assert_eq!(*cause.lock(), Some(Cause::Mistake));
+    assert_eq!(*fixture.events.lock(), ["a merge was ended by a mistake in this program"]);
+    fixture.idle();
+    let mut next = fixture.connect();
+    next.ask(&merge(&spills, 0));
+    assert!(next.answer().0 == merged(&spills));
 }
 
 #[test]
@@ -374,7 +380,7 @@ fn cached_pages(path: &Path) -> usize {
 #[test]
 fn what_was_served_leaves_the_page_cache_unless_it_may_stay() {
     for keep_cache in [false, true] {
-        let fixture = Fixture::with(64 << 20, 4, keep_cache);
+        let fixture = Fixture::with(|options| options.keep_cache = keep_cache);
         let spills = fixture.spills(LARGE);
         for spill in &spills {
             let file = fs::File::options().write(true).open(&spill.path).expect("there");

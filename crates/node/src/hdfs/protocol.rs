@@ -23,8 +23,10 @@ use super::HdfsError;
 use super::ifile::SegmentIndex;
 use super::request::{MapRequest, TAIL_BYTES_MAX};
 use super::task::Counters;
-pub use crate::message::{BadMessage, FRAME_BODY_BYTES_MAX, FRAME_HEAD_BYTES, HEAD_BYTES, Head};
-use crate::message::{Heads, Reader, frame, frame_of, head_of, push_text};
+pub use crate::message::{
+    BadMessage, FRAME_BODY_BYTES_MAX, FRAME_HEAD_BYTES, HEAD_BYTES, Head, frame_head,
+};
+use crate::message::{DATA, Heads, Reader, frame, frame_of, push_text};
 
 /// The only version there is.
 pub const VERSION: u16 = 1;
@@ -41,7 +43,6 @@ const HEADS: Heads = Heads {
     body_bytes_max: BODY_BYTES_MAX,
 };
 
-const DATA: u8 = 1;
 const END: u8 = 2;
 const ERROR: u8 = 3;
 const HELLO_FRAME: u8 = 4;
@@ -182,7 +183,7 @@ impl From<&HdfsError> for ErrorKind {
             HdfsError::Memory { .. } => ErrorKind::Memory,
             HdfsError::Checksum { .. } => ErrorKind::Checksum,
             HdfsError::Damaged { .. } => ErrorKind::Damaged,
-            // Nobody reads the error of a client that is gone.
+            // No client is left to read it.
             HdfsError::Io { .. } | HdfsError::Gone => ErrorKind::Io,
             HdfsError::Record { .. } => ErrorKind::Record,
             HdfsError::Tail { .. } => ErrorKind::Tail,
@@ -341,15 +342,6 @@ impl Hello {
         let product = rest.rest_of_text()?;
         Ok(Hello { version, maps, memory_bytes, maps_max, memory_bytes_max, ssdlets, product })
     }
-}
-
-/// What stands before `len` bytes of data.
-///
-/// # Panics
-/// When those are more than [`FRAME_BODY_BYTES_MAX`].
-#[must_use]
-pub fn frame_head(len: usize) -> [u8; FRAME_HEAD_BYTES] {
-    head_of(DATA, len)
 }
 
 #[cfg(test)]

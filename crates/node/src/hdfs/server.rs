@@ -15,13 +15,15 @@ use std::fmt;
 use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_server::{Address, Client, Connections, Incident, Limits, Presence, Service};
 
 pub use merganser_server::{ListenError, Stopper};
 use merganser_storage::contained::{self, Cause};
+
+pub use crate::talk::BindError;
 
 use super::answer::Frames;
 use super::mapper;
@@ -76,18 +78,10 @@ pub struct Server {
     admission: Arc<Admission>,
     /// The most memory of a map.
     map_bytes_max: u64,
-    running: Running,
     bodies: AtomicU64,
     dirs: DataDirs,
     options: ServerOptions,
     events: Events,
-}
-
-/// Maps that are running.
-#[derive(Debug, Default)]
-struct Running {
-    maps: AtomicU32,
-    memory_bytes: AtomicU64,
 }
 
 /// A number that is smaller again when this is dropped.
@@ -97,16 +91,6 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Ordering::Relaxed);
     }
-}
-
-/// A server cannot listen at its socket.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", socket.display())]
-pub struct BindError {
-    /// The socket's path.
-    pub socket: PathBuf,
-    /// The cause.
-    pub source: ListenError,
 }
 
 impl Server {
@@ -129,12 +113,11 @@ impl Server {
             connections,
             // As many can wait as can be connected.
             admission: Admission::new(shares, CONNECTIONS_MAX),
-            // One map does not get everything, as the admission has it.
+            // The admission gives one request at most three quarters of the memory.
             map_bytes_max: shares
                 .one_max()
                 .memory_bytes
                 .min(options.memory_bytes / u64::from(options.maps.max(1))),
-            running: Running::default(),
             bodies: AtomicU64::new(0),
             dirs: DataDirs::new(std::mem::take(&mut options.data_dirs)),
             options,
@@ -165,10 +148,12 @@ impl Server {
     }
 
     fn hello(&self) -> Hello {
+        let free = self.admission.free();
         Hello {
             version: VERSION,
-            maps: self.running.maps.load(Ordering::Relaxed),
-            memory_bytes: self.running.memory_bytes.load(Ordering::Relaxed),
+            // A map has one thread.
+            maps: self.options.maps - free.threads as u32,
+            memory_bytes: self.options.memory_bytes - free.memory_bytes,
             maps_max: self.options.maps,
             memory_bytes_max: self.options.memory_bytes,
             ssdlets: mapper::ALL.iter().map(|program| program.name.to_owned()).collect(),
@@ -273,7 +258,6 @@ impl Connection<'_> {
     fn mapped(&self, request: &MapRequest, frames: &mut Frames<'_>) -> Result<()> {
         // Held until the last frame is sent.
         let permit = self.admit(request)?;
-        let _running = self.running(&permit);
         let memory_bytes = permit.shares.memory_bytes;
         let task = MapTask::open(request, &self.server.dirs, memory_bytes)?;
         frames.send(&Frame::Accepted { memory_bytes })?;
@@ -299,20 +283,6 @@ impl Connection<'_> {
         })
     }
 
-    fn running(&self, permit: &Permit) -> impl Drop {
-        struct Ends<'a>(&'a Running, u64);
-        impl Drop for Ends<'_> {
-            fn drop(&mut self) {
-                self.0.maps.fetch_sub(1, Ordering::Relaxed);
-                self.0.memory_bytes.fetch_sub(self.1, Ordering::Relaxed);
-            }
-        }
-        let (running, bytes) = (&self.server.running, permit.shares.memory_bytes);
-        running.maps.fetch_add(1, Ordering::Relaxed);
-        running.memory_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ends(running, bytes)
-    }
-
     /// Tells the client and the log; the connection stays.
     fn refuse(&self, who: &str, error: &HdfsError) -> Result<(), End> {
         let sentence = (self.server.options.describe)(error);
@@ -331,6 +301,6 @@ fn error_frame(kind: ErrorKind, told: String) -> Frame {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("running", &self.running).finish_non_exhaustive()
+        f.debug_struct("Server").field("admission", &self.admission).finish_non_exhaustive()
     }
 }

@@ -85,7 +85,6 @@ impl Admission {
     }
 
     /// The free memory and threads.
-    #[cfg(test)]
     pub(crate) fn free(&self) -> Shares {
         self.state.lock().free
     }

@@ -17,8 +17,8 @@
 //! has the tables.
 
 use super::{SegmentSpec, ShuffleError};
-pub use crate::message::{BadMessage, FRAME_HEAD_BYTES, HEAD_BYTES, Head};
-use crate::message::{FRAME_BODY_BYTES_MAX, Heads, Reader, frame, frame_of, head_of, push_text};
+pub use crate::message::{BadMessage, FRAME_HEAD_BYTES, HEAD_BYTES, Head, frame_head};
+use crate::message::{DATA, FRAME_BODY_BYTES_MAX, Heads, Reader, frame, frame_of, push_text};
 
 /// The only version there is.
 pub const VERSION: u16 = 1;
@@ -110,7 +110,6 @@ pub enum ErrorKind {
     Request = 6,
 }
 
-const DATA: u8 = 1;
 const END: u8 = 2;
 const ERROR: u8 = 3;
 const HELLO_FRAME: u8 = 4;
@@ -251,15 +250,6 @@ impl Frame {
         rest.end("frame")?;
         Ok(Some((frame, FRAME_HEAD_BYTES + body.len())))
     }
-}
-
-/// What stands before `len` bytes of data.
-///
-/// # Panics
-/// When those are more than [`BODY_BYTES_MAX`].
-#[must_use]
-pub fn frame_head(len: usize) -> [u8; FRAME_HEAD_BYTES] {
-    head_of(DATA, len)
 }
 
 impl ErrorKind {

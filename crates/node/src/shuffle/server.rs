@@ -17,11 +17,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use merganser_server::{
-    Address, Client, Connections, Incident, Limits, ListenError, Presence, Service, Stream,
-};
+use merganser_server::{Address, Client, Connections, Incident, Limits, Presence, Service, Stream};
 
 pub use merganser_server::Stopper;
+use merganser_storage::contained::{self, Cause};
+
+pub use crate::talk::BindError;
 
 use super::admission::{Admission, Ticket};
 use super::error::Shortage;
@@ -80,16 +81,6 @@ pub struct Server {
     events: Events,
 }
 
-/// A server cannot listen at its socket.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", socket.display())]
-pub struct BindError {
-    /// The socket's path.
-    pub socket: PathBuf,
-    /// The cause.
-    pub source: ListenError,
-}
-
 impl Server {
     /// Begins to listen.
     ///
@@ -145,7 +136,7 @@ impl Service for Server {
     fn serve(&self, client: &Client) {
         let (stream, presence) = (client.stream(), client.presence());
         let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
-        Connection { server: self, stream, talk, presence }.serve();
+        Connection { server: self, talk, presence }.serve();
     }
 
     fn notice(&self, incident: Incident<'_>) {
@@ -167,7 +158,6 @@ impl Service for Server {
 /// One client, in its thread.
 struct Connection<'a> {
     server: &'a Server,
-    stream: &'a Stream,
     talk: Talk<'a>,
     presence: &'a Presence,
 }
@@ -187,7 +177,13 @@ impl Connection<'_> {
     /// Takes one request and answers it.
     fn next(&self) -> Result<(), End> {
         let (head, until) = self.talk.head(self.presence)?;
-        let answered = self.answer(Request::head(head).map_err(End::Bad)?, until);
+        let head = Request::head(head).map_err(End::Bad)?;
+        // Nothing of it is used after a panic but the stream, where a frame may be cut: that ends it.
+        let answered = contained::run(Cause::Mistake, || self.answer(head, until));
+        let answered = answered.unwrap_or_else(|_| {
+            self.server.events.tell("a merge was ended by a mistake in this program");
+            Err(End::Gone)
+        });
         self.presence.answered();
         answered
     }
@@ -240,7 +236,7 @@ impl Connection<'_> {
                 return self.fail(&e);
             }
             skip = if merge.is_done() { 0 } else { skip - step };
-            if self.stream.is_hung_up() {
+            if self.talk.stream.is_hung_up() {
                 return Err(End::Gone);
             }
         }

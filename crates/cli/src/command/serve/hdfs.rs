@@ -2,7 +2,7 @@
 
 use merganser_node::hdfs::server::{Server, ServerOptions};
 
-use super::Listening;
+use super::{Listening, absent};
 use crate::config::HdfsConfig;
 use crate::failure::{Failure, hdfs_sentence, notice};
 use crate::shown;
@@ -13,12 +13,7 @@ use crate::shown;
 /// When the socket can't be listened on.
 pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
     let HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps } = config;
-    for dir in data_dirs.iter().filter(|dir| !dir.is_dir()) {
-        notice(&format!(
-            "{}: no such folder yet; its blocks can be read once it is",
-            shown::name(dir)
-        ));
-    }
+    absent(&data_dirs, "blocks");
     let listening = format!(
         "map tasks for clients of {}: at most {maps} at once, in {memory_bytes} bytes",
         shown::name(&socket)
@@ -35,10 +30,5 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
     })
     .map_err(|error| error.to_string())?;
     notice(&listening);
-    let stopper = server.stopper();
-    let run = move || {
-        server.run();
-        Ok(())
-    };
-    Ok(Listening { run: Box::new(run), stop: Box::new(move || stopper.stop()) })
+    Ok(Listening::of(server.stopper(), move || server.run()))
 }

@@ -9,12 +9,16 @@ mod node;
 mod opener;
 mod shuffle;
 
+use std::path::PathBuf;
+
+use merganser_node::hdfs::server::Stopper;
 use merganser_storage::thread::spawn;
 #[cfg(feature = "flight")]
 pub(super) use node::token;
 
 use crate::config::{NodeConfig, ServeConfig};
 use crate::failure::{Failure, notice};
+use crate::shown;
 use crate::signals::Cancel;
 
 /// A server that listens. It is run in a thread of its own, until its [`Stop`] is called.
@@ -25,6 +29,25 @@ struct Listening {
 
 /// Ends a server.
 type Stop = Box<dyn Fn() + Send>;
+
+impl Listening {
+    /// A server that can't fail once it listens.
+    fn of(stopper: Stopper, run: impl FnOnce() + Send + 'static) -> Self {
+        let run = move || {
+            run();
+            Ok(())
+        };
+        Listening { run: Box::new(run), stop: Box::new(move || stopper.stop()) }
+    }
+}
+
+/// Reports folders that are not there yet; `what` will be read in them.
+fn absent(dirs: &[PathBuf], what: &str) {
+    for dir in dirs.iter().filter(|dir| !dir.is_dir()) {
+        let name = shown::name(dir);
+        notice(&format!("{name}: no such folder yet; its {what} can be read once it is"));
+    }
+}
 
 /// Serves until a signal arrives.
 pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {

@@ -2,9 +2,10 @@
 
 use merganser_node::shuffle::server::{Server, ServerOptions};
 
-use super::Listening;
+use super::{Listening, absent};
 use crate::config::ShuffleConfig;
 use crate::failure::{Failure, notice, shuffle_sentence};
+use crate::shown;
 
 /// Begins to listen.
 ///
@@ -13,15 +14,10 @@ use crate::failure::{Failure, notice, shuffle_sentence};
 pub(super) fn listen(config: ShuffleConfig) -> Result<Listening, Failure> {
     let ShuffleConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } =
         config;
-    for dir in local_dirs.iter().filter(|dir| !dir.is_dir()) {
-        notice(&format!(
-            "{}: no such folder yet; its spills can be read once it is",
-            dir.display()
-        ));
-    }
+    absent(&local_dirs, "spills");
     let listening = format!(
         "merges for clients of {}: at most {merges} at once, in {memory_bytes} bytes",
-        socket.display()
+        shown::name(&socket)
     );
     let server = Server::bind(ServerOptions {
         socket,
@@ -36,10 +32,5 @@ pub(super) fn listen(config: ShuffleConfig) -> Result<Listening, Failure> {
     })
     .map_err(|error| error.to_string())?;
     notice(&listening);
-    let stopper = server.stopper();
-    let run = move || {
-        server.run();
-        Ok(())
-    };
-    Ok(Listening { run: Box::new(run), stop: Box::new(move || stopper.stop()) })
+    Ok(Listening::of(server.stopper(), move || server.run()))
 }
