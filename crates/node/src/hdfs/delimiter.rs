@@ -1,25 +1,26 @@
 //! What ends a record.
 
-use memchr::{memchr2, memmem, memrchr2};
+use memchr::memmem::Finder;
+use memchr::{memchr2, memrchr2};
 
 /// The longest delimiter, in bytes.
-pub const DELIMITER_BYTES_MAX: usize = 64;
+pub(super) const DELIMITER_BYTES_MAX: usize = 64;
 
 /// What ends a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delimiter {
+#[derive(Debug)]
+pub(super) enum Delimiter {
     /// LF, CR, or CR and LF.
     Line,
     /// These bytes, at least one (`textinputformat.record.delimiter`).
-    Bytes(Vec<u8>),
+    Bytes(Box<Finder<'static>>),
 }
 
-/// Hadoop's own reader gives other records when its buffer has another size, in two cases. Where a buffer ends within
-/// what may be a delimiter, it does not go back into the buffer before, so a delimiter is missed if a beginning of it
-/// occurs again inside that beginning, such as `a` in `aab`. And bytes that may be a delimiter don't count where it
-/// cuts records that are too long.
+/// In two cases the records of Hadoop's own reader depend on the size of its buffer. If a buffer ends within a possible
+/// delimiter, the reader does not go back into that buffer; it misses a delimiter whose beginning occurs again inside
+/// it, such as `a` in `aab`. And if it cuts records that are too long, the bytes of a possible delimiter are not
+/// counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnclearDelimiter;
+pub(super) struct UnclearDelimiter;
 
 /// Where a record ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Delimiter {
     ///
     /// # Errors
     /// When records would not be clear.
-    pub fn new(bytes: &[u8], has_limit: bool) -> Result<Self, UnclearDelimiter> {
+    pub(super) fn new(bytes: &[u8], has_limit: bool) -> Result<Self, UnclearDelimiter> {
         if bytes.is_empty() {
             return Ok(Delimiter::Line);
         }
@@ -47,14 +48,14 @@ impl Delimiter {
         if (1..bytes.len()).any(starts_again) || has_limit && bytes.len() > 1 {
             return Err(UnclearDelimiter);
         }
-        Ok(Delimiter::Bytes(bytes.to_vec()))
+        Ok(Delimiter::Bytes(Box::new(Finder::new(bytes).into_owned())))
     }
 
     /// Its bytes as in a request.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Delimiter::Line => &[],
-            Delimiter::Bytes(bytes) => bytes,
+            Delimiter::Bytes(finder) => finder.needle(),
         }
     }
 
@@ -69,9 +70,9 @@ impl Delimiter {
                 let open = is_cr && content + 1 == bytes.len();
                 Some(RecordEnd { content, size: content + 1 + usize::from(both), open })
             }
-            Delimiter::Bytes(delimiter) => {
-                let content = memmem::find(bytes, delimiter)?;
-                Some(RecordEnd { content, size: content + delimiter.len(), open: false })
+            Delimiter::Bytes(finder) => {
+                let content = finder.find(bytes)?;
+                Some(RecordEnd { content, size: content + finder.needle().len(), open: false })
             }
         }
     }
@@ -84,10 +85,10 @@ impl Delimiter {
                 let closed = bytes.strip_suffix(b"\r").unwrap_or(bytes);
                 memrchr2(b'\n', b'\r', closed).map_or(0, |at| at + 1)
             }
-            Delimiter::Bytes(delimiter) => {
+            Delimiter::Bytes(finder) => {
                 // From the front: delimiters such as `||` may overlap, and the first one counts.
-                let ends = memmem::find_iter(bytes, delimiter).map(|at| at + delimiter.len());
-                ends.last().unwrap_or(0)
+                let last = finder.find_iter(bytes).last();
+                last.map_or(0, |at| at + finder.needle().len())
             }
         }
     }
@@ -127,10 +128,10 @@ mod tests {
     #[test]
     fn delimiters_whose_beginnings_occur_again_are_not_clear() {
         for unclear in [&b"aab"[..], b"abac", b"\r\n\r\r", b"aaa", b"ababc"] {
-            assert_eq!(Delimiter::new(unclear, false), Err(UnclearDelimiter), "{unclear:?}");
+            assert!(Delimiter::new(unclear, false).is_err(), "{unclear:?}");
         }
         for clear in [&b"a"[..], b"ab", b"||", b"\r\n", b"\n\n", b"abca", b"<end>"] {
-            assert_eq!(of(clear), Delimiter::Bytes(clear.to_vec()));
+            assert_eq!(of(clear).bytes(), clear);
         }
         Delimiter::new(b"|", true).expect("clear");
         Delimiter::new(b"||", true).expect_err("not with a limit");

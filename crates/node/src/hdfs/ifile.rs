@@ -54,7 +54,7 @@ pub(super) struct SpillWriter<'a> {
     sink: &'a mut dyn Sink,
     partitions: u32,
     buffer: Vec<u8>,
-    /// Where in the buffer the bytes begin that the checksum lacks.
+    /// The first byte of the buffer that is not in the checksum yet.
     unchecked: usize,
     crc: crc32fast::Hasher,
     /// Bytes of the spill that left the buffer.

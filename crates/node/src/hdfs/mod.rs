@@ -38,7 +38,6 @@ pub mod server;
 mod split;
 mod task;
 
-pub use delimiter::{Delimiter, UnclearDelimiter};
 pub use error::{Block, HdfsError, Result};
 pub use ifile::{SegmentIndex, Sink};
 pub use replica::DataDirs;

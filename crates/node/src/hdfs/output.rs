@@ -53,10 +53,11 @@ pub(super) struct Output<'a> {
     text_bytes_max: usize,
 }
 
-/// Bytes of memory that a mapper takes for each byte of a text that it takes apart, at most: 16 for each of its words,
-/// which have two bytes with what separates them; twice as many as the text in a row made of it; and the text
-/// itself decoded, where vectors have room for twice as many.
-pub(super) const BYTES_PER_TEXT_BYTE: u64 = 16;
+/// Bytes of memory that a mapper takes for each byte of a text that it takes apart, at most. In `inverted-index`, words
+/// take 16: one has 2 bytes or more with the byte behind it, its entry in a vector has 16, and a vector has room for
+/// twice as many. The text itself, decoded, takes 2, because a vector has room for twice its bytes. The words of a row
+/// of `term-vector` are distinct, so they are longer and fewer.
+pub(super) const BYTES_PER_TEXT_BYTE: u64 = 18;
 
 impl<'a> Output<'a> {
     /// A table of up to `table_bytes_max` bytes of `budget`, which has [`SPARE_BYTES`] more.

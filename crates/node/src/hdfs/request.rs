@@ -179,7 +179,7 @@ impl MapRequest {
     ///
     /// # Errors
     /// [`HdfsError::Delimiter`].
-    pub fn delimiter(&self) -> Result<Delimiter, HdfsError> {
+    pub(super) fn delimiter(&self) -> Result<Delimiter, HdfsError> {
         let has_limit = self.record_bytes_max != NO_LIMIT;
         Delimiter::new(&self.delimiter, has_limit).map_err(|_| HdfsError::Delimiter)
     }

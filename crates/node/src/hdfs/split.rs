@@ -93,6 +93,8 @@ pub(super) struct SplitReader<'a, B> {
     memory: Reservation,
     /// Bytes of the buffer that have left in batches.
     at: usize,
+    /// Bytes from there on in which no record ends, so that a long one is searched once.
+    searched: usize,
     /// The place of `buffer[at]` in the file.
     pos: u64,
     state: State,
@@ -132,6 +134,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
             buffer_bytes_max,
             memory,
             at: 0,
+            searched: 0,
             pos: spec.start,
             state,
             additional: false,
@@ -163,29 +166,32 @@ impl<'a, B: Body> SplitReader<'a, B> {
             match self.state {
                 State::Skip => self.skip()?,
                 State::First => {
-                    let found = self.spec.delimiter.find(&self.buffer[self.at..]);
+                    let from = self.unsearched();
+                    let found = self.spec.delimiter.find(&self.buffer[self.at + from..]);
                     if let Some(end) = found.filter(|end| !end.open) {
                         self.state = State::Body;
-                        let content = self.at..self.at + end.content;
-                        let offset = self.take(end.size);
+                        let content = self.at..self.at + from + end.content;
+                        let size = from + end.size;
+                        let offset = self.take(size);
                         let bom = bom_bytes(&self.buffer[content.clone()]);
-                        if ((end.size - bom) as u64) < u64::from(self.spec.record_bytes_max) {
+                        if ((size - bom) as u64) < u64::from(self.spec.record_bytes_max) {
                             let bytes = &self.buffer[content.start + bom..content.end];
                             return Ok(Some(Batch::single(bytes, offset)));
                         }
-                    } else if !self.fill()? {
+                    } else if !self.fill_searched()? {
                         self.state = State::Tail;
                     }
                 }
                 State::Body => {
-                    let whole = self.spec.delimiter.whole(&self.buffer[self.at..]);
+                    let from = self.unsearched();
+                    let whole = self.spec.delimiter.whole(&self.buffer[self.at + from..]);
                     if whole > 0 {
-                        let from = self.at;
-                        let offset = self.take(whole);
-                        let bytes = &self.buffer[from..from + whole];
+                        let begin = self.at;
+                        let offset = self.take(from + whole);
+                        let bytes = &self.buffer[begin..self.at];
                         let SplitSpec { delimiter, record_bytes_max, .. } = self.spec;
                         return Ok(Some(Batch::whole(bytes, delimiter, record_bytes_max, offset)));
-                    } else if !self.fill()? {
+                    } else if !self.fill_searched()? {
                         self.state = State::Tail;
                     }
                 }
@@ -212,9 +218,22 @@ impl<'a, B: Body> SplitReader<'a, B> {
     fn take(&mut self, size: usize) -> u64 {
         let offset = self.pos;
         self.at += size;
+        self.searched = 0;
         self.pos += size as u64;
         self.consumed += size as u64;
         offset
+    }
+
+    /// Where a search for the end of a record begins, in bytes from the first that has not left: a delimiter that has
+    /// begun may end in bytes that came later.
+    fn unsearched(&self) -> usize {
+        self.searched.saturating_sub(self.spec.delimiter.bytes().len().max(2) - 1)
+    }
+
+    /// As [`SplitReader::fill`], where no record ends in what is left.
+    fn fill_searched(&mut self) -> Result<bool> {
+        self.searched = self.ahead();
+        self.fill()
     }
 
     /// Reads more of the body behind what is left; false when there is no more.
@@ -346,7 +365,8 @@ impl<'a, B: Body> SplitReader<'a, B> {
     /// Whether the CR of a line is the last of the next `len` bytes: its reader looks at one more. Other
     /// delimiters have one byte where this matters.
     fn ends_with_cr(&self, len: usize) -> bool {
-        *self.spec.delimiter == Delimiter::Line && self.buffer[self.at..][..len].ends_with(b"\r")
+        matches!(self.spec.delimiter, Delimiter::Line)
+            && self.buffer[self.at..][..len].ends_with(b"\r")
     }
 
     #[cold]

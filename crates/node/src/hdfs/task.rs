@@ -183,8 +183,7 @@ impl<'a> MapTask<'a> {
         let mut records = 0;
         while let Some(batch) = reader.next_batch()? {
             let offset = batch.offset;
-            records += batch.count();
-            self.mapper.map(&batch, &mut output)?;
+            records += self.mapper.map(&batch, &mut output)?;
             output.check(offset)?;
             let done = reader.pos().min(end) - start;
             output.progress(done, records)?;

@@ -34,7 +34,7 @@ impl Slot {
         (self.tag & u64::from(u32::MAX)) as usize
     }
 
-    /// Replaces the hash, which nobody needs in a table that takes no more, by a partition.
+    /// Replaces the hash, which a closed table doesn't use, with a partition.
     #[inline]
     pub(super) fn set_partition(&mut self, partition: u32) {
         self.tag = u64::from(partition) << 32 | self.len() as u64;

@@ -1,9 +1,8 @@
 //! The server: right answers, busy ones, and clients that mean no good.
 
 use std::fs;
-use std::io::{ErrorKind as IoKind, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,10 +12,13 @@ use merganser_node::hdfs::server::{Server, ServerOptions, Stopper};
 use merganser_node::hdfs::{CombineKind, Counters, MapRequest, Sink};
 use parking_lot::Mutex;
 
+use super::frames;
 use super::support::{HdfsFile, Spills, change, count, lines};
 
 /// Distinct words whose rows are more than all buffers on the way to a client that does not read.
-const LARGE: usize = 60_000;
+const LARGE: usize = 20_000;
+
+type Client = frames::Client<Frame>;
 
 struct Fixture {
     file: HdfsFile,
@@ -47,14 +49,12 @@ impl Fixture {
     }
 
     fn connect(&self) -> Client {
-        let stream = UnixStream::connect(self.file.folder.path().join("s")).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
-        Client { stream, bytes: Vec::new() }
+        Client::connect(&self.file.folder.path().join("s"), Frame::decode)
     }
 
     /// Waits until as many maps run.
     fn wait_for(&self, maps: u32) {
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             let mut client = self.connect();
             let hello = Request::Hello.encode().expect("a request");
@@ -93,39 +93,13 @@ impl Drop for Fixture {
     }
 }
 
-struct Client {
-    stream: UnixStream,
-    bytes: Vec<u8>,
-}
-
 impl Client {
     fn ask(&mut self, request: &Request) {
-        self.stream.write_all(&request.encode().expect("a request")).expect("sent");
+        self.send(&request.encode().expect("a request"));
     }
 
     fn map(&mut self, request: MapRequest) {
         self.ask(&Request::Map(Box::new(request)));
-    }
-
-    /// The next frame; `None` when the server has hung up.
-    fn next(&mut self) -> Option<Frame> {
-        loop {
-            if let Some((frame, len)) = Frame::decode(&self.bytes).expect("a frame") {
-                self.bytes.drain(..len);
-                return Some(frame);
-            }
-            let mut chunk = vec![0; 1 << 16];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return None,
-                Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
-                Err(e) if e.kind() == IoKind::ConnectionReset => return None,
-                Err(e) => panic!("{e}"),
-            }
-        }
-    }
-
-    fn frame(&mut self) -> Frame {
-        self.next().expect("an answer")
     }
 
     /// The spills of a whole map, and its counters.
@@ -258,7 +232,7 @@ fn lies_and_floods_end_their_own_connection() {
     let whole = Request::Map(Box::new(fixture.file.whole("wordcount"))).encode().expect("short");
     let answer = |bytes: &[u8]| {
         let mut client = fixture.connect();
-        client.stream.write_all(bytes).expect("sent");
+        client.send(bytes);
         let told = client.error();
         assert!(client.next().is_none(), "the connection ends");
         told
@@ -276,7 +250,7 @@ fn lies_and_floods_end_their_own_connection() {
         let mut changed = whole.clone();
         changed[at] ^= 0xff;
         let mut client = fixture.connect();
-        client.stream.write_all(&changed).expect("sent");
+        client.send(&changed);
         // Whatever it means now: an answer, and the next client is served.
         let mut frames = std::iter::from_fn(|| client.next());
         assert!(frames.any(|frame| matches!(frame, Frame::End(_) | Frame::Error { .. })), "{at}");

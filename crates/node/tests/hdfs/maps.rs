@@ -101,7 +101,7 @@ fn without_a_combiner_every_row_leaves() {
 }
 
 #[test]
-fn every_damaged_byte_of_a_split_fails_its_map() {
+fn damage_at_the_borders_of_a_split_fails_its_map() {
     let text = lines(200, 50);
     let file = HdfsFile::new(&text, 2048);
     let request = file.split("wordcount", 1000, 3000);

@@ -1,7 +1,7 @@
 //! `grep`: 1 for each place of a text, as Hadoop's `RegexMapper` with a pattern that is a plain text.
 //!
-//! Places are looked for in the bytes: UTF-8 has no text inside another character, and what is not UTF-8 has no
-//! whole character that Java would not see, too.
+//! Texts are searched in the bytes, with the same result as in Java: no character of UTF-8 begins inside another, and
+//! Java's decoder keeps every whole character next to bytes that are not UTF-8.
 
 use memchr::memmem::Finder;
 use serde_json::{Map, Value};
@@ -31,12 +31,14 @@ pub(super) fn open(arguments: &mut Map<String, Value>) -> Result<Box<dyn Mapper>
 }
 
 impl Mapper for Grep {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+        let mut count = 0;
         for record in batch.records() {
+            count += 1;
             for _ in self.finder.find_iter(record) {
                 out.count(self.finder.needle());
             }
         }
-        Ok(())
+        Ok(count)
     }
 }

@@ -1,5 +1,5 @@
-//! The programs of map tasks. Each has a mapper in Java with the same result (`java/workloads`), which the task
-//! runs where this one is refused; docs/hadoop.md says what they do.
+//! The programs of map tasks. Each has a mapper in Java with the same result (`java/workloads`; for `grep`, Hadoop's
+//! `RegexMapper`), which the task runs where this one is refused; docs/hadoop-node.md says what they do.
 //!
 //! ```text
 //!   wordcount    grep    ratings      movie ratings: histogram-ratings, histogram-movies
@@ -21,11 +21,11 @@ use super::{HdfsError, Result};
 
 /// A program that maps records.
 pub(super) trait Mapper: Send {
-    /// Maps records that follow each other.
+    /// Maps records that follow each other; how many they are.
     ///
     /// # Errors
     /// Records that make no sense to it.
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()>;
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64>;
 }
 
 /// A mapper that looks at one record at a time, as a text of UTF-8.
@@ -152,16 +152,18 @@ struct Each<M> {
 }
 
 impl<M: RecordMapper> Mapper for Each<M> {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
         let most = out.text_bytes_max();
+        let mut count = 0;
         for record in batch.records() {
+            count += 1;
             let text = Some(record).filter(|record| record.len() <= most);
             match text.and_then(|text| decoded(text, &mut self.room, most)) {
                 Some(text) => self.mapper.record(text, out),
                 None => out.too_long(),
             }
         }
-        Ok(())
+        Ok(count)
     }
 }
 

@@ -27,26 +27,32 @@ fn ratings(line: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 impl Mapper for Ratings {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
-        batch.records().flat_map(ratings).for_each(|digit| out.count(&[digit]));
-        Ok(())
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+        let mut count = 0;
+        for line in batch.records() {
+            count += 1;
+            ratings(line).for_each(|digit| out.count(&[digit]));
+        }
+        Ok(count)
     }
 }
 
 impl Mapper for Movies {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+        let mut count = 0;
         for line in batch.records() {
-            let (mut sum, mut count) = (0_u64, 0_u64);
+            count += 1;
+            let (mut sum, mut reviews) = (0_u64, 0_u64);
             for digit in ratings(line) {
                 sum += u64::from(digit - b'0');
-                count += 1;
+                reviews += 1;
             }
             // The upper end of its step, which a mean does not reach.
-            if let Some(halves) = (2 * sum).checked_div(count).map(|halves| halves + 1) {
+            if let Some(halves) = (2 * sum).checked_div(reviews).map(|halves| halves + 1) {
                 let whole = b'0' + (halves / 2) as u8;
                 out.count(&[whole, b'.', if halves % 2 == 0 { b'0' } else { b'5' }]);
             }
         }
-        Ok(())
+        Ok(count)
     }
 }

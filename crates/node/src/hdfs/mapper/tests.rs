@@ -68,7 +68,7 @@ fn rows(request: &MapRequest, lines: &[u8]) -> Vec<String> {
     let mut mapper = open(request).expect("opened");
     for line in lines.split_inclusive(|b| *b == b'\n') {
         let record = line.strip_suffix(b"\n").unwrap_or(line);
-        mapper.map(&Batch::single(record, 0), &mut out).expect("mapped");
+        assert_eq!(mapper.map(&Batch::single(record, 0), &mut out).expect("mapped"), 1);
     }
     let counts = out.finish().expect("spilled");
     let (mut rest, mut rows, mut bytes) = (&sink.0[..sink.0.len() - 6], Vec::new(), 0);

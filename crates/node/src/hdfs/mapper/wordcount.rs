@@ -33,11 +33,16 @@ impl WordCount {
 }
 
 impl Mapper for WordCount {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<()> {
-        match batch.lines() {
-            Some(lines) => self.words(lines, out),
-            None => batch.records().for_each(|record| self.words(record, out)),
+    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+        if let Some(lines) = batch.lines() {
+            self.words(lines, out);
+            return Ok(batch.count());
         }
-        Ok(())
+        let mut count = 0;
+        for record in batch.records() {
+            count += 1;
+            self.words(record, out);
+        }
+        Ok(count)
     }
 }

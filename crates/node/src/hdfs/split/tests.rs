@@ -207,7 +207,7 @@ fn tail<'a>(file: &'a [u8], end: usize, delimiter: &Delimiter) -> (&'a [u8], boo
     let rest = &file[end..];
     let before = (delimiter.bytes().len().max(1) - 1).min(rest.len());
     let len = delimiter.find(&rest[before..]).map_or(rest.len(), |found| before + found.size);
-    let ends_with_cr = *delimiter == Delimiter::Line && rest[..len].ends_with(b"\r");
+    let ends_with_cr = matches!(delimiter, Delimiter::Line) && rest[..len].ends_with(b"\r");
     let len = (len + usize::from(ends_with_cr)).min(rest.len());
     (&rest[..len], len == rest.len())
 }
@@ -254,8 +254,8 @@ fn compare(
 ) {
     let custom = Some(delimiter).filter(|delimiter| !delimiter.is_empty());
     let expected = Model::records(file, split, custom, record_bytes_max, buffer_bytes);
-    let delimiter = Delimiter::new(delimiter, record_bytes_max != NO_LIMIT).expect("clear");
-    let found = read(file, split, &delimiter, record_bytes_max, step);
+    let by = Delimiter::new(delimiter, record_bytes_max != NO_LIMIT).expect("clear");
+    let found = read(file, split, &by, record_bytes_max, step);
     assert_eq!(
         found,
         expected,
