@@ -42,7 +42,7 @@ pub(crate) struct Log {
     unsynced_blocks: u64,
     /// Records that [`Log::recover`] found and dropped: not whole, and not known to be durable.
     dropped: u64,
-    /// Memory of the last record, for the next one.
+    /// The buffer of the last record, which the next one uses again.
     spare: Buffer,
 }
 

@@ -38,7 +38,11 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     let data = data.collect::<Result<_, Failure>>()?;
     let bytes = config.buffer_member_bytes;
     let progress = progress::on_stderr(config.quiet, cancel);
-    progress.phase("writing the buffer", Some(bytes * config.buffer.len() as u64));
+    let is_new = |member: &&PathBuf| !member.exists();
+    let new = config.buffer.iter().filter(is_new).count() as u64;
+    if new > 0 {
+        progress.phase("writing the buffer", Some(bytes * new));
+    }
     let buffer = config
         .buffer
         .iter()
@@ -51,7 +55,7 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a new member has not its bytes.
+/// Why a new member could not get its bytes.
 enum Extending {
     Cancelled,
     Io(io::Error),
@@ -63,8 +67,8 @@ impl From<io::Error> for Extending {
     }
 }
 
-/// Writes `bytes` zeros. A sync after an append to a sparse file has to make the file's new blocks durable, too, which takes as
-/// long as the data; an append to a file that was written once has none. And the buffer can't run out of space later.
+/// Writes `bytes` zeros. If a file is sparse, a sync after a write must also make the new blocks durable, which takes as long
+/// as the data. A file that was written once has all its blocks, and can't run out of space later.
 fn fill(mut file: &File, bytes: u64, progress: &dyn Progress) -> Result<(), Extending> {
     let zeros = vec![0; FILL_BYTES];
     let mut left = bytes;

@@ -1,7 +1,7 @@
 //! The file that describes a volume: which members it has, in order. Docs: docs/array.md, "Description".
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ const FORMAT: &str = "merganser-array";
 const VERSION: u32 = 1;
 /// A description is a few names.
 const BYTES_MAX: u64 = 1 << 20;
-/// How long a member may still be locked by a process that has ended.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a process that was killed may still have a member.
+const BUSY_PATIENCE: Duration = Duration::from_secs(3);
 /// How often it is tried again.
-const LOCK_LOOK: Duration = Duration::from_millis(20);
+const BUSY_LOOK: Duration = Duration::from_millis(20);
 
 /// A volume's members.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Description {
 
     /// Reads a description.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let on = |error: &std::io::Error| Failure::on(path, error);
+        let on = |error: &io::Error| Failure::on(path, error);
         let bytes = fs::metadata(path).map_err(|error| on(&error))?.len();
         if bytes > BYTES_MAX {
             return Err(format!("{}: is no description of a volume", shown::name(path)).into());
@@ -85,7 +85,7 @@ impl Description {
     pub fn write(&self) -> Result<(), Failure> {
         let text =
             serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
-        let on = |error: std::io::Error| Failure::on(&self.path, &error);
+        let on = |error: io::Error| Failure::on(&self.path, &error);
         let mut file = File::create_new(&self.path).map_err(on)?;
         let written = file
             .write_all(format!("{text}\n").as_bytes())
@@ -127,23 +127,29 @@ pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Fail
     } else {
         FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?
     };
-    if writable && !lock(storage.file()) {
+    if writable && !lock_soon(storage.file()) {
         return Err(format!("{}: is in use by another process", shown::name(path)).into());
     }
     Ok(storage)
 }
 
-/// Locks a member, if no other process does. One that was killed a moment ago has the lock until its last requests to the disk
-/// have ended.
-fn lock(file: &File) -> bool {
-    let until = Instant::now() + LOCK_PATIENCE;
+/// Locks a member, if no other process does.
+fn lock_soon(file: &File) -> bool {
+    let lock = || flock(file, FlockOperation::NonBlockingLockExclusive);
+    patiently(lock, |error| matches!(*error, Errno::WOULDBLOCK | Errno::INTR)).is_ok()
+}
+
+/// Tries again for a moment while a member is `busy`: a process that was killed has its files until its last requests to the
+/// disk have ended.
+fn patiently<T, E>(
+    mut attempt: impl FnMut() -> Result<T, E>,
+    busy: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let until = Instant::now() + BUSY_PATIENCE;
     loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return true,
-            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {
-                thread::sleep(LOCK_LOOK);
-            }
-            Err(_) => return false,
+        match attempt() {
+            Err(error) if busy(&error) && Instant::now() < until => thread::sleep(BUSY_LOOK),
+            result => return result,
         }
     }
 }
@@ -152,9 +158,10 @@ fn lock(file: &File) -> bool {
 /// be overwritten, and locks of files do not tell.
 fn open_device(path: &Path) -> Result<Arc<FileStorage>, Failure> {
     let alone = OFlags::EXCL.bits().cast_signed();
-    let opened = File::options().read(true).write(true).custom_flags(alone).open(path);
-    let device = opened.map_err(|error| match error.kind() {
-        std::io::ErrorKind::ResourceBusy => Failure::from(format!(
+    let open = || File::options().read(true).write(true).custom_flags(alone).open(path);
+    let is_busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+    let device = patiently(open, is_busy).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => Failure::from(format!(
             "{}: is mounted, or in use by another program; it can't be a member",
             shown::name(path)
         )),

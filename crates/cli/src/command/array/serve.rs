@@ -27,8 +27,8 @@ pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
     both(served, volume.close().map_err(Failure::from), notice)
 }
 
-/// Both ends of a volume. If serving it failed, an error of its close is told at once: the last writes
-/// may not be on the disks.
+/// Both ends of a volume. If serving it failed, an error of closing it is printed at once: the last
+/// writes may not be on the disks.
 fn both(
     served: Result<(), Failure>,
     closed: Result<(), Failure>,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_the_close_is_told_whatever_failed_before() {
+    fn an_error_of_the_close_is_printed_whatever_failed_before() {
         let failed = |what: &str| Err::<(), _>(Failure::Error(what.to_owned()));
         let table = [
             (Ok(()), Ok(()), None, None),
