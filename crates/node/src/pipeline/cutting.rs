@@ -4,6 +4,9 @@
 //! through the times of each stage gives its fixed part and its rate, and the rest of the input is divided into
 //! the number that Equation 4.5 likes best ([`best_partitions`]). The two are part of the result, so the choice
 //! costs no work, only that nothing else is done meanwhile.
+//!
+//! The threads of a single pool take whole partitions, so there its number is a multiple of them, and an input that
+//! is not large has one for each thread at once.
 
 use merganser_sort::Budget;
 use merganser_sort::journal::FileNote;
@@ -14,15 +17,18 @@ use super::error::PipelineError;
 use super::input::{Input, total_bytes};
 use super::journal::{Event, Partitions};
 use super::model::{Line, best_partitions};
-use super::schedule::Shared;
+use super::schedule::{Shared, State};
 use super::summary;
 
 /// The first partitions of an automatic division.
 pub(super) const SAMPLES: u32 = 2;
-/// Their parts of the input: one of so many.
+/// Their parts of the input: a 64th and a 16th.
 const SAMPLE_PARTS: [u64; SAMPLES as usize] = [64, 16];
 /// An input with fewer bytes is one partition.
 const AUTO_BYTES_MIN: u64 = 1 << 20;
+/// With one pool, an input with fewer bytes for each thread is divided without the first two: they would cost more time
+/// than a better number of partitions saves.
+const SAMPLED_BYTES_MIN: u64 = 256 << 20;
 /// Partitions of an automatic division, at most.
 const AUTO_MAX: f64 = 4096.0;
 
@@ -44,6 +50,7 @@ pub(super) fn cut_all(
         total: done.total,
         split: done.split,
         most: settings.partition_bytes_max.unwrap_or(u64::MAX),
+        threads: threads_of_one_pool(shared),
     };
     if goal.needs_total() {
         let bytes = match settings.total_bytes {
@@ -63,7 +70,7 @@ pub(super) fn cut_all(
     loop {
         if goal.wants_choice(k) {
             let rest = goal.total.unwrap_or(0).saturating_sub(cutter.start());
-            let Some(partitions) = choose(shared, rest) else { return Ok(()) };
+            let Some(partitions) = choose(shared, rest, k > 0) else { return Ok(()) };
             let split = Split { first: k, start: cutter.start(), partitions };
             let (first, start) = (split.first, split.start);
             let mut state = shared.lock();
@@ -105,6 +112,8 @@ struct Goal {
     split: Option<Split>,
     /// Bytes of a partition of an automatic division, at most.
     most: u64,
+    /// The threads, if all are in one pool.
+    threads: Option<usize>,
 }
 
 impl Goal {
@@ -114,8 +123,12 @@ impl Goal {
 
     /// Whether the rest has to be divided before partition `k` is cut.
     fn wants_choice(&self, k: u32) -> bool {
-        let is_large = self.total.is_some_and(|total| total >= AUTO_BYTES_MIN);
-        self.partitions == Partitions::Auto && self.split.is_none() && k == SAMPLES && is_large
+        let total = self.total.unwrap_or(0);
+        let is_sampled =
+            self.threads.is_none_or(|threads| total / threads as u64 >= SAMPLED_BYTES_MIN);
+        let samples = if is_sampled { SAMPLES } else { 0 };
+        let is_large = total >= AUTO_BYTES_MIN;
+        self.partitions == Partitions::Auto && self.split.is_none() && k == samples && is_large
     }
 
     /// Where partition `k` ends if it begins at `start`, but for the rest of its last record.
@@ -145,8 +158,17 @@ impl Goal {
     }
 }
 
-/// Waits for the first partitions and chooses the number of others; `None` if the pipeline ends.
-fn choose(shared: &Shared<'_>, rest: u64) -> Option<u32> {
+/// The threads of the only pool; `None` if there are several pools.
+fn threads_of_one_pool(shared: &Shared<'_>) -> Option<usize> {
+    match &shared.plan.pools[..] {
+        [pool] => Some(pool.threads),
+        _ => None,
+    }
+}
+
+/// Chooses the number of the other partitions, if there are samples when they have passed all stages; `None` if the
+/// pipeline ends.
+fn choose(shared: &Shared<'_>, rest: u64, sampled: bool) -> Option<u32> {
     let mut state = shared.lock();
     while !state.in_flight.is_empty() {
         if shared.is_ending() {
@@ -154,22 +176,31 @@ fn choose(shared: &Shared<'_>, rest: u64) -> Option<u32> {
         }
         shared.wait(&mut state);
     }
-    let shape = summary::shape_of(shared.plan, &state);
-    let times = summary::times_of(&state, &shape);
-    let lines: Vec<Line> = match times.of_first(SAMPLES as usize) {
-        Some(known) => times.lines(&known, (0, 1)),
-        // Another process ran them, so their times are not known: a fixed part that is usual, and a rate that
-        // makes the stages equal.
-        None => vec![Line { fixed_seconds: 0.1, seconds_per_byte: 1e-7 }; shared.plan.stages.len()],
-    };
-    let best = best_partitions(rest as f64, &lines, &shape.pool_of, &shape.threads);
+    let best = if sampled { best_of_samples(shared, &state, rest) } else { 1.0 };
     // All that are in flight have to fit into the temporary space.
     let at_once = shared.plan.in_flight as f64 * state.growth() * rest as f64;
     let least = shared.settings.temp_limit_bytes.map_or(1.0, |limit| at_once / limit as f64);
     let most = shared.settings.partition_bytes_max;
     let small = most.map_or(1.0, |most| (rest as f64 / most.max(1) as f64).ceil());
     let chosen = best.max(least).round().clamp(1.0, AUTO_MAX).max(small);
-    Some(chosen.min(f64::from(PARTITIONS_MAX)) as u32)
+    let even = threads_of_one_pool(shared).map_or(chosen, |threads| {
+        let threads = threads as f64;
+        (chosen / threads).ceil() * threads
+    });
+    Some(even.min(f64::from(PARTITIONS_MAX)) as u32)
+}
+
+/// The best number by Equation 4.5 and the times of the first partitions.
+fn best_of_samples(shared: &Shared<'_>, state: &State, rest: u64) -> f64 {
+    let shape = summary::shape_of(shared.plan, state);
+    let times = summary::times_of(state, &shape);
+    let lines: Vec<Line> = match times.of_first(SAMPLES as usize) {
+        Some(known) => times.lines(&known, (0, 1)),
+        // Another process ran them, so their times are not known: a fixed part that is usual, and a rate that
+        // makes the stages equal.
+        None => vec![Line { fixed_seconds: 0.1, seconds_per_byte: 1e-7 }; shared.plan.stages.len()],
+    };
+    best_partitions(rest as f64, &lines, &shape.pool_of, &shape.threads)
 }
 
 #[cfg(test)]
@@ -189,7 +220,13 @@ mod tests {
 
     #[test]
     fn partitions_are_balanced_by_bytes() {
-        let goal = |partitions, total| Goal { partitions, total, split: None, most: u64::MAX };
+        let goal = |partitions, total| Goal {
+            partitions,
+            total,
+            split: None,
+            most: u64::MAX,
+            threads: None,
+        };
         assert_eq!(ends(goal(Partitions::Count(4), Some(10)), 10), [2, 5, 7, 10]);
         assert_eq!(ends(goal(Partitions::Count(1), Some(10)), 10), [10]);
         assert_eq!(ends(goal(Partitions::Bytes(4), None), 10), [4, 8, 10]);
@@ -198,11 +235,27 @@ mod tests {
         assert_eq!(ends(goal(Partitions::Count(3), Some(u64::MAX)), u64::MAX).len(), 3);
     }
 
+    fn automatic(total: u64, threads: Option<usize>) -> Goal {
+        let partitions = Partitions::Auto;
+        Goal { partitions, total: Some(total), split: None, most: u64::MAX, threads }
+    }
+
+    #[test]
+    fn one_pool_divides_small_inputs_at_once() {
+        let small = automatic(2 * SAMPLED_BYTES_MIN - 1, Some(2));
+        assert!(small.wants_choice(0) && !small.wants_choice(SAMPLES));
+        let large = automatic(2 * SAMPLED_BYTES_MIN, Some(2));
+        assert!(!large.wants_choice(0) && large.wants_choice(SAMPLES));
+        let tiny = automatic(AUTO_BYTES_MIN - 1, Some(2));
+        assert!(!tiny.wants_choice(0) && !tiny.wants_choice(SAMPLES));
+        let several_pools = automatic(2 * SAMPLED_BYTES_MIN - 1, None);
+        assert!(!several_pools.wants_choice(0) && several_pools.wants_choice(SAMPLES));
+    }
+
     #[test]
     fn the_rest_is_divided_after_the_samples() {
         let total = 64 << 20;
-        let mut goal =
-            Goal { partitions: Partitions::Auto, total: Some(total), split: None, most: u64::MAX };
+        let mut goal = automatic(total, None);
         assert!(goal.wants_choice(2) && !goal.wants_choice(1));
         assert_eq!(goal.end_of(0, 0), 1 << 20);
         assert_eq!(goal.end_of(1, 1 << 20), 5 << 20);

@@ -176,7 +176,7 @@ pub(super) struct Joined<'a> {
     current: Option<Opened>,
     /// Nothing was read of the current input yet.
     fresh: bool,
-    /// The beginning of the current input was not told yet.
+    /// The beginning of the current input was not announced yet.
     begin_due: bool,
     terminator: Option<u8>,
     /// The terminator, which was added to the last input and is not taken yet.
@@ -267,7 +267,7 @@ impl<'a> Joined<'a> {
         }
     }
 
-    /// Takes `bytes` without looking at them; whether there are so many.
+    /// Takes `bytes` without looking at them; whether there are enough.
     ///
     /// # Errors
     /// Inputs that fail; `stop`.

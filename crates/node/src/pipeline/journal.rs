@@ -33,9 +33,9 @@ const BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Partitions {
-    /// Into so many, of equal bytes.
+    /// Into this number, of equal bytes.
     Count(u32),
-    /// Into partitions of about so many bytes.
+    /// Into partitions of about this size.
     Bytes(u64),
     /// Into as many as are fastest, after two small ones.
     Auto,
@@ -137,7 +137,7 @@ pub enum Event {
         /// Bytes of its output.
         bytes: u64,
     },
-    /// The result of a partition is in the partial output, which has so many bytes now.
+    /// The result of a partition is in the partial output, whose size is `bytes` now.
     Gathered {
         /// The partition.
         k: u32,
@@ -282,7 +282,7 @@ fn hides_line(line: &[u8]) -> bool {
 /// The JSON of a line without its end, if its checksum is right.
 fn line_in(line: &[u8]) -> Option<&[u8]> {
     let (sum, json) = line.split_at_checked(SUM_BYTES)?;
-    // Most lines are told by this alone.
+    // This alone rules out most lines.
     let may_be = sum[SUM_BYTES - 1] == b' ' && json.first() == Some(&b'{');
     (may_be && sum == format!("{:08x} ", crc32c::crc32c(json)).as_bytes()).then_some(json)
 }

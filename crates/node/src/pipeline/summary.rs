@@ -36,11 +36,15 @@ pub(super) fn predict(shared: &Shared<'_>, state: &mut State) {
     let Some(total) = state.done.total.filter(|_| firsts && state.ahead_seconds.is_none()) else {
         return;
     };
-    let others = match (shared.settings.partitions, state.done.split) {
-        (Partitions::Count(count), _) if count > 2 => count - 2,
-        (Partitions::Auto, Some(split)) => split.partitions,
+    let all = match (shared.settings.partitions, state.done.split) {
+        (Partitions::Count(count), _) => count,
+        (Partitions::Auto, Some(split)) => split.first + split.partitions,
         _ => return,
     };
+    let others = all.saturating_sub(2);
+    if others == 0 {
+        return;
+    }
     let shape = shape_of(shared.plan, state);
     state.ahead_seconds = times_of(state, &shape).ahead(total, others as usize);
 }

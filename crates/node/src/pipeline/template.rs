@@ -47,8 +47,6 @@ pub(super) struct Template {
     pub(super) reads: Vec<usize>,
     /// Whether it names the partition itself.
     pub(super) reads_part: bool,
-    /// Whether it names the output of the stage before.
-    pub(super) reads_in: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +135,7 @@ impl Template {
             _ => None,
         });
         let reads = reads.collect();
-        Ok(Template { pieces, writes, reads, reads_part, reads_in })
+        Ok(Template { pieces, writes, reads, reads_part })
     }
 
     /// The command with the names of files in it.
