@@ -11,15 +11,16 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
+use std::ops::Deref;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_sort::error::InputError;
 use merganser_sort::run::packed::{self, HEAD_BYTES};
-use merganser_storage::Storage;
 use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
+use merganser_storage::{Storage, StorageExt};
 use rustix::event::PollFlags;
 use rustix::fs::{Access, AtFlags, CWD, accessat, fstatfs};
 
@@ -195,6 +196,12 @@ impl fmt::Display for Input {
     }
 }
 
+/// Whether both names are of one file, by whatever link; a name without a file is of none.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 fn regular(
     file: File,
     metadata: &fs::Metadata,
@@ -296,6 +303,31 @@ impl Read for Reader {
         }
         self.read += n as u64;
         Ok(n)
+    }
+}
+
+/// Reads a storage from its beginning to its end. Bytes that are appended meanwhile are left out.
+pub struct StorageReader<S> {
+    storage: S,
+    offset: u64,
+    size: u64,
+}
+
+impl<S: Deref<Target: Storage>> StorageReader<S> {
+    /// Reads `storage` from its beginning.
+    pub fn new(storage: S) -> Self {
+        let size = storage.size();
+        StorageReader { storage, offset: 0, size }
+    }
+}
+
+impl<S: Deref<Target: Storage>> Read for StorageReader<S> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.size - self.offset).unwrap_or(usize::MAX);
+        let want = out.len().min(left);
+        let read = StorageExt::read_at(&*self.storage, self.offset, &mut out[..want])?;
+        self.offset += read as u64;
+        Ok(read)
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{
+    HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
 use merganser_sort::Progress;
 
 use crate::signals::Cancel;
@@ -40,7 +42,7 @@ impl Progress for Bar {
     fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
         let template = match total_bytes {
             Some(_) => "{msg:10} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {left}",
-            None => "{msg:10} {spinner} {bytes} {bytes_per_sec} {elapsed}",
+            None => "{msg:10} {spinner} {done} {elapsed}",
         };
         self.bar.set_style(style(template));
         self.bar.set_message(name);
@@ -57,7 +59,8 @@ impl Progress for Bar {
     }
 }
 
-/// The style of a template, with `left` for the remaining time once it can be estimated.
+/// The style of a template, with `left` for the remaining time once it can be estimated, and `done` for bytes and rate once
+/// there are some: not all phases have any.
 fn style(template: &str) -> ProgressStyle {
     let left = |state: &ProgressState, out: &mut dyn fmt::Write| {
         if state.per_sec() > 0.0 {
@@ -65,7 +68,14 @@ fn style(template: &str) -> ProgressStyle {
             let _ = write!(out, "{:#} left", HumanDuration(state.eta()));
         }
     };
-    ProgressStyle::with_template(template).expect("a constant template").with_key("left", left)
+    let done = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        if state.pos() > 0 {
+            let (bytes, per_second) = (state.pos(), state.per_sec() as u64);
+            let _ = write!(out, "{} {}/s", HumanBytes(bytes), HumanBytes(per_second));
+        }
+    };
+    let style = ProgressStyle::with_template(template).expect("a constant template");
+    style.with_key("left", left).with_key("done", done)
 }
 
 impl Drop for Bar {

@@ -153,8 +153,6 @@ proptest! {
         prop_assert_eq!(found, archive(&queries, &whole));
         let over = queries.iter().filter(|query| of(**query, 0, 12).len() > most).count();
         prop_assert_eq!(report.overflowed.len(), over);
-        prop_assert_eq!((report.batches, report.queries), (1, 3));
-        prop_assert_eq!(report.alignments, whole.len() as u64);
     }
 
     /// Nothing that is not an archive panics or is taken for one.
@@ -179,9 +177,8 @@ fn batches_are_merged_one_by_one() {
     let one = archive(&[1, 2], &[hit(1, 0), hit(2, 1)]) + &archive(&[3], &[hit(3, 0)]);
     let two = archive(&[1, 2], &[hit(2, 0)]) + &archive(&[3], &[]);
     let whole = archive(&[1, 2], &[hit(1, 0), hit(2, 5), hit(2, 1)]) + &archive(&[3], &[hit(3, 0)]);
-    let (found, report) = merged(&[(0, one.clone()), (5, two)], 500).expect("archives");
+    let (found, _) = merged(&[(0, one.clone()), (5, two)], 500).expect("archives");
     assert_eq!(found, whole);
-    assert_eq!((report.batches, report.queries, report.subjects), (2, 3, 4));
 
     let error = |parts: &[(u64, String)]| merged(parts, 500).expect_err("refused").to_string();
     let fewer = archive(&[1, 2], &[]);

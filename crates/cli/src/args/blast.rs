@@ -9,11 +9,12 @@ use super::{PartitionsName, Size};
 
 /// Search FASTA files of any size with BLAST+, with the result of a search in one piece
 ///
-/// COMMAND is an ordinary command of BLAST+: blastn, blastp, blastx or tblastn with its options. Its
-/// -db names FASTA files, which may be compressed (gzip, zstd) and larger than memory: several, or a
-/// pattern in quotes. They are formatted and searched in partitions, each of which counts as the
-/// whole database, and the results are merged: the output is that of makeblastdb and one search.
-/// -outfmt is 0, 5, 6, 7, 10, 15 or 17. Options for which the output would be another one are refused.
+/// COMMAND is an ordinary command of BLAST+: blastn, blastp, blastx or tblastn with its options.
+/// -query and -out must name files. -db names FASTA files, which may be compressed (gzip, zstd) and
+/// larger than memory: several, or a pattern in quotes. They are formatted and searched in
+/// partitions, each of which counts as the whole database, and the results are merged: the output is
+/// that of makeblastdb and one search. -outfmt is 0, 5, 6, 7, 10, 15 or 17. Options with which the
+/// output would differ are refused.
 ///
 /// If more subjects are found than -max_target_seqs, the output has the best of them, and a notice
 /// says so. A search that was killed or failed continues where it was, if the same command is

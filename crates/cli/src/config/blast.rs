@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,11 +14,11 @@ use super::simulate::report;
 use super::{ReportForm, memory_bytes, threads};
 use crate::args::{BlastArgs, Size};
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, is_same_file};
 
 /// Tries after the first one, unless others are asked for.
 const RETRIES: u32 = 1;
-/// The share of the memory that all partitions in work may have, one of so many: a formatted partition of proteins has 1.2
+/// The share of the memory that all partitions in work may have, one half: a formatted partition of proteins has 1.2
 /// times its bytes, and a search needs memory of its own.
 const PARTITION_SHARE: u64 = 2;
 /// Smaller partitions cost more time than they save memory.
@@ -93,14 +92,18 @@ impl TryFrom<BlastArgs> for BlastConfig {
             return Err("-query, -out: both name the same file".to_owned().into());
         }
         let files = files_of(&search.database)?;
-        if let Some(other) =
-            files.iter().find(|path| fs::metadata(path).is_ok_and(|it| !it.is_file()))
-        {
-            return Err(format!(
-                "{}: is no regular file, and the database is read several times",
-                crate::shown::name(other)
-            )
-            .into());
+        for path in &files {
+            let found = fs::metadata(path).map_err(|error| Failure::on(path, &error))?;
+            if !found.is_file() {
+                return Err(format!(
+                    "{}: is no regular file, and the database is read several times",
+                    crate::shown::name(path)
+                )
+                .into());
+            }
+            if is_same_file(path, &output) {
+                return Err("-db, -out: both name the same file".to_owned().into());
+            }
         }
         let name = typed.name.unwrap_or_else(|| name_of(&files[0]));
         if !merganser_node::pipeline::is_stage_name(&name) || name == VOLUME {
@@ -121,7 +124,7 @@ impl TryFrom<BlastArgs> for BlastConfig {
         Ok(BlastConfig {
             query,
             output,
-            inputs: files.iter().map(|path| Input::named(path)).collect(),
+            inputs: files.into_iter().map(Input::File).collect(),
             name,
             partitions: typed.partitions.map_or(Partitions::Auto, partitions),
             partition_bytes_max: (memory_bytes / PARTITION_SHARE / jobs as u64)
@@ -136,11 +139,6 @@ impl TryFrom<BlastArgs> for BlastConfig {
             search,
         })
     }
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 /// The files that words name; `*` and `?` in the last part of a path stand for any text and any byte.
@@ -209,7 +207,7 @@ fn name_of(path: &Path) -> String {
     let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("db");
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name: String = stem.chars().map(|c| if plain(c) { c } else { '_' }).take(32).collect();
-    if name.is_empty() { "db".to_owned() } else { name }
+    if name.is_empty() || name == VOLUME { "db".to_owned() } else { name }
 }
 
 #[cfg(test)]
@@ -241,6 +239,7 @@ mod tests {
             ("a b.fa", "a_b"),
             (".hidden.fa", "hidden"),
             ("-", "-"),
+            ("volume.fa", "db"),
         ] {
             assert_eq!(name_of(Path::new(path)), name);
         }

@@ -2,9 +2,12 @@
 //! partitions. `MERGANSER_BLAST_CASES` asks for more cases than a quick run takes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use merganser_testkit::has_blast;
 
 use crate::harness::{Chance, Folder, asked, fails, merganser, merganser_itself, prints, stderr};
 
@@ -14,23 +17,6 @@ const QUICK: u64 = 16;
 const ONE_BATCH_LETTERS: usize = 4_000;
 /// What docs/blast.md says of blastn's batches otherwise.
 const BATCH_LETTERS: &str = "100000";
-
-/// Whether BLAST+ is installed. Continuous integration installs it if the system has a package of it.
-fn has_blast() -> bool {
-    let runs = |program: &str, word: &str| {
-        let mut command = Command::new(program);
-        let status =
-            command.args([word, "ncbi-blast+"]).stdout(Stdio::null()).stderr(Stdio::null());
-        status.status().is_ok_and(|status| status.success())
-    };
-    if Command::new("makeblastdb").arg("-version").stdout(Stdio::null()).status().is_ok() {
-        return true;
-    }
-    let is_ci = std::env::var_os("CI").is_some();
-    assert!(!is_ci || !runs("apt-cache", "show"), "BLAST+ is missing: .ci/setup blast");
-    eprintln!("skipped: BLAST+ is not installed (.ci/setup blast)");
-    false
-}
 
 const BASES: &[u8] = b"ACGT";
 const RESIDUES: &[u8] = b"AAAARRNNDDCQQEEEGGGHIIILLLLLKKKMFFPPSSSSTTTVVVWYY";
@@ -112,10 +98,9 @@ fn data(chance: &mut Chance, program: &str) -> (Vec<u8>, Vec<u8>) {
         record(&mut queries, &format!("q{at} a query"), &query, 60);
     }
     // Queries that can't be searched, and more than a batch of them.
-    let unknown: &[u8] =
-        if protein && program != "blastx" { b"XXXXXXXXXXXX" } else { b"NNNNNNNNNNNN" };
+    let unknown = [if protein && program != "blastx" { b'X' } else { b'N' }; 12];
     if chance.once_in(6) {
-        record(&mut queries, "unknown", unknown, 60);
+        record(&mut queries, "unknown", &unknown, 60);
     }
     if chance.once_in(8) {
         record(&mut queries, "short", &unknown[..2], 60);
@@ -427,6 +412,8 @@ fn files_and_patterns_are_one_database() {
     let middle = database.len() / 2;
     let cut = middle + database[middle..].iter().position(|byte| *byte == b'>').unwrap_or(0);
     folder.write("q.fa", &queries);
+    // A pipeline would replace `{k}` in a command.
+    folder.write("q{k}.fa", &queries);
     folder.write("db.fa", &database);
     fs::create_dir(folder.at("parts")).expect("made");
     folder.write("parts/db.1.fa", &database[..cut]);
@@ -439,7 +426,7 @@ fn files_and_patterns_are_one_database() {
         "64M",
         "blastn",
         "-query",
-        "q.fa",
+        "q{k}.fa",
         "-db",
         "parts/*.fa*",
         "-outfmt",
@@ -489,6 +476,7 @@ fn what_is_not_exact_is_refused() {
         (&["-db", "q.fa", "-max_target_seqs", "0"], "-max_target_seqs: a number of at least 1"),
         (&["-db", "."], ".: is no regular file"),
         (&["-db", "*.none"], "-db: no file fits *.none"),
+        (&["-db", "-"], "-: No such file or directory"),
     ] {
         let said = refused(words);
         assert!(said.contains(sentence), "{said}");
@@ -497,6 +485,64 @@ fn what_is_not_exact_is_refused() {
     let words = ["blast", "blastn", "-query", "q.fa", "-db", "q.fa", "-out", "q.fa"];
     let said = fails(merganser(words).current_dir(folder.path()));
     assert!(said.contains("-query, -out: both name the same file"), "{said}");
+}
+
+/// Before any program of BLAST is run, or looked for.
+#[test]
+fn an_output_that_can_not_be_made_is_refused() {
+    let folder = Folder::new();
+    folder.write("q.fa", b">q\nACGT\n");
+    folder.write("db.fa", b">a\nACGT\n");
+    fs::create_dir(folder.at("folder")).expect("made");
+    for (out, sentence) in [
+        ("none/found", "none"),
+        ("folder", "folder: is a directory"),
+        ("a:b", "has a ':', and BLAST can't open"),
+        ("db.fa", "-db, -out: both name the same file"),
+    ] {
+        let mut command = merganser_itself(["blast", "blastn", "-query", "q.fa", "-db", "db.fa"]);
+        let command = command.args(["-outfmt", "6", "-out", out]).current_dir(folder.path());
+        let said = fails(command.env("PATH", folder.at("folder")));
+        assert!(said.contains(sentence) && !said.contains("is not installed"), "{said}");
+        assert_eq!(folder.names(), ["db.fa", "folder", "q.fa"]);
+    }
+}
+
+/// makeblastdb leaves them out, so e-values would be computed with other counts.
+#[test]
+fn sequences_without_letters_are_refused() {
+    if !has_blast() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("q.fa", b">q\nACGTACGTACGTACGTACGTACGTACGTACGT\n");
+    folder.write("db.fa", b">a\n>b\nACGTACGTACGTACGTACGTACGTACGTACGT\n>c\n");
+    let words =
+        ["blast", "blastn", "-query", "q.fa", "-db", "db.fa", "-outfmt", "6", "-out", "found"];
+    let said = fails(merganser(words).current_dir(folder.path()));
+    assert!(said.starts_with("-db: 2 of 3 sequences have no letters"), "{said}");
+    assert_eq!(folder.names(), ["db.fa", "q.fa"]);
+}
+
+/// They are found before anything is made that the corrected command would meet.
+#[test]
+fn options_that_blast_refuses_leave_nothing() {
+    if !has_blast() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("q.fa", b">q\nACGTACGTACGTACGTACGTACGTACGTACGT\n");
+    for words in [
+        &["-evalue", "abc"][..],
+        &["-gapopen", "1", "-gapextend", "7", "-reward", "1", "-penalty", "-5"],
+        &["-word_size", "2"],
+    ] {
+        let command = ["blast", "blastn", "-query", "q.fa", "-db", "q.fa", "-out", "found"];
+        let said = fails(merganser(command).args(words).current_dir(folder.path()));
+        assert!(said.starts_with("blastn ended with status "), "{said}");
+        let left: Vec<_> = fs::read_dir(folder.path()).expect("a folder").collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
 }
 
 /// Killed at any moment, also while results are merged and formatted, then continued: the same result.
@@ -562,19 +608,27 @@ fn a_search_of_other_queries_is_not_continued() {
     let folder = Folder::new();
     folder.write("q.fa", b">q\nACGTTGCAGGCATCAGACTACGACTGACTACGACTACGACATCAGCATCA\n");
     folder.write("db.fa", b">a\nACGTTGCAGGCATCAGACTACGACTGACTACGACTACGACATCAGCATCA\n>b\nGGTT\n");
-    // BLAST takes this value and fails with it, when the first partition is formatted.
-    let mut command =
-        merganser(["blast", "--partitions", "2", "blastn", "-query", "q.fa", "-db", "db.fa"]);
-    let words = ["-outfmt", "6", "-out", "found", "-evalue", "none"];
-    let said = fails(command.args(words).current_dir(folder.path()));
+    // This blastn fails once there is a database.
+    let programs = folder.at("programs");
+    fs::create_dir(&programs).expect("made");
+    let script = b"#!/bin/sh\ncase \" $* \" in *' -db '*) echo broken >&2; exit 3;; esac\nPATH=${PATH#*:}; exec blastn \"$@\"\n";
+    let program = folder.write("programs/blastn", script);
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("set");
+    let path =
+        format!("{}:{}", programs.display(), std::env::var("PATH").expect("programs are found"));
+    let search = || {
+        let mut command = merganser(["blast", "--partitions", "2", "blastn", "-query", "q.fa"]);
+        command.args(["-db", "db.fa", "-outfmt", "6", "-out", "found"]);
+        command.env("PATH", &path).current_dir(folder.path());
+        fails(&mut command)
+    };
+    let said = search();
     assert!(said.contains("the stage 'search' of partition "), "{said}");
     let recovered = prints(merganser(["recover", "."]).current_dir(folder.path()));
     let recovered = String::from_utf8_lossy(&recovered).into_owned();
     assert!(recovered.contains("a BLAST search into"), "{recovered}");
     assert!(recovered.contains(" blast --partitions 2 blastn -query"), "{recovered}");
     folder.write("q.fa", b">q\nACGTTGCAGGCATCAGACTACGACTGACTACGACTACGACATCAGCATGG\n");
-    let mut command =
-        merganser(["blast", "--partitions", "2", "blastn", "-query", "q.fa", "-db", "db.fa"]);
-    let said = fails(command.args(words).current_dir(folder.path()));
+    let said = search();
     assert!(said.contains("the stage 'search' was"), "{said}");
 }

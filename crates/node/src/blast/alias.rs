@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_partition_counts_as_the_whole() {
-        let counts = Counts { sequences: 3606, letters: 20_486_792, bytes: 0 };
+        let counts = Counts { sequences: 3606, letters: 20_486_792, ..Counts::default() };
         assert_eq!(
             text("nt", &["db".to_owned()], Some(counts)),
             "TITLE nt\nDBLIST db\nNSEQ 3606\nLENGTH 20486792\nSTATS_NSEQ 3606\nSTATS_TOTLEN 20486792\n"

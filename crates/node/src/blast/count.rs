@@ -21,12 +21,16 @@ pub struct Counts {
     pub letters: u64,
     /// Bytes of all inputs, decompressed.
     pub bytes: u64,
+    /// Sequences without letters, which makeblastdb leaves out.
+    pub empty: u64,
 }
 
 /// Counts in bytes that come in pieces.
 #[derive(Debug)]
 pub struct Counter {
     counts: Counts,
+    /// The letters before the last header.
+    before: Option<u64>,
     /// 1 for each byte that is a letter.
     letters: [u8; 256],
     place: Place,
@@ -58,7 +62,7 @@ impl Counter {
             letters[usize::from(*byte)] = 1;
             letters[usize::from(byte.to_ascii_lowercase())] = 1;
         }
-        Counter { counts: Counts::default(), letters, place: Place::Start }
+        Counter { counts: Counts::default(), before: None, letters, place: Place::Start }
     }
 
     /// Takes the next bytes.
@@ -77,6 +81,8 @@ impl Counter {
         if self.place == Place::Start && !part.is_empty() {
             self.place = Place::Blanks;
             if part[0] == b'>' {
+                self.counts.empty += u64::from(self.last_is_empty());
+                self.before = Some(self.counts.letters);
                 self.counts.sequences += 1;
                 self.place = Place::Ignored;
             }
@@ -101,10 +107,16 @@ impl Counter {
         self.counts.letters += letters;
     }
 
-    /// What was counted. The next input begins a line.
+    /// Whether no letters came after the last header.
+    fn last_is_empty(&self) -> bool {
+        self.before == Some(self.counts.letters)
+    }
+
+    /// The counts so far. The next input begins a new line.
     pub fn end_input(&mut self) -> Counts {
         self.place = Place::Start;
-        self.counts
+        let last = u64::from(self.last_is_empty());
+        Counts { empty: self.counts.empty + last, ..self.counts }
     }
 }
 
@@ -129,7 +141,7 @@ mod tests {
         }
     }
 
-    /// A sequence per byte, of which makeblastdb said how long it is.
+    /// makeblastdb was given one sequence for each byte; these are the lengths that it reported.
     #[test]
     fn bytes_that_are_no_letters_are_left_out() {
         let kept = |molecule, of: &[u8]| {
@@ -149,7 +161,33 @@ mod tests {
         counter.take(b">a\nAC");
         counter.end_input();
         counter.take(b">b\nGT");
-        let Counts { sequences, letters, bytes } = counter.end_input();
-        assert_eq!((sequences, letters, bytes), (2, 4, 10));
+        let Counts { sequences, letters, bytes, empty } = counter.end_input();
+        assert_eq!((sequences, letters, bytes, empty), (2, 4, 10, 0));
+    }
+
+    #[test]
+    fn sequences_without_letters_are_counted() {
+        for (inputs, expected) in [
+            (&[""][..], 0),
+            (&["AC\n>a\nAC\n"], 0),
+            (&[">a\n>b\nAC\n>c\nAC\n"], 1),
+            (&[">a\nAC\n>b\n\n>c\nAC\n"], 1),
+            (&[">a\nAC\n>b\nAC\n>c"], 1),
+            (&[">a\n>b\n;AC\n>c\n12\n"], 3),
+            (&[">a", ">b\nAC\n"], 1),
+            (&[">a\n", "", ">b"], 2),
+            // The letters of the second input are those of the sequence that the first one began.
+            (&[">a\n", "AC\n>b\nAC"], 0),
+        ] {
+            for piece in [1, 3, 99] {
+                let mut counter = Counter::new(Molecule::Nucleotide);
+                let mut empty = 0;
+                for input in inputs {
+                    input.as_bytes().chunks(piece).for_each(|piece| counter.take(piece));
+                    empty = counter.end_input().empty;
+                }
+                assert_eq!(empty, expected, "{inputs:?} in pieces of {piece}");
+            }
+        }
     }
 }

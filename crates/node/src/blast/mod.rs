@@ -4,11 +4,11 @@
 //! the whole search. The results are archives, which have fifteen digits where tables have three; they are merged into
 //! one archive ([`archive`]), which is byte-equal to that of a search in one piece, and BLAST's own formatter prints it.
 //!
-//! What archives do not hold is taken from a search of a database of one sequence that counts as the whole one
+//! The parts that archives lack are taken from a search of a database of one sequence, which counts as the whole database
 //! ([`frame`]).
 //!
-//! [`options`] knows which of BLAST's options give equal results over partitions: those that compare hits of different
-//! subjects do not.
+//! [`options`] knows which of BLAST's options give equal results over partitions: options that compare hits of different
+//! subjects don't.
 
 pub mod alias;
 pub mod archive;

@@ -15,11 +15,12 @@ use merganser_node::blast::program::Molecule;
 use merganser_node::blast::{alias, count::Counts};
 use merganser_node::pipeline::{Event, JOURNAL_NAME, PARTS_NAME, Record};
 
+use super::Facts;
 use super::stages::{FORMAT, SEARCH, formatter_options, printed_options};
-use super::tools::{quoted, run, search, usual_batch};
-use super::{Facts, progress};
+use super::tools::{quoted, run, search, unknown, usual_batch};
 use crate::config::{BlastConfig, VOLUME};
 use crate::failure::{self, Failure};
+use crate::progress;
 use crate::signals::Cancel;
 
 /// Archives that are merged at once; more are merged in several steps.
@@ -40,18 +41,18 @@ pub fn finish(
     (work, partial): (&Path, &Path),
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let progress = progress::on_stderr(config.quiet);
+    let progress = progress::on_stderr(config.quiet, cancel);
     let folder = Own::make(work.join(PARTS_NAME))?;
     let partitions = partitions_of(work)?;
     link_whole(config, facts, &folder, partitions.len(), cancel)?;
 
-    progress.says("searching without a database");
+    progress.phase("searching without a database", None);
     make_frame(config, facts, &folder, cancel)?;
-    progress.says("merging the hits of all partitions");
+    progress.phase("merging the hits of all partitions", None);
     let merged = merge(config, &folder, &partitions, cancel)?;
     tell_overflow(config, &merged);
 
-    progress.says("formatting the output");
+    progress.phase("formatting the output", None);
     // All searches have read the queries.
     let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if query != facts.query {
@@ -92,6 +93,13 @@ impl Own {
 
     fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// Removes those of the files that are in this folder, to save space.
+    fn remove(&self, files: &[(PathBuf, u64)]) {
+        for (path, _) in files.iter().filter(|(path, _)| path.starts_with(&self.path)) {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -176,6 +184,7 @@ fn merge(
             steps += 1;
             let path = folder.at(&format!("step-{steps}"));
             let merged = merge_files(group, (most, full), None, &path, cancel)?;
+            folder.remove(group);
             all.filled.extend(merged.filled);
             all.overflowed.extend(merged.overflowed);
             joined.push((path, 0));
@@ -185,9 +194,10 @@ fn merge(
     }
     let frames = config.search.format.form.shows_masks().then(|| folder.at(FRAME).join(FRAMES));
     let last = merge_files(&files, (most, full), frames.as_deref(), &folder.at(WHOLE), cancel)?;
+    folder.remove(&files);
     all.filled.extend(last.filled);
     all.overflowed.extend(last.overflowed);
-    Ok(Merged { filled: all.filled, overflowed: all.overflowed, ..last })
+    Ok(all)
 }
 
 fn merge_files(
@@ -234,7 +244,7 @@ impl<W: Write> Write for Cancellable<'_, W> {
     }
 }
 
-/// Says for how many queries the limit of subjects was reached.
+/// Says for how many queries the limit of subjects was exceeded.
 fn tell_overflow(config: &BlastConfig, merged: &Merged) {
     let limit = config.search.limit.subjects();
     let of = |count: usize| {
@@ -267,11 +277,7 @@ fn make_frame(
     let database = folder.at(FRAME);
     let on_database = |error: io::Error| Failure::on(&database, &error);
     DirBuilder::new().mode(0o700).create(&database).map_err(on_database)?;
-    let unknown = match molecule {
-        Molecule::Nucleotide => ">frame\nNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN\n",
-        Molecule::Protein => ">frame\nXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX\n",
-    };
-    fs::write(database.join("frame.fa"), unknown).map_err(on_database)?;
+    fs::write(database.join("frame.fa"), unknown(molecule)).map_err(on_database)?;
     let format = format!(
         "makeblastdb -in frame.fa -dbtype {} -title {} -out {VOLUME}",
         molecule.dbtype(),

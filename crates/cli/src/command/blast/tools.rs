@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use merganser_node::blast::program::Program;
+use merganser_node::blast::program::{Molecule, Program};
 use merganser_node::pipeline::run_tool;
 
 use crate::failure::Failure;
@@ -18,6 +18,9 @@ const SURROUNDINGS: &str =
 /// Letters of queries in a batch of blastn. Without it, blastn chooses the size of a batch by the hits of the one before,
 /// so that partitions would have other batches.
 const BATCH_LETTERS: u64 = 100_000;
+
+/// Letters of a sequence that nothing is like.
+const UNKNOWN_LETTERS: usize = 30;
 
 /// The programs that a search needs, all installed.
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +94,10 @@ pub fn search(
     format!("{batch}{} -query {} -db {database}{options}", program.name(), quoted(query))
 }
 
-/// A word of a shell's command.
+/// A word of a command for sh (which does not know the `$'...'` of [`crate::shown`]), in which a pipeline finds no places.
 pub fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+    // Two quotes end and begin the quoted text, so that sh joins it again: `'q{''k}.fa'`.
+    format!("'{}'", word.replace('\'', "'\\''").replace('{', "{''"))
 }
 
 /// Runs a program in a folder of this process; gives what it wrote.
@@ -111,7 +115,45 @@ pub fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure>
     };
     let line = command(&quoted(shown), words);
     let name = words.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
-    let ran = run_tool(OsStr::new(&line), output, &|| cancel.is_set());
+    let warned = run_line(name, &line, output, cancel)?;
+    Ok(Said { printed: fs::read(&printed).map_err(on_printed)?, warned })
+}
+
+/// Runs the search of one sequence of unknown letters, without a database and without an output: options and queries that BLAST
+/// refuses are found before anything is counted or formatted.
+///
+/// # Errors
+/// The sentence of BLAST; the end, if it is asked for.
+pub fn try_search(
+    program: Program,
+    query: &str,
+    options: &[String],
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let null = Path::new("/dev/null");
+    let output = File::create(null).map_err(|error| Failure::on(null, &error))?;
+    let options: String = options.iter().map(|word| format!(" {}", quoted(word))).collect();
+    let line = format!(
+        "{SURROUNDINGS} && printf %s {} | {} -query {} -subject /dev/stdin{options} -out /dev/null",
+        quoted(&unknown(program.database())),
+        program.name(),
+        quoted(query),
+    );
+    run_line(program.name(), &line, output, cancel).map(drop)
+}
+
+/// A sequence of unknown letters, which nothing is like, as FASTA.
+pub fn unknown(molecule: Molecule) -> String {
+    let letter = match molecule {
+        Molecule::Nucleotide => "N",
+        Molecule::Protein => "X",
+    };
+    format!(">frame\n{}\n", letter.repeat(UNKNOWN_LETTERS))
+}
+
+/// Runs the shell's command `line`, which is shown as `name`; gives its standard error.
+fn run_line(name: &str, line: &str, output: File, cancel: &Cancel) -> Result<Vec<u8>, Failure> {
+    let ran = run_tool(OsStr::new(line), output, &|| cancel.is_set());
     let Some(ran) = ran.map_err(|error| Failure::on(Path::new(name), &error))? else {
         return Err(Failure::Cancelled);
     };
@@ -119,5 +161,24 @@ pub fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure>
         let last = if ran.last.is_empty() { "nothing" } else { &ran.last };
         return Err(format!("{name} {ending}; it wrote: {last}").into());
     }
-    Ok(Said { printed: fs::read(&printed).map_err(on_printed)?, warned: ran.said })
+    Ok(ran.said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_words_are_the_same_for_sh_and_have_no_places() {
+        for word in
+            ["q{k}.fa", "{in}", "it's {out}", "{'{}'}", "${k} `a` \\ \"", "{format.dir}", "{"]
+        {
+            let quoted = quoted(word);
+            for place in ["{k}", "{in}", "{out}", "{format.dir}"] {
+                assert!(!quoted.contains(place), "{quoted}");
+            }
+            let printed = Command::new("sh").args(["-c", &format!("printf %s {quoted}")]).output();
+            assert_eq!(String::from_utf8_lossy(&printed.expect("it starts").stdout), word);
+        }
+    }
 }

@@ -6,7 +6,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::label::Label;
 use crate::config::BackingConfig;
 use crate::failure::Failure;
+use crate::input::is_same_file;
 
 /// Opens the data, or makes them.
 pub fn open(config: &BackingConfig) -> Result<Arc<dyn Storage>, Failure> {
@@ -35,9 +35,7 @@ pub fn open(config: &BackingConfig) -> Result<Arc<dyn Storage>, Failure> {
 /// Refuses an output that would overwrite the data, by whatever name or link it is reached.
 pub fn check_apart(config: &BackingConfig, output: &Path, option: &str) -> Result<(), Failure> {
     let BackingConfig::File { path, .. } = config else { return Ok(()) };
-    // No output yet: it is not the file.
-    let (Ok(data), Ok(output)) = (path.metadata(), output.metadata()) else { return Ok(()) };
-    if (data.dev(), data.ino()) == (output.dev(), output.ino()) {
+    if is_same_file(path, output) {
         return Err(format!(
             "{option}: would overwrite {}, which holds the data of the disk; name another file",
             path.display()

@@ -22,7 +22,7 @@ use super::model::Model;
 use super::{data, table};
 use crate::config::SimulateSort;
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, StorageReader};
 use crate::output::Output;
 use crate::progress;
 use crate::signals::Cancel;
@@ -115,7 +115,7 @@ fn copy_in(
 
 fn copy_out(output: &dyn Storage, path: &std::path::Path, cancel: &Cancel) -> Result<(), Failure> {
     let mut file = Output::open(Some(path), cancel)?;
-    let mut reader = StorageReader { storage: output, offset: 0 };
+    let mut reader = StorageReader::new(output);
     let mut piece = vec![0; PIECE];
     loop {
         let read = reader.read(&mut piece).map_err(|error| Failure::named(&error))?;
@@ -126,20 +126,6 @@ fn copy_out(output: &dyn Storage, path: &std::path::Path, cancel: &Cancel) -> Re
             return Err(Failure::Cancelled);
         }
         file.write_all(&piece[..read]).map_err(|error| Failure::named(&error))?;
-    }
-}
-
-/// A storage from its begin to its end.
-struct StorageReader<'a> {
-    storage: &'a dyn Storage,
-    offset: u64,
-}
-
-impl Read for StorageReader<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.storage.read_at(self.offset, out)?;
-        self.offset += read as u64;
-        Ok(read)
     }
 }
 
@@ -156,7 +142,7 @@ fn check(
     };
     let progress = progress::on_stderr(true, cancel);
     let look = |storage: &Arc<dyn Storage>| {
-        let mut reader = StorageReader { storage: &**storage, offset: 0 };
+        let mut reader = StorageReader::new(&**storage);
         verify::stream(storage.name(), &mut reader, &config.order, limits, &*progress)
     };
     let found = look(output)?;

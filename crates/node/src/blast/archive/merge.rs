@@ -23,14 +23,6 @@ pub struct Part<R> {
 /// What a merge found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Merged {
-    /// Batches of queries.
-    pub batches: u64,
-    /// Queries.
-    pub queries: u64,
-    /// Subjects in the result, of all queries.
-    pub subjects: u64,
-    /// Alignments in the result.
-    pub alignments: u64,
     /// The queries with more subjects than were asked for.
     pub overflowed: BTreeSet<u64>,
     /// The queries for which a part alone has `full` subjects or more: its own search may have left out others.
@@ -91,8 +83,6 @@ pub fn merge<R: BufRead>(
                 return Err(other.unknown(OTHER_QUERIES));
             }
         }
-        merged.batches += 1;
-        merged.queries += head.queries.len() as u64;
         let mut batch = Merging { parts: &mut parts, next: Vec::new(), wrote: false };
         batch.begin()?;
         if frames.is_none() {
@@ -180,8 +170,6 @@ impl<R: BufRead> Merging<'_, R> {
             }
             if taken < most {
                 taken += 1;
-                merged.subjects += 1;
-                merged.alignments += subject.count;
                 if std::mem::replace(&mut self.wrote, true) {
                     out.write_all(b",\n")?;
                 }

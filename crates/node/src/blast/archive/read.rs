@@ -53,7 +53,6 @@ pub(super) struct Subject {
     number: u64,
     /// The alignments, each without the comma after it.
     pub(super) alignments: Vec<u8>,
-    pub(super) count: u64,
 }
 
 impl Subject {
@@ -163,7 +162,6 @@ impl<R: BufRead> Archives<R> {
             subject.evalue = subject.evalue.min(next.evalue);
             subject.alignments.extend_from_slice(b",\n");
             subject.alignments.extend_from_slice(&next.alignments);
-            subject.count += 1;
         }
         Ok(Some(subject))
     }
@@ -216,7 +214,7 @@ impl<R: BufRead> Archives<R> {
         }
         match (evalue, score, query, number) {
             (Some(evalue), Some(score), Some(query), Some(number)) => {
-                Ok(Some(Subject { query, evalue, score, number, alignments: text, count: 1 }))
+                Ok(Some(Subject { query, evalue, score, number, alignments: text }))
             }
             _ => Err(self.unknown(NO_ALIGNMENT)),
         }

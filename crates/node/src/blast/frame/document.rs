@@ -12,7 +12,7 @@ pub(super) struct Marks {
     begin: &'static [u8],
     /// After the hits.
     end: &'static [u8],
-    /// What the frame says of a query, because it has no hits; and before whatever it says.
+    /// The message in the frame for a query without hits; and the beginning of any message.
     none: &'static [u8],
     message: &'static [u8],
 }

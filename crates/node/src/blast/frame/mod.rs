@@ -2,7 +2,7 @@
 //!
 //! Archives do not hold all that BLAST prints: BLAST's formatter prints the statistics of a batch's first query for all of
 //! them, and leaves out columns and warnings. The missing parts do not depend on hits. So they are taken from a *frame*: the
-//! output of the same search over a database of one unknown letter that counts as the whole database.
+//! output of the same search over a database of one sequence of unknown letters that counts as the whole database.
 //!
 //! ```text
 //!   frame      header, query 1: no hits, statistics;  query 2: no hits, statistics;  footer

@@ -240,7 +240,7 @@ fn other_shapes_are_errors() {
     ] {
         let whole = filled(form, frame, found).expect("known");
         for (at, _) in found.match_indices('\n') {
-            // What is cut off is no part of the output, or it is missed.
+            // The part that is cut off either does not matter to the output, or its absence is an error.
             if let Ok(made) = filled(form, frame, &found[..at]) {
                 assert_eq!(made, whole, "cut at {at}");
             }
