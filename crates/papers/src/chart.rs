@@ -11,7 +11,7 @@ const CROWD: usize = 25;
 
 /// A picture of figures.
 pub enum Chart {
-    /// A line a series.
+    /// A line per series.
     Lines {
         /// What it shows.
         title: String,
@@ -20,16 +20,16 @@ pub enum Chart {
         /// The lines.
         series: Vec<Series>,
     },
-    /// A bar a figure; figures are above 0.
+    /// A bar per figure; figures are above 0.
     Bars {
         /// What it shows.
         title: String,
-        /// Of all figures.
+        /// The unit of all figures.
         unit: String,
         /// Name, figure, and whether it is the paper's.
         bars: Vec<(String, f64, bool)>,
     },
-    /// A square a point, on linear axes.
+    /// A square per point, on linear axes.
     Points {
         /// What it shows.
         title: String,
@@ -42,22 +42,22 @@ pub enum Chart {
     Heat {
         /// What it shows.
         title: String,
-        /// Of rows, from the top.
+        /// The names of the rows, from the top.
         rows: Vec<String>,
-        /// Of columns.
+        /// The names of the columns.
         columns: Vec<String>,
-        /// What columns and rows are.
+        /// The meaning of the columns, then of the rows.
         axes: [String; 2],
-        /// Side by side, each with a scale of its own.
+        /// The tables, side by side, each with a scale of its own.
         tables: Vec<Table>,
     },
 }
 
 /// A table of a heat map.
 pub struct Table {
-    /// Above it.
+    /// The text above it.
     pub name: String,
-    /// By row, then by column; `None` is left open.
+    /// Figures by row, then by column; a cell that is `None` is left open.
     pub cells: Vec<Vec<Option<f64>>>,
 }
 

@@ -82,7 +82,7 @@ pub enum Error {
         /// What it printed on stderr.
         message: String,
     },
-    /// A program of another project, or a command of `merganser` with its name, failed.
+    /// A program of another project failed, or a command of `merganser`.
     #[error("{program}: {message}")]
     Program {
         /// Its name.

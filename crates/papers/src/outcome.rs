@@ -46,7 +46,7 @@ impl Section {
         self.rows.push(Row { what: what.into(), paper: Some(paper), ours: None });
     }
 
-    /// A figure that nobody has; `what` says why.
+    /// A figure that neither the paper nor this run has; `what` says why.
     pub fn neither(&mut self, what: impl Into<String>) {
         self.rows.push(Row { what: what.into(), paper: None, ours: None });
     }

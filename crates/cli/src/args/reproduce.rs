@@ -26,9 +26,10 @@ use super::Size;
 /// with `bench/hadoop/study.py`, which keeps finished measurements: run it by itself for more than one
 /// figure. ssd-hadoop-energy runs nothing; without --results it has the paper's arithmetic alone.
 ///
-/// ppblast-... run makeblastdb and blastp of NCBI BLAST+ over partitions with `merganser pipeline`, and
-/// mpirun if it is there, on two processors. As root, a control group limits their memory. Real sequences are
-/// used where Debian's packages with some are installed or unpacked below SEQUENCES_DIR.
+/// ppblast-... (but -wordcount, which is mcsd-partition) run makeblastdb and blastp of NCBI BLAST+ over
+/// partitions with `merganser pipeline`, and mpirun if it is there, on two processors. As root, a control
+/// group limits their memory. Real sequences are used where Debian's packages with some are installed or
+/// unpacked below SEQUENCES_DIR.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"

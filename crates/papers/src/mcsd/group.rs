@@ -71,7 +71,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // What is left of its page cache then belongs to no group. It stays if a process is in it.
+        // The rest of its page cache then belongs to no group. The group stays if a process is in it.
         let _ = self.write("memory.force_empty", "0");
         let _ = fs::remove_dir(&self.folder);
     }

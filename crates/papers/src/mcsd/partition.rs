@@ -28,7 +28,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     run_as(lab, "mcsd-partition")
 }
 
-/// The same for an experiment of this name.
+/// [`run`] for an experiment of this name.
 pub fn run_as(lab: &Lab<'_>, experiment: &'static str) -> Result<Outcome, Error> {
     let arena = Arena::new(lab, experiment)?;
     let results = arena.measure(&[2, 3], &CONTESTANTS)?;

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use merganser_generate::Alphabet;
+use merganser_node::blast::count::Counts;
 
-use super::data::{self, Counted};
+use super::data;
 use super::paper;
 use super::tools::Tools;
 use crate::child::Child;
@@ -70,8 +71,10 @@ pub struct Bed<'a> {
     largest_mb: f64,
     largest_bytes: u64,
     real_bytes: u64,
+    /// The letters of the database.
+    alphabet: Alphabet,
     /// The database at the moment.
-    pub database: Counted,
+    pub database: Counts,
 }
 
 /// Memory of the group, and bytes of the largest database, which has `largest_mb` in the paper.
@@ -108,9 +111,10 @@ impl<'a> Bed<'a> {
             largest_mb,
             largest_bytes,
             real_bytes: 0,
-            database: Counted::default(),
+            alphabet: Alphabet::Protein,
+            database: Counts::default(),
         };
-        bed.make(Alphabet::Protein)?;
+        bed.make(bed.alphabet)?;
         Ok(bed)
     }
 
@@ -121,12 +125,14 @@ impl<'a> Bed<'a> {
         let path = self.database_path();
         let made = data::write(&path, self.largest_bytes, alphabet, &data::real(alphabet));
         self.real_bytes = made.map_err(|error| Error::on(&path, error))?;
+        self.alphabet = alphabet;
         self.count()
     }
 
     fn count(&mut self) -> Result<(), Error> {
         let path = self.database_path();
-        self.database = data::count(&path).map_err(|error| Error::on(&path, error))?;
+        let counts = data::count(&path, self.alphabet);
+        self.database = counts.map_err(|error| Error::on(&path, error))?;
         Ok(())
     }
 

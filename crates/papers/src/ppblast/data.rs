@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use merganser_generate::{Alphabet, Fasta, Generator};
+use merganser_node::blast::count::{Counter, Counts};
+use merganser_node::blast::program::Molecule;
 
 /// The variable that names a folder with unpacked packages.
 pub const VARIABLE: &str = "SEQUENCES_DIR";
@@ -30,14 +32,6 @@ const QUERIES: &str = "usr/share/doc/mmseqs2/example-data/QUERY.fasta.gz";
 
 /// Records that are made at a time.
 const BLOCK: u64 = 1024;
-
-/// What a file of sequences holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
-    pub bytes: u64,
-    pub records: u64,
-    pub letters: u64,
-}
 
 /// The files of real sequences that are here, in a fixed order.
 pub fn real(alphabet: Alphabet) -> Vec<PathBuf> {
@@ -135,11 +129,11 @@ fn alphabet_of(text: &[u8]) -> Option<Alphabet> {
 /// A file, decompressed by `gzip` if it is named so.
 fn opened(file: &Path) -> io::Result<BufReader<Box<dyn Read>>> {
     let bytes: Box<dyn Read> = if file.extension().is_some_and(|extension| extension == "gz") {
-        let told = Command::new("gzip").arg("-dc").arg(file).stdin(Stdio::null()).output()?;
-        if !told.status.success() {
+        let output = Command::new("gzip").arg("-dc").arg(file).stdin(Stdio::null()).output()?;
+        if !output.status.success() {
             return Err(io::Error::other("gzip can't decompress it"));
         }
-        Box::new(io::Cursor::new(told.stdout))
+        Box::new(io::Cursor::new(output.stdout))
     } else {
         Box::new(File::open(file)?)
     };
@@ -169,24 +163,21 @@ pub fn cut(path: &Path, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts what the file at `path` holds.
-pub fn count(path: &Path) -> io::Result<Counted> {
+/// Counts the sequences and letters of the file at `path`.
+pub fn count(path: &Path, alphabet: Alphabet) -> io::Result<Counts> {
+    let mut counter = Counter::new(match alphabet {
+        Alphabet::Dna => Molecule::Nucleotide,
+        Alphabet::Protein => Molecule::Protein,
+    });
     let mut text = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let mut counted = Counted::default();
-    let mut line = Vec::new();
     loop {
-        line.clear();
-        let read = text.read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(counted);
+        let piece = text.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(counter.end_input());
         }
-        counted.bytes += read as u64;
-        if line.first() == Some(&b'>') {
-            counted.records += 1;
-        } else {
-            counted.letters +=
-                line.iter().filter(|byte| !byte.is_ascii_whitespace()).count() as u64;
-        }
+        counter.take(piece);
+        let taken = piece.len();
+        text.consume(taken);
     }
 }
 
@@ -278,12 +269,12 @@ mod tests {
         assert_eq!(written.expect("writes"), 32);
         let text = fs::read(&path).expect("reads");
         assert!(text.starts_with(b">a x\nMK V\n>b\nLL\n>a x\nMK V\n>b\nLL\n>MG"));
-        let counted = count(&path).expect("counts");
+        let counted = count(&path, Alphabet::Protein).expect("counts");
         assert!((45_000..=50_000).contains(&counted.bytes), "{counted:?}");
-        assert_eq!(counted.records, records(&text).count() as u64);
+        assert_eq!(counted.sequences, records(&text).count() as u64);
         let (_folder, small) = file(TEXT);
-        let counted = count(&small).expect("counts");
-        assert_eq!(counted, Counted { bytes: 24, records: 3, letters: 9 });
+        let counted = count(&small, Alphabet::Protein).expect("counts");
+        assert_eq!(counted, Counts { sequences: 3, letters: 9, bytes: 24, empty: 0 });
     }
 
     #[test]

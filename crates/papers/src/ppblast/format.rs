@@ -101,8 +101,8 @@ fn measure(bed: &Bed<'_>, megabytes: f64) -> Result<Measured, Error> {
     command.args(["--report", "report.json", "-o", "sorted.fa", "database.fa"]);
     let sort = bed.time("merganser sort", &mut command)?;
     let report = bed.path("report.json");
-    let told = fs::read(&report).map_err(|error| Error::on(&report, error))?;
-    let told: Value = serde_json::from_slice(&told).unwrap_or_default();
+    let said = fs::read(&report).map_err(|error| Error::on(&report, error))?;
+    let said: Value = serde_json::from_slice(&said).unwrap_or_default();
     let (sorted, _) = format(bed, "prot", "sorted.fa")?;
     let result = bed.path("sorted.fa");
     fs::remove_file(&result).map_err(|error| Error::on(&result, error))?;
@@ -112,8 +112,8 @@ fn measure(bed: &Bed<'_>, megabytes: f64) -> Result<Measured, Error> {
         format: timed,
         formatted_bytes,
         sort,
-        sort_read_bytes: told["device_read_bytes"].as_u64().unwrap_or(0),
-        sort_written_bytes: told["device_written_bytes"].as_u64().unwrap_or(0),
+        sort_read_bytes: said["device_read_bytes"].as_u64().unwrap_or(0),
+        sort_written_bytes: said["device_written_bytes"].as_u64().unwrap_or(0),
         sorted,
     })
 }

@@ -163,15 +163,15 @@ impl<'a> Runs<'a> {
         command.arg("--report").arg(&report).arg("-o").arg(&hits).arg(self.bed.database_path());
         command.env("QUERIES", self.bed.path("queries.fa"));
         let timed = self.bed.time("merganser pipeline", &mut command)?;
-        let told = fs::read(&report).map_err(|error| Error::on(&report, error))?;
-        let told: Value = serde_json::from_slice(&told).unwrap_or_default();
-        let model = Model::of(&told).ok_or_else(|| Error::Program {
+        let said = fs::read(&report).map_err(|error| Error::on(&report, error))?;
+        let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+        let model = Model::of(&said).ok_or_else(|| Error::Program {
             program: "merganser pipeline".to_owned(),
             message: "its report has no model".to_owned(),
         })?;
         // Records that are longer than a partition make fewer partitions.
         let count =
-            told["pipeline"]["partitions"].as_u64().and_then(|count| u32::try_from(count).ok());
+            said["pipeline"]["partitions"].as_u64().and_then(|count| u32::try_from(count).ok());
         let count = count.unwrap_or_default();
         Ok(Parts { count, seconds: timed.seconds, model, hits: self.hits()? })
     }

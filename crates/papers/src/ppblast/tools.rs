@@ -33,9 +33,9 @@ impl Tools {
 
 /// The first line that a program prints; `None` if it is not there or fails.
 fn first_line(program: &str, flag: &str) -> Option<String> {
-    let told = Command::new(Path::new(program)).arg(flag).output().ok()?;
-    let printed = String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or("").to_owned();
-    told.status.success().then_some(printed)
+    let output = Command::new(Path::new(program)).arg(flag).output().ok()?;
+    let printed = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("").to_owned();
+    output.status.success().then_some(printed)
 }
 
 #[cfg(test)]

@@ -56,8 +56,16 @@ fn outcome(study: &Study) -> Outcome {
         );
     }
     let kept = time(HDD, "stock", "").zip(time(HDD, "active", "")).zip(time(SSD, "stock", ""));
-    let kept = kept.map(|((hdd, deferred), ssd)| 100. * (hdd - deferred) / (hdd - ssd));
-    gains.gain("of the SSD's gain, a hard disk gets by deferring, percent", None, kept);
+    let what = "of the SSD's gain, a hard disk gets by deferring, percent";
+    match kept {
+        Some(((hdd, _), ssd)) if hdd <= ssd => {
+            gains.neither(format!("{what}: the SSD is not faster"));
+        }
+        _ => {
+            let share = kept.map(|((hdd, deferred), ssd)| 100. * (hdd - deferred) / (hdd - ssd));
+            gains.gain(what, None, share);
+        }
+    }
     Outcome {
         sections: vec![gains, seconds],
         differs: study.differs(),
@@ -93,5 +101,24 @@ mod tests {
         assert!((rows[1]["ours"].as_f64().expect("a ratio") - 100. / 70.).abs() < 1e-9);
         assert!(rows[2]["ours"].is_null());
         assert_eq!(rows[3]["ours"], 50.0);
+    }
+
+    #[test]
+    fn an_ssd_that_is_not_faster_has_no_gain_to_share() {
+        let cell = |device: &str, flavour: &str| Cell {
+            flavour: flavour.into(),
+            sort_mb: SORT_MB,
+            block_mb: BLOCK_MB,
+            ..Cell::stock("sort", 10., device, 0.1)
+        };
+        let cells = vec![
+            measured(cell(HDD, "stock"), 40.),
+            measured(cell(HDD, "active"), 30.),
+            measured(cell(SSD, "stock"), 40.),
+        ];
+        let json = crate::report::tests::json(outcome(&study(cells)));
+        let row = &json["sections"][0]["rows"][3];
+        assert!(row["ours"].is_null());
+        assert!(row["what"].to_string().contains("the SSD is not faster"), "{row}");
     }
 }

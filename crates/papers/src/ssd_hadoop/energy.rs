@@ -50,8 +50,9 @@ fn outcome(study: Option<&Study>) -> Outcome {
             sections.push(ours(study));
             differs.extend(study.differs());
             differs.push(
-                "Ours is at the paper's size: energy and time of the scaled job, divided by the scale. The device's energy is \
-                 that of the model's states; their powers are assumed or of data sheets (docs/device-model.md)."
+                "Ours is at the paper's size: energy and time of the scaled job, divided by the scale. The start of the job, \
+                 which takes some seconds with any amount of data, is divided by it, too. The device's energy is that of the \
+                 model's states; their powers are assumed or of data sheets (docs/device-model.md)."
                     .into(),
             );
         }
@@ -72,7 +73,7 @@ fn outcome(study: Option<&Study>) -> Outcome {
 }
 
 fn powers() -> Section {
-    let mut powers = Section::new("what Table 2 implies");
+    let mut powers = Section::new("implied by Table 2");
     for row in &TABLE {
         for ((energy, seconds), of) in [(row.hdd, "HDD"), (row.ssd, "SSD")] {
             powers.paper(format!("{}, {of}: mean power, W", row.name), energy * 3600. / seconds);

@@ -164,8 +164,7 @@ impl Study {
         if let Some(bytes) = lab.setup.size_bytes {
             command.args(["--scale", &(bytes as f64 / PAPER_BYTES).min(1.).to_string()]);
         }
-        command.arg("--dir").arg(folder.path().join("work"));
-        command.arg("--results").arg(folder.path().join("results"));
+        // Its inputs and cells stay in its own folders: after a cell that failed, the next run has the others.
         command.arg("--json").arg(&kept).arg("--merganser").arg(&lab.setup.program);
         runner::run(lab, &script, command)?;
         Self::read(&kept)
@@ -270,7 +269,7 @@ pub const SAYS: &str = "what the text says: 1 holds, 0 does not";
 pub mod tests {
     use super::*;
 
-    /// A valid cell that took so long.
+    /// A valid cell that took `elapsed_s`.
     pub fn measured(cell: Cell, elapsed_s: f64) -> Measured {
         Measured {
             cell,
