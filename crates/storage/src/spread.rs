@@ -64,7 +64,7 @@ struct Layout {
     next: usize,
     /// A cut is under way: places are given back, and the disks may not have dropped what was there.
     cutting: bool,
-    /// What waits for the cut, because it could use such a place.
+    /// Operations that wait for the cut, because they could use such a place.
     waiting: Vec<Waiting>,
 }
 
@@ -273,7 +273,7 @@ impl Spread {
         }
     }
 
-    /// The disks have dropped what a cut gave back: what waited for it begins.
+    /// The disks have dropped what a cut gave back: the operations that waited for it begin.
     fn cut_ended(&self) {
         let waiting = {
             let mut layout = self.layout.lock();
@@ -364,7 +364,7 @@ struct Plan {
     pieces: Vec<Option<Buffer>>,
     /// What it says it moved when all went well.
     count: usize,
-    /// Whom to tell that this cut has ended.
+    /// The storage to notify when this cut has ended.
     cut: Option<Arc<Spread>>,
 }
 
@@ -381,13 +381,13 @@ impl Plan {
             token,
             writes,
             count,
-            cut,
             completions: completions.clone(),
             // One for this function, so that it does not end before all has begun.
             state: Mutex::new(Parts {
                 left: transfers.len() + besides.len() + 1,
                 pieces,
                 failed: None,
+                cut,
             }),
         });
         let parts = Completions::collected(Arc::clone(&whole) as _);
@@ -409,7 +409,6 @@ struct Whole {
     token: u64,
     writes: bool,
     count: usize,
-    cut: Option<Arc<Spread>>,
     completions: Completions,
     state: Mutex<Parts>,
 }
@@ -418,6 +417,7 @@ struct Parts {
     left: usize,
     pieces: Vec<Option<Buffer>>,
     failed: Option<io::Error>,
+    cut: Option<Arc<Spread>>,
 }
 
 impl Whole {
@@ -435,6 +435,7 @@ impl Whole {
         }
         let pieces = std::mem::take(&mut state.pieces);
         let failed = state.failed.take();
+        let cut = state.cut.take();
         drop(state);
         let pieces = pieces.into_iter().map(|piece| piece.expect("all parts have ended"));
         let buffer = pieces.reduce(|mut whole, piece| {
@@ -442,7 +443,8 @@ impl Whole {
             whole
         });
         let result = failed.map_or(Ok(self.count), Err);
-        if let Some(spread) = &self.cut {
+        // Before the caller is notified: the spread must be gone when the caller drops it.
+        if let Some(spread) = cut {
             spread.cut_ended();
         }
         self.completions.post(Completion { token: self.token, buffer, result });
@@ -588,6 +590,25 @@ mod tests {
         let found = spread.read_vec(0, 6 * UNIT as usize).expect("read");
         let expected = [0, 0, 0, 0, 0, 6].map(|byte: u8| [byte; UNIT as usize]).concat();
         assert!(found == expected, "{:?}", found.iter().step_by(UNIT as usize).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cut_owns_the_spread_no_longer_when_its_caller_knows() {
+        /// Notes how many own the spread when an operation has ended.
+        struct Owners(Weak<Spread>, Mutex<Vec<usize>>);
+        impl Collect for Owners {
+            fn arrived(&self, _: Completion) {
+                self.1.lock().push(self.0.strong_count());
+            }
+        }
+        let disk = Held::new(|operation| matches!(operation, Operation::Discard { .. }));
+        let spread = Spread::new(vec![Arc::clone(&disk) as _], 0, UNIT);
+        let owners = Arc::new(Owners(Arc::downgrade(&spread), Mutex::default()));
+        write(&spread, 0, &Completions::new());
+        let size = Operation::SetSize { size: 0 };
+        spread.submit(1, size, &Completions::collected(Arc::clone(&owners) as _));
+        disk.go_on();
+        assert_eq!(*owners.1.lock(), [1]);
     }
 
     #[test]
