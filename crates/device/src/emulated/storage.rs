@@ -28,7 +28,7 @@ pub struct EmulatedOptions {
     /// counts as having arrived that much earlier, though not before what the model has already done.
     pub path_ns: u64,
     /// The thread that keeps the time does not sleep when the next event is nearer than this, in nanoseconds. A
-    /// longer time takes more of a processor, and less lag comes of a machine that wakes threads late.
+    /// longer time takes more of a processor, and reduces the lag on a machine that wakes threads late.
     pub spin_ns: u64,
     /// The power of the model's components.
     pub power: Power,
@@ -125,13 +125,14 @@ impl Emulated {
             spin_ns,
             observer,
         });
-        let theirs = Arc::clone(&shared);
-        let pacer = spawn("pacer", move || pacer::run(device, &theirs))?;
-        let pacer = Mutex::new(Some(pacer));
+        // Before the pacer, which would run forever if this failed. A hasher that is dropped ends.
         let hasher = match hash {
             Some(hash) => Some(Hasher::start(hash, &shared, &backing)?),
             None => None,
         };
+        let theirs = Arc::clone(&shared);
+        let pacer = spawn("pacer", move || pacer::run(device, &theirs))?;
+        let pacer = Mutex::new(Some(pacer));
         Ok(Arc::new(Emulated { name, size, geometry, backing, shared, pacer, power, hasher }))
     }
 
