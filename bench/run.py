@@ -7,7 +7,6 @@ import fnmatch
 import hashlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from harness.limits import MEMORY_ROOT
 from harness.measure import JobError, run as measure
 from harness.plan import Outcome
 from harness.scenarios import GB, GRID, MIB, SCENARIOS, Bench, Unavailable, remove
+from harness.signals import end_orderly
 from harness.tools import BENCH, PEERS, REPOSITORY, MissingTool, Tools
 
 CHUNK_BYTES = MIB
@@ -177,15 +177,11 @@ def main():
         say(f"{'grid':<14} auto compared with merge and distribute, {len(GRID)} cells such as {next(iter(GRID))}")
         return 0
 
-    # Both signals end the run in an orderly way, so that loop devices and control groups are removed. A shell
-    # starts background jobs with SIGINT ignored.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    end_orderly()
     args.dir.mkdir(parents=True, exist_ok=True)
     args.dir = args.dir.resolve()
     described = machine.describe(args.dir)
-    today = datetime.date.today().isoformat()
-    results = args.results or BENCH / "results" / f"{today}-{machine.slug(described)}"
+    results = args.results or BENCH / "results" / machine.results_folder(described)
     bench = Bench(Tools.find(args.merganser.resolve(), args.examples.resolve(), args.peers, args.dir), args.dir, args.scale)
     if not MEMORY_ROOT.exists():
         say("no version 1 memory control group here: the page cache is not limited, so all seconds are too good")

@@ -4,7 +4,6 @@
 import argparse
 import datetime
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import limits, machine  # noqa: E402
+from harness.signals import end_orderly  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
 from hadoop import report  # noqa: E402
@@ -114,22 +114,19 @@ def main():
         for name, scenario in SCENARIOS.items():
             say(f"{name:<16} {scenario.title}")
         return 0
-    # Both signals end the run in an orderly way, so that daemons, loop devices and control groups are removed.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    end_orderly()
     if not limits.can_throttle():
         sys.exit("bench: the intermediate disk is a loop device, which needs root and version 1 control groups")
     args.dir.mkdir(parents=True, exist_ok=True)
     args.dir = args.dir.resolve()
     described = machine.describe(args.dir)
-    today = datetime.date.today().isoformat()
-    folder = args.results or BENCH / "results" / f"{today}-{machine.slug(described)}-hadoop"
+    folder = args.results or BENCH / "results" / machine.results_folder(described, "-hadoop")
     bench = Bench(args, find_jars(args), say)
     failed, results = [], []
     try:
         for name in args.scenario:
             settings = {
-                "date": today,
+                "date": datetime.date.today().isoformat(),
                 "scale": args.scale,
                 "device": args.device,
                 "machine": described,

@@ -2,14 +2,14 @@
 """Runs stock Hadoop on an emulated hard disk and an emulated SSD, as "A Case for Flash Memory SSD in Hadoop
 Applications" did on real ones. See bench/README.md.
 
-Cells that were measured are kept, so the same command continues where an earlier one ended. The last line says how
-many are missing. `merganser reproduce ssd-hadoop-... --results study.json` shows the figures.
+Cells that were measured are kept, so the same command continues where an earlier one ended. A line near the end
+says for how many no time was left. `merganser reproduce ssd-hadoop-... --results study.json` shows the figures.
 """
 
 import argparse
 import datetime
 import json
-import signal
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +20,7 @@ from types import SimpleNamespace
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import emulated, limits, machine  # noqa: E402
+from harness.signals import end_orderly  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
 from hadoop import config, report  # noqa: E402
@@ -35,6 +36,8 @@ from hadoop.ssd.kept import Kept  # noqa: E402
 SCALE = 0.1
 RECORD_BYTES = 10_505
 """The mean of RandomWriter's keys and values."""
+MEMORY_TIMES, MEMORY_MORE_BYTES = 5, 10**9
+"""The disk in memory has input, spills, what the reducer fetches and merges, and output; and its file system."""
 FAILURES = (ClusterError, emulated.EmulationError, BadHistory, one.Invalid, subprocess.SubprocessError, OSError)
 
 
@@ -48,7 +51,7 @@ def arguments(words=None):
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no cell that would end later than this")
     parser.add_argument("--only", metavar="TEXT", help="only cells whose name has this")
     parser.add_argument("--retry", action="store_true", help="measure cells again whose emulation was late")
-    parser.add_argument("--results", type=Path, help="the folder of kept results [bench/results/<date>-<machine>-study]")
+    parser.add_argument("--results", type=Path, help="the folder of kept results [this machine's newest bench/results/<date>-<machine>-study]")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also everything as one JSON file, besides study.json there")
     parser.add_argument("--dir", type=Path, default=BENCH / ".work" / "study", help="where inputs, the mounted disk and logs go")
     parser.add_argument("--memory-dir", type=Path, default=Path("/dev/shm"), help="a file system in memory, for the emulated disk")
@@ -79,7 +82,7 @@ def predicted(merganser, cells):
     """What `merganser advise hadoop --job` says about the sorts of the sweep, by device."""
     told = {}
     for cell in cells:
-        if cell.job != "sort" or cell.device in told or cell.scale == 1:
+        if cell.job != "sort" or cell.device in told:
             continue
         heap_mb = max(SORT_MB_SWEPT) + one.MAP_HEAP_MB
         memory = cell.cache_bytes + config.MAPS_AT_ONCE * heap_mb * 2**20
@@ -93,6 +96,18 @@ def predicted(merganser, cells):
             raise ClusterError(f"merganser advise: {done.stderr.strip()}")
         told[cell.device] = json.loads(done.stdout)
     return told
+
+
+def memory_bytes(cells):
+    """The memory that the disk of the largest of these cells takes."""
+    return MEMORY_TIMES * max((cell.data_bytes for cell in cells), default=0) + MEMORY_MORE_BYTES
+
+
+def results_of(args, described):
+    """The folder of results: without --results, this machine's newest, so that a run after midnight continues too."""
+    results = BENCH / "results"
+    earlier = sorted(results.glob(f"????-??-??-{machine.slug(described)}-study"))
+    return args.results or (earlier[-1] if earlier else results / machine.results_folder(described, "-study"))
 
 
 def jars_of(args):
@@ -144,6 +159,9 @@ def write(kept, args, told, described):
 
 def run(args, cells, kept, described):
     """Measures the missing cells. Returns the names of those that failed."""
+    needed, free = memory_bytes(cells), shutil.disk_usage(args.memory_dir).free
+    if free < needed:
+        raise emulated.EmulationError(f"{args.memory_dir}: {needed / 1e9:.1f} GB must be free, and {free / 1e9:.1f} GB are")
     bench = SimpleNamespace(
         work=args.dir, merganser=args.merganser.resolve(), timeout_s=args.timeout,
         jars=jars_of(args),
@@ -190,7 +208,7 @@ def main():
             say(f"{name:<12} {about}")
         return 0
     described = machine.describe(BENCH)
-    folder = args.results or BENCH / "results" / f"{datetime.date.today().isoformat()}-{machine.slug(described)}-study"
+    folder = results_of(args, described)
     kept = Kept(folder)
     cells = [cell for cell in cells_of(args.figure, args.scale) if (args.only or "") in cell.name]
     if args.cells:
@@ -204,9 +222,7 @@ def main():
         return result is None or (args.retry and not result["valid"])
 
     cells = [cell for cell in cells if missing(cell)]
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # All end the run in an orderly way, so that daemons, mounts and control groups are removed.
-        signal.signal(number, signal.default_int_handler)
+    end_orderly()
     if not limits.can_throttle():
         sys.exit("study: loop devices and memory limits need root and version 1 control groups")
     needed = [(args.merganser, "make build")]
@@ -216,7 +232,10 @@ def main():
             sys.exit(f"study: {path} is not there: `{how}` makes it")
     args.dir.mkdir(parents=True, exist_ok=True)
     args.dir = args.dir.resolve()
-    failed = run(args, cells, kept, described)
+    try:
+        failed = run(args, cells, kept, described)
+    except FAILURES as error:
+        sys.exit(f"study: {error}")
     say(f"results in {folder}")
     if failed:
         say(f"failed: {', '.join(failed)}")

@@ -102,6 +102,8 @@ class Emulation:
     def __init__(self, merganser, device, image, door, report, path_us=0, spin_us=SPIN_US):
         door.mkdir(parents=True, exist_ok=True)
         self.path = door / "disk"
+        if self.path.exists():
+            raise EmulationError(f"{self.path}: an earlier emulation is still there; end it first")
         self._report = report
         report.unlink(missing_ok=True)
         words = [
@@ -134,11 +136,15 @@ class Emulation:
         self._process.wait()
 
     def report(self):
-        """The report as data. A run that was not valid has one, too."""
+        """The report as data, when it has ended. A run that was not valid has one, too."""
         try:
-            return json.loads(self._report.read_text())
+            found = json.loads(self._report.read_text())
         except (OSError, ValueError) as error:
             raise EmulationError(f"the emulation left no report: {error}\n{self.said()}") from error
+        # A run that is not valid fails, too. If a valid one fails, a request failed, or the end was not orderly.
+        if found["valid"] and self._process.returncode != 0:
+            raise EmulationError(f"the emulated disk failed: {self.said()}")
+        return found
 
 
 @contextmanager

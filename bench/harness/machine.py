@@ -1,5 +1,6 @@
 """A description of the machine that the results were measured on."""
 
+import datetime
 import os
 import platform
 import re
@@ -47,3 +48,8 @@ def slug(machine):
     words = re.findall(r"[a-z0-9.]+", cpu.lower())[:3]
     gib = round(machine["memory_bytes"] / 2**30)
     return "-".join([*words, f"{machine['cores']}-cores", f"{gib}-gib"])
+
+
+def results_folder(machine, suffix=""):
+    """The name of the folder for the results of today, such as `2026-11-23-xeon-2-cores-24-gib`."""
+    return f"{datetime.date.today().isoformat()}-{slug(machine)}{suffix}"

@@ -58,8 +58,20 @@ class Disks(unittest.TestCase):
     def test_a_run_that_is_not_valid_is_called_so(self):
         said = demo.lag_of(self.SAID + "merganser: THIS RUN IS NOT VALID: 1.2 % of the requests were late")
         self.assertTrue(said.startswith("NOT VALID, the machine was too slow: 3 of 4,000"))
-        self.assertEqual(demo.lag_of("merganser: no such file"), "no lag was told")
+        self.assertEqual(demo.lag_of("merganser: no such file"), "no lag was reported")
 
     def test_a_machine_without_disks_says_why(self):
         with mock.patch.object(demo.os, "geteuid", return_value=1000):
             self.assertEqual(demo.on_emulated_disks(None), ["No sort on emulated disks: that needs root."])
+
+    def test_a_disk_that_cannot_be_emulated_ends_only_its_part(self):
+        data = demo.DataSet("records", Path("records"), (), demo.MIB)
+        refused = mock.Mock(side_effect=demo.emulated.EmulationError("losetup: no loop device"))
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(demo, "IN_MEMORY", Path(folder)),
+            mock.patch.object(demo, "without_disks", return_value=None),
+            mock.patch.object(demo, "say"),
+            mock.patch.object(demo.emulated, "make_file_system", refused),
+        ):
+            self.assertEqual(demo.on_emulated_disks(data), ["No sort on emulated disks: losetup: no loop device."])

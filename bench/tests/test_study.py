@@ -9,6 +9,10 @@ from argparse import Namespace
 from contextlib import redirect_stderr
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from harness import emulated, machine
 
 from hadoop import history, study as command
 from hadoop.config import ACTIVE, STOCK
@@ -145,12 +149,58 @@ class Memory(unittest.TestCase):
             (group / "memory.limit_in_bytes").write_text("")
             with memory.cache_of(group, 64 << 20) as held:
                 self.assertEqual((group / "memory.oom_control").read_text(), "1")
-                deadline = time.monotonic() + 10
+                deadline = time.monotonic() + 20
                 while not (group / "memory.limit_in_bytes").read_text() and time.monotonic() < deadline:
                     time.sleep(0.01)
                 self.assertEqual((group / "memory.limit_in_bytes").read_text(), str((600 + 64) << 20))
             self.assertEqual((group / "memory.limit_in_bytes").read_text(), "-1")
             self.assertEqual(held.processes_peak_bytes, 600 << 20)
+
+
+    def test_a_limit_that_the_kernel_refused_is_set_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            group = Path(folder)
+            (group / "memory.usage_in_bytes").write_text("0")
+            (group / "memory.stat").write_text("total_cache 0\n")
+            held = memory.CacheLimit.__new__(memory.CacheLimit)
+            held._group, held._cache_bytes, held._limit, held.processes_peak_bytes = group, 64 << 20, None, 0
+            with mock.patch.object(Path, "write_text", side_effect=OSError("busy")), self.assertRaises(OSError):
+                held._move()
+            held._move()
+            self.assertEqual((group / "memory.limit_in_bytes").read_text(), str(64 << 20))
+
+
+class Emulations(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = Path(held.name)
+
+    def ended(self, valid, returncode):
+        """An emulation that left a report."""
+        def begun(*_, **__):
+            (self.folder / "door" / "disk").touch()
+            (self.folder / "r.json").write_text(json.dumps({"valid": valid}))
+            return SimpleNamespace(returncode=returncode)
+
+        with mock.patch.object(emulated.subprocess, "Popen", begun):
+            return emulated.Emulation(Path("m"), "830", self.folder / "i", self.folder / "door", self.folder / "r.json")
+
+    def test_a_disk_that_failed_leaves_no_result(self):
+        with self.assertRaisesRegex(emulated.EmulationError, "the emulated disk failed"):
+            self.ended(valid=True, returncode=2).report()
+
+    def test_a_late_run_fails_too_and_has_a_result(self):
+        self.assertEqual(self.ended(valid=False, returncode=2).report(), {"valid": False})
+
+    def test_a_run_that_was_good_has_a_result(self):
+        self.assertEqual(self.ended(valid=True, returncode=0).report(), {"valid": True})
+
+    def test_the_disk_of_an_earlier_emulation_is_not_taken(self):
+        (self.folder / "door").mkdir()
+        (self.folder / "door" / "disk").touch()
+        with self.assertRaisesRegex(emulated.EmulationError, "an earlier emulation is still there"):
+            self.ended(valid=True, returncode=0)
 
 
 class Results(unittest.TestCase):
@@ -162,6 +212,7 @@ class Results(unittest.TestCase):
 
     def test_what_was_measured_is_kept_and_a_torn_file_is_not_there(self):
         self.assertIsNone(self.kept.get(self.cell))
+        self.assertFalse(self.kept.folder.exists(), "asking makes no folder")
         self.kept.put(self.cell, {"elapsed_s": 7.0})
         self.assertEqual(self.kept.get(self.cell)["elapsed_s"], 7.0)
         self.assertIsNone(self.kept.get(replace(self.cell, sort_mb=64)))
@@ -209,6 +260,33 @@ class Command(unittest.TestCase):
     def test_class_paths_hold_in_every_folder(self):
         jars = command.jars_of(Namespace(jars=Path("some/jars"), plugin=Path("a.jar"), dir=Path("work")))
         self.assertTrue(all(Path(one).is_absolute() for one in jars.classpath(ACTIVE).split(":")))
+
+    def test_a_run_on_another_day_continues_this_machines_results(self):
+        described = {"cpu": "Xeon", "cores": 2, "memory_bytes": 24 << 30}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(command, "BENCH", Path(folder)):
+            args, results = Namespace(results=None), Path(folder) / "results"
+            today = results / machine.results_folder(described, "-study")
+            self.assertEqual(command.results_of(args, described), today)
+            slug = machine.slug(described)
+            for name in (f"2020-01-01-{slug}-study", f"2020-01-02-{slug}-study", "2020-01-03-other-study", f"2020-01-04-{slug}"):
+                (results / name).mkdir(parents=True)
+            self.assertEqual(command.results_of(args, described), results / f"2020-01-02-{slug}-study")
+            self.assertEqual(command.results_of(Namespace(results=Path("mine")), described), Path("mine"))
+
+    def test_the_sorts_of_the_sweep_are_predicted_at_every_scale(self):
+        done = SimpleNamespace(returncode=0, stdout="{}")
+        for scale in (0.1, 1):
+            with mock.patch.object(command.subprocess, "run", return_value=done):
+                predicted = command.predicted(Path("m"), cells.cells_of(["settings"], scale))
+            self.assertEqual(set(predicted), set(cells.DEVICES))
+
+    def test_a_disk_that_does_not_fit_in_memory_is_refused(self):
+        every = cells.cells_of(ALL, command.SCALE)
+        self.assertEqual(command.memory_bytes(every), 16 * 10**9, "as bench/README.md says")
+        args, free = Namespace(memory_dir=Path("/m")), SimpleNamespace(free=10**9)
+        with mock.patch.object(command.shutil, "disk_usage", return_value=free):
+            with self.assertRaisesRegex(emulated.EmulationError, "/m: 16.0 GB must be free, and 1.0 GB are"):
+                command.run(args, every, None, {})
 
     def test_no_cell_begins_that_would_end_too_late(self):
         cell = cells.Cell("sort", 10, cells.HDD, 0.1)

@@ -53,7 +53,7 @@ def measure(cell, bench):
 
 
 def _thinned(activity, most):
-    """At most so many points, evenly chosen."""
+    """At most `most` points, evenly chosen."""
     points = activity["points"]
     every = -(-len(points) // most) if most and points else len(points) + 1
     return {"each": activity["requests_per_point"] * every, "list": points[::every] if most else []}

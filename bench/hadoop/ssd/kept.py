@@ -6,11 +6,10 @@ from dataclasses import asdict
 
 
 class Kept:
-    """A folder of results."""
+    """A folder of results, made with the first of them."""
 
     def __init__(self, folder):
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
 
     def _path(self, cell):
         return self.folder / f"{cell.name}.json"
@@ -25,6 +24,7 @@ class Kept:
 
     def put(self, cell, result):
         """Keeps a result. A file is there whole or not at all."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(cell)
         unfinished = path.with_suffix(".unfinished")
         unfinished.write_text(json.dumps({"cell": asdict(cell), **result}, indent=1) + "\n")

@@ -50,11 +50,11 @@ class CacheLimit:
         self.processes_peak_bytes = max(self.processes_peak_bytes, others)
         limit = others + self._cache_bytes
         if self._limit is None or abs(limit - self._limit) > SLACK_BYTES:
-            self._limit = limit
             (self._group / "memory.limit_in_bytes").write_text(str(limit))
+            self._limit = limit
 
     def end(self):
-        """Lifts the limit. Must come before the group's last process ends."""
+        """Lifts the limit. The processes have ended before, while the limit still followed them."""
         self._ended.set()
         self._thread.join()
         for _ in range(100):
