@@ -122,10 +122,16 @@ public final class Keys {
   /** The effect of the job's combiner, {@code sum} or {@code distinct}; known ones need none. */
   public static final String NODE_COMBINE = "merganser.node.combine";
 
-  /** Milliseconds for which the node may send nothing before the map runs on the host. */
+  /**
+   * Milliseconds for which the node may send nothing, beyond {@link #NODE_PATIENCE}, before the map
+   * runs on the host.
+   */
   public static final String NODE_TIMEOUT = "merganser.node.timeout-ms";
 
-  /** The default of {@link #NODE_TIMEOUT}. A node that maps sends something every second. */
+  /**
+   * The default of {@link #NODE_TIMEOUT}. A node that maps sends something about once a second, but
+   * not while one record is read or the table is sorted.
+   */
   public static final long DEFAULT_NODE_TIMEOUT = 60_000;
 
   /** Milliseconds for which a map waits for a place on the node before it runs on the host. */

@@ -2,6 +2,7 @@ package io.merganser.hadoop.defer;
 
 import io.merganser.hadoop.capability.Capability;
 import io.merganser.hadoop.config.Keys;
+import io.merganser.hadoop.counter.OwnCounters;
 import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.KeyOrder;
@@ -18,7 +19,7 @@ import org.apache.hadoop.mapreduce.MRJobConfig;
  */
 public final class DeferRules {
   /** The group of the job counters that count decisions. */
-  public static final String COUNTERS = "Merganser";
+  public static final String COUNTERS = OwnCounters.GROUP;
 
   /** Counts map tasks whose merge was deferred. */
   public static final String DEFERRED = "MAPS_DEFERRED";

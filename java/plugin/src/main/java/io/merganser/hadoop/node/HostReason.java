@@ -10,7 +10,7 @@ public enum HostReason {
   NO_SOCKET,
   /** A secure cluster: the node can't check block tokens. */
   SECURE,
-  /** An earlier attempt of the task failed, perhaps because its map ran on the node. */
+  /** Not the first attempt. An earlier one may have failed because its map ran on the node. */
   RETRY,
   /** The job's collector is not {@code NodeMapOutput}. */
   NO_COLLECTOR,
@@ -65,7 +65,7 @@ public enum HostReason {
   CHECKSUM_KIND,
   /** The last line has too many bytes behind the split. */
   LONG_LINE,
-  /** The blocks or the end of the last line couldn't be read from HDFS. */
+  /** The blocks or the end of the last line couldn't be read from HDFS, or the file changed. */
   HDFS_FAILED,
 
   // The node.

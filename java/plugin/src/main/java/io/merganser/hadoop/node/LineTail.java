@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.FSDataInputStream;
 /**
  * The bytes behind a split that its last line needs. A split owns the line that crosses its end,
  * and a line that begins exactly there. The task reads them, because they may be in a block on
- * another machine. It reads little: 4 KiB, and twice as much as long as no line has ended.
+ * another machine. It reads 4 KiB first, and doubles that until a line ends.
  *
  * @param bytes what was read from the end of the split on
  * @param atEndOfFile whether the file ends with these bytes

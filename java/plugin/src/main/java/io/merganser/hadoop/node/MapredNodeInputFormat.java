@@ -33,6 +33,7 @@ public final class MapredNodeInputFormat implements InputFormat<LongWritable, Te
         new NodeMap(
             TaskAttemptID.forName(job.get(MRJobConfig.TASK_ATTEMPT_ID)),
             TaskCounters.of(reporter),
+            job.getNumReduceTasks(),
             own.getClass());
     if (own.getClass() != TextInputFormat.class || !(split instanceof FileSplit file)) {
       map.refuse(HostReason.UNKNOWN_INPUT, own.getClass().getName() + " of " + split.getClass());

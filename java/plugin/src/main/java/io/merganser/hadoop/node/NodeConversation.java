@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.mapred.NodeMapOutput;
 import org.apache.hadoop.mapred.ReceivedSpills;
 
@@ -17,7 +18,7 @@ import org.apache.hadoop.mapred.ReceivedSpills;
  * A conversation with the node: one request, and the frames of its answer.
  *
  * <pre>
- *   answer   progress*  accepted  (progress | data | spill)*  end       or an error at any point
+ *   answer   accepted  (progress | data | spill)*  end       or an error at any point
  * </pre>
  */
 final class NodeConversation implements Closeable {
@@ -127,8 +128,8 @@ final class NodeConversation implements Closeable {
         spills.write(data.array(), 0, data.position());
       } catch (DamagedSegmentException e) {
         throw damaged(e);
-      } catch (IOException e) {
-        throw new OnHostException(HostReason.LOCAL_DISK, "a spill of the node: " + e, e);
+      } catch (IOException | FSError e) {
+        throw localDisk(e);
       }
       watcher.alive();
     }
@@ -154,8 +155,8 @@ final class NodeConversation implements Closeable {
       spills.endSpill(records, parts);
     } catch (DamagedSegmentException e) {
       throw damaged(e);
-    } catch (IOException e) {
-      throw new OnHostException(HostReason.LOCAL_DISK, "a spill of the node: " + e, e);
+    } catch (IOException | FSError e) {
+      throw localDisk(e);
     }
   }
 
@@ -206,8 +207,8 @@ final class NodeConversation implements Closeable {
     // Most bytes of memory.
     body.getLong();
     for (int programs = Short.toUnsignedInt(body.getShort()); programs > 0; programs--) {
-      body.position(
-          body.position() + Short.BYTES + Short.toUnsignedInt(body.getShort(body.position())));
+      int bytes = Short.toUnsignedInt(body.getShort());
+      body.position(body.position() + bytes);
     }
     return new NodeProbe.State(
         version, maps, mapsMax, memory, StandardCharsets.UTF_8.decode(body).toString());
@@ -233,6 +234,11 @@ final class NodeConversation implements Closeable {
   private OnHostException damaged(DamagedSegmentException e) {
     return new OnHostException(
         HostReason.DAMAGED_ANSWER, "the node at " + socket + " sent " + e.getMessage(), e);
+  }
+
+  /** Hadoop's local file system turns the errors of writes, as of a full disk, into FSError. */
+  private static OnHostException localDisk(Throwable e) {
+    return new OnHostException(HostReason.LOCAL_DISK, "a spill of the node: " + e, e);
   }
 
   private OnHostException failed(IOException e) {

@@ -38,7 +38,7 @@ record NodeCounts(
   static NodeCounts read(ByteBuffer body) throws OnHostException {
     for (int at = 0; at < BYTES; at += Long.BYTES) {
       if (body.getLong(body.position() + at) < 0) {
-        throw new OnHostException(HostReason.PROTOCOL, "the node counted less than nothing");
+        throw new OnHostException(HostReason.PROTOCOL, "the node sent a negative count");
       }
     }
     return new NodeCounts(

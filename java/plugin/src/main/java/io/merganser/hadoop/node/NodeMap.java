@@ -1,7 +1,7 @@
 package io.merganser.hadoop.node;
 
 import io.merganser.hadoop.config.Keys;
-import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.counter.OwnCounters;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.apache.hadoop.mapred.JobConf;
@@ -43,14 +43,17 @@ final class NodeMap {
 
   private final TaskAttemptID attempt;
   private final TaskCounters counters;
+  private final int reducers;
   private final Class<?> inputFormat;
 
   /**
+   * @param reducers the job's reducers; without any, a task has no collector
    * @param inputFormat the job's own input format
    */
-  NodeMap(TaskAttemptID attempt, TaskCounters counters, Class<?> inputFormat) {
+  NodeMap(TaskAttemptID attempt, TaskCounters counters, int reducers, Class<?> inputFormat) {
     this.attempt = attempt;
     this.counters = counters;
+    this.reducers = reducers;
     this.inputFormat = inputFormat;
   }
 
@@ -61,6 +64,9 @@ final class NodeMap {
    */
   boolean run(FileSlice split) {
     try {
+      if (reducers == 0) {
+        throw new OnHostException(HostReason.NO_REDUCERS, "the job has no reducers");
+      }
       NodeMapOutput<?, ?> output =
           NodeMapOutput.of(attempt)
               .orElseThrow(
@@ -85,7 +91,13 @@ final class NodeMap {
   /** Counts and logs that a map runs on the host. */
   void refuse(HostReason reason, String detail) {
     LOG.info("{}: mapped on the host, {}: {}", attempt, reason, detail);
-    counters.get(DeferRules.COUNTERS, reason.counter()).increment(1);
+    own(reason.counter(), 1);
+  }
+
+  /** Adds to a counter of this plugin. */
+  private void own(String name, long amount) {
+    OwnCounters.add(
+        (group, counter, by) -> counters.get(group, counter).increment(by), name, amount);
   }
 
   private void run(FileSlice split, NodeMapOutput<?, ?> output) throws OnHostException {
@@ -94,6 +106,12 @@ final class NodeMap {
     NodeProgram program = rules.program(attempt, inputFormat);
     SplitBlocks blocks = SplitBlocks.of(split, job);
     LineTail tail = LineTail.of(split, blocks.fileLength(), rules.delimiter(), job);
+    // The tail was found by the file's name. Another file may have this name since the blocks were
+    // found; then they are different ones now.
+    if (tail.bytes().length > 0 && !SplitBlocks.of(split, job).equals(blocks)) {
+      throw new OnHostException(
+          HostReason.HDFS_FAILED, split.path() + " was changed or replaced meanwhile");
+    }
     NodeRequest.Map request =
         new NodeRequest.Map(
             attempt.toString(),
@@ -163,10 +181,9 @@ final class NodeMap {
     counters.get(TaskCounter.SPILLED_RECORDS).increment(counts.spilledRecords());
     counters.get(TaskCounter.COMBINE_INPUT_RECORDS).increment(counts.combineInput());
     counters.get(TaskCounter.COMBINE_OUTPUT_RECORDS).increment(counts.combineOutput());
-    String group = DeferRules.COUNTERS;
-    counters.get(group, ON_NODE).increment(1);
-    counters.get(group, BYTES_READ).increment(counts.readBytes());
-    counters.get(group, BYTES_SENT).increment(counts.spillBytes());
-    counters.get(group, CPU_MILLIS).increment(counts.cpuNanos() / NANOS_PER_MILLI);
+    own(ON_NODE, 1);
+    own(BYTES_READ, counts.readBytes());
+    own(BYTES_SENT, counts.spillBytes());
+    own(CPU_MILLIS, counts.cpuNanos() / NANOS_PER_MILLI);
   }
 }

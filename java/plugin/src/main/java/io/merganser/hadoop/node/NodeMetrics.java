@@ -10,8 +10,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The node of a machine in the metrics of its NodeManager. The node is asked when somebody reads
- * the metrics, and at most every few seconds.
+ * The node of a machine in the metrics of its NodeManager. The node is asked when the metrics are
+ * read, and at most every few seconds.
  */
 @Metrics(name = NodeMetrics.NAME, about = "The node on which maps run", context = "mapred")
 public final class NodeMetrics {

@@ -47,7 +47,12 @@ final class NodeRecordReader<K, V> extends RecordReader<K, V> {
   }
 
   private boolean mapOnNode() {
-    NodeMap map = new NodeMap(context.getTaskAttemptID(), TaskCounters.of(context), inputFormat);
+    NodeMap map =
+        new NodeMap(
+            context.getTaskAttemptID(),
+            TaskCounters.of(context),
+            context.getNumReduceTasks(),
+            inputFormat);
     if (split instanceof FileSplit file) {
       return map.run(new FileSlice(file.getPath(), file.getStart(), file.getLength()));
     }

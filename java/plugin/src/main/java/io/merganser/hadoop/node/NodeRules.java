@@ -93,7 +93,7 @@ final class NodeRules {
     return Optional.ofNullable(job.get(DELIMITER)).map(d -> d.getBytes(StandardCharsets.UTF_8));
   }
 
-  /** The bytes from which on the job drops a line. */
+  /** The job drops lines of this many bytes or more. */
   int lineMax() throws OnHostException {
     int bytes = job.getInt(LineRecordReader.MAX_LINE_LENGTH, Integer.MAX_VALUE);
     if (bytes < LINE_MAX_LEAST) {
@@ -105,9 +105,6 @@ final class NodeRules {
 
   private void output() throws OnHostException {
     int reducers = job.getNumReduceTasks();
-    if (reducers == 0) {
-      throw new OnHostException(HostReason.NO_REDUCERS, "the job has no reducers");
-    }
     if (reducers > PARTITIONS_MAX) {
       throw new OnHostException(
           HostReason.MANY_PARTITIONS,

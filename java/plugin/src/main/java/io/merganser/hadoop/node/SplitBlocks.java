@@ -7,6 +7,7 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.ViewDistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.DatanodeInfo;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
@@ -60,7 +61,8 @@ record SplitBlocks(String pool, List<Range> ranges, long fileLength) {
     }
     try {
       FileSystem fs = split.path().getFileSystem(conf);
-      if (!(fs instanceof DistributedFileSystem hdfs)) {
+      // The client of a ViewDistributedFileSystem doesn't know the mounts.
+      if (!(fs instanceof DistributedFileSystem hdfs) || fs instanceof ViewDistributedFileSystem) {
         throw new OnHostException(
             HostReason.NOT_HDFS, split.path() + " is in a " + fs.getClass().getName());
       }

@@ -1,8 +1,9 @@
 package io.merganser.hadoop.reduce;
 
+import io.merganser.hadoop.counter.OwnCounters;
 import org.apache.hadoop.mapred.Reporter;
 
-/** Job counters of the reduce side, in the group {@value #GROUP}. */
+/** Job counters of the reduce side, in the group {@value OwnCounters#GROUP}. */
 public enum ReduceCounter {
   /** Reduce tasks that merged their files with the native library. */
   REDUCE_MERGE_NATIVE,
@@ -13,10 +14,8 @@ public enum ReduceCounter {
   /** Merges from files to a file that stock Hadoop would have run and this task didn't. */
   ON_DISK_PASSES_SAVED;
 
-  private static final String GROUP = "Merganser";
-
   /** Adds to the counter of the task of {@code reporter}. */
   public void add(Reporter reporter, long amount) {
-    reporter.incrCounter(GROUP, name(), amount);
+    OwnCounters.add(reporter::incrCounter, name(), amount);
   }
 }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocalDirAllocator;
 import org.apache.hadoop.fs.Path;
@@ -52,8 +53,9 @@ public final class ReceivedSpills implements Closeable {
   public void write(byte[] some, int offset, int length) throws IOException {
     scanner.accept(some, offset, length);
     if (out == null) {
-      // Nothing says yet how long the spill will be.
-      Path file = names.getSpillFileForWrite(files.size(), LocalDirAllocator.SIZE_UNKNOWN);
+      // The first spill's length isn't known; the next ones are about as long.
+      long size = indexes.isEmpty() ? LocalDirAllocator.SIZE_UNKNOWN : bytes / indexes.size();
+      Path file = names.getSpillFileForWrite(files.size(), size);
       files.add(file);
       out = localFs().create(file);
     }
@@ -116,7 +118,7 @@ public final class ReceivedSpills implements Closeable {
     if (out != null) {
       try {
         out.close();
-      } catch (IOException e) {
+      } catch (IOException | FSError e) {
         LOG.debug("closing a spill that is not wanted", e);
       }
       out = null;
@@ -126,7 +128,9 @@ public final class ReceivedSpills implements Closeable {
     }
     for (Path file : files) {
       try {
-        localFs().delete(file, false);
+        if (!localFs().delete(file, false) && localFs().exists(file)) {
+          LOG.warn("{} stays until the job ends", file);
+        }
       } catch (IOException e) {
         LOG.warn("{} stays until the job ends", file, e);
       }

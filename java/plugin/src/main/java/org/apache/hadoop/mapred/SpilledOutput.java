@@ -1,5 +1,6 @@
 package org.apache.hadoop.mapred;
 
+import io.merganser.hadoop.counter.OwnCounters;
 import io.merganser.hadoop.defer.DeferRules;
 import io.merganser.hadoop.defer.Refusal;
 import io.merganser.hadoop.defer.StockReason;
@@ -79,7 +80,7 @@ final class SpilledOutput {
   static void count(Refusal refusal, MapTask mapTask, TaskReporter reporter) {
     LOG.info(
         "{}: merged by the task, {}: {}", mapTask.getTaskID(), refusal.reason(), refusal.detail());
-    reporter.getCounter(DeferRules.COUNTERS, refusal.reason().counter()).increment(1);
+    OwnCounters.add(reporter::incrCounter, refusal.reason().counter(), 1);
   }
 
   /** The reason why these spills can't stay as they are; empty if they can. */
@@ -183,8 +184,8 @@ final class SpilledOutput {
     byte[] bytes = manifest.toBytes();
     long length = writeIndexAndManifest(manifest, bytes);
     reporter.getCounter(TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES).increment(length);
-    reporter.getCounter(DeferRules.COUNTERS, DeferRules.DEFERRED).increment(1);
-    reporter.getCounter(DeferRules.COUNTERS, DeferRules.BYTES_NOT_REWRITTEN).increment(length);
+    OwnCounters.add(reporter::incrCounter, DeferRules.DEFERRED, 1);
+    OwnCounters.add(reporter::incrCounter, DeferRules.BYTES_NOT_REWRITTEN, length);
     LOG.info(
         "{}: merge deferred, {} spills of {} partitions, {} bytes not written again, order {}",
         mapTask.getTaskID(),

@@ -1,0 +1,2 @@
+/** The job counters of this plugin. */
+package io.merganser.hadoop.counter;
