@@ -52,6 +52,15 @@ final class Hdfs implements AutoCloseable {
     }
   }
 
+  /** Writes a file with blocks of another size. */
+  void write(String name, byte[] bytes, long blockBytes) throws IOException {
+    DistributedFileSystem fs = fs();
+    short replication = fs.getDefaultReplication(path(name));
+    try (OutputStream out = fs.create(path(name), true, BUFFER_BYTES, replication, blockBytes)) {
+      out.write(bytes);
+    }
+  }
+
   /** Writes a file whose blocks have their only replica on one DataNode. */
   void writeOn(int dataNode, String name, byte[] bytes) throws IOException {
     InetSocketAddress[] places = {cluster.getDataNodes().get(dataNode).getXferAddress()};

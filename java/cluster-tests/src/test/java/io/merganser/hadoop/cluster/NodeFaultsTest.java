@@ -1,20 +1,26 @@
 package io.merganser.hadoop.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Done;
 import io.merganser.hadoop.cluster.NodeJob.Maps;
+import io.merganser.hadoop.node.NodeProbe;
 import io.merganser.workloads.puma.WordCount;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.zip.GZIPOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.io.IntWritable;
@@ -27,28 +33,23 @@ import org.junit.jupiter.api.Test;
 class NodeFaultsTest {
   private static final long BLOCK_BYTES = 4096;
 
-  private Path folder;
-  private Hdfs hdfs;
-  private MergeProcess node;
+  /** Only the first DataNode has a node. */
+  private NodeOnHdfs setup;
+
   private NodeJob job;
 
   @BeforeEach
   void start() throws Exception {
-    assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
-    folder = ClusterUnderTest.folder("node-faults");
-    hdfs = new Hdfs(folder.resolve("hdfs"), 2, BLOCK_BYTES);
-    // Only the first DataNode has a node.
-    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
-    job = new NodeJob(folder, WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
+    setup = new NodeOnHdfs("node-faults", 2, BLOCK_BYTES);
+    job =
+        new NodeJob(
+            setup.folder(), WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
   }
 
   @AfterEach
   void stop() throws Exception {
-    if (node != null) {
-      node.close();
-    }
-    if (hdfs != null) {
-      hdfs.close();
+    if (setup != null) {
+      setup.close();
     }
   }
 
@@ -62,17 +63,17 @@ class NodeFaultsTest {
   }
 
   private Done check(String file) throws Exception {
-    List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path(file));
-    Done ours = job.run(Maps.NODE, node.socket(), input);
-    assertEquals(job.run(Maps.STOCK, node.socket(), input).digests(), ours.digests());
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path(file));
+    Done ours = job.run(Maps.NODE, setup.node().socket(), input);
+    assertEquals(job.run(Maps.STOCK, setup.node().socket(), input).digests(), ours.digests());
     return ours;
   }
 
   @Test
   void aDamagedBlockIsReadElsewhere() throws Exception {
-    hdfs.write("text", text(20_000));
+    setup.hdfs().write("text", text(20_000));
     assertEquals(Map.of(), check("text").onHost());
-    Path block = hdfs.replicas(0).get(1);
+    Path block = setup.hdfs().replicas(0).get(1);
     byte[] bytes = Files.readAllBytes(block);
     bytes[700] ^= 4;
     Files.write(block, bytes);
@@ -83,28 +84,28 @@ class NodeFaultsTest {
 
   @Test
   void aBlockThatIsGoneIsReadElsewhere() throws Exception {
-    hdfs.write("text", text(20_000));
-    Files.delete(hdfs.replicas(0).get(0));
+    setup.hdfs().write("text", text(20_000));
+    Files.delete(setup.hdfs().replicas(0).get(0));
     assertEquals(Map.of("NO_LOCAL_REPLICA", 1L), check("text").onHost());
   }
 
   @Test
   void checksumsThatAreCutOffAreDamage() throws Exception {
-    hdfs.write("text", text(4_000));
-    Path block = hdfs.replicas(0).get(0);
+    setup.hdfs().write("text", text(4_000));
+    Path block = setup.hdfs().replicas(0).get(0);
     Path meta;
     try (var files = Files.list(block.getParent())) {
       meta = files.filter(f -> f.toString().endsWith(".meta")).findFirst().orElseThrow();
     }
     byte[] bytes = Files.readAllBytes(meta);
-    Files.write(meta, java.util.Arrays.copyOf(bytes, bytes.length - 1));
+    Files.write(meta, Arrays.copyOf(bytes, bytes.length - 1));
     assertEquals(Map.of("DAMAGED_BLOCK", 1L), check("text").onHost());
   }
 
   @Test
   void blocksOfAnotherDataNodeStayOnTheHost() throws Exception {
-    hdfs.writeOn(0, "text/0", text(20_000));
-    hdfs.writeOn(1, "text/1", text(20_000));
+    setup.hdfs().writeOn(0, "text/0", text(20_000));
+    setup.hdfs().writeOn(1, "text/1", text(20_000));
     Done done = check("text");
     assertEquals(5, done.counter("MAPS_ON_NODE"));
     assertEquals(Map.of("NO_LOCAL_REPLICA", 5L), done.onHost());
@@ -112,10 +113,10 @@ class NodeFaultsTest {
 
   @Test
   void aFileThatGrowsIsRead() throws Exception {
-    hdfs.write("text", text(5_000));
+    setup.hdfs().write("text", text(5_000));
     check("text");
     // The last block gets a new generation stamp, and the node must find the new file.
-    try (FSDataOutputStream out = hdfs.fs().append(hdfs.path("text"))) {
+    try (FSDataOutputStream out = setup.hdfs().fs().append(setup.hdfs().path("text"))) {
       out.write(text(5_000));
     }
     assertEquals(Map.of(), check("text").onHost());
@@ -123,12 +124,12 @@ class NodeFaultsTest {
 
   @Test
   void aFileThatIsBeingWrittenStaysOnTheHost() throws Exception {
-    try (FSDataOutputStream out = hdfs.fs().create(hdfs.path("text"))) {
+    try (FSDataOutputStream out = setup.hdfs().fs().create(setup.hdfs().path("text"))) {
       out.write(text(9_000));
       out.hflush();
       Done done = check("text");
       assertEquals(0, done.counter("MAPS_ON_NODE"));
-      assertTrue(done.onHost().keySet().equals(java.util.Set.of("UNDER_CONSTRUCTION")));
+      assertTrue(done.onHost().keySet().equals(Set.of("UNDER_CONSTRUCTION")));
     }
   }
 
@@ -138,33 +139,58 @@ class NodeFaultsTest {
     try (GZIPOutputStream out = new GZIPOutputStream(packed)) {
       out.write(text(9_000));
     }
-    hdfs.write("text.gz", packed.toByteArray());
+    setup.hdfs().write("text.gz", packed.toByteArray());
     assertEquals(Map.of("COMPRESSED_INPUT", 1L), check("text.gz").onHost());
   }
 
   @Test
   void aKilledNodeLosesNothing() throws Exception {
-    hdfs.write("text", text(60_000));
-    Thread killer =
-        new Thread(
+    int maps = 8;
+    int blockBytes = 1 << 20;
+    byte[] text = Arrays.copyOf(text(maps * blockBytes), maps * blockBytes);
+    setup.hdfs().write("text", text, blockBytes);
+    Done killed = checkAndKill("text");
+    // A job may end before the killer has seen a map.
+    for (int again = 0; again < 4 && killed.onHost().isEmpty(); again++) {
+      setup.node().kill();
+      setup.restartNode();
+      killed = checkAndKill("text");
+    }
+    assertFalse(killed.onHost().isEmpty(), "the node was never killed while maps ran");
+    assertTrue(
+        Set.of("DIED", "ABSENT").containsAll(killed.onHost().keySet()), killed.onHost().toString());
+    assertEquals(Map.of("ABSENT", (long) maps), check("text").onHost());
+  }
+
+  /** Runs a job, and kills the node as soon as a map runs there. */
+  private Done checkAndKill(String file) throws Exception {
+    AtomicBoolean ended = new AtomicBoolean();
+    MergeProcess node = setup.node();
+    FutureTask<Void> killer =
+        new FutureTask<>(
             () -> {
-              try {
-                Thread.sleep(300);
-                node.kill();
-              } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
+              while (!ended.get()) {
+                if (NodeProbe.ask(node.socket(), 10_000).maps() > 0) {
+                  node.kill();
+                  break;
+                }
+                Thread.sleep(1);
               }
+              return null;
             });
-    killer.start();
-    check("text");
-    killer.join();
-    Done done = check("text");
-    assertEquals(Map.of("ABSENT", 15L), done.onHost());
+    Thread thread = new Thread(killer, "killer of the node");
+    thread.start();
+    try {
+      return check(file);
+    } finally {
+      ended.set(true);
+      killer.get(60, TimeUnit.SECONDS);
+    }
   }
 
   @Test
   void aNodeThatIsStoppedInBetweenIsSilent() throws Exception {
-    hdfs.write("text", text(4_000));
+    setup.hdfs().write("text", text(4_000));
     job.with("merganser.node.timeout-ms", 500).with("merganser.node.patience-ms", 0);
     signal("STOP");
     try {
@@ -172,11 +198,12 @@ class NodeFaultsTest {
     } finally {
       signal("CONT");
     }
+    job.with("merganser.node.timeout-ms", 60_000).with("merganser.node.patience-ms", 5_000);
     assertEquals(Map.of(), check("text").onHost());
   }
 
   private void signal(String name) throws IOException, InterruptedException {
-    assertEquals(
-        0, new ProcessBuilder("kill", "-" + name, Long.toString(node.pid())).start().waitFor());
+    String pid = Long.toString(setup.node().pid());
+    assertEquals(0, new ProcessBuilder("kill", "-" + name, pid).start().waitFor());
   }
 }

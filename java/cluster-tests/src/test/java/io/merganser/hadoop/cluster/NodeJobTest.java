@@ -2,7 +2,6 @@ package io.merganser.hadoop.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Maps;
 import io.merganser.hadoop.defer.DeferRules;
@@ -23,26 +22,18 @@ import org.junit.jupiter.api.Test;
 class NodeJobTest {
   private static final long BLOCK_BYTES = 8 << 20;
 
-  private static Path folder;
-  private static Hdfs hdfs;
-  private static MergeProcess node;
+  private static NodeOnHdfs setup;
   private static ClusterUnderTest cluster;
 
   @BeforeAll
   static void start() throws Exception {
-    assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
-    folder = ClusterUnderTest.folder("node-job");
-    hdfs = new Hdfs(folder.resolve("hdfs"), 1, BLOCK_BYTES);
-    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
-    cluster = new ClusterUnderTest(folder.resolve("cluster"));
+    setup = new NodeOnHdfs("node-job", 1, BLOCK_BYTES);
+    cluster = new ClusterUnderTest(setup.folder().resolve("cluster"));
     cluster.addNode(Node.Kind.best());
   }
 
   @AfterAll
   static void stop() throws Exception {
-    if (node != null) {
-      node.close();
-    }
     try {
       if (cluster != null) {
         Leaks.assertNone(cluster);
@@ -51,13 +42,13 @@ class NodeJobTest {
       if (cluster != null) {
         cluster.close();
       }
-      if (hdfs != null) {
-        hdfs.close();
+      if (setup != null) {
+        setup.close();
       }
     }
   }
 
-  /** Words of which hardly any comes twice, so that a map of 9 MiB of memory spills often. */
+  /** Words that hardly ever repeat, so that a map of 9 MiB of memory spills often. */
   private static byte[] text() {
     Random random = new Random(4);
     StringBuilder text = new StringBuilder();
@@ -69,13 +60,14 @@ class NodeJobTest {
 
   @Test
   void spillsOfTheNodeAreMergedWhenTheyAreFetched() throws Exception {
-    hdfs.write("text", text());
-    List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path("text"));
+    setup.hdfs().write("text", text());
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("text"));
     NodeJob words =
-        new NodeJob(folder, WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
+        new NodeJob(
+            setup.folder(), WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
     words.with("merganser.node.memory-bytes", 9 << 20);
-    Path output = folder.resolve("out");
-    Job job = words.prepare(cluster.stockJob(), Maps.NODE, node.socket(), input, output);
+    Path output = setup.folder().resolve("out");
+    Job job = words.prepare(cluster.stockJob(), Maps.NODE, setup.node().socket(), input, output);
     Outcome outcome = Outcome.of(job);
     assertTrue(outcome.succeeded(), outcome::why);
     String counters = Outcome.group(outcome.counters(), DeferRules.COUNTERS);
@@ -83,7 +75,7 @@ class NodeJobTest {
     assertEquals(maps, outcome.counter(DeferRules.COUNTERS, "MAPS_ON_NODE"), counters);
     assertTrue(outcome.counter(DeferRules.COUNTERS, DeferRules.DEFERRED) > 0, counters);
     assertEquals(0, outcome.failedFetches());
-    NodeJob.Done stock = words.run(Maps.STOCK, node.socket(), input);
+    NodeJob.Done stock = words.run(Maps.STOCK, setup.node().socket(), input);
     assertEquals(stock.digests(), Output.digests(output));
     for (TaskCounter counter :
         List.of(

@@ -2,7 +2,6 @@ package io.merganser.hadoop.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Done;
 import io.merganser.hadoop.cluster.NodeJob.Maps;
@@ -10,7 +9,6 @@ import io.merganser.workloads.puma.DocumentIndex;
 import io.merganser.workloads.puma.WordCount;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -34,28 +32,20 @@ class NodeLinesTest {
   private static final long BLOCK_BYTES = 2048;
   private static final int FILES = 12;
 
-  private static Path folder;
-  private static Hdfs hdfs;
-  private static MergeProcess node;
+  private static NodeOnHdfs setup;
 
   @BeforeAll
   static void start() throws Exception {
-    assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
-    folder = ClusterUnderTest.folder("node-lines");
-    hdfs = new Hdfs(folder.resolve("hdfs"), 1, BLOCK_BYTES);
-    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
+    setup = new NodeOnHdfs("node-lines", 1, BLOCK_BYTES);
     for (int file = 0; file < FILES; file++) {
-      hdfs.write("lines/" + file, bytes(new Random(file)));
+      setup.hdfs().write("lines/" + file, bytes(new Random(file)));
     }
   }
 
   @AfterAll
   static void stop() throws Exception {
-    if (node != null) {
-      node.close();
-    }
-    if (hdfs != null) {
-      hdfs.close();
+    if (setup != null) {
+      setup.close();
     }
   }
 
@@ -106,7 +96,7 @@ class NodeLinesTest {
   void areThoseOfHadoop(int splitBytes, String delimiter, Integer lineMax, Maps maps)
       throws Exception {
     compare(
-        new NodeJob(folder, DocumentIndex.WordMapper.class, null, Text.class),
+        new NodeJob(setup.folder(), DocumentIndex.WordMapper.class, null, Text.class),
         splitBytes,
         delimiter,
         lineMax,
@@ -131,7 +121,8 @@ class NodeLinesTest {
       int splitBytes, String delimiter, Integer lineMax, Maps maps) throws Exception {
     areThoseOfHadoop(splitBytes, delimiter, lineMax, maps);
     compare(
-        new NodeJob(folder, WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class),
+        new NodeJob(
+            setup.folder(), WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class),
         splitBytes,
         delimiter,
         lineMax,
@@ -148,9 +139,9 @@ class NodeLinesTest {
     if (lineMax != null) {
       job.with(LineRecordReader.MAX_LINE_LENGTH, lineMax);
     }
-    List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path("lines"));
-    Done stock = job.run(Maps.STOCK, node.socket(), input);
-    Done ours = job.run(maps, node.socket(), input);
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("lines"));
+    Done stock = job.run(Maps.STOCK, setup.node().socket(), input);
+    Done ours = job.run(maps, setup.node().socket(), input);
     assertEquals(Map.of(), ours.onHost());
     assertTrue(ours.counter("MAPS_ON_NODE") >= FILES / 2, "no map ran on the node");
     for (TaskCounter counter :

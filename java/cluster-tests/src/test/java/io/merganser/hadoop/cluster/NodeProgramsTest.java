@@ -1,7 +1,6 @@
 package io.merganser.hadoop.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Done;
 import io.merganser.hadoop.cluster.NodeJob.Maps;
@@ -16,7 +15,6 @@ import io.merganser.workloads.puma.WordCount;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -39,28 +37,20 @@ import org.junit.jupiter.params.provider.MethodSource;
 class NodeProgramsTest {
   private static final long BLOCK_BYTES = 16 << 10;
 
-  private static Path folder;
-  private static Hdfs hdfs;
-  private static MergeProcess node;
+  private static NodeOnHdfs setup;
 
   @BeforeAll
   static void start() throws Exception {
-    assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
-    folder = ClusterUnderTest.folder("node-programs");
-    hdfs = new Hdfs(folder.resolve("hdfs"), 1, BLOCK_BYTES);
-    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
-    hdfs.write("documents", text("\t ", " \t\f|:"));
-    hdfs.write("movies", text(":,_", "12345_,:0"));
-    hdfs.write("sequences", text("|\t", "|0123456789"));
+    setup = new NodeOnHdfs("node-programs", 1, BLOCK_BYTES);
+    setup.hdfs().write("documents", text("\t ", " \t\f|:"));
+    setup.hdfs().write("movies", text(":,_", "12345_,:0"));
+    setup.hdfs().write("sequences", text("|\t", "|0123456789"));
   }
 
   @AfterAll
   static void stop() throws Exception {
-    if (node != null) {
-      node.close();
-    }
-    if (hdfs != null) {
-      hdfs.close();
+    if (setup != null) {
+      setup.close();
     }
   }
 
@@ -119,11 +109,12 @@ class NodeProgramsTest {
   @ParameterizedTest
   @MethodSource("programs")
   void givesTheSameAsItsMapper(Program program) throws Exception {
-    NodeJob job = new NodeJob(folder, program.mapper(), program.combiner(), program.value());
+    NodeJob job =
+        new NodeJob(setup.folder(), program.mapper(), program.combiner(), program.value());
     job.with(RegexMapper.PATTERN, "aa");
-    List<org.apache.hadoop.fs.Path> input = List.of(hdfs.path(program.input()));
-    Done stock = job.run(Maps.STOCK, node.socket(), input);
-    Done ours = job.run(Maps.NODE, node.socket(), input);
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path(program.input()));
+    Done stock = job.run(Maps.STOCK, setup.node().socket(), input);
+    Done ours = job.run(Maps.NODE, setup.node().socket(), input);
     assertEquals(Map.of(), ours.onHost());
     assertEquals(4, ours.counter("MAPS_ON_NODE"));
     for (TaskCounter counter :

@@ -34,7 +34,7 @@ record CountedWords(long lines, long words, long outputBytes, List<CountedWords.
   /**
    * Counts the words of a split.
    *
-   * @param spills the number of spills to which lines are dealt out
+   * @param spills the number of spills; the lines are dealt out to them in turn
    */
   static CountedWords of(Path file, AskedMap map, int spills) throws IOException {
     Configuration conf = new Configuration(false);

@@ -3,6 +3,7 @@ package io.merganser.hadoop.node;
 import java.io.IOException;
 import java.lang.reflect.Proxy;
 import java.net.URI;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -29,6 +30,7 @@ public final class FakeHdfs extends DistributedFileSystem {
 
   private static final String FILE = "merganser.test.fake-hdfs.file";
   private static final String BLOCK_BYTES = "merganser.test.fake-hdfs.block-bytes";
+  private static final String GROWS = "merganser.test.fake-hdfs.grows";
 
   private URI uri;
   private DFSClient client;
@@ -40,6 +42,11 @@ public final class FakeHdfs extends DistributedFileSystem {
     conf.set(FILE, file.toString());
     conf.setLong(BLOCK_BYTES, blockBytes);
     return new Path("hdfs://fake/in");
+  }
+
+  /** Makes the file longer by a byte each time a job opens it. */
+  public static void grow(Configuration conf) {
+    conf.setBoolean(GROWS, true);
   }
 
   /** The blocks of a file, all of them with a replica on a machine with this address. */
@@ -100,9 +107,11 @@ public final class FakeHdfs extends DistributedFileSystem {
 
   @Override
   public FSDataInputStream open(Path path, int bufferSize) throws IOException {
-    return FileSystem.getLocal(getConf())
-        .getRaw()
-        .open(new Path(java.nio.file.Path.of(getConf().get(FILE)).toUri()), bufferSize);
+    java.nio.file.Path file = java.nio.file.Path.of(getConf().get(FILE));
+    if (getConf().getBoolean(GROWS, false)) {
+      java.nio.file.Files.write(file, new byte[] {'\n'}, StandardOpenOption.APPEND);
+    }
+    return FileSystem.getLocal(getConf()).getRaw().open(new Path(file.toUri()), bufferSize);
   }
 
   @Override

@@ -1,31 +1,22 @@
 package io.merganser.hadoop.node;
 
+import io.merganser.hadoop.process.FakeServer;
 import io.merganser.hadoop.segment.Segment;
-import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
-import java.io.Closeable;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
-import java.nio.channels.Channels;
-import java.nio.channels.ServerSocketChannel;
-import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 
 /**
  * A node of protocol version 1 that counts words with Hadoop's own reader, and whose misbehaviour a
  * test chooses. It has one file, which all blocks belong to.
  */
-public final class FakeNode implements Closeable {
+public final class FakeNode extends FakeServer {
   /** The behaviour in a map. */
   public enum Conduct {
     WELL,
@@ -66,16 +57,14 @@ public final class FakeNode implements Closeable {
     /** Sends the frame of a spill whose index is cut off. */
     CUT_INDEX,
     /** Sends {@code at} empty spills. */
-    MANY_SPILLS
+    MANY_SPILLS,
+    /** Sends only the first {@code at} bytes of a hello. */
+    CUT_HELLO
   }
 
   private static final int FRAME_BYTES = 5_000;
 
   private final Path file;
-  private final ServerSocketChannel server;
-  private final Thread accepting;
-  private final ConcurrentHashMap<SocketChannel, Boolean> connections = new ConcurrentHashMap<>();
-  private final CountDownLatch closed = new CountDownLatch(1);
   private final List<AskedMap> asked = new ArrayList<>();
   private volatile Conduct conduct = Conduct.WELL;
   private volatile long at;
@@ -83,14 +72,12 @@ public final class FakeNode implements Closeable {
 
   /** Listens at a path where no file is yet. */
   public FakeNode(Path socket, Path file) throws IOException {
+    super(socket);
     this.file = file;
-    Files.deleteIfExists(socket);
-    server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-    server.bind(UnixDomainSocketAddress.of(socket));
-    accepting = thread(this::accept);
+    start();
   }
 
-  /** Sets the behaviour from the next map on. */
+  /** Sets the behaviour from the next request on. */
   public void behave(Conduct next, long value) {
     at = value;
     conduct = next;
@@ -107,56 +94,7 @@ public final class FakeNode implements Closeable {
   }
 
   @Override
-  public void close() throws IOException {
-    closed.countDown();
-    server.close();
-    try {
-      // Until it has ended, clients can still connect.
-      accepting.join();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-    for (SocketChannel connection : connections.keySet()) {
-      connection.close();
-    }
-  }
-
-  private static Thread thread(Runnable work) {
-    Thread thread = new Thread(work, "fake node");
-    thread.setDaemon(true);
-    thread.start();
-    return thread;
-  }
-
-  private void accept() {
-    try {
-      while (true) {
-        SocketChannel connection = server.accept();
-        connections.put(connection, true);
-        thread(() -> serve(connection));
-      }
-    } catch (IOException e) {
-      // Closed.
-    }
-  }
-
-  private void serve(SocketChannel connection) {
-    try (connection) {
-      DataInputStream in = new DataInputStream(Channels.newInputStream(connection));
-      DataOutputStream out =
-          new DataOutputStream(new BufferedOutputStream(Channels.newOutputStream(connection)));
-      for (boolean more = true; more; ) {
-        more = answer(in, out);
-        out.flush();
-      }
-    } catch (IOException | InterruptedException e) {
-      // The other side is gone, or this node was closed.
-    } finally {
-      connections.remove(connection);
-    }
-  }
-
-  private boolean answer(DataInputStream in, DataOutputStream out)
+  protected boolean answer(DataInputStream in, DataOutputStream out)
       throws IOException, InterruptedException {
     byte[] magic = in.readNBytes(4);
     if (!"MGHN".equals(new String(magic, StandardCharsets.US_ASCII))
@@ -175,7 +113,7 @@ public final class FakeNode implements Closeable {
     return map(map, out);
   }
 
-  private static boolean hello(DataOutputStream out) throws IOException {
+  private boolean hello(DataOutputStream out) throws IOException {
     var bytes = new ByteArrayOutputStream();
     var body = new DataOutputStream(bytes);
     body.writeShort(1);
@@ -187,7 +125,8 @@ public final class FakeNode implements Closeable {
     body.writeUTF("wordcount");
     body.writeUTF("grep");
     body.writeBytes("9.8.7");
-    frame(out, 4, bytes.toByteArray());
+    byte[] all = bytes.toByteArray();
+    frame(out, 4, conduct == Conduct.CUT_HELLO ? java.util.Arrays.copyOf(all, (int) at) : all);
     return true;
   }
 

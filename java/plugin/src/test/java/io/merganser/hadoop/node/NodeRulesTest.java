@@ -176,8 +176,6 @@ class NodeRulesTest {
 
   @Test
   void outputsOfOtherFormsAreRefused() {
-    job.setNumReduceTasks(0);
-    refused(HostReason.NO_REDUCERS);
     job.setNumReduceTasks(32_769);
     refused(HostReason.MANY_PARTITIONS);
     job.setNumReduceTasks(32_768);

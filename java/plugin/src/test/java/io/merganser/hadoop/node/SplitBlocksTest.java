@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import io.merganser.hadoop.node.SplitBlocks.Range;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -13,6 +14,7 @@ import org.apache.hadoop.crypto.CipherSuite;
 import org.apache.hadoop.crypto.CryptoProtocolVersion;
 import org.apache.hadoop.fs.FileEncryptionInfo;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.ViewDistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
 import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
@@ -132,6 +134,16 @@ class SplitBlocksTest {
         org.apache.hadoop.fs.FileSystem.class);
     conf.setBoolean("fs.hdfs.impl.disable.cache", true);
     assertEquals(HostReason.HDFS_FAILED, reason(conf, "hdfs://fake/in", 10));
+    conf.setClass("fs.hdfs.impl", Mounts.class, org.apache.hadoop.fs.FileSystem.class);
+    assertEquals(HostReason.NOT_HDFS, reason(conf, "hdfs://fake/in", 10));
+  }
+
+  /** Several file systems below one name; that of a path depends on the mounts. */
+  public static final class Mounts extends ViewDistributedFileSystem {
+    @Override
+    public void initialize(URI name, Configuration conf) {
+      setConf(conf);
+    }
   }
 
   private static HostReason reason(Configuration conf, String file, long length) {

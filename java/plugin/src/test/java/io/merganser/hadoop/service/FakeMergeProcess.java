@@ -1,29 +1,21 @@
 package io.merganser.hadoop.service;
 
 import io.merganser.hadoop.order.KeyOrder;
+import io.merganser.hadoop.process.FakeServer;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.ByteArrayOutputStream;
-import java.io.Closeable;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
-import java.nio.channels.Channels;
-import java.nio.channels.ServerSocketChannel;
-import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A merge process of protocol version 1 whose misbehaviour a test chooses. */
-public final class FakeMergeProcess implements Closeable {
+public final class FakeMergeProcess extends FakeServer {
   /** The behaviour in a merge. */
   public enum Conduct {
     WELL,
@@ -49,31 +41,20 @@ public final class FakeMergeProcess implements Closeable {
     TOO_LONG
   }
 
-  private final ServerSocketChannel server;
-  private final ConcurrentHashMap<SocketChannel, Boolean> connections = new ConcurrentHashMap<>();
-  private final AtomicInteger accepted = new AtomicInteger();
   private final AtomicInteger requests = new AtomicInteger();
-  private final CountDownLatch closed = new CountDownLatch(1);
   private volatile Conduct conduct = Conduct.WELL;
   private volatile long at;
 
   /** Listens at a path where no file is yet. */
   public FakeMergeProcess(Path socket) throws IOException {
-    Files.deleteIfExists(socket);
-    server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-    server.bind(UnixDomainSocketAddress.of(socket));
-    thread(this::accept);
+    super(socket);
+    start();
   }
 
   /** Sets the behaviour from the next merge on. */
   public void behave(Conduct next, long atByte) {
     at = atByte;
     conduct = next;
-  }
-
-  /** The number of connections so far. */
-  public int accepted() {
-    return accepted.get();
   }
 
   /** The number of merges so far. */
@@ -83,52 +64,11 @@ public final class FakeMergeProcess implements Closeable {
 
   /** Ends as a killed process does. May be called twice. */
   public void die() throws IOException {
-    closed.countDown();
-    server.close();
-    for (SocketChannel connection : connections.keySet()) {
-      connection.close();
-    }
+    close();
   }
 
   @Override
-  public void close() throws IOException {
-    die();
-  }
-
-  private static void thread(Runnable work) {
-    Thread thread = new Thread(work, "fake merge process");
-    thread.setDaemon(true);
-    thread.start();
-  }
-
-  private void accept() {
-    try {
-      while (true) {
-        SocketChannel connection = server.accept();
-        accepted.incrementAndGet();
-        connections.put(connection, true);
-        thread(() -> serve(connection));
-      }
-    } catch (IOException e) {
-      // Closed.
-    }
-  }
-
-  private void serve(SocketChannel connection) {
-    try (connection) {
-      DataInputStream in = new DataInputStream(Channels.newInputStream(connection));
-      DataOutputStream out = new DataOutputStream(Channels.newOutputStream(connection));
-      while (answer(in, out)) {
-        out.flush();
-      }
-    } catch (IOException | InterruptedException e) {
-      // The other side is gone, or this process was closed.
-    } finally {
-      connections.remove(connection);
-    }
-  }
-
-  private boolean answer(DataInputStream in, DataOutputStream out)
+  protected boolean answer(DataInputStream in, DataOutputStream out)
       throws IOException, InterruptedException {
     byte[] magic = in.readNBytes(4);
     if (!"MGSH".equals(new String(magic, StandardCharsets.US_ASCII))
@@ -186,7 +126,10 @@ public final class FakeMergeProcess implements Closeable {
       case DIES, DIES_BEFORE_END -> {
         return false;
       }
-      case STALLS -> closed.await();
+      case STALLS -> {
+        out.flush();
+        closed.await();
+      }
       case GARBAGE -> {
         out.writeByte(77);
         out.writeInt(4);

@@ -56,6 +56,7 @@ class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
       }
       for (int round = 0; round < 2; round++) {
         try (ReduceClient client = node.client()) {
+          long began = System.nanoTime();
           Reply reply = client.fetch(0, false, map(0), map(1), map(0));
           assertEquals(200, reply.status());
           assertArrayEquals(ShuffleNode.merged(good, 0), reply.output().bytes());
@@ -63,7 +64,6 @@ class ActiveShuffleHandlerDamageTest extends ShuffleServiceFixture {
           Header header = reply.header();
           assertEquals(map(1), header.map());
           byte[] whole = new byte[(int) header.length()];
-          long began = System.nanoTime();
           assertThrows(EOFException.class, () -> reply.body().readFully(whole));
           assertTrue(
               round == 0 || System.nanoTime() - began > TimeUnit.MILLISECONDS.toNanos(900),

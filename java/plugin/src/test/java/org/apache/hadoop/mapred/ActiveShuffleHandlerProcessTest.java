@@ -18,6 +18,7 @@ import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import org.apache.hadoop.mapred.ReduceClient.Header;
 import org.apache.hadoop.mapred.ReduceClient.Reply;
@@ -176,6 +177,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
       List<List<List<Pair>>> spills = spills(4, 16, 500_000);
       node.writeDeferred(0, spills);
       ExecutorService reducers = Executors.newFixedThreadPool(16);
+      AtomicBoolean died = new AtomicBoolean();
       try {
         List<Future<Void>> fetched = new ArrayList<>();
         for (int p = 0; p < 16; p++) {
@@ -183,7 +185,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
           fetched.add(
               reducers.submit(
                   () -> {
-                    for (int i = 0; i < 3; i++) {
+                    for (int i = 0; i < 3 || !died.get(); i++) {
                       assertArrayEquals(
                           ShuffleNode.merged(spills, partition),
                           fetchPatiently(node, partition, map(0)));
@@ -193,6 +195,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
         }
         eventually("it merges", () -> process.requests() > 5);
         process.die();
+        died.set(true);
         for (Future<Void> done : fetched) {
           done.get();
         }
@@ -278,14 +281,17 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
         }
       }
       assertEquals(12, node.metric("MergesByProcess"));
+      // When it is killed, more is left than all buffers on the way can hold.
+      List<List<List<Pair>>> large = spills(6, 1, 2_000_000);
+      node.writeDeferred(1, large);
       try (ReduceClient client = node.client()) {
-        Reply reply = client.fetch(0, false, map(0));
+        Reply reply = client.fetch(0, false, map(1));
         Header header = reply.header();
         byte[] got = new byte[(int) header.length()];
         reply.body().readFully(got, 0, got.length / 4);
         process.destroyForcibly().waitFor();
         reply.body().readFully(got, got.length / 4, got.length - got.length / 4);
-        assertArrayEquals(ShuffleNode.merged(spills, 0), got);
+        assertArrayEquals(ShuffleNode.merged(large, 0), got);
       }
       assertEquals(1, node.metric("Takeovers"));
       assertIdle(node);

@@ -11,6 +11,7 @@ import io.merganser.hadoop.node.AskedMap;
 import io.merganser.hadoop.node.FakeHdfs;
 import io.merganser.hadoop.node.FakeNode;
 import io.merganser.hadoop.node.FakeNode.Conduct;
+import io.merganser.hadoop.node.MapredNodeInputFormat;
 import io.merganser.hadoop.order.KeyOrder;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
@@ -24,14 +25,25 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.LocalDirAllocator;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.io.DataInputBuffer;
 import org.apache.hadoop.io.IntWritable;
+import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
+import org.apache.hadoop.mapreduce.counters.LimitExceededException;
+import org.apache.hadoop.mapreduce.lib.input.FileInputFormatCounter;
 import org.apache.hadoop.mapreduce.lib.input.FileSplit;
+import org.apache.hadoop.util.Progressable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -327,6 +339,168 @@ class NodeMapOutputTest {
     assertTrue(task.run(split, output) > 0);
     assertEquals(Map.of("MAPS_ON_HOST_RECORDS_BEFORE", 1L), side.decisions());
     assertEquals(0, node.asked().size());
+  }
+
+  @Test
+  void aFileThatChangesWhileItIsLookedAtStaysOnTheHost() throws Exception {
+    MapSide stock = stock();
+    FakeHdfs.grow(settings);
+    MapSide side = side("node");
+    assertTrue(new NodeTask(side).run(split) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_HDFS_FAILED", 1L), side.decisions());
+    assertEquals(0, node.asked().size());
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+  }
+
+  /** A split of many bytes fails when its spill is written, one of few when its spill is closed. */
+  @ParameterizedTest
+  @ValueSource(longs = {12_345, 300})
+  void aFullDiskKeepsTheMapOnTheHost(long length) throws Exception {
+    split = new FileSplit(split.getPath(), 5_001, length, null);
+    MapSide stock = stock();
+    settings.setClass("fs.file.impl", FullOnce.class, FileSystem.class);
+    settings.setBoolean("fs.file.impl.disable.cache", true);
+    FullOnce.FULL.set(true);
+    MapSide side = side("node");
+    assertTrue(new NodeTask(side).run(split) > 0);
+    assertFalse(FullOnce.FULL.get(), "no spill was written");
+    assertEquals(Map.of("MAPS_ON_HOST_LOCAL_DISK", 1L), side.decisions());
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+    assertEquals(Set.of("file.out", "file.out.index"), side.files().keySet());
+  }
+
+  /** The local file system, whose disk is full for the first spill that is written. */
+  public static final class FullOnce extends LocalFileSystem {
+    private static final AtomicBoolean FULL = new AtomicBoolean();
+
+    /** Called by Hadoop. */
+    public FullOnce() {
+      super(
+          new RawLocalFileSystem() {
+            @Override
+            public FSDataOutputStream create(
+                org.apache.hadoop.fs.Path file,
+                boolean overwrite,
+                int bufferSize,
+                short replication,
+                long blockSize,
+                Progressable progress)
+                throws IOException {
+              boolean spill = file.getName().contains("spill");
+              return spill && FULL.getAndSet(false)
+                  ? append(new org.apache.hadoop.fs.Path("/dev/full"), bufferSize, progress)
+                  : super.create(file, overwrite, bufferSize, replication, blockSize, progress);
+            }
+          });
+    }
+  }
+
+  @Test
+  void spillsNeedRoomForTheMeanOfThoseBefore() throws Exception {
+    node.spill(3);
+    MapSide side = side("node");
+    side.job().setClass(MRConfig.TASK_LOCAL_OUTPUT_CLASS, SizesAsked.class, MapOutputFile.class);
+    side.task().setConf(side.job());
+    SizesAsked.SIZES.clear();
+    new NodeTask(side).run(split);
+    List<Manifest.Spill> spills = Manifest.read(side.fileOut()).spills();
+    long first = Arrays.stream(spills.get(0).partLengths()).sum();
+    long second = Arrays.stream(spills.get(1).partLengths()).sum();
+    assertEquals(
+        List.of((long) LocalDirAllocator.SIZE_UNKNOWN, first, (first + second) / 2),
+        SizesAsked.SIZES);
+  }
+
+  /** YARN's directories, and the sizes for which spills ask them. */
+  public static final class SizesAsked extends YarnOutputFiles {
+    private static final List<Long> SIZES = new CopyOnWriteArrayList<>();
+
+    @Override
+    public org.apache.hadoop.fs.Path getSpillFileForWrite(int number, long size)
+        throws IOException {
+      SIZES.add(size);
+      return super.getSpillFileForWrite(number, size);
+    }
+  }
+
+  @Test
+  void aJobAtTheLimitOfCountersDoesNotFail() throws Exception {
+    MapSide stock = stock();
+    MapSide mapped = side("node");
+    fillCounters(mapped);
+    assertEquals(0, new NodeTask(mapped).run(split));
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(mapped.fileOut()));
+    node.spill(3);
+    MapSide deferred = side("deferred");
+    fillCounters(deferred);
+    assertEquals(0, new NodeTask(deferred).run(split));
+    assertEquals(3, Manifest.read(deferred.fileOut()).spills().size());
+    MapSide merged = side("merged").withService(null);
+    fillCounters(merged);
+    assertEquals(0, new NodeTask(merged).run(split));
+    assertEquals(Set.of("file.out", "file.out.index"), merged.files().keySet());
+    node.behave(Conduct.ERROR, 1);
+    MapSide host = side("host");
+    fillCounters(host);
+    assertTrue(new NodeTask(host).run(split) > 0);
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(host.fileOut()));
+    for (TaskCounter counter : TaskCounter.values()) {
+      assertEquals(stock.counter(counter), host.counter(counter), counter.name());
+    }
+  }
+
+  /** Gives a task all counters that a job may have. */
+  private static void fillCounters(MapSide side) {
+    // Hadoop's own readers have taken this one before the first record.
+    side.reporter().getCounter(FileInputFormatCounter.BYTES_READ);
+    assertThrows(
+        LimitExceededException.class,
+        () -> {
+          for (int i = 0; i < 100_000; i++) {
+            side.reporter().getCounter("job", "counter" + i);
+          }
+        });
+  }
+
+  @Test
+  void withoutReducersTheMapRunsOnTheHost() throws Exception {
+    settings.setNumReduceTasks(0);
+    MapSide side = side("new");
+    assertTrue(new NodeTask(side).run(split, new Discarded()) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_NO_REDUCERS", 1L), side.decisions());
+
+    MapSide oldSide = side("old");
+    var old =
+        new org.apache.hadoop.mapred.FileSplit(split.getPath(), 5_001, 12_345, (String[]) null);
+    RecordReader<LongWritable, Text> reader =
+        new MapredNodeInputFormat().getRecordReader(old, oldSide.job(), oldSide.reporter());
+    assertTrue(reader.next(reader.createKey(), reader.createValue()));
+    reader.close();
+    assertEquals(Map.of("MAPS_ON_HOST_NO_REDUCERS", 1L), oldSide.decisions());
+    assertEquals(0, node.asked().size());
+  }
+
+  /** The output of a job without reducers, which no collector gets. */
+  private static final class Discarded implements MapOutputCollector<Text, IntWritable> {
+    @Override
+    public void init(MapOutputCollector.Context context) {
+      // Nothing to prepare.
+    }
+
+    @Override
+    public void collect(Text key, IntWritable value, int partition) {
+      assertEquals(0, partition);
+    }
+
+    @Override
+    public void flush() {
+      // Nothing to write.
+    }
+
+    @Override
+    public void close() {
+      // Nothing to close.
+    }
   }
 
   @Test

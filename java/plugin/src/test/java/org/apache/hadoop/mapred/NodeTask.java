@@ -109,7 +109,7 @@ final class NodeTask {
 
   private void map(Text line, MapOutputCollector<Text, IntWritable> output)
       throws IOException, InterruptedException {
-    int partitions = side.job().getNumReduceTasks();
+    int partitions = Math.max(1, side.job().getNumReduceTasks());
     StringTokenizer tokens = new StringTokenizer(line.toString());
     while (tokens.hasMoreTokens()) {
       Text word = new Text(tokens.nextToken());

@@ -1,0 +1,64 @@
+package io.merganser.hadoop.cluster;
+
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+
+/** HDFS, and a node on which maps may run next to its first DataNode. */
+final class NodeOnHdfs implements Closeable {
+  private final Path folder;
+  private final Hdfs hdfs;
+  private MergeProcess node;
+
+  /**
+   * Starts HDFS and the node. Without the command {@code merganser} the test is skipped.
+   *
+   * @param name of the test's folder
+   * @param blockBytes the size of blocks, a multiple of 512
+   */
+  NodeOnHdfs(String name, int dataNodes, long blockBytes) throws Exception {
+    assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
+    folder = ClusterUnderTest.folder(name);
+    hdfs = new Hdfs(folder.resolve("hdfs"), dataNodes, blockBytes);
+    try {
+      startNode();
+    } catch (Exception e) {
+      hdfs.close();
+      throw e;
+    }
+  }
+
+  /** Starts the node again after it was killed, with another socket. */
+  void restartNode() throws Exception {
+    node.close();
+    startNode();
+  }
+
+  private void startNode() throws Exception {
+    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
+  }
+
+  /** The folder for everything that the test writes. */
+  Path folder() {
+    return folder;
+  }
+
+  Hdfs hdfs() {
+    return hdfs;
+  }
+
+  MergeProcess node() {
+    return node;
+  }
+
+  @Override
+  public void close() throws IOException {
+    try {
+      node.close();
+    } finally {
+      hdfs.close();
+    }
+  }
+}
