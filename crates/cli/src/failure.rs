@@ -431,7 +431,7 @@ fn plain_text(mut text: String) -> String {
     text
 }
 
-/// The sentence of a map task that is not done here, for its client and the log.
+/// The sentence about a map task that was refused or failed, for its client and the log.
 pub fn hdfs_sentence(error: &HdfsError) -> String {
     match error {
         HdfsError::Memory { .. } => format!("{error} (--memory, --maps)"),

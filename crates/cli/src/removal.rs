@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 /// Levels of folders that are removed. Unfinished work has two.
 const LEVELS_MAX: u32 = 8;
-/// Entries of a folder that are removed beyond twice those that it has at the beginning. Programs may add entries to it for ever,
-/// and even one listing of it then has no end.
+/// Programs may add entries to a folder without end, and then even one listing of it has no end. So at most twice the
+/// entries of the beginning are removed, and this many more.
 const ADDED_MAX: u64 = 4096;
 /// Stack for the entries of a level.
 const ENTRIES_BYTES: usize = 4096;

@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM and the SIGHUP of a closed terminal: they set a flag that work in progress checks, so that it can remove unfinished
-//! files.
+//! Ctrl-C, SIGTERM and SIGHUP (a closed terminal). They set a flag that work in progress checks, so
+//! that it can remove unfinished files.
 
 use std::ffi::CString;
 use std::io;
@@ -127,7 +127,7 @@ pub fn install() -> io::Result<Cancel> {
     Ok(cancel)
 }
 
-/// Whether the program that started this one has it ignore `signal`. Without /proc, no.
+/// Whether the program that started this one made it ignore `signal`. False without /proc.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

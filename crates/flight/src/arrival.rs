@@ -1,11 +1,11 @@
-//! Whether the body of a request has arrived: the gate asks, and each call says so where it begins.
+//! Whether the body of a request has arrived. Each call sets this when it begins, and the gate reads it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tonic::Request;
 
-/// Of one request. Clones are the same one.
+/// Whether the body of one request has arrived. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arrival(Arc<AtomicBool>);
 

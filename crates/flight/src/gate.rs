@@ -31,7 +31,7 @@ const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
 /// How long its body may take to arrive while other requests wait for a place: a client that sends slowly, or not at
 /// all, does not keep others away.
 const BODY_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked whether a request has taken too long.
+/// How often a running request is checked against its time limit.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a request waits for a place.
 const PLACE_PATIENCE: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ impl Place {
         Place(Arc::new(Mutex::new(Some(permit))))
     }
 
-    /// For a request whose body was read, and that may wait for long: others need not wait for it.
+    /// For a request whose body was read, and that may wait for long: others get its place.
     pub(crate) fn give_back(&self) {
         self.0.lock().take();
     }

@@ -34,7 +34,7 @@ pub enum AdviseCommand {
 /// merges again. Run it while the node is idle.
 ///
 /// With --job, it looks for io.sort.mb, io.sort.factor, dfs.blocksize and whether to defer for a job of
-/// so many bytes, with a small model of Hadoop's passes. It prints the spills to expect and what other
+/// that many bytes, with a small model of Hadoop's passes. It prints the spills to expect and what other
 /// values cost. With --device, the disk is a modelled one, and nothing is measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -78,7 +78,7 @@ pub struct AdviseHadoopArgs {
     #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
     pub cores: Option<u32>,
 
-    /// Memory of the node; what the heaps of its tasks leave is page cache
+    /// Memory of the node; all of it but the heaps of tasks is page cache
     #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
     pub memory: Option<Size>,
 

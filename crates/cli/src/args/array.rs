@@ -9,8 +9,8 @@ use super::Size;
 /// Make and serve a volume of hard disks and SSDs that stores equal pages once
 ///
 /// Writes go to a log on the hard disks (the buffer) and move to the SSDs (the data members) later, in
-/// whole stripes, without the pages that are stored there already. What was flushed survives kill -9
-/// and power cuts. Members are files or block devices; a file that describes the volume names them.
+/// whole stripes, without the pages that are stored there already. Flushed data survives kill -9 and
+/// power cuts. Members are files or block devices; a file that describes the volume names them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub enum ArrayCommand {
 ///
 /// A data member that isn't there is made as a sparse file of the size that the volume needs. A buffer
 /// member is filled with zeros, so that its writes are sequential and can't run out of space. Members
-/// that hold something are refused unless --replace is given; then it is lost.
+/// that exist are refused unless --replace is given; their content is then lost.
 #[derive(Debug, Args)]
 pub struct ArrayCreateArgs {
     /// The file that will describe the volume; paths in it are relative to it

@@ -50,7 +50,7 @@ pub struct HadoopJob {
     pub cores: f64,
     /// Memory of the node, in bytes.
     pub memory_bytes: f64,
-    /// Heap of a task, in bytes. What the tasks leave of the memory is page cache.
+    /// Heap of a task, in bytes. The rest of the memory is page cache.
     pub heap_bytes: f64,
     /// Reducers.
     pub reducers: f64,

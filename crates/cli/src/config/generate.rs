@@ -11,7 +11,7 @@ use crate::generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
 /// Longest record, in bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// A data set of the truth, and its file.
+/// The generator of the table of the truth, and its file.
 type Truth = (Box<dyn Generator>, PathBuf);
 
 /// A data set and its destination.

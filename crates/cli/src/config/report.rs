@@ -30,7 +30,7 @@ pub enum ReportForm {
 }
 
 impl ReportForm {
-    /// The kind that the name of a file says.
+    /// The form for a file, by the end of its name.
     ///
     /// # Errors
     /// A name with another end.

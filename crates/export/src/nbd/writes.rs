@@ -17,8 +17,8 @@ use crate::failures::is_full;
 use crate::spare::Spare;
 use crate::{Error, READ_BYTES_MAX};
 
-/// Workers for changes, where an export is writable: as many changes as a client has in flight, so that a storage can make one
-/// of them. With 4, a client with 16 writes in flight had them written in pieces of 4.
+/// Threads for changes of a writable export. There are as many as a client usually has changes in flight, so that a storage
+/// can join them into one write. With 4, a client with 16 writes in flight had them written in pieces of 4.
 pub(super) const WRITERS: usize = 16;
 
 /// A request that changes the device.
@@ -53,7 +53,7 @@ pub(super) struct Writes {
     storages: Vec<Option<Arc<dyn Storage>>>,
     waiting: Mutex<Waiting>,
     work: Condvar,
-    /// Memory of writes that are over.
+    /// Buffers of finished writes, to be used again.
     pub(super) spare: Spare,
 }
 

@@ -104,7 +104,7 @@ impl Advice {
         if all.is_empty() {
             return Err(format!(
                 "--memory: a task gets {:.0} MiB of heap, too little for a sort buffer of {} MiB; give \
-                 more memory, or fewer --cores",
+                 more memory, a larger --heap, or fewer --cores",
                 job.heap_bytes / MIB,
                 SORT_MIB[0]
             )

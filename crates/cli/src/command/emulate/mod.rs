@@ -56,7 +56,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     if let Some((path, _)) = &config.report {
         backing::check_apart(&config.backing, path, "--report")?;
     }
-    // A file that can't be written is told now, not after the run.
+    // A file that can't be written is an error now, not after the run.
     let reported = config.report.as_ref().map(|(path, _)| Output::open(path)).transpose()?;
     let about = model.as_ref().map_or("takes no time", Model::about);
     let title = format!("{}: {about}, {size} bytes", device.name());
@@ -80,7 +80,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         output.begin().map_err(|error| Failure::on(output.path(), &error))?;
     }
     let recording = recording.start(&title)?;
-    // A request that failed, or a trace that ended early, is told last: what was measured is not lost.
+    // A request that failed, or a trace that ended early, is reported last: what was measured is not lost.
     let served = door.serve(cancel);
     let ended = disk.end();
     let (activity, traced) = recording.finish();

@@ -59,7 +59,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.made && !self.begun {
-            // An empty file without a run. If it can't be removed, nothing is lost.
+            // An empty file that no run has used. If it can't be removed, nothing is lost.
             let _ = fs::remove_file(&self.path);
         }
     }

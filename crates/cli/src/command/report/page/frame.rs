@@ -1,15 +1,15 @@
-//! The parts that all pages have: the document round them, and the figures that readers look for first.
+//! The parts that all pages have: the document around them, and the figures that readers look for first.
 
 use std::fmt::Display;
 
 use super::text::Escaped;
 
 const STYLE: &str = include_str!("style.css");
-/// Where the same figures are as data, for most commands.
+/// The option that writes the same figures as data, for most commands.
 pub(in crate::command) const REPORT_AS_DATA: &str = "--report FILE.json";
 
 /// A document of `body`: its header and its main part. It is XML too if `body` is: every tag is closed. `style` is added to the
-/// common one, and `data` is the option that gives the same as data.
+/// common one, and `data` is the option that writes the same figures as data.
 pub(in crate::command) fn document(title: &str, style: &str, body: &str, data: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
