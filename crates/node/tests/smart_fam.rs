@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use merganser_node::isc::Installed;
 use merganser_node::smart_fam::{
@@ -450,6 +450,30 @@ fn a_node_may_be_killed_at_any_time() {
         at += len;
     }
     assert_eq!(answers.len() as u64, calls);
+}
+
+/// The node remembers a bounded number of answers that it can't sum up, also those in a file that the client wrote.
+#[test]
+fn numbers_out_of_order_end_their_client() {
+    let place = Place::new();
+    fs::create_dir_all(place.module()).expect("made");
+    let record = |id: u64| {
+        let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
+        frame::encode(smart_fam::MAGIC, id, &request, 1000).expect("short")
+    };
+    let numbers = |count: u64| (1..=count).flat_map(|k| record(2 * k)).collect::<Vec<_>>();
+    fs::write(place.module().join("many.res"), numbers(20_000)).expect("written");
+    fs::write(place.module().join("many.req"), record(1)).expect("written");
+    fs::write(place.module().join("few.res"), numbers(9_000)).expect("written");
+    fs::write(place.module().join("few.req"), record(1)).expect("written");
+    let _node = place.node(POLLING);
+    let few = place.client("few").ask("wordcount", 1, &json!({}), &["small"], LIMIT);
+    assert_eq!(counts(few.expect("answered")), small());
+    let (said, begun) = ("too many of its numbers are repeated or out of order", Instant::now());
+    while !String::from_utf8_lossy(&place.answers("many")).contains(said) {
+        assert!(begun.elapsed() < LIMIT, "not answered");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Files that are no logs end their own client, and no other.

@@ -24,6 +24,7 @@
 //! Whoever may write in the folder may call the modules and read all data: its permissions decide.
 
 mod client;
+mod counts;
 mod log;
 mod node;
 mod record;
@@ -76,4 +77,11 @@ fn answer_file(client: &str) -> String {
 
 fn rows_file(client: &str, id: u64) -> String {
     format!("{client}.{id}.rows")
+}
+
+/// Whether `name` is that of a long result of `client`.
+fn is_rows_file(name: &str, client: &str) -> bool {
+    let rest = name.strip_prefix(client).and_then(|rest| rest.strip_prefix('.'));
+    let id = rest.and_then(|rest| rest.strip_suffix(".rows")).and_then(|id| id.parse().ok());
+    id.is_some_and(|id| rows_file(client, id) == name)
 }

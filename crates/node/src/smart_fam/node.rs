@@ -13,17 +13,21 @@ use std::time::{Duration, Instant};
 use merganser_storage::Directory;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
+use super::counts::Counts;
 use super::log::{LogReader, LogWriter, Next};
 use super::record::{self, Answer, Outcome};
 use super::wait::{Waiter, Waiting};
 use super::work::answer;
-use super::{FolderError, answer_file, is_name, request_file, rows_file};
+use super::{FolderError, answer_file, is_name, is_rows_file, request_file};
 use crate::isc::Installed;
 
 /// Locked in the folder while a node serves it.
 const LOCK_NAME: &str = ".lock";
 /// The most clients of a module.
 const CLIENTS_MAX: usize = 1024;
+/// The most numbers of a client that are remembered one by one: those that it asked for several times, and those that are
+/// not next to the others.
+const NUMBERS_MAX: usize = 10_000;
 /// For so long bytes that are no record may become one: an NFS server shows the pages of an append in
 /// any order.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -155,19 +159,13 @@ struct Seen {
     bad_since: Option<Instant>,
 }
 
-/// The answers that were given: they are in the log, and their numbers here.
+/// The answers that were given: they are in the log, and their numbers here. A node that starts reads all requests
+/// again; those that were answered as often as they were asked are done.
 struct Answers {
     path: PathBuf,
     log: LogWriter,
-    times: BTreeMap<u64, Times>,
-}
-
-/// How often a number was asked for and answered. A node that starts reads all requests again; those
-/// that were answered as often as they were asked are done.
-#[derive(Default)]
-struct Times {
-    asked: u64,
-    given: u64,
+    asked: Counts,
+    given: Counts,
 }
 
 impl Module<'_> {
@@ -219,22 +217,31 @@ impl Module<'_> {
 
 impl Seen {
     fn new(folder: &Path, client: &str, inode: u64) -> Seen {
-        let mut times: BTreeMap<u64, Times> = BTreeMap::new();
+        let mut given = Counts::default();
         let path = folder.join(answer_file(client));
         let log = LogWriter::open(&path, |id, _| {
-            times.entry(id).or_default().given += 1;
+            if given.places() <= NUMBERS_MAX {
+                given.add(id);
+            }
         });
         let requests = LogReader::new(folder.join(request_file(client)));
-        let answers = log.ok().map(|log| Answers { path, log, times });
+        let asked = Counts::default();
+        let answers = log.ok().map(|log| Answers { path, log, asked, given });
         Seen { inode, requests, answers, bad_since: None }
     }
 
     /// Removes what was made for a client that has ended.
     fn remove(&self, folder: &Path, client: &str) {
-        let Some(answers) = &self.answers else { return };
+        if self.answers.is_none() {
+            return;
+        }
         let _ = fs::remove_file(folder.join(answer_file(client)));
-        for id in answers.times.keys() {
-            let _ = fs::remove_file(folder.join(rows_file(client, *id)));
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name.to_str().is_some_and(|name| is_rows_file(name, client)) {
+                let _ = fs::remove_file(entry.path());
+            }
         }
     }
 
@@ -254,15 +261,17 @@ impl Seen {
             }
             Ok(Next::Record(id, body)) => {
                 self.bad_since = None;
-                let times = answers.times.entry(id).or_default();
-                times.asked += 1;
-                match times.given {
+                answers.asked.add(id);
+                match answers.given.of(id) {
+                    _ if answers.asked.places() + answers.given.places() > NUMBERS_MAX => answers
+                        .give(0, unreadable("too many of its numbers are repeated or out of order"))
+                        .and_then(|()| Err(io::Error::other("too many numbers to remember"))),
                     0 => match answer(serve, module, folder, client, id, &body) {
                         Some(outcome) => answers.give(id, outcome),
                         // The next node does it.
                         None => return false,
                     },
-                    given if given < times.asked => answers.repeat(id),
+                    given if given < answers.asked.of(id) => answers.repeat(id),
                     _ => Ok(()),
                 }
             }
@@ -296,7 +305,7 @@ impl Answers {
     fn give(&mut self, id: u64, outcome: Outcome) -> io::Result<()> {
         let record = record::encode(id, &Answer { outcome });
         self.log.append(&record.map_err(|e| io::Error::other(e.to_string()))?)?;
-        self.times.entry(id).or_default().given += 1;
+        self.given.add(id);
         Ok(())
     }
 
