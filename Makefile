@@ -30,8 +30,14 @@ guests:
 	@.ci/setup base rust guests
 	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
 
-# The tests of cargo come last, so that their summary is the end of the output.
-test: test-bench test-campaign test-java test-python test-rust
+# The tests in Java and in Rust wait a lot, so they run side by side. Those in Java print when all have ended.
+JAVA_LOG := target/test-java.log
+test: test-bench test-campaign test-python
+	@.ci/setup java fuse nbd blast guests
+	@$(MAKE) --no-print-directory test-java >$(JAVA_LOG) 2>&1 & java=$$!; \
+	rust=0; $(MAKE) --no-print-directory test-rust || rust=$$?; \
+	wait $$java || { java=$$?; cat $(JAVA_LOG); exit $$java; }; \
+	tail -n 1 $(JAVA_LOG); exit $$rust
 
 test-bench:
 	@.ci/setup base
