@@ -41,8 +41,9 @@ impl Phoenix {
             let from = Path::new(&sources).join(version.folder());
             run(Command::new("cp").arg("-r").arg(&from).arg(&phoenix.folder))?;
             let root = phoenix.folder.join(version.folder());
-            // Otherwise the library is copied to a file of that name.
-            run(Command::new("mkdir").arg("-p").arg(root.join("lib")))?;
+            // Without the folder, the library is copied to a file of that name; sources that were built by hand have one.
+            run(Command::new("rm").arg("-rf").arg(root.join("lib")))?;
+            run(Command::new("mkdir").arg(root.join("lib")))?;
             for part in ["src", "tests/word_count", "tests/string_match"] {
                 let mut make = Command::new("make");
                 // Sources of 2007 to 2011, with what was a warning then.
