@@ -236,3 +236,35 @@ fn a_part_that_is_full_is_noted() {
     let (_, report) = merged(&[(0, hits(50)), (50, hits(3))], 60).expect("archives");
     assert!(report.filled.contains(&1) && report.overflowed.is_empty());
 }
+
+/// BLAST has more digits of e-values than an archive, where they depend on the strand.
+#[test]
+fn subjects_that_only_strands_order_are_noted() {
+    let part = |score, strand: &str, gapped: &str| {
+        let hit = Hit { query: 1, subject: 0, score, mantissa: 1, exponent: -3 };
+        let strands = format!(
+            "        strands {{\n          plus,\n          {strand}\n        }},\n        segs std {{"
+        );
+        let block = |lambda: &str, gapped: &str| {
+            format!(
+                "      {{\n        lambda {{ {lambda}, 10, -2 }},\n        gapped {gapped}\n      }}"
+            )
+        };
+        let blocks = format!(
+            "    ka-blocks {{\n{},\n{}\n    }},\n    search-stats {{",
+            block("137", "FALSE"),
+            block(gapped, "TRUE")
+        );
+        let text = archive(&[1], &[hit]).replace("        segs std {", &strands);
+        text.replace("    search-stats {", &blocks)
+    };
+    let is_noted = |one: String, other: String| {
+        let (_, report) = merged(&[(0, one), (1, other)], 500).expect("archives");
+        report.unclear.contains(&1)
+    };
+    assert!(is_noted(part(9, "plus", "137"), part(9, "minus", "137")));
+    assert!(!is_noted(part(9, "plus", "137"), part(9, "plus", "137")));
+    assert!(!is_noted(part(9, "plus", "137"), part(8, "minus", "137")));
+    // With tables of parameters, both strands have the same.
+    assert!(!is_noted(part(9, "plus", "128"), part(9, "minus", "128")));
+}

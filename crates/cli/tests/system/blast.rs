@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use merganser_testkit::has_blast;
 
-use crate::harness::{Chance, Folder, asked, fails, merganser, merganser_itself, prints, stderr};
+use crate::harness::{
+    Chance, Folder, asked, fails, merganser, merganser_itself, prints, sorted_lines, stderr,
+};
 
 /// Cases of a quick run.
 const QUICK: u64 = 16;
@@ -317,7 +319,7 @@ fn partitions_give_the_result_of_one_piece() {
         return;
     }
     let chance = Chance::new();
-    let (mut bytes, mut refused, mut failed) = (0, 0, Vec::new());
+    let (mut bytes, mut refused, mut unclear, mut failed) = (0, 0, 0, Vec::new());
     let cases = asked("MERGANSER_BLAST_CASES", QUICK);
     for case in 0..cases {
         if case > 0 && case % 25 == 0 {
@@ -348,12 +350,18 @@ fn partitions_give_the_result_of_one_piece() {
         bytes += whole.len();
         let (whole, found) = (compared(&whole), compared(&found));
         if whole != found {
+            // A notice says that BLAST alone knows the order of equal hits: docs/blast.md, "Exceptions".
+            let is_noted = stderr(&output).contains("hits on both strands with equal scores");
+            if is_noted && sorted_lines(&whole) == sorted_lines(&found) {
+                unclear += 1;
+                continue;
+            }
             failed.push(format!("{what}\n{}", first_difference(&whole, &found)));
             eprintln!("differs: {}", failed.last().expect("one"));
         }
     }
     eprintln!(
-        "{cases} cases, {bytes} bytes compared, {refused} refused by BLAST, {} differ",
+        "{cases} cases, {bytes} bytes compared, {refused} refused by BLAST, {unclear} unclear, {} differ",
         failed.len()
     );
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));

@@ -50,7 +50,7 @@ pub fn finish(
     make_frame(config, facts, &folder, cancel)?;
     progress.phase("merging the hits of all partitions", None);
     let merged = merge(config, &folder, &partitions, cancel)?;
-    tell_overflow(config, &merged);
+    tell_exceptions(config, &merged);
 
     progress.phase("formatting the output", None);
     // All searches have read the queries.
@@ -187,6 +187,7 @@ fn merge(
             folder.remove(group);
             all.filled.extend(merged.filled);
             all.overflowed.extend(merged.overflowed);
+            all.unclear.extend(merged.unclear);
             joined.push((path, 0));
         }
         full = usize::MAX;
@@ -197,6 +198,7 @@ fn merge(
     folder.remove(&files);
     all.filled.extend(last.filled);
     all.overflowed.extend(last.overflowed);
+    all.unclear.extend(last.unclear);
     Ok(all)
 }
 
@@ -244,8 +246,8 @@ impl<W: Write> Write for Cancellable<'_, W> {
     }
 }
 
-/// Says for how many queries the limit of subjects was exceeded.
-fn tell_overflow(config: &BlastConfig, merged: &Merged) {
+/// Says for how many queries the output may differ from that of one search.
+fn tell_exceptions(config: &BlastConfig, merged: &Merged) {
     let limit = config.search.limit.subjects();
     let of = |count: usize| {
         if count == 1 { "1 query has".to_owned() } else { format!("{count} queries have") }
@@ -261,6 +263,12 @@ fn tell_overflow(config: &BlastConfig, merged: &Merged) {
         failure::notice(&format!(
             "{} {kept} subjects or more in one partition, and BLAST itself chose {kept} of them; a larger -max_target_seqs, or more --partitions, lets it choose from fewer",
             of(merged.filled.len())
+        ));
+    }
+    if !merged.unclear.is_empty() {
+        failure::notice(&format!(
+            "{} hits on both strands with equal scores; the e-values of the strands may differ behind the digits that BLAST writes, and then one search prints them in another order",
+            of(merged.unclear.len())
         ));
     }
 }

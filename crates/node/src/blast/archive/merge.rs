@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, BufRead, Write};
 
 use super::ArchiveError;
-use super::read::{Archives, Subject};
+use super::read::{Archives, Statistics, Subject};
 
 const FEWER: &str = "has fewer batches of queries than the first partition";
 const MORE: &str = "has more batches of queries than the first partition";
@@ -27,6 +27,9 @@ pub struct Merged {
     pub overflowed: BTreeSet<u64>,
     /// The queries for which a part alone has `full` subjects or more: its own search may have left out others.
     pub filled: BTreeSet<u64>,
+    /// The queries with subjects of different parts that only their strands may order: their e-values are equal in all
+    /// digits of an archive, and BLAST has more.
+    pub unclear: BTreeSet<u64>,
 }
 
 /// A subject that is next in its part.
@@ -83,7 +86,8 @@ pub fn merge<R: BufRead>(
                 return Err(other.unknown(OTHER_QUERIES));
             }
         }
-        let mut batch = Merging { parts: &mut parts, next: Vec::new(), wrote: false };
+        let next = Vec::new();
+        let mut batch = Merging { parts: &mut parts, next, wrote: false, unclear: BTreeSet::new() };
         batch.begin()?;
         if frames.is_none() {
             out.write_all(&head.lines)?;
@@ -99,7 +103,7 @@ pub fn merge<R: BufRead>(
                 }
             }
         }
-        batch.end(frames.is_none(), out)?;
+        batch.end(frames.is_none(), out, &mut merged)?;
     }
     for rest in parts.iter_mut().chain(&mut frames) {
         if rest.head()?.is_some() {
@@ -135,6 +139,8 @@ struct Merging<'a, R> {
     /// The next subject of each part.
     next: Vec<Option<Subject>>,
     wrote: bool,
+    /// As [`Merged::unclear`], if strands have statistics of their own.
+    unclear: BTreeSet<u64>,
 }
 
 impl<R: BufRead> Merging<'_, R> {
@@ -164,6 +170,9 @@ impl<R: BufRead> Merging<'_, R> {
             (0..self.parts.len()).filter_map(|part| self.of_query(part, query)).collect();
         let mut taken = 0;
         while let Some(Next { subject, part }) = heads.pop() {
+            if heads.peek().is_some_and(|next| next.subject.differs_by_strand(&subject)) {
+                self.unclear.insert(query);
+            }
             counts[part] += 1;
             if counts[part] == full {
                 merged.filled.insert(query);
@@ -192,7 +201,12 @@ impl<R: BufRead> Merging<'_, R> {
     }
 
     /// Reads what comes after the alignments, and writes it if that is wanted.
-    fn end(mut self, wanted: bool, out: &mut dyn Write) -> Result<(), ArchiveError> {
+    fn end(
+        mut self,
+        wanted: bool,
+        out: &mut dyn Write,
+        merged: &mut Merged,
+    ) -> Result<(), ArchiveError> {
         for (part, next) in self.parts.iter().zip(&self.next) {
             if next.is_some() {
                 return Err(part.unknown(NO_ORDER));
@@ -200,9 +214,16 @@ impl<R: BufRead> Merging<'_, R> {
         }
         self.end_alignments(out)?;
         let mut wanted = wanted;
+        let mut statistics = Statistics::default();
         for part in self.parts {
-            part.tail(&mut |line| if wanted { write_line(line, out) } else { Ok(()) })?;
+            part.tail(&mut |line| {
+                statistics.line(line);
+                if wanted { write_line(line, out) } else { Ok(()) }
+            })?;
             wanted = false;
+        }
+        if statistics.are_by_strand() {
+            merged.unclear.append(&mut self.unclear);
         }
         Ok(())
     }

@@ -26,6 +26,11 @@ const SUBJECT: &[u8] = b"tag id ";
 /// Before an e-value: that of one alignment, and that of several that were linked.
 const EVALUES: [&[u8]; 2] = [b"id str \"e_value\",", b"id str \"sum_e\","];
 const SCORE: &[u8] = b"id str \"score\",";
+/// Before the strands of query and subject, each in a line of its own.
+const STRANDS: &[u8] = b"strands {";
+/// Both on the same strand, and on different ones.
+const SAME: u8 = 1;
+const OPPOSITE: u8 = 2;
 
 pub(super) const NO_ARCHIVE: &str = "is no archive of BLAST as text";
 pub(super) const CUT: &str = "is cut short";
@@ -51,6 +56,8 @@ pub(super) struct Subject {
     score: i64,
     /// The number in the whole database.
     number: u64,
+    /// [`SAME`] and [`OPPOSITE`], as far as alignments with the best e-value are so.
+    strands: u8,
     /// The alignments, each without the comma after it.
     pub(super) alignments: Vec<u8>,
 }
@@ -63,6 +70,41 @@ impl Subject {
             .total_cmp(&floor(other.evalue))
             .then(other.score.cmp(&self.score))
             .then(other.number.cmp(&self.number))
+    }
+
+    /// Whether only the numbers order these two, though their strands differ.
+    pub(super) fn differs_by_strand(&self, other: &Subject) -> bool {
+        let numbered = Subject { number: other.number, alignments: Vec::new(), ..*self };
+        let is_exact = self.evalue < EVALUE_MIN;
+        !is_exact && self.strands != other.strands && numbered.order(other) == Ordering::Equal
+    }
+}
+
+/// How e-values are computed, as the end of an archive says.
+#[derive(Debug, Default)]
+pub(super) struct Statistics {
+    last: Vec<u8>,
+    gapped: Vec<u8>,
+    ungapped: Vec<u8>,
+}
+
+impl Statistics {
+    /// Takes a line of the end of an archive.
+    pub(super) fn line(&mut self, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.starts_with(b"lambda {") {
+            self.last = line.to_vec();
+        } else if line == b"gapped TRUE" {
+            self.gapped = std::mem::take(&mut self.last);
+        } else if line == b"gapped FALSE" {
+            self.ungapped = std::mem::take(&mut self.last);
+        }
+    }
+
+    /// Whether each strand of a query has parameters of its own: those of alignments without gaps are computed from its
+    /// letters, and those of alignments with gaps are constants, or the same.
+    pub(super) fn are_by_strand(&self) -> bool {
+        self.gapped.is_empty() || self.gapped == self.ungapped
     }
 }
 
@@ -159,7 +201,11 @@ impl<R: BufRead> Archives<R> {
             if subject.alignments.len() + next.alignments.len() > SUBJECT_BYTES_MAX {
                 return Err(self.unknown(LONG));
             }
-            subject.evalue = subject.evalue.min(next.evalue);
+            match next.evalue.total_cmp(&subject.evalue) {
+                Ordering::Less => (subject.evalue, subject.strands) = (next.evalue, next.strands),
+                Ordering::Equal => subject.strands |= next.strands,
+                Ordering::Greater => {}
+            }
             subject.alignments.extend_from_slice(b",\n");
             subject.alignments.extend_from_slice(&next.alignments);
         }
@@ -180,6 +226,9 @@ impl<R: BufRead> Archives<R> {
         let mut text = OPEN.to_vec();
         // What the line before announced.
         let (mut evalue_next, mut score_next) = (false, false);
+        // Proteins have no strands.
+        let (mut strands, mut strands_next) = (0, 0);
+        let mut of_query = Vec::new();
         loop {
             self.must_line()?;
             text.push(b'\n');
@@ -195,6 +244,14 @@ impl<R: BufRead> Archives<R> {
             } else if score_next {
                 score = score.or(int_of(&self.line));
             }
+            match strands_next {
+                2 => of_query = without_comma(&self.line).to_vec(),
+                1 if without_comma(&self.line) == of_query => strands = SAME,
+                1 => strands = OPPOSITE,
+                _ => {}
+            }
+            let strands_begin = strands == 0 && self.line.ends_with(STRANDS);
+            strands_next = if strands_begin { 2 } else { strands_next.max(1) - 1 };
             evalue_next = EVALUES.iter().any(|mark| self.line.ends_with(mark));
             score_next = self.line.ends_with(SCORE);
             query = query.or_else(|| query_of(&self.line));
@@ -214,7 +271,7 @@ impl<R: BufRead> Archives<R> {
         }
         match (evalue, score, query, number) {
             (Some(evalue), Some(score), Some(query), Some(number)) => {
-                Ok(Some(Subject { query, evalue, score, number, alignments: text }))
+                Ok(Some(Subject { query, evalue, score, number, strands, alignments: text }))
             }
             _ => Err(self.unknown(NO_ALIGNMENT)),
         }
@@ -245,6 +302,11 @@ fn query_of(line: &[u8]) -> Option<u64> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let ends = matches!(&rest[digits..], b"\"" | b"\",");
     if ends { text_of(&rest[..digits]).parse().ok() } else { None }
+}
+
+fn without_comma(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii();
+    line.strip_suffix(b",").unwrap_or(line)
 }
 
 fn text_of(bytes: &[u8]) -> &str {
