@@ -3,23 +3,31 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Whether BLAST+ is installed. If it is not, a line says that the test is left out; in continuous integration (the
-/// variable `CI` is set) it must be there, unless the system has no package of it.
+/// Whether BLAST+ is installed, as [`has`] says.
+///
+/// # Panics
+/// As [`has`] does.
+#[must_use]
+pub fn has_blast() -> bool {
+    has("makeblastdb", "-version", "ncbi-blast+")
+}
+
+/// Whether `program` is installed, which ends well with `word` as its only word. If it is not, a line says that the test
+/// is left out; in continuous integration (the variable `CI` is set) it must be there, unless the system has no `package`
+/// of it.
 ///
 /// # Panics
 /// If continuous integration could have installed it and has not.
 #[must_use]
-pub fn has_blast() -> bool {
-    if runs("makeblastdb", &["-version"]) {
+pub fn has(program: &str, word: &str, package: &str) -> bool {
+    if runs(program, &[word]) {
         return true;
     }
     let is_ci = std::env::var_os("CI").is_some();
-    assert!(
-        !is_ci || !runs("apt-cache", &["show", "ncbi-blast+"]),
-        "BLAST+ is missing: .ci/setup blast"
-    );
+    let can_be_installed = is_ci && runs("apt-cache", &["show", package]);
+    assert!(!can_be_installed, "{program} is missing: `.ci/setup` installs {package}");
     // What `eprintln` prints is not seen if the test succeeds.
-    let _ = writeln!(std::io::stderr(), "skipped: BLAST+ is not installed (.ci/setup blast)");
+    let _ = writeln!(std::io::stderr(), "skipped: {program} ({package}) is not installed");
     false
 }
 

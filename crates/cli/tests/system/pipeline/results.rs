@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use merganser_testkit::has;
 use serde_json::Value;
 
 use super::{fasta, fastq, lines_of, made, pipeline};
@@ -300,8 +301,7 @@ fn names_with_blanks_and_quotes_work() {
 /// Programs of other people, where they are installed.
 #[test]
 fn hmmsearch_searches_partitions() {
-    if Command::new("hmmsearch").arg("-h").output().is_err() {
-        eprintln!("skipped: there is no hmmsearch");
+    if !has("hmmsearch", "-h", "hmmer") {
         return;
     }
     let folder = Folder::new();
