@@ -13,12 +13,15 @@ use merganser_storage::file::{Direct, EngineChoice, FileOptions, FileStorage, ow
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::region::Regions;
 use merganser_storage::{Operation, Storage, StorageExt};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, FsWord, flock, fstatfs};
 
 use super::label::Label;
 use crate::config::BackingConfig;
 use crate::failure::Failure;
 use crate::input::is_same_file;
+
+/// The number of tmpfs in `statfs` (TMPFS_MAGIC).
+const TMPFS: FsWord = 0x0102_1994;
 
 /// Opens the data, or makes them.
 pub fn open(config: &BackingConfig) -> Result<Arc<dyn Storage>, Failure> {
@@ -77,15 +80,24 @@ fn file(path: &Path, size: Option<u64>, existing: bool) -> Result<Arc<dyn Storag
         // A flush of the disk is a sync of the file, and that may not keep the name of a new file.
         own::sync_parent(path).map_err(failed)?;
     }
+    let engine = match is_in_memory(&file) {
+        // io_uring passes such reads and writes on to other threads of the kernel.
+        true => EngineChoice::Threads,
+        false => EngineChoice::Auto,
+    };
     // Through the page cache, so that data are there as soon as the model wants them.
-    let options =
-        FileOptions { direct: Direct::Never, engine: EngineChoice::Auto, queue_depth: 256 };
+    let options = FileOptions { direct: Direct::Never, engine, queue_depth: 256 };
     let storage = FileStorage::from_file(file, shown.to_string(), true, options)
         .map_err(|error| Failure::named(&error))?;
     // The label is behind the data, out of reach of programs.
     let disk = Regions::new(storage).next();
     sized(&*disk, bytes)?;
     Ok(disk)
+}
+
+/// Whether the file is in a file system that is in memory.
+fn is_in_memory(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|system| system.f_type == TMPFS)
 }
 
 /// The size of the disk in `file`, which is locked, and made or extended if `size` asks for it.
