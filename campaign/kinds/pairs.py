@@ -47,7 +47,7 @@ def run(case, trial):
     time.sleep(delay)
     processes.append(trial.start(second))
     victim = chance.choice([None, 0, 1])
-    ended = watch(trial, stage, processes, expected, victim, moment)
+    ended, published = watch(trial, stage, processes, expected, victim, moment)
     good = [number for number in (0, 1) if ended[number].code == 0]
     # A twin that starts after the first has ended sorts the finished output onto itself, and may be killed then.
     interrupted = stage.plan.onto and any(ended[number].code < 0 for number in (0, 1))
@@ -67,15 +67,18 @@ def run(case, trial):
             raise Lost(f"the rival's input is not whole, and its command repeated ends with status {again.code}")
     for name in following.sources:
         settle.remove(trial.folder / name)
-    if 0 in good and stage.plan.consumes:
+    # The rival replaced the result of the first, as its user asked.
+    if (0 in good or 0 in published) and stage.plan.consumes:
         return settle.SURVIVED
     return settle.same(stage)
 
 
 def watch(trial, stage, processes, expected, victim, moment):
-    """Waits for both, and looks at the result as soon as one has ended with status 0."""
+    """Waits for both, and looks at the result as soon as one has ended. Returns how they ended, and which were killed when
+    their result had its name already: the other one may replace it.
+    """
     started = time.monotonic()
-    ended = {}
+    ended, published = {}, set()
     while len(ended) < 2:
         now = time.monotonic() - started
         if victim is not None and victim not in ended and now > moment:
@@ -86,6 +89,8 @@ def watch(trial, stage, processes, expected, victim, moment):
             if number in ended or not (process.ended_within(0) or now > PATIENCE_S):
                 continue
             ended[number] = trial.finish(process)
+            if ended[number].code < 0 and is_there(stage, processes, ended, expected[number]):
+                published.add(number)
             if ended[number].code == 0 and not stage.plan.makes_view:
                 path = trial.folder / stage.result
                 content = path.read_bytes() if path.is_file() else None
@@ -96,4 +101,16 @@ def watch(trial, stage, processes, expected, victim, moment):
                         other.wait()
                     raise Wrong(f"one of two ends with status 0, and the output is then {size}")
         time.sleep(POLL_S)
-    return ended
+    return ended, published
+
+
+def is_there(stage, processes, ended, content):
+    """Whether the output is this, while the processes that have not ended stand still."""
+    others = [process for number, process in enumerate(processes) if number not in ended]
+    for process in others:
+        process.signal(signal.SIGSTOP)
+    try:
+        return not stage.plan.makes_view and stage.output(stage.result, content) == "right"
+    finally:
+        for process in others:
+            process.signal(signal.SIGCONT)
