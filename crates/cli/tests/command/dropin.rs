@@ -113,7 +113,7 @@ impl Chance {
             8 => self.pick(&["--p=1", "--parallel=2", "--para 1", "--parallel=0", "--p=x"]),
             9 => self.pick(&["-S1", "-S 10%", "--buf=1M", "--buffer-size 5b", "-S x", "-S1Y"]),
             10 => self.pick(&["--batch-size=2", "--ba 16", "--batch=1", "--b=3", "--batch-size=x"]),
-            11 => self.pick(&["--compress-program=cat", "--comp cat", "-y 5", "-y", "-yx"]),
+            11 => self.pick(&["--compress-program=gzip", "--comp gzip", "-y 5", "-y", "-yx"]),
             12 => self.pick(&["-T /tmp", "-T/tmp -T /var/tmp", "--temp=/tmp", "--t=/tmp"]),
             13 => self.pick(&["-n", "--num", "-g", "--ge", "-h", "--human", "-M", "--mo", "-V"]),
             14 => self.pick(&["-b", "--ignore-l", "-d", "--di", "-f", "--ignore-c", "-i", "--ig"]),
