@@ -26,7 +26,7 @@ pub fn has(program: &str, word: &str, package: &str) -> bool {
     let is_ci = std::env::var_os("CI").is_some();
     let can_be_installed = is_ci && runs("apt-cache", &["show", package]);
     assert!(!can_be_installed, "{program} is missing: `.ci/setup` installs {package}");
-    // What `eprintln` prints is not seen if the test succeeds.
+    // Output of `eprintln` is hidden if the test succeeds.
     let _ = writeln!(std::io::stderr(), "skipped: {program} ({package}) is not installed");
     false
 }

@@ -82,14 +82,17 @@ mod tests {
     use super::super::study::tests::{measured, study};
     use super::*;
 
-    #[test]
-    fn the_part_of_the_gain_is_that_of_the_hard_disk() {
-        let cell = |device: &str, flavour: &str| Cell {
+    fn cell(device: &str, flavour: &str) -> Cell {
+        Cell {
             flavour: flavour.into(),
             sort_mb: SORT_MB,
             block_mb: BLOCK_MB,
             ..Cell::stock("sort", 10., device, 0.1)
-        };
+        }
+    }
+
+    #[test]
+    fn the_part_of_the_gain_is_that_of_the_hard_disk() {
         let cells = vec![
             measured(cell(HDD, "stock"), 100.),
             measured(cell(HDD, "active"), 70.),
@@ -105,12 +108,6 @@ mod tests {
 
     #[test]
     fn an_ssd_that_is_not_faster_has_no_gain_to_share() {
-        let cell = |device: &str, flavour: &str| Cell {
-            flavour: flavour.into(),
-            sort_mb: SORT_MB,
-            block_mb: BLOCK_MB,
-            ..Cell::stock("sort", 10., device, 0.1)
-        };
         let cells = vec![
             measured(cell(HDD, "stock"), 40.),
             measured(cell(HDD, "active"), 30.),
