@@ -1,6 +1,7 @@
 //! A pipeline from its inputs to its whole output, or from where another process left it.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_sort::journal::{CommandNote, FileNote, Text};
 use merganser_storage::thread::spawn_scoped;
@@ -159,15 +160,23 @@ fn while_watched<T: Send>(
     watch: &dyn Watch,
     work: impl FnOnce() -> Result<T, PipelineError> + Send,
 ) -> Result<T, PipelineError> {
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let working = spawn_scoped(scope, "merge", work);
+        let working = spawn_scoped(scope, "merge", || {
+            let made = work();
+            over.store(true, Ordering::Relaxed);
+            shared.wake();
+            made
+        });
         let working = working.map_err(PipelineError::file(shared.folder.path()))?;
-        while !working.is_finished() {
+        // A thread that panics is finished, and wakes no other.
+        let is_over = || over.load(Ordering::Relaxed) || working.is_finished();
+        while !is_over() {
             if watch.cancelled() {
                 shared.fail(PipelineError::Cancelled);
             }
             let mut state = shared.lock();
-            if !working.is_finished() {
+            if !is_over() {
                 shared.wait(&mut state);
             }
         }

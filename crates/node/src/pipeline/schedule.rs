@@ -161,6 +161,12 @@ impl<'a> Shared<'a> {
         self.changed.wait_for(state, LOOK);
     }
 
+    /// Has all waiting threads look again: something changed that is not in the state.
+    pub(super) fn wake(&self) {
+        let _state = self.lock();
+        self.changed.notify_all();
+    }
+
     /// Whether the pipeline ends early.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
