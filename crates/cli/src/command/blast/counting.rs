@@ -1,6 +1,7 @@
 //! The counts of the database, which have to be known before the first search.
 
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_node::blast::count::{Counter, Counts};
 use merganser_node::map::MapInput;
@@ -15,11 +16,13 @@ use crate::signals::Cancel;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
 
-/// Counts sequences, letters and bytes of all files, decompressed where they are compressed.
+/// Counts sequences, letters and bytes of all files, decompressed where they are compressed. It ends early, as if it was
+/// cancelled, once `vain` is set: the counts are not needed then.
 pub fn count(
     config: &BlastConfig,
     progress: &dyn Progress,
     cancel: &Cancel,
+    vain: &AtomicBool,
 ) -> Result<Counts, Failure> {
     let budget = Budget::new(config.memory_bytes);
     let mut counter = Counter::new(config.search.program.database());
@@ -32,6 +35,9 @@ pub fn count(
         };
         loop {
             cancel.check().map_err(|error| Failure::named(&error))?;
+            if vain.load(Ordering::Relaxed) {
+                return Err(Failure::Cancelled);
+            }
             match reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => {

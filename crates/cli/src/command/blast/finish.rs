@@ -15,9 +15,9 @@ use merganser_node::blast::program::Molecule;
 use merganser_node::blast::{alias, count::Counts};
 use merganser_node::pipeline::{Event, JOURNAL_NAME, PARTS_NAME, Record};
 
-use super::Facts;
 use super::stages::{FORMAT, SEARCH, formatter_options, printed_options};
 use super::tools::{quoted, run, search, unknown, usual_batch};
+use super::{Facts, at_once};
 use crate::config::{BlastConfig, VOLUME};
 use crate::failure::{self, Failure};
 use crate::progress;
@@ -44,10 +44,13 @@ pub fn finish(
     let progress = progress::on_stderr(config.quiet, cancel);
     let folder = Own::make(work.join(PARTS_NAME))?;
     let partitions = partitions_of(work)?;
-    link_whole(config, facts, &folder, partitions.len(), cancel)?;
-
     progress.phase("searching without a database", None);
-    make_frame(config, facts, &folder, cancel)?;
+    let (framed, linked) = at_once(
+        || make_frame(config, facts, &folder, cancel),
+        || link_whole(config, facts, &folder, partitions.len(), cancel),
+    )?;
+    linked?;
+    framed?;
     progress.phase("merging the hits of all partitions", None);
     let merged = merge(config, &folder, &partitions, cancel)?;
     tell_exceptions(config, &merged);

@@ -11,8 +11,13 @@ mod finish;
 mod stages;
 mod tools;
 
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use merganser_node::blast::count::Counts;
 use merganser_node::blast::mark::Mark;
+use merganser_sort::Progress;
+use merganser_storage::thread::spawn_scoped;
 
 use super::map::sources;
 use super::pipeline::{Job, execute};
@@ -41,20 +46,15 @@ struct Facts {
 pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     check_output(config)?;
     let tools = Tools::find(config.search.program)?;
-    let version = tools.version()?;
+    let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let (version, counts) = try_and_count(config, tools, &*progress, cancel)?;
+    drop(progress);
     if !version.starts_with(TESTED) {
         failure::notice(&format!(
             "BLAST+ {version} is installed; the results were compared with those of BLAST+ {TESTED}0"
         ));
     }
-    let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
-    let options = stages::printed_options(&config.search);
-    let progress = progress::on_stderr(config.quiet, cancel);
-    progress.phase("trying the search", None);
-    tools::try_search(config.search.program, &config.query_text(), &options, cancel)?;
-    progress.phase("counting the database", None);
-    let counts = counting::count(config, &*progress, cancel)?;
-    drop(progress);
     if counts.sequences == 0 {
         return Err("-db: the files have no sequence".to_owned().into());
     }
@@ -75,6 +75,49 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
         finish: &|folder, partial| finish::finish(config, &facts, (folder, partial), cancel),
     };
     execute(&job, cancel)
+}
+
+/// Counts the database, and meanwhile asks BLAST+ for its version and tries the search: in a short search, the starts of
+/// programs take most of the time. A search that BLAST refuses ends the counting.
+fn try_and_count(
+    config: &BlastConfig,
+    tools: Tools,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<(String, Counts), Failure> {
+    progress.phase("counting the database", None);
+    let options = stages::printed_options(&config.search);
+    let refused = AtomicBool::new(false);
+    let try_search = || {
+        let version = tools.version()?;
+        let (program, query) = (config.search.program, config.query_text());
+        tools::try_search(program, &query, &options, cancel).map(|()| version)
+    };
+    let (version, counts) = at_once(
+        || {
+            let tried = try_search();
+            refused.store(tried.is_err(), Ordering::Relaxed);
+            tried
+        },
+        || counting::count(config, progress, cancel, &refused),
+    )?;
+    Ok((version?, counts?))
+}
+
+/// Does `other` in a thread of its own, and `here` in this one.
+fn at_once<A: Send, B>(
+    other: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> Result<(A, B), Failure> {
+    std::thread::scope(|scope| {
+        let other = spawn_scoped(scope, "blast", other);
+        let other = other.map_err(|error: io::Error| Failure::named(&error))?;
+        let here = here();
+        match other.join() {
+            Ok(other) => Ok((other, here)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// Checks before any work that the output can get its name, and that BLAST can work in a folder next to it.
