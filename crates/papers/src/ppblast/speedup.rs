@@ -24,6 +24,8 @@ struct Point {
     whole: Whole,
     /// For each of [`paper::PARTITIONS`].
     pipelined: Vec<Parts>,
+    /// [`POOL_PARTITIONS`] one after the other, for the size whose pipeline has as many.
+    serial: Option<Parts>,
 }
 
 /// Measures all sizes.
@@ -38,8 +40,13 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         for partition in paper::PARTITIONS {
             pipelined.push(runs.parts(count_of(megabytes, partition), Flow::Pipelined)?);
         }
-        runs.compare(&whole, &pipelined, &name_of(megabytes));
-        points.push(Point { megabytes, whole, pipelined });
+        let serial = match pipelined.iter().any(|parts| parts.count == POOL_PARTITIONS) {
+            true => Some(runs.parts(POOL_PARTITIONS, Flow::Serial)?),
+            false => None,
+        };
+        let all: Vec<Parts> = pipelined.iter().copied().chain(serial).collect();
+        runs.compare(&whole, &all, &name_of(megabytes));
+        points.push(Point { megabytes, whole, pipelined, serial });
     }
     points.reverse();
     Ok(outcome(&points, runs.differs()))
@@ -183,8 +190,16 @@ fn bars(points: &[Point]) -> Section {
         section.both("measured over predicted ahead, farthest from 1 (0.9 to 1.1)", 1.0, found);
     }
     for (point, parts) in distinct(points).filter(|(_, parts)| parts.count == POOL_PARTITIONS) {
-        let name = format!("whole over pipelined, {}, at least", run_name(point, parts));
-        section.both(name, POOLS_LEAST, point.whole.seconds() / parts.seconds);
+        let run = run_name(point, parts);
+        let mut pools = |name: &str, seconds: f64| {
+            let name = format!("{name} over pipelined, {run}, at least");
+            section.both(name, POOLS_LEAST, seconds / parts.seconds);
+        };
+        // Two meanings of "one after the other": the partitions, or two commands over the whole database.
+        if let Some(serial) = point.serial {
+            pools("one partition after the other", serial.seconds);
+        }
+        pools("whole", point.whole.seconds());
         let [first, second] = parts.model.stages;
         section.ours("the same run, T1 over T2 (balanced: 0.5 to 2)", first / second);
     }
@@ -234,6 +249,7 @@ mod tests {
             pipelined: paper::PARTITIONS
                 .map(|size| parts(megabytes, count_of(megabytes, size), Flow::Pipelined))
                 .to_vec(),
+            serial: (megabytes == 2000.0).then(|| parts(megabytes, POOL_PARTITIONS, Flow::Serial)),
         };
         paper::SIZES.into_iter().map(point).collect()
     }
