@@ -1,33 +1,38 @@
-//! How fast the simulator is: page operations of flash a second, on one core.
+//! How fast the simulator is: page operations of flash per second of processor time, on one core. Requests
+//! are drawn, played and counted as by `merganser simulate run`.
 //!
 //! ```text
-//! cargo run --release -p merganser-device --example device_speed
+//! cargo run --release -p merganser-device --example device_speed [DEVICE...] [LOAD...]
 //! ```
+//!
+//! Words that are no device choose the loads whose names contain one of them.
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]
 
-use std::time::Instant;
+use std::time::Duration;
 
-use merganser_device::device::{Command, Device};
+use merganser_device::device::{Command, Device, FlashStatistics, Statistics};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::RequestKind;
+use merganser_device::results::Collector;
 use merganser_device::ssd::Ssd;
-use merganser_random::Random;
+use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload, play};
 use merganser_storage::Buffer;
+use rustix::time::{ClockId, clock_gettime};
+
+const REQUESTS: u64 = 1_000_000;
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (mut names, loads): (Vec<&str>, Vec<&str>) =
+        words.iter().map(String::as_str).partition(|word| SsdProfile::preset(word).is_ok());
+    if names.is_empty() {
+        names = vec!["msr", "jasmine", "830", "nvme"];
+    }
     // First, while what others freed is not used again.
-    let kept: Vec<Ssd> = SsdProfile::names().map(memory).collect();
+    let kept: Vec<Ssd> = names.iter().map(|name| memory(name)).collect();
     drop(kept);
-    for (preset, kind, sequential) in [
-        ("msr", RequestKind::Read, true),
-        ("msr", RequestKind::Read, false),
-        ("msr", RequestKind::Write, true),
-        ("msr", RequestKind::Write, false),
-        ("nvme", RequestKind::Read, false),
-        ("nvme", RequestKind::Write, false),
-        ("jasmine", RequestKind::Read, true),
-    ] {
-        measure(preset, kind, sequential);
+    for name in names {
+        speeds(name, &loads);
     }
 }
 
@@ -57,41 +62,89 @@ fn memory(preset: &str) -> Ssd {
     ssd
 }
 
-fn measure(preset: &str, kind: RequestKind, sequential: bool) {
+/// The processor time of this process.
+fn processor_time() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Reads and writes of one preset, with a full device.
+fn speeds(preset: &str, loads: &[&str]) {
     let mut profile = SsdProfile::preset(preset).expect("a preset");
     if preset == "nvme" {
-        profile.set("blocks_per_plane=64").expect("a smaller device");
+        profile.set("blocks_per_plane=1024").expect("an eighth of the device");
     }
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
-    let len = ssd.settings().map_unit_bytes;
-    let pages = (ssd.capacity_bytes() / len).min(1 << 20);
+    let unit = ssd.settings().map_unit_bytes;
+    let before = processor_time();
     ssd.precondition(ssd.capacity_bytes());
-    let mut random = Random::new(1);
-    let (start, before) = (Instant::now(), ssd.statistics());
-    let count = 2_000_000;
-    let (mut given, mut flying) = (0, 0);
-    loop {
-        while flying < 32 && given < count {
-            let page = if sequential { given % pages } else { random.below(pages) };
-            let command = Command { id: given, kind, offset: page * len, len, buffer: None };
-            ssd.submit(ssd.now(), command);
-            (given, flying) = (given + 1, flying + 1);
+    let took = (processor_time() - before).as_secs_f64();
+    let units = ssd.capacity_bytes() / unit;
+    println!("{preset:8} filled: {:.2} M units/s", units as f64 / took / 1e6);
+    for (told, pattern, read_share, bytes) in [
+        ("reads in order, a unit each", Pattern::Sequential, 1.0, unit),
+        ("reads at random, 4 KiB", Pattern::Random, 1.0, 4096),
+        ("writes in order, a unit each", Pattern::Sequential, 0.0, unit),
+        ("writes at random, 4 KiB", Pattern::Random, 0.0, 4096),
+    ] {
+        if !loads.is_empty() && !loads.iter().any(|load| told.contains(load)) {
+            continue;
         }
-        if !ssd.advance() {
-            break;
+        if (pattern, read_share) == (Pattern::Random, 0.0) {
+            use_up(&mut ssd);
         }
-        while ssd.completed().is_some() {
-            flying -= 1;
+        let load = workload(&ssd, pattern, read_share, bytes);
+        measure(&mut ssd, told, &load);
+    }
+}
+
+/// Overwrites at random until collection moves pages.
+fn use_up(ssd: &mut Ssd) {
+    for seed in 0.. {
+        let requests = REQUESTS / 10;
+        let some = Workload { requests, seed, ..workload(ssd, Pattern::Random, 0.0, 4096) };
+        let requests = some.requests().expect("a workload").map(Ok);
+        play(ssd, requests, some.pace(), &mut Collector::ignoring()).expect("they fit the device");
+        if flash(&ssd.statistics()).moved_pages > 0 {
+            return;
         }
     }
-    let (seconds, after) = (start.elapsed().as_secs_f64(), ssd.statistics());
-    let (a, b) = (after.flash.expect("flash"), before.flash.expect("flash"));
-    let operations = a.page_reads + a.page_programs - b.page_reads - b.page_programs;
+}
+
+/// 32 requests in flight over the whole device.
+fn workload(ssd: &Ssd, pattern: Pattern, read_share: f64, bytes: u64) -> Workload {
+    Workload {
+        pattern,
+        read_share,
+        sizes: Sizes::Fixed(bytes),
+        arrivals: Arrivals::Closed(32),
+        requests: REQUESTS,
+        start: 0,
+        span_bytes: ssd.capacity_bytes(),
+        align_bytes: bytes,
+        seed: 1000,
+    }
+}
+
+fn flash(statistics: &Statistics) -> FlashStatistics {
+    statistics.flash.expect("an SSD")
+}
+
+fn measure(ssd: &mut Ssd, told: &str, of: &Workload) {
+    let (before, counted) = (processor_time(), ssd.statistics());
+    let mut collector = Collector::new(ssd);
+    let requests = of.requests().expect("a workload").map(Ok);
+    play(ssd, requests, of.pace(), &mut collector).expect("they fit the device");
+    let seconds = (processor_time() - before).as_secs_f64();
+    let now = ssd.statistics();
+    let (a, b) = (flash(&now), flash(&counted));
+    let operations = (a.page_reads + a.page_programs - b.page_reads - b.page_programs) as f64;
     println!(
-        "{preset:8} {kind:?} {}: {:.2} M requests/s, {:.2} M page operations/s, {:.1} M events/s",
-        if sequential { "in order" } else { "at random" },
-        count as f64 / seconds / 1e6,
-        operations as f64 / seconds / 1e6,
-        (after.events - before.events) as f64 / seconds / 1e6,
+        "{:8} {told:28} {:5.2} M page operations/s, {:5.2} M requests/s, {:5.1} M events/s, digest {:016x}",
+        ssd.name(),
+        operations / seconds / 1e6,
+        of.requests as f64 / seconds / 1e6,
+        (now.events - counted.events) as f64 / seconds / 1e6,
+        now.digest,
     );
 }

@@ -11,7 +11,7 @@ use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Engine;
 use crate::ssd::cache::{ReadAhead, WriteBuffer};
-use crate::ssd::event::{Call, Calls, Owner, SsdEvent};
+use crate::ssd::event::{Call, Calls, Owner, SsdEvent, whole};
 use crate::ssd::ftl::Ftl;
 use crate::ssd::host::{Host, Jobs};
 use crate::ssd::inside_reads::InsideReads;
@@ -66,6 +66,8 @@ pub(crate) struct Controller {
     /// Scratch space.
     pub(super) ops: Vec<Op>,
     pub(super) owners: Vec<Owner>,
+    pub(super) found: Vec<Stretch>,
+    pub(super) units: Vec<(LogicalUnit, Content)>,
 }
 
 impl Controller {
@@ -93,6 +95,8 @@ impl Controller {
             cached_pages: 0,
             ops: Vec::new(),
             owners: Vec::new(),
+            found: Vec::new(),
+            units: Vec::new(),
             capacity_bytes: settings.capacity_bytes(),
             settings: settings.clone(),
         }
@@ -193,6 +197,7 @@ impl Controller {
             SsdEvent::InsideDone { read } => self.calls.extend(self.inside_reads.ended(read)),
             SsdEvent::InsideWritten { write } => self.calls.extend(self.inside_writes.ended(write)),
             SsdEvent::Worked { program, token } => {
+                let token = whole(token);
                 self.calls.push_back(Call::Wake { program, wake: Wake::Worked { token } });
             }
             SsdEvent::Complete { job } => {

@@ -52,8 +52,8 @@ pub(crate) enum SsdEvent {
     InsideDone { read: u32 },
     /// A program's write needed no flash.
     InsideWritten { write: u32 },
-    /// A program's work is done.
-    Worked { program: u32, token: u64 },
+    /// A program's work is done. The token is in two halves, which keeps an event at 16 bytes.
+    Worked { program: u32, token: [u32; 2] },
     /// The host is notified that its command has ended.
     Complete { job: u32 },
 }
@@ -72,7 +72,7 @@ impl Event for SsdEvent {
             SsdEvent::Flash(FlashEvent::Settled { die }) => (8, die, 0),
             SsdEvent::InsideDone { read } => (9, read, 0),
             SsdEvent::Worked { program, token } => {
-                return 10 | u64::from(program) << 8 | token.rotate_left(32);
+                return 10 | u64::from(program) << 8 | whole(token).rotate_left(32);
             }
             SsdEvent::Complete { job } => (11, job, 0),
             SsdEvent::Stored { job, piece } => (12, job, piece),
@@ -81,6 +81,19 @@ impl Event for SsdEvent {
         kind | u64::from(a) << 8 | u64::from(b) << 40
     }
 }
+
+/// The two halves of a token, low and high.
+pub(crate) fn halves(token: u64) -> [u32; 2] {
+    [token as u32, (token >> 32) as u32]
+}
+
+/// The token of two halves.
+pub(crate) fn whole([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+// The queue holds an event and its time in half a cache line.
+const _: () = assert!(size_of::<SsdEvent>() == 16);
 
 /// A step of flash that ends.
 #[derive(Debug, Clone, Copy)]

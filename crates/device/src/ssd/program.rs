@@ -7,7 +7,7 @@ use merganser_storage::{Buffer, Geometry, Work};
 
 use crate::request::RequestKind;
 use crate::ssd::controller::Controller;
-use crate::ssd::event::{Call, Owner, SsdEvent};
+use crate::ssd::event::{Call, Owner, SsdEvent, halves};
 use crate::ssd::inside_reads::InsideRead;
 use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
@@ -76,10 +76,10 @@ impl Inside for Seat<'_> {
         if error.is_none() {
             self.controller.copy_out(offset, &mut buffer);
         }
-        let stretches = match &error {
-            None => self.controller.stretches(offset, len),
-            Some(_) => Vec::new(),
-        };
+        let mut stretches = Vec::new();
+        if error.is_none() {
+            self.controller.stretches(offset, len, &mut stretches);
+        }
         let on_flash = stretches.iter().filter(|stretch| stretch.place.is_some()).count() as u32;
         let read = self.controller.inside_reads.add(InsideRead {
             program: self.program,
@@ -110,7 +110,7 @@ impl Inside for Seat<'_> {
     fn work(&mut self, token: u64, work: &[Work]) {
         let Controller { engine, processor, memory, .. } = &mut *self.controller;
         let end = processor.work(engine.now(), work, memory).end;
-        engine.at(end, SsdEvent::Worked { program: self.program, token });
+        engine.at(end, SsdEvent::Worked { program: self.program, token: halves(token) });
     }
 
     fn copy_unit_bytes(&self) -> u32 {

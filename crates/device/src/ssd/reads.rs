@@ -9,11 +9,11 @@ use crate::ssd::nand::timing::{Op, OpKind};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
 impl Controller {
-    /// `offset..offset + len` as stretches, each on one flash page or not on flash.
-    pub fn stretches(&self, offset: u64, len: u64) -> Vec<Stretch> {
+    /// Puts `offset..offset + len` into `found` as stretches, each on one flash page or not on flash.
+    pub fn stretches(&self, offset: u64, len: u64, found: &mut Vec<Stretch>) {
+        found.clear();
         let unit_bytes = self.settings.map_unit_bytes;
         let end = offset + len;
-        let mut found: Vec<Stretch> = Vec::new();
         for number in offset / unit_bytes..end.div_ceil(unit_bytes) {
             let unit = LogicalUnit(number as u32);
             let start = number * unit_bytes;
@@ -30,7 +30,6 @@ impl Controller {
                 _ => found.push(Stretch { unit: unit.0, units: 1, place, bytes }),
             }
         }
-        found
     }
 
     /// Copies the bytes stored from `offset` on into `out`, or zeros if no bytes are stored.
@@ -65,7 +64,8 @@ impl Controller {
             self.copy_out(offset, &mut buffer);
             self.jobs.get(number).buffer = Some(buffer);
         }
-        let stretches = self.stretches(offset, len);
+        let mut stretches = std::mem::take(&mut self.found);
+        self.stretches(offset, len, &mut stretches);
         self.jobs.get(number).remaining = stretches.len() as u32;
         let mut after = AfterLookup::default();
         for stretch in &stretches {
@@ -89,6 +89,7 @@ impl Controller {
                 }
             }
         }
+        self.found = stretches;
         self.look_up(after, false);
         if self.ahead.follows(offset, offset + len) {
             self.read_ahead(offset + len);
@@ -103,13 +104,16 @@ impl Controller {
             return;
         }
         let mut after = AfterLookup::default();
-        for stretch in self.stretches(from, end - from) {
-            let Stretch { unit, units, place: Some(place), .. } = stretch else { continue };
+        let mut stretches = std::mem::take(&mut self.found);
+        self.stretches(from, end - from, &mut stretches);
+        for stretch in &stretches {
+            let &Stretch { unit, units, place: Some(place), .. } = stretch else { continue };
             if !self.ahead.has(LogicalUnit(unit)) {
                 (unit..unit + units).for_each(|unit| self.ahead.expect(LogicalUnit(unit)));
-                self.fetch(&stretch, place, Owner::Ahead { unit, units }, &mut after);
+                self.fetch(stretch, place, Owner::Ahead { unit, units }, &mut after);
             }
         }
+        self.found = stretches;
         self.look_up(after, false);
     }
 

@@ -73,16 +73,16 @@ impl Controller {
         }
     }
 
-    /// The content of a piece's units after the write.
-    pub(super) fn piece_content(&mut self, number: u32, piece: u32) -> Vec<(LogicalUnit, Content)> {
+    /// Puts the content of a piece's units after the write into `made`, which is empty.
+    fn piece_content(&mut self, number: u32, piece: u32, made: &mut Vec<(LogicalUnit, Content)>) {
         let units = self.piece_units(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
         let job = self.jobs.get(number);
         let Some(buffer) = job.buffer.take() else {
-            return units.map(|unit| (LogicalUnit(unit), None)).collect();
+            made.extend(units.map(|unit| (LogicalUnit(unit), None)));
+            return;
         };
         let (offset, end) = (job.offset, job.offset + job.len);
-        let mut made = Vec::with_capacity(units.len());
         for unit in units {
             let start = u64::from(unit) * unit_bytes;
             let (from, to) = (start.max(offset), (start + unit_bytes).min(end));
@@ -98,18 +98,20 @@ impl Controller {
             made.push((LogicalUnit(unit), Some(content)));
         }
         self.jobs.get(number).buffer = Some(buffer);
-        made
     }
 
     pub(super) fn write_through(&mut self, number: u32, piece: u32) {
-        let mut units = self.piece_content(number, piece);
+        let mut units = std::mem::take(&mut self.units);
+        self.piece_content(number, piece, &mut units);
         for (unit, _) in &units {
             self.ahead.used(*unit);
         }
-        if self.program(&mut units, None, Owner::Write { job: number }) {
-            return;
+        let room = self.program(&mut units, None, Owner::Write { job: number });
+        units.clear();
+        self.units = units;
+        if !room {
+            self.fail_write(number);
         }
-        self.fail_write(number);
     }
 
     /// Writes a page to flash. Returns false if there is no room.
@@ -163,12 +165,15 @@ impl Controller {
                 break;
             }
             self.stalled.pop_front();
-            for (unit, content) in self.piece_content(number, piece) {
+            let mut units = std::mem::take(&mut self.units);
+            self.piece_content(number, piece, &mut units);
+            for (unit, content) in units.drain(..) {
                 self.ahead.used(unit);
                 self.buffered_pages += u64::from(self.buffer.contains(unit));
                 let home = self.ftl.home(unit);
                 self.buffer.put(unit, content, home);
             }
+            self.units = units;
             self.piece_done(number);
             while let Some(group) = self.buffer.leave_behind() {
                 if !self.send_to_flash(group) {

@@ -3,7 +3,9 @@
 //! Read-ahead changes only times: a read gets its bytes from the map when it starts, so a page that
 //! was read ahead is never stale.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::FixedState;
 
 use crate::ssd::nand::LogicalUnit;
 
@@ -32,7 +34,7 @@ pub(crate) struct ReadAhead {
     units: u64,
     /// The ends of recent reads.
     ends: VecDeque<u64>,
-    pages: BTreeMap<u32, Page>,
+    pages: HashMap<u32, Page, FixedState>,
     /// The units in the buffer, oldest first.
     order: VecDeque<u32>,
 }
@@ -40,7 +42,12 @@ pub(crate) struct ReadAhead {
 impl ReadAhead {
     /// Read-ahead of `units`.
     pub fn new(units: u64) -> ReadAhead {
-        ReadAhead { units, ends: VecDeque::new(), pages: BTreeMap::new(), order: VecDeque::new() }
+        ReadAhead {
+            units,
+            ends: VecDeque::new(),
+            pages: HashMap::default(),
+            order: VecDeque::new(),
+        }
     }
 
     /// A read of bytes `offset..end` has arrived. Returns whether it continues an earlier read, so

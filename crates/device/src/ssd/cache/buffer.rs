@@ -14,7 +14,9 @@
 //!
 //! Space becomes free when flash has programmed a page, not when the page is sent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use foldhash::fast::FixedState;
 
 use crate::profile::{CachePolicy, SsdSettings};
 use crate::ssd::nand::LogicalUnit;
@@ -45,7 +47,7 @@ pub(crate) struct WriteBuffer {
     packages: u64,
     /// Whether a unit's die is fixed, so that only neighbours share a page.
     fixed: bool,
-    entries: BTreeMap<LogicalUnit, Entry>,
+    entries: HashMap<LogicalUnit, Entry, FixedState>,
     /// Oldest first.
     lists: Vec<BTreeMap<u64, LogicalUnit>>,
     turn: u64,
@@ -64,7 +66,7 @@ impl WriteBuffer {
             parallelism: settings.cache_parallelism,
             packages: settings.dies(),
             fixed: settings.placement() == crate::profile::Placement::Fixed,
-            entries: BTreeMap::new(),
+            entries: HashMap::default(),
             lists: vec![BTreeMap::new(); lists as usize],
             turn: 0,
             leaving: 0,

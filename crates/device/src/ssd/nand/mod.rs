@@ -17,5 +17,5 @@ pub(crate) struct Block(pub u32);
 pub(crate) struct PhysicalUnit(pub u32);
 
 /// The number of a mapped unit as the host addresses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LogicalUnit(pub u32);

@@ -28,6 +28,7 @@ use crate::request::SimTime;
 use crate::sim::Engine;
 use crate::ssd::event::{FlashEvent, Owner, SsdEvent};
 use crate::ssd::nand::Block;
+use crate::ssd::nand::divisor::Divisor;
 
 /// The kind of an operation of a die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,7 @@ struct Channel {
 pub(crate) struct Flash {
     dies: Vec<Die>,
     channels: Vec<Channel>,
+    by_channel: Divisor,
     /// Sensing and programming, by the bit of a page's cells.
     read: [SimTime; 3],
     program: [SimTime; 3],
@@ -132,6 +134,7 @@ impl Flash {
         Flash {
             dies,
             channels,
+            by_channel: Divisor::new(settings.channels as u32),
             read: [settings.read_ns, settings.read_2_ns, settings.read_3_ns].map(SimTime),
             program: [settings.program_ns, settings.program_2_ns, settings.program_3_ns]
                 .map(SimTime),
@@ -150,7 +153,7 @@ impl Flash {
 
     /// Consecutive dies are on different channels.
     pub fn channel_of(&self, die: u32) -> u32 {
-        die % self.channels.len() as u32
+        self.by_channel.remainder(die)
     }
 
     /// Counts an operation that will come to `die`, from the decision on.
@@ -206,7 +209,7 @@ impl Flash {
 
     /// The time to sense or program a page.
     fn of_page(&self, times: &[SimTime; 3], page: u32) -> SimTime {
-        times[(page % self.cell_bits) as usize]
+        if self.cell_bits == 1 { times[0] } else { times[(page % self.cell_bits) as usize] }
     }
 
     /// Lets `die` work until `span` from now.
@@ -263,12 +266,10 @@ impl Flash {
         die.since = engine.now();
         die.services += 1;
         let count = die.working.len() as u64;
-        let die = &self.dies[index as usize];
-        let slowest = die.working.iter().map(|op| self.of_page(&self.read, op.page)).max();
-        let slowest = slowest.expect("something works");
         match first.kind {
             OpKind::Read => {
                 self.counts[0] += count;
+                let slowest = self.slowest_read(index);
                 let wait = if interrupts { self.suspend.0 } else { 0 };
                 let sensed = SsdEvent::Flash(FlashEvent::Sensed { die: index });
                 engine.after(SimTime(wait + slowest.0), sensed);
@@ -285,9 +286,16 @@ impl Flash {
                 self.counts[0] += count;
                 self.counts[1] += count;
                 let program = self.of_page(&self.program, first.page);
-                self.settle(index, SimTime(slowest.0 + program.0), engine);
+                self.settle(index, SimTime(self.slowest_read(index).0 + program.0), engine);
             }
         }
+    }
+
+    /// The time to sense the pages on which `die` works.
+    fn slowest_read(&self, index: u32) -> SimTime {
+        let ops = &self.dies[index as usize].working;
+        let slowest = ops.iter().map(|op| self.of_page(&self.read, op.page)).max();
+        slowest.expect("something works")
     }
 
     /// Lets the next page of `die` cross its channel, if the channel is free.
