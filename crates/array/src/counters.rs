@@ -1,7 +1,7 @@
 //! Counts of a volume since it was made.
 
 /// How many numbers [`Counters`] has.
-pub(crate) const COUNTERS: usize = 17;
+pub(crate) const COUNTERS: usize = 18;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -64,6 +64,8 @@ counters! {
     buffer_pages_read,
     /// Checkpoints.
     checkpoints,
+    /// Pages that went around a buffer that was above its high-water mark.
+    pages_around,
 }
 
 impl Counters {

@@ -50,6 +50,7 @@ mod check;
 mod counters;
 mod error;
 mod fingerprint;
+mod flights;
 #[doc(hidden)]
 pub mod formats;
 #[cfg(test)]

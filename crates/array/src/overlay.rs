@@ -111,7 +111,13 @@ impl Overlay {
 
 impl Slot {
     /// Reads volume page `page` of `volume`, which is here.
-    pub(crate) fn read(&self, log: &Log, volume: &str, page: u64, out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(
+        &self,
+        log: &mut Log,
+        volume: &str,
+        page: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
         log.read_page(self.block, out)?;
         if crc32c::crc32c(out) == self.crc {
             return Ok(());

@@ -7,14 +7,17 @@
 //!   member 1 ──────────────┘───────────────────┘        base + chunk 1, chunk 3, …
 //! ```
 //!
-//! A request inside one chunk goes straight to its member. A longer one becomes a request for each
-//! chunk, all in flight at once, and [`Raid0::submit`] waits for them. One that fails is the error of
-//! the whole, and names the member.
+//! A request inside one chunk goes straight to its member, and so does each of an array of one member. Another
+//! one becomes a request for each chunk, all in flight at once, and ends with the last of them. One that
+//! fails is the error of the whole, and names the member.
 
 use std::io;
 use std::sync::Arc;
 
-use merganser_storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
+use merganser_storage::{
+    Buffer, Clock, Collect, Completion, Completions, Geometry, Operation, Storage,
+};
+use parking_lot::Mutex;
 
 /// Where the bytes of an array are on its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,11 @@ impl Striping {
     }
 
     /// The parts of `len` bytes at `offset` of the array, in order.
-    pub fn parts(self, offset: u64, len: u64) -> impl Iterator<Item = Part> {
+    pub fn parts(mut self, offset: u64, len: u64) -> impl Iterator<Item = Part> {
+        if self.members == 1 {
+            // Its chunks follow one another.
+            self.chunk_bytes = u64::MAX;
+        }
         let (mut at, end) = (offset, offset + len);
         std::iter::from_fn(move || {
             if at >= end {
@@ -65,8 +72,8 @@ impl Striping {
 
 /// Several storages as one. Its size is fixed.
 pub struct Raid0 {
-    name: String,
-    members: Vec<Arc<dyn Storage>>,
+    name: Arc<str>,
+    members: Arc<[Arc<dyn Storage>]>,
     striping: Striping,
     size: u64,
 }
@@ -88,75 +95,57 @@ impl Raid0 {
         let least = members.iter().map(|member| member.size()).min().expect("not empty");
         let striping = Striping { members: members.len(), chunk_bytes, base_bytes };
         let size = striping.size(least);
-        Raid0 { name: name.to_owned(), members, striping, size }
+        Raid0 { name: name.into(), members: members.into(), striping, size }
     }
 
-    /// Runs an operation on each of several members and waits for all. The results are in order.
-    fn run_all(
+    /// Begins operations on members, which end as one. `beyond` follows the buffers of all of them.
+    fn submit_all(
         &self,
+        token: u64,
         operations: Vec<(usize, Operation)>,
-    ) -> Vec<(Option<Buffer>, io::Result<usize>)> {
-        let completions = Completions::new();
-        let count = operations.len();
-        let mut members = Vec::with_capacity(count);
-        for (token, (member, operation)) in operations.into_iter().enumerate() {
-            members.push(member);
-            self.members[member].submit(token as u64, operation, &completions);
+        beyond: Option<Buffer>,
+        completions: &Completions,
+    ) {
+        let ends = operations.iter().map(|(member, operation)| End {
+            member: *member,
+            len: match operation {
+                Operation::Read { buffer, .. } | Operation::Write { buffer, .. } => buffer.len(),
+                _ => 0,
+            },
+            done: None,
+        });
+        let state = Ends { left: operations.len(), ends: ends.collect(), beyond };
+        let joined = Joined {
+            name: Arc::clone(&self.name),
+            members: Arc::clone(&self.members),
+            token,
+            completions: completions.clone(),
+            state: Mutex::new(state),
+        };
+        let completions = Completions::collected(Arc::new(joined));
+        for (i, (member, operation)) in operations.into_iter().enumerate() {
+            self.members[member].submit(i as u64, operation, &completions);
         }
-        let mut done: Vec<Option<_>> = (0..count).map(|_| None).collect();
-        for _ in 0..count {
-            let clock = self.members[0].clock();
-            let Completion { token, buffer, result } = completions.wait(&*clock);
-            let at = usize::try_from(token).expect("ours");
-            done[at] = Some((buffer, result.map_err(|error| self.of_member(members[at], &error))));
-        }
-        done.into_iter().map(|done| done.expect("each completes once")).collect()
     }
 
-    fn of_member(&self, member: usize, error: &io::Error) -> io::Error {
-        let (name, of) = (self.members[member].name(), self.members.len());
-        let text = error.to_string();
-        let named = if text.contains(name) { text } else { format!("{name}: {text}") };
-        let place = format!("{}: member {member} of {of} failed: {named}", self.name);
-        io::Error::new(error.kind(), place)
-    }
-
-    /// Moves `buffer` part by part; the count ends at the first part that is short.
+    /// Cuts `buffer` into parts, and begins to move them. The count of bytes ends at the first part that is
+    /// short.
     fn transfer(
         &self,
+        token: u64,
         offset: u64,
         mut buffer: Buffer,
+        beyond: Option<Buffer>,
+        completions: &Completions,
         make: impl Fn(u64, Buffer) -> Operation,
-    ) -> (Buffer, io::Result<usize>) {
-        let parts: Vec<Part> = self.striping.parts(offset, buffer.len() as u64).collect();
-        let mut pieces = Vec::with_capacity(parts.len());
-        for part in &parts[..parts.len().saturating_sub(1)] {
-            let rest = buffer.split_off(part.len as usize);
-            pieces.push(std::mem::replace(&mut buffer, rest));
-        }
-        pieces.push(buffer);
-        let operations = parts.iter().zip(pieces);
-        let operations =
-            operations.map(|(part, piece)| (part.member, make(part.offset, piece))).collect();
-        let mut whole: Option<Buffer> = None;
-        let (mut count, mut ended, mut failed) = (0, false, None);
-        for (part, (piece, result)) in parts.iter().zip(self.run_all(operations)) {
-            let piece = piece.expect("transfers return their buffer");
-            match &mut whole {
-                Some(whole) => whole.unsplit(piece).expect("cut above"),
-                None => whole = Some(piece),
-            }
-            match result {
-                Ok(moved) if !ended => {
-                    count += moved;
-                    ended = (moved as u64) < part.len;
-                }
-                Ok(_) => {}
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        let whole = whole.unwrap_or_else(Buffer::empty);
-        (whole, failed.map_or(Ok(count), Err))
+    ) {
+        let parts = self.striping.parts(offset, buffer.len() as u64);
+        let operations = parts.map(|Part { member, offset, len }| {
+            let rest = buffer.split_off(len as usize);
+            (member, make(offset, std::mem::replace(&mut buffer, rest)))
+        });
+        let operations = operations.collect();
+        self.submit_all(token, operations, beyond, completions);
     }
 
     fn request(&self, what: &str) -> io::Error {
@@ -164,11 +153,11 @@ impl Raid0 {
         io::Error::new(io::ErrorKind::InvalidInput, why)
     }
 
-    /// Every operation that moves no bytes.
-    fn alter(&self, operation: &Operation) -> io::Result<usize> {
+    /// The operations on members that one which moves no bytes becomes.
+    fn alterations(&self, operation: &Operation) -> io::Result<Vec<(usize, Operation)>> {
         let inside =
             |offset: u64, len: u64| offset.checked_add(len).is_some_and(|end| end <= self.size);
-        let operations = match *operation {
+        Ok(match *operation {
             Operation::Sync => (0..self.members.len()).map(|i| (i, Operation::Sync)).collect(),
             Operation::Discard { offset, len } if inside(offset, len) => self
                 .striping
@@ -182,9 +171,83 @@ impl Raid0 {
                 .collect(),
             Operation::SetSize { size } if size == self.size => Vec::new(),
             _ => return Err(self.request("a change")),
+        })
+    }
+
+    /// The only part of `len` bytes at `offset`, if they are not several.
+    fn only_part(&self, offset: u64, len: usize) -> Option<Part> {
+        let mut parts = self.striping.parts(offset, len as u64);
+        parts.next().filter(|part| part.len == len as u64)
+    }
+}
+
+/// Operations on members that end as one.
+struct Joined {
+    name: Arc<str>,
+    members: Arc<[Arc<dyn Storage>]>,
+    token: u64,
+    completions: Completions,
+    state: Mutex<Ends>,
+}
+
+struct Ends {
+    left: usize,
+    ends: Vec<End>,
+    /// A part of the buffer that no member has.
+    beyond: Option<Buffer>,
+}
+
+/// How an operation on a member ended.
+struct End {
+    member: usize,
+    len: usize,
+    done: Option<(Option<Buffer>, io::Result<usize>)>,
+}
+
+impl Collect for Joined {
+    fn arrived(&self, Completion { token, buffer, result }: Completion) {
+        let mut state = self.state.lock();
+        state.ends[usize::try_from(token).expect("ours")].done = Some((buffer, result));
+        state.left -= 1;
+        if state.left > 0 {
+            return;
+        }
+        let (ends, beyond) = (std::mem::take(&mut state.ends), state.beyond.take());
+        drop(state);
+        self.completions.post(self.join(ends, beyond));
+    }
+}
+
+impl Joined {
+    fn join(&self, ends: Vec<End>, beyond: Option<Buffer>) -> Completion {
+        let mut whole: Option<Buffer> = None;
+        let mut add = |piece: Buffer| match &mut whole {
+            Some(whole) => whole.unsplit(piece).expect("transfers return their buffer"),
+            None => whole = Some(piece),
         };
-        self.run_all(operations).into_iter().try_for_each(|(_, result)| result.map(|_| ()))?;
-        Ok(0)
+        let (mut count, mut ended, mut failed) = (0, false, None);
+        for End { member, len, done } in ends {
+            let (piece, result) = done.expect("each completes once");
+            piece.into_iter().for_each(&mut add);
+            match result {
+                Ok(moved) if !ended => {
+                    count += moved;
+                    ended = moved < len;
+                }
+                Ok(_) => {}
+                Err(error) => failed = failed.or(Some(self.of_member(member, &error))),
+            }
+        }
+        beyond.into_iter().for_each(add);
+        Completion { token: self.token, buffer: whole, result: failed.map_or(Ok(count), Err) }
+    }
+
+    fn of_member(&self, member: usize, error: &io::Error) -> io::Error {
+        let (name, of) = (self.members[member].name(), self.members.len());
+        let text = error.to_string();
+        let named = if text.contains(name) { text } else { format!("{name}: {text}") };
+        let place = format!("{}: member {member} of {of} failed: {named}", self.name);
+        io::Error::new(error.kind(), place)
     }
 }
 
@@ -208,52 +271,51 @@ impl Storage for Raid0 {
     }
 
     fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
-        let (buffer, result) = match operation {
+        let post = |buffer, result| completions.post(Completion { token, buffer, result });
+        match operation {
             Operation::Read { offset, mut buffer } => {
                 let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
                 let beyond = buffer.split_off(buffer.len().min(left));
-                if beyond.is_empty() && is_one(self.striping.chunk_bytes, offset, buffer.len()) {
-                    let part =
-                        self.striping.parts(offset, buffer.len() as u64).next().expect("one");
-                    let read = Operation::Read { offset: part.offset, buffer };
-                    return self.members[part.member].submit(token, read, completions);
+                if buffer.is_empty() {
+                    return post(Some(beyond), Ok(0));
                 }
-                let (mut buffer, result) = match buffer.len() {
-                    0 => (buffer, Ok(0)),
-                    _ => self.transfer(offset, buffer, |offset, buffer| Operation::Read {
-                        offset,
-                        buffer,
-                    }),
-                };
-                buffer.unsplit(beyond).expect("cut above");
-                (Some(buffer), result)
+                let make = |offset, buffer| Operation::Read { offset, buffer };
+                match self.only_part(offset, buffer.len()) {
+                    Some(part) if beyond.is_empty() => {
+                        self.members[part.member].submit(
+                            token,
+                            make(part.offset, buffer),
+                            completions,
+                        );
+                    }
+                    _ => self.transfer(token, offset, buffer, Some(beyond), completions, make),
+                }
             }
             Operation::Write { offset, buffer } => {
                 let end = offset.checked_add(buffer.len() as u64);
                 if end.is_none_or(|end| end > self.size) {
-                    (Some(buffer), Err(self.request("a write")))
-                } else if buffer.is_empty() {
-                    (Some(buffer), Ok(0))
-                } else if is_one(self.striping.chunk_bytes, offset, buffer.len()) {
-                    let part =
-                        self.striping.parts(offset, buffer.len() as u64).next().expect("one");
-                    let write = Operation::Write { offset: part.offset, buffer };
-                    return self.members[part.member].submit(token, write, completions);
-                } else {
-                    let make = |offset, buffer| Operation::Write { offset, buffer };
-                    let (buffer, result) = self.transfer(offset, buffer, make);
-                    (Some(buffer), result)
+                    return post(Some(buffer), Err(self.request("a write")));
+                }
+                if buffer.is_empty() {
+                    return post(Some(buffer), Ok(0));
+                }
+                let make = |offset, buffer| Operation::Write { offset, buffer };
+                match self.only_part(offset, buffer.len()) {
+                    Some(part) => self.members[part.member].submit(
+                        token,
+                        make(part.offset, buffer),
+                        completions,
+                    ),
+                    None => self.transfer(token, offset, buffer, None, completions, make),
                 }
             }
-            other => (None, self.alter(&other)),
-        };
-        completions.post(Completion { token, buffer, result });
+            other => match self.alterations(&other) {
+                Ok(operations) if operations.is_empty() => post(None, Ok(0)),
+                Ok(operations) => self.submit_all(token, operations, None, completions),
+                Err(error) => post(None, Err(error)),
+            },
+        }
     }
-}
-
-/// Whether `len` bytes at `offset` are some and inside one chunk.
-fn is_one(chunk_bytes: u64, offset: u64, len: usize) -> bool {
-    len > 0 && offset / chunk_bytes == (offset + len as u64 - 1) / chunk_bytes
 }
 
 #[cfg(test)]

@@ -70,7 +70,8 @@ impl Settings {
 /// When buffered pages move to the data members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Migration {
-    /// When no request has come for a while, or the buffer passes the high-water mark.
+    /// When no request has come for a while. When the buffer passes the high-water mark, writes go around it,
+    /// unless [`OpenOptions::durable_writes`] is set.
     Idle,
     /// As soon as possible, as in the dissertation.
     Immediate,
@@ -83,7 +84,7 @@ pub enum Migration {
 pub struct OpenOptions {
     /// Memory for maps, fingerprints and the directory of the buffer, in bytes.
     pub memory_bytes: u64,
-    /// Share of the buffer, in percent, beyond which writes wait for a migration.
+    /// Share of the buffer, in percent, beyond which writes go around it, or wait for a migration.
     pub high_water_percent: u32,
     /// When pages move.
     pub migration: Migration,

@@ -20,10 +20,11 @@
 mod allocate;
 mod commit;
 mod recover;
+mod staged;
 
 pub(crate) use recover::{create, layout_of};
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use merganser_storage::{Storage, StorageExt};
@@ -36,15 +37,17 @@ use crate::index::Index;
 use crate::journal::{Change, Journal};
 use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
 use crate::log::Place;
-use crate::settings::Hash;
+use crate::settings::{Hash, OpenOptions};
 use crate::superblock::Superblock;
 use crate::table::Tables;
 pub(crate) use allocate::Free;
+use staged::Staged;
 
 /// Pages that are moved, staged or trimmed together.
 pub(crate) const BATCH_PAGES: usize = 512;
-/// Bytes of changes after which they are committed without being asked.
-pub(crate) const CHANGES_BYTES_MAX: usize = 48 << 10;
+/// Bytes of changes, at least and at most, after which they are committed without being asked. The least fits
+/// the smallest journal.
+const CHANGES_BYTES: (u64, u64) = (48 << 10, 1 << 20);
 /// Freed pages after which the changes are committed, too.
 pub(crate) const PENDING_PAGES_MAX: usize = 16 * BATCH_PAGES;
 const SEGMENT_ENTRY: usize = 8 + FINGERPRINT_BYTES;
@@ -84,6 +87,14 @@ pub(crate) enum Content {
     Stored { place: u64, crc: u32 },
 }
 
+/// Bytes of changes after which they are committed without being asked: a commit costs two syncs.
+pub(crate) fn changes_bytes_max(layout: &Layout, options: &OpenOptions) -> usize {
+    let (least, most) = CHANGES_BYTES;
+    let journal_share = layout.journal_blocks * PAGE as u64 / 8;
+    let bytes = journal_share.min(options.memory_bytes / 16).clamp(least, most);
+    usize::try_from(bytes).expect("at most 1 MiB")
+}
+
 /// The store.
 pub(crate) struct Store {
     pub(crate) name: String,
@@ -98,10 +109,11 @@ pub(crate) struct Store {
     free: Free,
     /// Pages without references that the last durable transaction still needs.
     pending: HashSet<u64>,
-    staged: BTreeMap<u64, Box<Page>>,
+    staged: Staged,
     /// Whether pages were written since the last sync.
     unsynced: bool,
     changes: Vec<u8>,
+    changes_bytes_max: usize,
     /// The first record of the log that has not moved; durable with the next commit.
     pub(crate) log_tail: Place,
     /// The last record of the log that is known to be durable.
@@ -167,8 +179,8 @@ impl Store {
                 at += 1;
                 continue;
             };
-            if let Some(staged) = self.staged.get(&place) {
-                out[at * PAGE..(at + 1) * PAGE].copy_from_slice(&**staged);
+            if let Some(staged) = self.staged.get(place) {
+                out[at * PAGE..(at + 1) * PAGE].copy_from_slice(staged);
                 at += 1;
                 continue;
             }
@@ -178,7 +190,7 @@ impl Store {
                 let next = place + crcs.len() as u64;
                 match self.locate(page + (at + crcs.len()) as u64)? {
                     Content::Stored { place, crc } if place == next => {
-                        if self.staged.contains_key(&place) {
+                        if self.staged.get(place).is_some() {
                             break;
                         }
                         crcs.push(crc);
@@ -202,7 +214,9 @@ impl Store {
         Ok(())
     }
 
-    fn read_stored(&self, place: u64, out: &mut [u8]) -> Result<()> {
+    fn read_stored(&mut self, place: u64, out: &mut [u8]) -> Result<()> {
+        // It may be on its way.
+        self.staged.settle()?;
         let count = self.array.read_at(self.layout.page_at(place), out)?;
         match count < out.len() {
             true => Err(self.damaged("stored page", place, "the member ends before it")),
@@ -222,11 +236,16 @@ impl Store {
         self.commit_if_much()
     }
 
+    /// Whether something was put, unmapped or lost since the last commit.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     fn commit_if_much(&mut self) -> Result<()> {
-        if self.changes.len() > CHANGES_BYTES_MAX || self.pending.len() > PENDING_PAGES_MAX {
+        if self.changes.len() > self.changes_bytes_max || self.pending.len() > PENDING_PAGES_MAX {
             return self.commit();
         }
-        if self.staged.len() >= BATCH_PAGES { self.write_staged() } else { Ok(()) }
+        if self.staged.is_full() { self.write_staged() } else { Ok(()) }
     }
 
     fn try_put(&mut self, page: u64, content: &Page) -> Result<()> {
@@ -260,7 +279,7 @@ impl Store {
         self.counters.pages_fingerprinted += u64::from(self.hash.is_some());
         self.set_stored(place, &Stored { references: 1, crc, fingerprint })?;
         self.take(place);
-        self.staged.insert(place, Box::new(*content));
+        self.staged.insert(place, content)?;
         self.counters.pages_stored += 1;
         if let Some(index) = &mut self.index {
             index.insert(fingerprint::tag(&fingerprint), place);
@@ -286,8 +305,8 @@ impl Store {
             }
             if self.compare {
                 let mut there = [0; PAGE];
-                match self.staged.get(&place) {
-                    Some(staged) => there = **staged,
+                match self.staged.get(place) {
+                    Some(staged) => there = *staged,
                     None => self.read_stored(place, &mut there)?,
                 }
                 if there != *content {
@@ -326,7 +345,7 @@ impl Store {
         stored.references = stored.references.saturating_sub(1);
         self.set_stored(place, &stored)?;
         if stored.references == 0 && self.pending.insert(place) {
-            self.staged.remove(&place);
+            self.staged.remove(place);
         }
         Ok(())
     }

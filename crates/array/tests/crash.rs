@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Build, MIB, Model, PAGE, copy_of, unique};
-use merganser_array::{Hash, Settings, Volume};
+use merganser_array::{Hash, Migration, Settings, Volume};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -81,6 +81,89 @@ fn freed_pages_wait_for_the_commit_that_frees_them() {
             let check = volume.check(&mut |_, _| {}).expect("checks");
             assert_eq!((check.problems, check.pages_leaked), (0, 0), "{check:?}");
         }
+    }
+}
+
+/// Writes of every kind while the buffer is above its mark: pages that are only in the store go there, and
+/// pages that the log has go to the log, or an older version would come back from it. A cut at any point.
+#[test]
+fn writes_around_a_full_buffer_survive_a_cut_at_any_point() {
+    let mut build = Build::small(true, Some(Hash::Blake3));
+    build.options.high_water_percent = 1;
+    let members = MemoryDirectory::new();
+    build.create(&*members);
+    let model = Model::new(512);
+    let run = |disk: &Arc<Faulty>, model: &mut Model| -> std::io::Result<u64> {
+        let volume = build.open(&**disk).map_err(|error| error.to_io())?;
+        let mut random = Random::new(2);
+        let mut write = |model: &mut Model, page: u64, count: usize| {
+            let bytes: Vec<u8> = (0..count).flat_map(|_| unique(&mut random)).collect();
+            let result = volume.write_at(at(page), &bytes);
+            model.write(at(page), &bytes, result.is_ok());
+            result
+        };
+        // Into the log, beyond the mark, and then around it.
+        write(model, 0, 16)?;
+        volume.sync()?;
+        model.flushed();
+        write(model, 100, 4)?;
+        write(model, 102, 4)?;
+        assert_eq!(volume.counters().pages_around, 8);
+        // Some of these pages are in the log.
+        write(model, 14, 4)?;
+        volume.sync()?;
+        model.flushed();
+        // A page that went around is trimmed, and written again.
+        let result = volume.run(Operation::Discard { offset: at(101), len: at(2) });
+        model.write(at(101), &vec![0; at(2) as usize], result.is_ok());
+        result?;
+        write(model, 102, 1)?;
+        write(model, 200, 2)?;
+        volume.migrate().map_err(|error| error.to_io())?;
+        write(model, 0, 16)?;
+        write(model, 200, 1)?;
+        volume.sync()?;
+        model.flushed();
+        write(model, 1, 1)?;
+        write(model, 300, 1)?;
+        Ok(volume.counters().pages_around)
+    };
+    let quiet = Faulty::new(copy_of(&*members), Plan::quiet(1));
+    let around = run(&quiet, &mut model.clone()).expect("no fault");
+    assert!(around >= 10, "{around}");
+    for nth in 1..=quiet.counts().changes {
+        let plan = Plan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
+        let disk = Faulty::new(copy_of(&*members), plan);
+        let mut model = model.clone();
+        // The last writes may be in memory yet when the power goes.
+        let _ = run(&disk, &mut model);
+        disk.crash().expect("crashes");
+        let volume = build.open(&*disk).expect("opens");
+        model.check_after_cut(&volume, &format!("cut {nth}"));
+        while volume.migrate().expect("moves") {}
+        model.check_after_cut(&volume, &format!("cut {nth}, moved"));
+        let check = volume.check(&mut |_, _| {}).expect("checks");
+        assert_eq!((check.problems, check.pages_leaked), (0, 0), "{check:?}");
+    }
+}
+
+/// With writes that are durable when they are answered, all go to the log: it costs one sync, and the store two.
+#[test]
+fn durable_writes_do_not_go_around_the_buffer() {
+    let mut build = Build::small(true, None);
+    build.options.high_water_percent = 1;
+    for (migration, durable) in [(Migration::Idle, true), (Migration::HighWater, false)] {
+        build.options.migration = migration;
+        build.options.durable_writes = durable;
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        let mut random = Random::new(1);
+        for page in 0..100 {
+            volume.write_at(at(page), &unique(&mut random)).expect("written");
+        }
+        assert_eq!(volume.counters().pages_around, 0);
+        assert_eq!(volume.counters().log_bytes, 100 * 8192);
     }
 }
 

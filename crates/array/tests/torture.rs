@@ -9,7 +9,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Build, Model, PAGE, content};
-use merganser_array::{Hash, Volume};
+use merganser_array::{Counters, Hash, Volume};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -132,7 +132,8 @@ impl Torture {
         result
     }
 
-    fn run(&mut self, operations: u64) {
+    /// Returns the volume's counters at the end.
+    fn run(&mut self, operations: u64) -> Counters {
         let mut volume = self.open();
         for i in 0..operations {
             if !self.step(&volume) {
@@ -154,6 +155,7 @@ impl Torture {
             }
         }
         self.check(&volume);
+        volume.counters()
     }
 
     /// All checksums and all reference counts are right.
@@ -175,14 +177,15 @@ impl Torture {
 }
 
 #[expect(clippy::print_stderr, reason = "the result of a long run")]
-fn torture(build: Build, seed: u64) {
+fn torture(build: Build, seed: u64) -> Counters {
     let operations = number("MERGANSER_ARRAY_OPERATIONS", 1500);
     let seed = number("MERGANSER_ARRAY_SEED", seed);
     let mut torture = Torture::new(build, seed, operations);
-    torture.run(operations);
+    let counters = torture.run(operations);
     eprintln!("seed {seed}: {operations} operations, {} power cuts", torture.cuts);
     // They continue to the end of the run.
     assert!(torture.cuts >= operations / 300, "{} cuts", torture.cuts);
+    counters
 }
 
 #[test]
@@ -208,6 +211,18 @@ fn a_volume_without_buffer_survives() {
 #[test]
 fn a_plain_volume_survives() {
     torture(Build::small(false, None), 5);
+}
+
+/// Its buffer is above the mark most of the time.
+#[test]
+fn a_volume_whose_writes_go_around_the_buffer_survives() {
+    for (dedup, seed) in [(Some(Hash::Blake3), 6), (None, 7)] {
+        let mut build = Build::small(true, dedup);
+        build.options.high_water_percent = 1;
+        // A cut loses the counts since the last checkpoint.
+        let around = torture(build, seed).pages_around;
+        assert!(around > 50, "{around}");
+    }
 }
 
 #[test]

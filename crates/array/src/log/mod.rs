@@ -9,6 +9,7 @@
 //! is what a hard disk is fast at. Records leave at the tail, when all that they hold is durable on the
 //! data members.
 
+mod outgoing;
 pub(crate) mod record;
 mod ring;
 #[cfg(test)]
@@ -17,16 +18,19 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use merganser_storage::{Buffer, Operation, Storage, StorageExt};
+use merganser_storage::{Completion, Completions, Operation, Storage, StorageExt};
 
 use crate::bytes::{NUMBER_MAX, PAGE, Page};
 use crate::error::{Error, Result};
+use outgoing::Outgoing;
 use record::{ENTRIES_MAX, Entry, Header};
 pub(crate) use ring::{Place, Resident, Ring};
 
 /// Blocks that are written without a sync at most: 32 MiB. It bounds what recovery has to remember, and
 /// how far behind a damaged record the proof is that it was durable.
 const UNSYNCED_BLOCKS_MAX: u64 = 8192;
+/// Blocks after which a sync begins while others are written. When it ends, half of the most is left for them.
+const SYNC_FROM_BLOCKS: u64 = UNSYNCED_BLOCKS_MAX / 2;
 /// Blocks that recovery reads at once when it looks for that proof.
 const SCAN_BLOCKS: u64 = 256;
 
@@ -40,10 +44,21 @@ pub(crate) struct Log {
     synced: u64,
     /// Blocks that were written after it.
     unsynced_blocks: u64,
+    /// A sync that continues while records are added.
+    syncing: Option<Syncing>,
     /// Records that [`Log::recover`] found and dropped: not whole, and not known to be durable.
     dropped: u64,
-    /// The buffer of the last record, which the next one uses again.
-    spare: Buffer,
+    /// Records on their way to the members.
+    outgoing: Outgoing,
+}
+
+/// A sync under way.
+struct Syncing {
+    completions: Completions,
+    /// The last record that it makes durable.
+    last: u64,
+    /// Blocks that were not durable when it began.
+    blocks: u64,
 }
 
 /// The state of the log, as the data members know it when a volume is opened.
@@ -65,8 +80,18 @@ impl Log {
     pub(crate) fn new(array: Arc<dyn Storage>, volume: [u8; 16], session: u64, head: Place) -> Log {
         let ring = Ring::new(array.size() / PAGE as u64, head);
         let (synced, unsynced_blocks, dropped) = (head.seq - 1, 0, 0);
-        let spare = Buffer::empty();
-        Log { array, volume, session, ring, synced, unsynced_blocks, dropped, spare }
+        let outgoing = Outgoing::new(Arc::clone(&array));
+        Log {
+            array,
+            volume,
+            session,
+            ring,
+            synced,
+            unsynced_blocks,
+            dropped,
+            syncing: None,
+            outgoing,
+        }
     }
 
     /// Number of the next record.
@@ -114,11 +139,14 @@ impl Log {
         self.ring.has_room(pages)
     }
 
-    /// Appends a record, for which there is room. Returns its number and the block of its first page.
+    /// Appends a record, for which there is room. Returns its number and the block of its first page. It
+    /// may be on its way yet; if that fails, the next sync does.
     pub(crate) fn append(&mut self, entries: &[Entry], pages: &[&Page]) -> Result<(u64, u64)> {
         let resident = self.ring.next(pages.len());
         if self.unsynced_blocks + resident.blocks > UNSYNCED_BLOCKS_MAX {
             self.sync()?;
+        } else if self.unsynced_blocks + resident.blocks > SYNC_FROM_BLOCKS {
+            self.sync_meanwhile()?;
         }
         self.unsynced_blocks += resident.blocks;
         let place = resident.place;
@@ -131,28 +159,54 @@ impl Log {
             entries: entries.to_vec(),
         };
         let head = header.encode();
-        let bytes = resident.blocks as usize * PAGE;
-        let mut buffer = std::mem::replace(&mut self.spare, Buffer::empty());
-        if buffer.len() != bytes {
-            buffer = Buffer::try_new(bytes)?;
-        }
-        buffer[..PAGE].copy_from_slice(&*head);
-        for (page, to) in pages.iter().zip(buffer[PAGE..].chunks_mut(PAGE)) {
-            to.copy_from_slice(*page);
-        }
-        let write = Operation::Write { offset: place.at * PAGE as u64, buffer };
-        self.spare = self.array.run(write)?.0.unwrap_or_else(Buffer::empty);
+        let blocks = std::iter::once(&*head).chain(pages.iter().copied());
+        self.outgoing.add(place.at * PAGE as u64, blocks)?;
         self.ring.push(resident, record::chain_of(&head[..]));
         Ok((place.seq, place.at + 1))
     }
 
+    /// Begins to write all records that are in memory yet.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        Ok(self.outgoing.write()?)
+    }
+
     /// Makes all records durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
+        if let Some(syncing) = self.syncing.take() {
+            let ended = syncing.completions.wait(&*self.array.clock());
+            self.synced_by(&syncing, ended)?;
+        }
         if self.synced + 1 < self.next_seq() {
+            self.outgoing.settle()?;
             self.array.sync()?;
             self.synced = self.next_seq() - 1;
             self.unsynced_blocks = 0;
         }
+        Ok(())
+    }
+
+    /// Begins to make all records durable, or takes the result of what began earlier.
+    fn sync_meanwhile(&mut self) -> Result<()> {
+        if self.syncing.is_none() {
+            // It has to begin after the writes have ended.
+            self.outgoing.settle()?;
+            let (completions, last) = (Completions::new(), self.next_seq() - 1);
+            self.array.submit(0, Operation::Sync, &completions);
+            self.syncing = Some(Syncing { completions, last, blocks: self.unsynced_blocks });
+        }
+        let ended = self.syncing.as_ref().and_then(|syncing| syncing.completions.poll());
+        if let Some(ended) = ended
+            && let Some(syncing) = self.syncing.take()
+        {
+            self.synced_by(&syncing, ended)?;
+        }
+        Ok(())
+    }
+
+    fn synced_by(&mut self, syncing: &Syncing, ended: Completion) -> Result<()> {
+        ended.result?;
+        self.synced = syncing.last;
+        self.unsynced_blocks -= syncing.blocks;
         Ok(())
     }
 
@@ -162,7 +216,8 @@ impl Log {
     }
 
     /// Reads a whole record: its first block, decoded, and its pages, which may be damaged.
-    pub(crate) fn read(&self, resident: &Resident) -> Result<(Header, Vec<u8>)> {
+    pub(crate) fn read(&mut self, resident: &Resident) -> Result<(Header, Vec<u8>)> {
+        self.outgoing.settle()?;
         let at = resident.place.at * PAGE as u64;
         let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
         let header = Header::decode(&bytes[..PAGE]);
@@ -184,7 +239,8 @@ impl Log {
     }
 
     /// The page at block `block`.
-    pub(crate) fn read_page(&self, block: u64, out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read_page(&mut self, block: u64, out: &mut [u8]) -> Result<()> {
+        self.outgoing.settle()?;
         let count = self.array.read_at(block * PAGE as u64, out)?;
         if count < out.len() { Err(self.damaged(0, "the log ends before it")) } else { Ok(()) }
     }

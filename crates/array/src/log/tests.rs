@@ -2,6 +2,8 @@
 
 use super::*;
 use merganser_storage::memory::MemoryStorage;
+use merganser_storage::{Clock, Geometry};
+use parking_lot::Mutex;
 
 const VOLUME: [u8; 16] = [7; 16];
 const FIRST: Place = Place { seq: 1, at: 0, chain: 5 };
@@ -16,6 +18,7 @@ fn append(log: &mut Log, pages: usize, byte: u8) {
     let crc = crc32c::crc32c(&page);
     let entries: Vec<Entry> = (0..pages as u64).map(|page| Entry::Page { page, crc }).collect();
     log.append(&entries, &vec![&page; pages]).expect("room");
+    log.write().expect("begun, and ended: it is memory");
 }
 
 /// Numbers and first blocks of the records that an opening finds.
@@ -72,16 +75,110 @@ fn records_of_other_sessions_do_not_count() {
     assert!(error.contains("record 2 is damaged: it was written in session 5"), "{error}");
 }
 
-/// Blocks written without a sync are bounded, so that recovery is bounded, too.
+/// Records gather in memory, and reach the members when they are read, when they are many, at a sync, and at
+/// the end.
+#[test]
+fn records_are_gathered() {
+    let array = ring(1024);
+    let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
+    let page = [3; PAGE];
+    let mut add = |log: &mut Log| {
+        let (seq, block) = log.append(&[Entry::Trim { page: 0, count: 1 }], &[]).expect("room");
+        let entry = Entry::Page { page: 0, crc: crc32c::crc32c(&page) };
+        assert_eq!(log.append(&[entry], &[&page]).expect("room"), (seq + 1, block + 1));
+        block + 1
+    };
+    let is_there = |block: u64| {
+        array.read_vec(block * PAGE as u64, PAGE).expect("read").iter().all(|&byte| byte == 3)
+    };
+    let block = add(&mut log);
+    assert!(!is_there(block));
+    let mut out = [0; PAGE];
+    log.read_page(block, &mut out).expect("reads");
+    assert!(out == page && is_there(block));
+    let block = add(&mut log);
+    assert!(!is_there(block));
+    log.sync().expect("synced");
+    assert!(is_there(block));
+    let block = add(&mut log);
+    // Three blocks each: more than the rest of 1 MiB.
+    for _ in 0..90 {
+        add(&mut log);
+    }
+    assert!(is_there(block));
+    let block = add(&mut log);
+    assert!(!is_there(block));
+    drop(log);
+    assert!(is_there(block));
+}
+
+/// A storage whose syncs end when this many more bytes have been written.
+struct LateSync {
+    inner: Arc<dyn Storage>,
+    bytes: u64,
+    held: Mutex<Option<(u64, Completions, u64)>>,
+}
+
+impl Storage for LateSync {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
+    }
+
+    fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
+        let mut held = self.held.lock();
+        match &operation {
+            Operation::Sync => {
+                *held = Some((token, completions.clone(), self.bytes));
+                return;
+            }
+            Operation::Write { buffer, .. } => {
+                if let Some((_, _, left)) = &mut *held {
+                    *left = left.saturating_sub(buffer.len() as u64);
+                }
+            }
+            _ => {}
+        }
+        self.inner.submit(token, operation, completions);
+        if let Some((token, completions, _)) = held.take_if(|(_, _, left)| *left == 0) {
+            completions.post(Completion { token, buffer: None, result: Ok(0) });
+        }
+    }
+}
+
+/// Blocks written without a sync are bounded, so that recovery is bounded, too. A sync begins when half of
+/// them are written, and may end much later.
 #[test]
 fn a_log_syncs_by_itself_from_time_to_time() {
+    for bytes in [0, 5 << 20, 12 << 20] {
+        syncs_by_itself(bytes);
+    }
+}
+
+fn syncs_by_itself(bytes: u64) {
     let array = ring(UNSYNCED_BLOCKS_MAX + 600);
+    let array: Arc<dyn Storage> = match bytes {
+        0 => array,
+        bytes => Arc::new(LateSync { inner: array, bytes, held: Mutex::default() }),
+    };
     let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
     while log.synced() == 0 {
         append(&mut log, 252, 1);
         assert!(log.fill().1 <= UNSYNCED_BLOCKS_MAX + 253);
     }
-    // The first block of the first record is damaged. The proof is 32 MiB away.
+    assert!(log.fill().1 > SYNC_FROM_BLOCKS + bytes / PAGE as u64);
+    // The first block of the first record is damaged. The proof is up to 32 MiB away.
     array.write_at(10, b"damage").expect("written");
     append(&mut log, 252, 1);
     let known = Known { tail: FIRST, synced: 0, session: 1, opened: 1 };

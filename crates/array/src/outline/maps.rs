@@ -12,7 +12,7 @@ use crate::fingerprint::FINGERPRINT_BYTES;
 use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
 use crate::log::{Place, Ring};
 use crate::settings::{OpenOptions, Settings};
-use crate::store::{BATCH_PAGES, CHANGES_BYTES_MAX, Free, PENDING_PAGES_MAX};
+use crate::store::{BATCH_PAGES, Free, PENDING_PAGES_MAX, changes_bytes_max};
 
 /// Bytes of the journal's changes.
 const NEW_BYTES: usize = 21 + FINGERPRINT_BYTES;
@@ -55,6 +55,7 @@ pub(super) struct Maps {
     pending: Vec<u64>,
     pub(super) staged: BTreeSet<u64>,
     pub(super) changes_bytes: usize,
+    changes_bytes_max: usize,
     pub(super) journal: Ring,
     /// Table blocks that changed since the last checkpoint.
     pub(super) dirty: Dirty,
@@ -101,6 +102,7 @@ impl Maps {
             pending: Vec::new(),
             staged: BTreeSet::new(),
             changes_bytes: 0,
+            changes_bytes_max: changes_bytes_max(&layout, options),
             journal: Ring::new(layout.journal_blocks, Place { seq: 1, at: 0, chain: 0 }),
             dirty: Dirty::none_of(layout.table_blocks()),
             log_tail: 1,
@@ -155,7 +157,7 @@ impl Maps {
     }
 
     fn commit_if_much(&mut self) {
-        if self.changes_bytes > CHANGES_BYTES_MAX || self.pending.len() > PENDING_PAGES_MAX {
+        if self.changes_bytes > self.changes_bytes_max || self.pending.len() > PENDING_PAGES_MAX {
             self.commit();
         } else if self.staged.len() >= BATCH_PAGES {
             self.write_staged();

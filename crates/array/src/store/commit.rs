@@ -1,9 +1,8 @@
 //! Commits and checkpoints: what was put becomes durable.
 
-use merganser_storage::{Buffer, Completions, Operation, StorageExt};
+use merganser_storage::StorageExt;
 
 use super::Store;
-use crate::bytes::{PAGE, Page};
 use crate::error::Result;
 use crate::fingerprint;
 use crate::index::Index;
@@ -11,38 +10,20 @@ use crate::layout::SEGMENT_PAGES;
 use crate::superblock::Superblock;
 
 impl Store {
-    /// Writes the staged pages, neighbours in one transfer, all in flight at once.
+    /// Begins to write the staged pages.
     pub(super) fn write_staged(&mut self) -> Result<()> {
-        let staged = std::mem::take(&mut self.staged);
-        if staged.is_empty() {
-            return Ok(());
-        }
-        self.unsynced = true;
-        let mut runs: Vec<(u64, Vec<&Page>)> = Vec::new();
-        for (&place, content) in &staged {
-            match runs.last_mut() {
-                Some((first, pages)) if *first + pages.len() as u64 == place => pages.push(content),
-                _ => runs.push((place, vec![content])),
-            }
-        }
-        let completions = Completions::new();
-        let count = runs.len();
-        for (first, pages) in runs {
-            let mut buffer = Buffer::try_new(pages.len() * PAGE)?;
-            for (to, page) in buffer.chunks_mut(PAGE).zip(pages) {
-                to.copy_from_slice(page);
-            }
-            let offset = self.layout.page_at(first);
-            self.array.submit(0, Operation::Write { offset, buffer }, &completions);
-        }
-        let clock = self.array.clock();
-        let mut failed = None;
-        for _ in 0..count {
-            if let Err(error) = completions.wait(&*clock).result {
-                failed.get_or_insert(error);
-            }
-        }
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        let layout = self.layout;
+        let begun = self.staged.write(|place| layout.page_at(place));
+        // Whatever became of it: some of it may have been written.
+        self.unsynced |= *begun.as_ref().unwrap_or(&true);
+        begun?;
+        Ok(())
+    }
+
+    /// Writes the staged pages, and waits until no page is on its way any more.
+    fn settle_staged(&mut self) -> Result<()> {
+        self.write_staged()?;
+        Ok(self.staged.settle()?)
     }
 
     /// Makes everything durable that was put, unmapped or lost, and [`Store::log_tail`], as one.
@@ -54,7 +35,7 @@ impl Store {
         if due || !self.journal.has_room(self.changes.len()) {
             return self.checkpoint(false);
         }
-        self.write_staged()?;
+        self.settle_staged()?;
         if self.unsynced {
             self.array.sync()?;
             self.unsynced = false;
@@ -97,7 +78,7 @@ impl Store {
     /// Commits, and writes all tables, so that the journal is empty. `clean` says that the volume is
     /// closed.
     pub(crate) fn checkpoint(&mut self, clean: bool) -> Result<()> {
-        self.write_staged()?;
+        self.settle_staged()?;
         self.free_pending();
         if let Some(mut index) = self.index.take() {
             let filled = self.fill_index(&mut index);

@@ -1,12 +1,13 @@
 //! A store is made, or opened: the last checkpoint, and the journal on top of it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use merganser_storage::Storage;
 
 use super::allocate::Free;
-use super::{LOST, Store, Stored, UNMAPPED};
+use super::staged::Staged;
+use super::{LOST, Store, Stored, UNMAPPED, changes_bytes_max};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::fingerprint;
@@ -145,9 +146,10 @@ impl Store {
             superblock,
             free: Free::at_open(counters.checkpoints),
             pending: HashSet::new(),
-            staged: BTreeMap::new(),
+            staged: Staged::new(Arc::clone(array)),
             unsynced: false,
             changes: Vec::new(),
+            changes_bytes_max: changes_bytes_max(&layout, options),
             counters,
         };
         store.free.count(&store.tables.used);

@@ -5,7 +5,7 @@ use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
 use crate::log::Resident;
 use crate::log::record::{ENTRIES_MAX, Entry};
-use crate::overlay::{RECORD_BYTES, SLOT_BYTES, Slot};
+use crate::overlay::{Found, RECORD_BYTES, SLOT_BYTES, Slot};
 use crate::store::BATCH_PAGES;
 
 impl State {
@@ -30,23 +30,68 @@ impl State {
         Ok(())
     }
 
+    /// Appends pages to the log.
+    pub(super) fn append_pages(&mut self, pages: &[(u64, &Page)]) -> Result<()> {
+        let entry =
+            |&(page, content): &(u64, &Page)| Entry::Page { page, crc: crc32c::crc32c(content) };
+        let entries: Vec<Entry> = pages.iter().map(entry).collect();
+        let bytes: Vec<&Page> = pages.iter().map(|&(_, content)| content).collect();
+        self.append(&entries, &bytes)?;
+        self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
+        Ok(())
+    }
+
+    /// Whether a write of `pages` pages goes around the buffer, to the data members: it would have to wait for a
+    /// move, and that costs more. A move of a page reads it from the log, and writes it to the data members, to
+    /// make room for another one that is written to the log.
+    pub(super) fn goes_around(&self, pages: usize) -> bool {
+        self.around && {
+            let (must, should) = self.is_crowded(pages);
+            must || should
+        }
+    }
+
+    /// Puts pages into the store. If the log has another version of a page, it goes to the log, too: the other
+    /// version would come back with the next opening.
+    pub(super) fn write_around(&mut self, pages: &[(u64, &Page)]) -> Result<()> {
+        let is_in_store = |&&(page, _): &&(u64, &Page)| self.overlay.find(page) == Found::Store;
+        let (around, mut logged): (Vec<_>, Vec<_>) = pages.iter().partition(is_in_store);
+        for (at, &(page, content)) in around.iter().enumerate() {
+            match self.store.put(page, content) {
+                Ok(()) => self.store.counters.pages_around += 1,
+                // The log may have room yet.
+                Err(Error::Full { .. }) => {
+                    logged.extend(&around[at..]);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if logged.is_empty() { Ok(()) } else { self.append_pages(&logged) }
+    }
+
+    /// Whether the buffer has no room for `pages` more pages, and whether it is above its high-water mark.
+    fn is_crowded(&self, pages: usize) -> (bool, bool) {
+        let log = self.log.as_ref().expect("callers have one");
+        let memory = self.overlay.memory_bytes() + log.records() as u64 * RECORD_BYTES;
+        let is_too_large = memory + pages as u64 * SLOT_BYTES > self.directory_bytes_max;
+        // Trims make room where all is full, so that they don't wait for it.
+        let must = !log.has_room(pages) || (is_too_large && pages > 0);
+        (must, is_too_large || log.fill().1 > self.high_water_blocks)
+    }
+
     /// Waits, by moving the oldest records itself, until a record of `pages` pages has room, and until
     /// the buffer is below its high-water mark if that is possible.
     fn make_room(&mut self, pages: usize) -> Result<()> {
         loop {
-            let log = self.log.as_ref().expect("callers have one");
-            let memory = self.overlay.memory_bytes() + log.records() as u64 * RECORD_BYTES;
-            let is_too_large = memory + pages as u64 * SLOT_BYTES > self.directory_bytes_max;
-            // Trims make room where all is full, so that they don't wait for it.
-            let must = !log.has_room(pages) || (is_too_large && pages > 0);
-            let should = is_too_large || log.fill().1 > self.high_water_blocks;
+            let (must, should) = self.is_crowded(pages);
             if !must && !should {
                 return Ok(());
             }
             match self.migrate() {
                 Ok(_) => {}
-                // Above the mark the buffer still takes what it has room for.
-                Err(Error::Full { .. }) if !must => return Ok(()),
+                // Above the mark the buffer still takes what it has room for. Some records may have moved.
+                Err(Error::Full { .. }) if !self.is_crowded(pages).0 => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -112,7 +157,7 @@ impl State {
     /// Puts the pages of a record that still count into the store. Damaged pages become lost ones.
     fn move_record(&mut self, resident: &Resident, moved: &mut Vec<u64>) -> Result<()> {
         let seq = resident.place.seq;
-        let log = self.log.as_ref().expect("it has the record");
+        let log = self.log.as_mut().expect("it has the record");
         let (header, bytes) = match log.read(resident) {
             Ok(read) => read,
             Err(error) if error.is_damage() => return self.lose_record(seq, moved),
@@ -160,13 +205,16 @@ impl State {
 
     /// Reads a page that is in the log.
     pub(super) fn read_buffered(&mut self, page: u64, slot: Slot, out: &mut [u8]) -> Result<()> {
-        let log = self.log.as_ref().expect("the page is in it");
+        let log = self.log.as_mut().expect("the page is in it");
         self.store.counters.buffer_pages_read += 1;
         slot.read(log, &self.store.name, page, out)
     }
 
     /// Makes it visible on the members that all that was flushed is durable.
     pub(super) fn seal(&mut self) -> Result<()> {
+        if let Some(log) = &mut self.log {
+            log.write()?;
+        }
         self.note_log();
         self.store.seal()
     }

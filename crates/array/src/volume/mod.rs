@@ -21,7 +21,7 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::overlay::Overlay;
-use crate::settings::{Hash, OpenOptions, Settings};
+use crate::settings::{Hash, Migration, OpenOptions, Settings};
 use crate::store::Store;
 pub use members::Members;
 pub use migrator::Migrator;
@@ -49,6 +49,8 @@ pub(crate) struct State {
     directory_bytes_max: u64,
     high_water_blocks: u64,
     durable_writes: bool,
+    /// Whether writes go around a buffer that is above its high-water mark.
+    around: bool,
     /// The first failure after which nothing may be written.
     failed: Option<String>,
 }
@@ -151,6 +153,7 @@ impl Volume {
                 directory_bytes_max: options.directory_bytes(),
                 high_water_blocks,
                 durable_writes: options.durable_writes,
+                around: options.migration == Migration::Idle && !options.durable_writes,
                 failed: None,
             }),
             options,
@@ -249,8 +252,8 @@ impl State {
     }
 
     /// Parts for [`crate::check`].
-    pub(crate) fn parts(&mut self) -> (&mut Store, Option<&Log>, &Overlay) {
-        (&mut self.store, self.log.as_ref(), &self.overlay)
+    pub(crate) fn parts(&mut self) -> (&mut Store, Option<&mut Log>, &Overlay) {
+        (&mut self.store, self.log.as_mut(), &self.overlay)
     }
 }
 

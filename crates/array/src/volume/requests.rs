@@ -7,7 +7,7 @@ use merganser_storage::{Buffer, Completion, Completions, Operation};
 use super::State;
 use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
-use crate::log::record::Entry;
+use crate::log::record::{ENTRIES_MAX, Entry};
 use crate::overlay::Found;
 
 /// A request that waits.
@@ -102,10 +102,15 @@ impl State {
 
     /// Makes all writes before durable.
     pub(super) fn flush(&mut self) -> Result<()> {
-        match &mut self.log {
-            Some(log) => log.sync(),
-            None => self.store.commit(),
+        if let Some(log) = &mut self.log {
+            log.sync()?;
         }
+        if self.log.is_none() || self.store.has_changes() {
+            // Writes went around the buffer.
+            self.note_log();
+            self.store.commit()?;
+        }
+        Ok(())
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8], size: u64) -> Result<usize> {
@@ -195,14 +200,12 @@ impl State {
             return Ok(());
         }
         if self.log.is_some() {
-            let entry = |&(page, content): &(u64, &Page)| Entry::Page {
-                page,
-                crc: crc32c::crc32c(content),
-            };
-            let entries: Vec<Entry> = pages.iter().map(entry).collect();
-            let bytes: Vec<&Page> = pages.iter().map(|&(_, content)| content).collect();
-            self.append(&entries, &bytes)?;
-            self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
+            for pages in pages.chunks(ENTRIES_MAX) {
+                match self.goes_around(pages.len()) {
+                    true => self.write_around(pages)?,
+                    false => self.append_pages(pages)?,
+                }
+            }
         } else {
             for (page, content) in pages {
                 self.store.put(*page, content)?;

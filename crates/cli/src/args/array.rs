@@ -123,7 +123,7 @@ pub enum HashName {
 /// When pages move from the buffer to the data members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MigrationName {
-    /// When no request has come for 200 ms, and above the high-water mark
+    /// When no request has come for 200 ms, and when a write has to wait for room
     Idle,
     /// As soon as possible
     Immediate,
@@ -160,7 +160,8 @@ pub struct ArrayServeArgs {
     #[arg(long, value_enum, default_value_t = MigrationName::Idle)]
     pub migration: MigrationName,
 
-    /// Share of the buffer, in percent, above which writes wait until pages have moved
+    /// Share of the buffer, in percent, above which writes go to the data members at once. With
+    /// --durable-writes, and unless --migration is idle, they wait until pages have moved
     #[arg(long, value_name = "PERCENT", default_value_t = 75)]
     pub high_water: u32,
 

@@ -9,6 +9,7 @@ use merganser_array::{Members, Volume};
 use merganser_sort::Progress;
 use merganser_storage::Storage;
 use merganser_storage::file::own;
+use rustix::fs::{Advice, fadvise};
 
 use super::file::{Description, open_member};
 use crate::config::ArrayCreate;
@@ -106,6 +107,9 @@ impl Made {
                     Extending::Io(error) => on(error),
                 })?;
                 file.sync_all().map_err(on)?;
+                // Nobody reads the zeros, and each write past the page cache would have to remove them there. A file
+                // system that has no use for the advice loses nothing.
+                let _ = fadvise(&file, 0, None, Advice::DontNeed);
                 // Its name, too: a volume whose member is missing can't be opened.
                 own::sync_parent(path).map_err(on)?;
             }

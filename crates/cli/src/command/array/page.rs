@@ -75,6 +75,7 @@ fn pages(found: &Description) -> Bars {
     bars(&[
         ("written by users", counters.pages_written),
         ("overwritten in the buffer", counters.pages_absorbed),
+        ("went around the buffer", counters.pages_around),
         ("fingerprinted", counters.pages_fingerprinted),
         ("duplicates", counters.pages_duplicate),
         ("of these, zeros", counters.pages_zero),
