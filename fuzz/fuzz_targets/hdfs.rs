@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use merganser_node::hdfs::meta::{HEADER_BYTES, Header};
 use merganser_node::hdfs::protocol::{Frame, HEAD_BYTES, Request, VERSION};
-use merganser_node::hdfs::{DataDirs, HdfsError, MapTask, Result, SegmentIndex, Sink};
+use merganser_node::hdfs::{DataDirs, HdfsError, MapTask, Modules, Result, SegmentIndex, Sink};
 
 /// Takes everything.
 struct Anything;
@@ -39,15 +39,15 @@ fuzz_target!(|input: (u16, &[u8])| {
     }
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(b"MGHN");
-    head[4..6].copy_from_slice(&VERSION.to_be_bytes());
-    head[6..8].copy_from_slice(&(1 + kind % 2).to_be_bytes());
+    head[4..6].copy_from_slice(&(1 + kind / 3 % VERSION).to_be_bytes());
+    head[6..8].copy_from_slice(&(1 + kind % 3).to_be_bytes());
     head[8..].copy_from_slice(&(body.len() as u32).to_be_bytes());
     let Ok(head_read) = Request::head(head) else { return };
     let Ok(request) = Request::decode(head_read, body) else { return };
     assert_eq!(request.encode().unwrap(), [&head[..], body].concat());
     let Request::Map(map) = request else { return };
     // Without ranges, the records are those of the tail.
-    match MapTask::open(&map, &DataDirs::new(Vec::new()), 16 << 20) {
+    match MapTask::open(&map, &DataDirs::new(Vec::new()), &Modules::new(None), 16 << 20) {
         Ok(task) => match task.run(&mut Anything) {
             Ok(_) | Err(HdfsError::Tail { .. } | HdfsError::Record { .. }) => {}
             Err(error) => panic!("{error}"),

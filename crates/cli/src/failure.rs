@@ -436,6 +436,7 @@ pub fn hdfs_sentence(error: &HdfsError) -> String {
     match error {
         HdfsError::Memory { .. } => format!("{error} (--memory, --maps)"),
         HdfsError::Replica { .. } => format!("{error} (--hdfs-data-dir)"),
+        HdfsError::Uploads => format!("{error} (--job-ssdlets)"),
         other => other.to_string(),
     }
 }

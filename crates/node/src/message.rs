@@ -6,6 +6,8 @@
 //!   frame    type u8 ─ length u32 ─ body                             text   length u16 ─ UTF-8
 //! ```
 
+use std::ops::RangeInclusive;
+
 /// Bytes of a request before its body.
 pub const HEAD_BYTES: usize = 12;
 
@@ -26,6 +28,7 @@ pub struct BadMessage(pub(crate) String);
 /// The part of a request before its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
+    pub(crate) version: u16,
     pub(crate) kind: u16,
     /// Bytes of the body.
     pub body_bytes: usize,
@@ -34,7 +37,8 @@ pub struct Head {
 /// The heads of one protocol's requests.
 pub(crate) struct Heads {
     pub(crate) magic: [u8; 4],
-    pub(crate) version: u16,
+    /// The versions that are spoken.
+    pub(crate) versions: RangeInclusive<u16>,
     /// The kinds of requests.
     pub(crate) kinds: &'static [u16],
     /// The longest body, in bytes.
@@ -44,17 +48,19 @@ pub(crate) struct Heads {
 impl Heads {
     /// Reads a head.
     pub(crate) fn decode(&self, bytes: [u8; HEAD_BYTES]) -> Result<Head, BadMessage> {
-        let Heads { magic, version, kinds, body_bytes_max } = self;
+        let Heads { magic, versions, kinds, body_bytes_max } = self;
         let mut rest = Reader(&bytes);
         let found: [u8; 4] = rest.array()?;
         if found != *magic {
             let (magic, found) = (magic.escape_ascii(), found.escape_ascii());
             return Err(BadMessage(format!("a request begins with {magic}, not with {found}")));
         }
-        let found = rest.u16()?;
-        if found != *version {
+        let version = rest.u16()?;
+        if !versions.contains(&version) {
+            let (first, last) = (versions.start(), versions.end());
+            let spoken = if first == last { String::new() } else { format!("s {first} to") };
             return Err(BadMessage(format!(
-                "a request of version {found}; this process speaks version {version}"
+                "a request of version {version}; this process speaks version{spoken} {last}"
             )));
         }
         let kind = rest.u16()?;
@@ -67,16 +73,21 @@ impl Heads {
                 "a request's body has at most {body_bytes_max} bytes, not {body_bytes}"
             )));
         }
-        Ok(Head { kind, body_bytes })
+        Ok(Head { version, kind, body_bytes })
     }
 
-    /// A whole request.
-    pub(crate) fn encode(&self, kind: u16, body: &[u8]) -> Result<Vec<u8>, BadMessage> {
+    /// A whole request of `version`.
+    pub(crate) fn encode(
+        &self,
+        version: u16,
+        kind: u16,
+        body: &[u8],
+    ) -> Result<Vec<u8>, BadMessage> {
         if body.len() > self.body_bytes_max {
             return Err(BadMessage(format!("{} bytes are too many for a request", body.len())));
         }
         let mut bytes = self.magic.to_vec();
-        bytes.extend(self.version.to_be_bytes());
+        bytes.extend(version.to_be_bytes());
         bytes.extend(kind.to_be_bytes());
         bytes.extend((body.len() as u32).to_be_bytes());
         bytes.extend(body);

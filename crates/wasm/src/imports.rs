@@ -24,6 +24,9 @@ pub const ALL: &[(&str, (&str, &str))] = &[
     ("offset", ("", "l")),
 ];
 
+/// Those that tell the place of a chunk.
+pub const PLACES: &[&str] = &["input", "offset"];
+
 /// Fuel of a key or record that is handed over, in addition to its bytes.
 const RECORD_FUEL: u64 = 8;
 

@@ -62,7 +62,7 @@ pub mod template;
 pub use check::{Checked, check};
 pub use limits::Limits;
 pub use section::Declared;
-pub use ssdlet::{WasmSsdlet, describe, open};
+pub use ssdlet::{WasmModule, WasmSsdlet, describe, open};
 
 /// The version of the interface that guests are written against.
 pub const ABI: i32 = 1;

@@ -39,6 +39,8 @@ pub struct Compiled {
     pub digest: [u8; 32],
     /// Its length in bytes.
     pub bytes: usize,
+    /// Whether it imports a function that tells the place of a chunk.
+    pub asks_for_places: bool,
     /// Ready to be started in a store.
     pub instance: InstancePre<State>,
     /// How long compiling took.
@@ -141,7 +143,16 @@ fn compile(bytes: &[u8], digest: [u8; 32], timed: bool) -> Result<Compiled, Ssdl
         .map_err(|error| refused(&crate::plain(error.to_string().as_bytes())))?;
     let code = module.image_range();
     let code_bytes = (code.end as usize).saturating_sub(code.start as usize);
-    Ok(Compiled { declared, digest, bytes: bytes.len(), instance, compile_time, code_bytes })
+    let asks_for_places = module.imports().any(|import| imports::PLACES.contains(&import.name()));
+    Ok(Compiled {
+        declared,
+        digest,
+        bytes: bytes.len(),
+        asks_for_places,
+        instance,
+        compile_time,
+        code_bytes,
+    })
 }
 
 /// Parameters and results: `i` is an `i32`, `l` an `i64`.

@@ -1,8 +1,10 @@
-//! A guest as an [`Ssdlet`]: what the engine, a server and a modelled device see.
+//! A guest as an [`Ssdlet`]: what the engine, a server and a modelled device see; and as a [`Module`], what a node keeps
+//! for the map tasks of Hadoop.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use merganser_node::hdfs::{Module, Sha256};
 use merganser_node::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 use merganser_sort::record::Format;
 
@@ -32,10 +34,56 @@ pub struct WasmSsdlet {
 /// A module that is no SSDlet, wants more than `limits` allow, or refuses its arguments
 /// ([`SsdletError::Args`]).
 pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, SsdletError> {
-    let ticker = limits.call_time.map(|_| Ticker::shared()).transpose()?;
-    let (compiled, description) = verified(bytes, &limits)?;
-    Guest::start(compiled.clone(), args, &limits)?;
-    Ok(WasmSsdlet { compiled, description, args: args.to_vec(), limits, ticker })
+    WasmModule::new(bytes, limits)?.started(args)
+}
+
+/// A module that was compiled and checked, and can be opened with any arguments.
+pub struct WasmModule {
+    compiled: Arc<Compiled>,
+    description: Description,
+    limits: Limits,
+}
+
+impl WasmModule {
+    /// Compiles a module and checks what it declares.
+    ///
+    /// # Errors
+    /// As [`describe`].
+    pub fn new(bytes: &[u8], limits: Limits) -> Result<Self, SsdletError> {
+        let (compiled, description) = verified(bytes, &limits)?;
+        Ok(WasmModule { compiled, description, limits })
+    }
+
+    fn started(&self, args: &[u8]) -> Result<WasmSsdlet, SsdletError> {
+        let WasmModule { compiled, description, limits } = self;
+        let ticker = limits.call_time.map(|_| Ticker::shared()).transpose()?;
+        Guest::start(compiled.clone(), args, limits)?;
+        Ok(WasmSsdlet {
+            compiled: compiled.clone(),
+            description: description.clone(),
+            args: args.to_vec(),
+            limits: limits.clone(),
+            ticker,
+        })
+    }
+}
+
+impl Module for WasmModule {
+    fn sha256(&self) -> Sha256 {
+        self.compiled.digest
+    }
+
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn asks_for_places(&self) -> bool {
+        self.compiled.asks_for_places
+    }
+
+    fn open(&self, arguments: &str) -> Result<Box<dyn Ssdlet>, SsdletError> {
+        Ok(Box::new(self.started(arguments.as_bytes())?))
+    }
 }
 
 /// The input and the output of a module. It is compiled and checked, and not started: it may need arguments for

@@ -35,14 +35,16 @@ pub enum AdviseCommand {
 ///
 /// With --job, it looks for io.sort.mb, io.sort.factor, dfs.blocksize and whether to defer for a job of
 /// that many bytes, with a small model of Hadoop's passes. It prints the spills to expect and what other
-/// values cost. With --device, the disk is a modelled one, and nothing is measured.
+/// values cost. With --host-cpu and --node-cpu, it says whether maps on the node of their blocks (serve
+/// --hdfs) pay for the job, and why. With --device, the disk is a modelled one, and nothing is measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   merganser advise hadoop --dir /data/1/yarn
   merganser advise hadoop --dir /data/1/yarn --json > node7.json
   merganser advise hadoop --job 10G --dir /data/1/yarn --memory 16G
-  merganser advise hadoop --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4")]
+  merganser advise hadoop --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4
+  merganser advise hadoop --job 10G --ratio 1 --host-cpu 20 --node-cpu 18 --device 830")]
 pub struct AdviseHadoopArgs {
     /// A folder on the disk of yarn.nodemanager.local-dirs [default: .]
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
@@ -69,6 +71,21 @@ pub struct AdviseHadoopArgs {
         help_heading = "Job"
     )]
     pub record_size: Size,
+
+    /// Say whether maps pay on the node of their blocks: the processor time of the mapper for each byte of
+    /// input, in nanoseconds (CPU_MILLISECONDS of maps * 1000000 / bytes of input)
+    #[arg(
+        long,
+        value_name = "NS",
+        requires_all = ["job", "node_cpu"],
+        conflicts_with_all = ["record_size", "reducers", "memory", "heap"],
+        help_heading = "Job"
+    )]
+    pub host_cpu: Option<f64>,
+
+    /// The same for the SSDlet (NODE_CPU_MILLISECONDS * 1000000 / NODE_BYTES_READ)
+    #[arg(long, value_name = "NS", requires = "host_cpu", help_heading = "Job")]
+    pub node_cpu: Option<f64>,
 
     /// Reducers [default: as many as --cores]
     #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]

@@ -170,6 +170,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", requires = "hdfs", help_heading = "Map tasks")]
     pub maps: Option<u32>,
 
+    /// Run SSDlets in WebAssembly that jobs bring, within the limits of guests. Their authors are strangers to this
+    /// process, which can read all blocks; it keeps the last 8 compiled, and writes none to a disk
+    #[arg(long, requires = "hdfs", help_heading = "Map tasks")]
+    pub job_ssdlets: bool,
+
     /// The octal mode of the socket's file, for --shuffle and --hdfs. It decides who may connect: 660
     /// also lets its group
     #[arg(long, value_name = "MODE", default_value = "600", requires = "sockets")]

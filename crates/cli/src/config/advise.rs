@@ -9,6 +9,10 @@ use crate::failure::Failure;
 /// The most bytes of map output per byte of input: with more, the model's sums lose their meaning.
 const RATIO_MAX: f64 = 1e6;
 
+/// Processor time for a byte, in nanoseconds: less or more is no program.
+const CPU_NS_MIN: f64 = 0.001;
+const CPU_NS_MAX: f64 = 1e9;
+
 /// The part of the node's memory that is heaps of tasks, unless the heap is given.
 const HEAP_SHARE: f64 = 0.5;
 
@@ -24,6 +28,27 @@ pub enum AdviseConfig {
     },
     /// Settings for a job.
     Job(AdviseJob),
+    /// Whether the maps of a job pay on the node of their blocks.
+    Maps(AdviseMaps),
+}
+
+/// The maps of a job.
+#[derive(Debug)]
+pub struct AdviseMaps {
+    /// Bytes of its input.
+    pub input_bytes: f64,
+    /// Bytes of map output per byte of input.
+    pub ratio: f64,
+    /// Tasks, or maps on the node, that run at the same time.
+    pub cores: f64,
+    /// Processor time of the mapper for each byte of input, in nanoseconds.
+    pub host_ns: f64,
+    /// The same for the SSDlet.
+    pub node_ns: f64,
+    /// The job's disk.
+    pub on: AdviseOn,
+    /// Whether the advice is printed as JSON.
+    pub json: bool,
 }
 
 /// A job that settings are looked for.
@@ -90,6 +115,28 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
             Some(cores) => cores,
             None => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         };
+        let on = match typed.device {
+            Some(name) => AdviseOn::Device(DeviceChoice { name, settings: typed.set, seed: 1 }),
+            None => AdviseOn::Dir(dir),
+        };
+        if let (Some(host_ns), Some(node_ns)) = (typed.host_cpu, typed.node_cpu) {
+            for (flag, ns) in [("--host-cpu", host_ns), ("--node-cpu", node_ns)] {
+                if !(CPU_NS_MIN..=CPU_NS_MAX).contains(&ns) {
+                    return Err(
+                        format!("{flag}: {ns}, expected {CPU_NS_MIN} to {CPU_NS_MAX}").into()
+                    );
+                }
+            }
+            return Ok(AdviseConfig::Maps(AdviseMaps {
+                input_bytes: input_bytes as f64,
+                ratio: typed.ratio,
+                cores: f64::from(cores),
+                host_ns,
+                node_ns,
+                on,
+                json: typed.json,
+            }));
+        }
         let reducers = match typed.reducers {
             Some(0) => return Err(least_one("--reducers")),
             Some(reducers) => reducers,
@@ -121,10 +168,6 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
             memory_bytes,
             heap_bytes,
             reducers: f64::from(reducers),
-        };
-        let on = match typed.device {
-            Some(name) => AdviseOn::Device(DeviceChoice { name, settings: typed.set, seed: 1 }),
-            None => AdviseOn::Dir(dir),
         };
         Ok(AdviseConfig::Job(AdviseJob { job, on, json: typed.json }))
     }
@@ -182,6 +225,14 @@ mod tests {
         assert_eq!(
             said(&["--job", "1G", "--memory", "1G", "--heap", "0"]),
             "--heap: at least 1 byte"
+        );
+        let maps =
+            ["--job", "10G", "--cores", "4", "--device", "830", "--host-cpu", "20", "--node-cpu"];
+        let AdviseConfig::Maps(found) = meant(&[&maps[..], &["18.5"]].concat()) else { panic!() };
+        assert_eq!((found.host_ns, found.node_ns, found.cores), (20.0, 18.5, 4.0));
+        assert_eq!(
+            said(&[&maps[..], &["0"]].concat()),
+            "--node-cpu: 0, expected 0.001 to 1000000000"
         );
         let expected = |ratio| format!("--ratio: {ratio}, expected 0 to 1000000");
         assert_eq!(said(&["--job", "1G", "--ratio=-1"]), expected("-1"));

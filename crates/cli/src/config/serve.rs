@@ -19,6 +19,11 @@ const LISTEN: &str = "127.0.0.1:7443";
 /// The least memory of a node: runs and streams of a few sessions.
 const NODE_BYTES_MIN: u64 = 16 << 20;
 
+/// Fuel for each byte of a map task's input, unless the operator gives another number: eight times what the most hungry
+/// guest took that was measured, and about a second for a MiB. A guest that loops holds its place for less than 3
+/// minutes per 128 MiB.
+const JOB_FUEL_PER_BYTE: u64 = 1000;
+
 /// The services of `merganser serve`, in one process.
 #[derive(Debug)]
 pub struct ServeConfig {
@@ -83,6 +88,8 @@ pub struct HdfsConfig {
     pub memory_bytes: u64,
     /// Map tasks at once.
     pub maps: u32,
+    /// What a guest that a job brings may use; `None` if jobs may bring none.
+    pub job_ssdlets: Option<GuestLimits>,
 }
 
 /// The data and limits of `merganser serve --data`.
@@ -128,8 +135,12 @@ impl TryFrom<ServeArgs> for ServeConfig {
     fn try_from(typed: ServeArgs) -> Result<Self, Failure> {
         let listens =
             typed.data.is_some() && (typed.log_folder.is_none() || typed.listen.is_some());
-        if let (None, Some(flag)) = (&typed.ssdlets, guest::flag(&typed.guest)) {
-            return Err(format!("{flag}: only with --ssdlets, whose guests it limits").into());
+        let has_guests = typed.ssdlets.is_some() || typed.job_ssdlets;
+        if let (false, Some(flag)) = (has_guests, guest::flag(&typed.guest)) {
+            return Err(format!(
+                "{flag}: only with --ssdlets or --job-ssdlets, whose guests it limits"
+            )
+            .into());
         }
         if let (false, Some(flag)) = (listens, of_listeners(&typed)) {
             return Err(format!("{flag}: only with --listen; nothing listens without it").into());
@@ -236,7 +247,12 @@ fn hdfs(typed: &ServeArgs, memory_bytes: u64, parts: u64) -> Result<Option<HdfsC
         )
         .into());
     }
-    Ok(Some(HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps }))
+    let limits = guest::limits(&typed.guest)?;
+    let job_ssdlets = typed.job_ssdlets.then_some(GuestLimits {
+        fuel_per_byte: Some(limits.fuel_per_byte.unwrap_or(JOB_FUEL_PER_BYTE)),
+        ..limits
+    });
+    Ok(Some(HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps, job_ssdlets }))
 }
 
 fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Failure> {
@@ -298,7 +314,7 @@ mod tests {
             (["--sessions", "0"], "--sessions: 1 to 10000"),
             (["--idle", "0"], "--idle: at least 1 second"),
             (["--threads", "0"], "--threads: at least 1"),
-            (["--fuel-per-byte", "5"], "--fuel-per-byte: only with --ssdlets"),
+            (["--fuel-per-byte", "5"], "--fuel-per-byte: only with --ssdlets or --job-ssdlets"),
         ] {
             let sentence = refusal(&[&["serve", "--data", "/d"][..], &more].concat());
             assert!(sentence.starts_with(told), "{sentence}");
@@ -361,6 +377,15 @@ mod tests {
         assert!(shared.starts_with("--memory: at least 64M for 4 map tasks"), "{shared}");
         let node = refusal(&with(&["--data", "/d", "--memory", "20M"]));
         assert!(node.ends_with("as much for each of --shuffle, --hdfs and --log-folder"), "{node}");
+        // Guests of jobs have less fuel than those of a node, whose operator chose them.
+        assert_eq!(meant(&with(&[])).hdfs.expect("asked for").job_ssdlets, None);
+        let guests = meant(&with(&["--job-ssdlets", "--time-limit", "2"])).hdfs.expect("asked for");
+        let limits = guests.job_ssdlets.expect("allowed");
+        assert_eq!(limits.fuel_per_byte, Some(1000));
+        assert_eq!(limits.call_time, Some(Duration::from_secs(2)));
+        let more = meant(&with(&["--job-ssdlets", "--fuel-per-byte", "5000"])).hdfs;
+        let limits = more.expect("asked for").job_ssdlets.expect("allowed");
+        assert_eq!(limits.fuel_per_byte, Some(5000));
         // By default there are as many as the memory allows, whatever the number of processors.
         let little = meant(&with(&["--memory", "16M"])).hdfs.expect("asked for");
         assert!((1..=2).contains(&little.maps), "{}", little.maps);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use merganser_node::hdfs::meta::{Checksum, Header};
-use merganser_node::hdfs::protocol::{Frame, Request};
+use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request};
 use merganser_node::hdfs::{
     Block, Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,
 };
@@ -177,4 +177,102 @@ fn a_kill_is_seen_by_the_task_and_the_next_process_serves() {
     let all = frames(&mut stream);
     assert!(matches!(all.last(), Some(Frame::End(_))), "maps that run may end");
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
+}
+
+/// A guest whose `mgs_chunk` has this body.
+fn guest(body: &str) -> Vec<u8> {
+    let json = r#"{\"abi\": 1, \"name\": \"own\", \"input\": \"lines\", \"memory\": 2097152, \"output\": {\"keyed\": {\"key\": \"text\", \"value\": \"i64\", \"combine\": \"sum\"}}}"#;
+    let text = format!(
+        r#"(module
+            (import "mgs" "emit_spans" (func $emit (param i32 i32)))
+            (memory (export "memory") 16)
+            (func (export "mgs_abi") (result i32) i32.const 1)
+            (func (export "mgs_buffer") (param i32) (result i32) i32.const 65536)
+            (func $chunk (export "mgs_chunk") (param i32 i32) (result i32) {body} i32.const 0)
+            (@custom "merganser.ssdlet" "{json}"))"#
+    );
+    wat::parse_str(text).expect("well-formed")
+}
+
+/// The SHA-256 of a module that a job has just brought, as the server reports it.
+fn brought(server: &mut Server) -> [u8; 32] {
+    let mut line = String::new();
+    let stderr = server.0.stderr.as_mut().expect("piped");
+    BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
+    let said = line.trim_end().strip_prefix("merganser: a job brought the SSDlet own: ");
+    let hex = said.unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(hex.len(), 64);
+    std::array::from_fn(|n| u8::from_str_radix(&hex[2 * n..][..2], 16).expect("a digit"))
+}
+
+fn send(dir: &Path, requests: &[Request]) -> Vec<Frame> {
+    let mut stream = UnixStream::connect(dir.join("s")).expect("it listens");
+    for request in requests {
+        stream.write_all(&request.encode().expect("short")).expect("sent");
+    }
+    frames(&mut stream)
+}
+
+#[test]
+fn a_job_brings_its_own_ssdlet_if_the_operator_allows_it() {
+    let dir = folder();
+    let request = request(dir.path(), 1000);
+    let own = |sha256| {
+        let ssdlet = SsdletName::Module(sha256);
+        Request::Map(Box::new(MapRequest { ssdlet, ..request.clone() }))
+    };
+    // The first byte of each chunk: all words begin with a w.
+    let first = "(i32.store (i32.const 4) (i32.const 1)) (call $emit (i32.const 0) (i32.const 1))";
+    let upload = |body| Request::Upload(guest(body));
+
+    let mut server = serve_with(dir.path(), &["--maps", "1"]);
+    for asked in [own([1; 32]), upload(first)] {
+        let told = send(dir.path(), &[asked]);
+        let [Frame::Error { kind: ErrorKind::Uploads, sentence }] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(sentence, "this node takes no SSDlets from jobs (--job-ssdlets)");
+    }
+    server.end();
+
+    let mut server = serve_with(dir.path(), &["--maps", "1", "--job-ssdlets"]);
+    let told = send(dir.path(), &[own([1; 32]), upload(first)]);
+    assert!(matches!(told[0], Frame::Error { kind: ErrorKind::Absent, .. }), "{told:?}");
+    assert!(matches!(told[1], Frame::Accepted { memory_bytes: 2_097_152.. }), "{told:?}");
+    // The refusal is reported before it.
+    let mut line = String::new();
+    let stderr = server.0.stderr.as_mut().expect("piped");
+    BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
+    assert!(line.contains("there is no SSDlet with the SHA-256 0101"), "{line}");
+    let sha256 = brought(&mut server);
+    let told = send(dir.path(), &[own(sha256)]);
+    let Some(Frame::End(counters)) = told.last() else { panic!("{told:?}") };
+    // The first record of a file is a chunk of its own.
+    assert_eq!((counters.input_records, counters.output_records), (1000, 2));
+
+    // What strangers may try. Each fails its own request, and the process serves the next one.
+    for (body, reason) in [
+        ("(drop (call $chunk (i32.const 0) (i32.const 0)))", "too deeply"),
+        ("(loop $ever (br $ever))", "used up its fuel"),
+        ("unreachable", "gave up"),
+    ] {
+        send(dir.path(), &[upload(body)]);
+        let sha256 = brought(&mut server);
+        let told = send(dir.path(), &[own(sha256), Request::Map(Box::new(request.clone()))]);
+        let failure = told.iter().find_map(|frame| match frame {
+            Frame::Error { kind: ErrorKind::Program, sentence } => Some(sentence),
+            _ => None,
+        });
+        assert!(failure.is_some_and(|sentence| sentence.contains(reason)), "{told:?}");
+        assert!(matches!(told.last(), Some(Frame::End(_))), "{told:?}");
+        let mut line = String::new();
+        let stderr = server.0.stderr.as_mut().expect("piped");
+        BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
+        assert!(line.contains(reason), "{line}");
+    }
+    let told = send(dir.path(), &[Request::Upload(b"#!/bin/sh".to_vec()), Request::Hello]);
+    assert!(matches!(told[0], Frame::Error { kind: ErrorKind::Module, .. }), "{told:?}");
+    assert!(matches!(told[1], Frame::Hello(_)), "{told:?}");
+    server.end();
+    assert_eq!(names(dir.path()), ["dfs"], "nothing is written");
 }

@@ -58,6 +58,17 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// All records as they are, if each ends with the byte `ends` and nothing else.
+    pub(super) fn ending_with(&self, ends: u8) -> Option<&'a [u8]> {
+        match self.divided {
+            Some((Delimiter::Line, NO_LIMIT)) => {
+                Some(self.bytes).filter(|bytes| ends == b'\n' && memchr(b'\r', bytes).is_none())
+            }
+            Some((delimiter, NO_LIMIT)) => Some(self.bytes).filter(|_| delimiter.bytes() == [ends]),
+            _ => None,
+        }
+    }
+
     /// All records as one text, if they are lines: what ends a line is white space between its words and those of
     /// the next one.
     pub(super) fn lines(&self) -> Option<&'a [u8]> {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use super::module::{Sha256, hex};
+
 /// A block, as HDFS names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
@@ -32,6 +34,27 @@ pub enum HdfsError {
     Ssdlet {
         /// Its name.
         name: String,
+    },
+    /// The SSDlet that the job brings is not here yet, or not any more.
+    #[error("there is no SSDlet with the SHA-256 {} here", hex(sha256))]
+    Absent {
+        /// SHA-256 of its module.
+        sha256: Sha256,
+    },
+    /// No job may bring an SSDlet.
+    #[error("this node takes no SSDlets from jobs")]
+    Uploads,
+    /// A module that a job brings is no SSDlet, or wants more than it may have.
+    #[error("{detail}")]
+    Module {
+        /// Why.
+        detail: String,
+    },
+    /// The SSDlet that the job brings failed.
+    #[error("{detail}")]
+    Program {
+        /// Its name, and how.
+        detail: String,
     },
     /// The SSDlet does not take these arguments.
     #[error("{ssdlet}: {detail}")]

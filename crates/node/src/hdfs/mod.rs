@@ -18,6 +18,7 @@
 //!   delimiter, split, batch   records of a split   java_text              texts as Java decodes them
 //!   mapper/                   the programs         output, ifile          table, spills
 //!   task                      one map              server, answer         many, for clients
+//!   module                    SSDlets that jobs bring
 //! ```
 
 mod answer;
@@ -29,6 +30,7 @@ mod ifile;
 mod java_text;
 mod mapper;
 pub mod meta;
+mod module;
 mod output;
 mod partition;
 pub mod protocol;
@@ -40,6 +42,7 @@ mod task;
 
 pub use error::{Block, HdfsError, Result};
 pub use ifile::{SegmentIndex, Sink};
+pub use module::{Compile, MODULE_BYTES_MAX, Module, Modules, Sha256};
 pub use replica::DataDirs;
 pub use request::{
     Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,

@@ -1,8 +1,8 @@
 //! The keys and values that a mapper hands out: combined in a table, which leaves as a sorted spill when it is
 //! full.
 //!
-//! Numbers are always added up in the table, because most jobs have a combiner. Without one, a spill has each
-//! key as many times as it came: all mappers hand out the number 1.
+//! Numbers are added up in the table, because most jobs have a combiner. Without one, a spill has each key as many
+//! times as it came if all numbers are 1, as those of the built-in mappers. Other numbers are kept one by one.
 
 use std::ops::Range;
 
@@ -21,6 +21,8 @@ pub(super) const SPARE_BYTES: u64 = 64 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) value: Writable,
+    /// Whether all numbers are 1.
+    pub(super) only_ones: bool,
     pub(super) combine: CombineKind,
     pub(super) partitions: u32,
 }
@@ -96,6 +98,21 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// `number` for the key `bytes[span]`; the shape has numbers.
+    #[inline]
+    pub(super) fn number_within(&mut self, bytes: &[u8], span: Range<usize>, number: i64) {
+        let (start, len) = (span.start, span.len());
+        self.counted(len);
+        if kind(self.shape) == Kind::All {
+            let (key, value) = (&bytes[span], number.to_le_bytes());
+            if self.table.put(key, &[&value]).is_err() {
+                self.again(len + value.len(), |table| table.put(key, &[&value]));
+            }
+        } else if self.table.add_within(bytes, start, len, number.cast_unsigned()).is_err() {
+            self.again(len, |table| table.add(&bytes[span], number.cast_unsigned()));
+        }
+    }
+
     /// A key and a text; the shape has texts.
     pub(super) fn put(&mut self, key: &[u8], text: &[u8]) {
         self.counts.records += 1;
@@ -129,6 +146,12 @@ impl<'a> Output<'a> {
     /// The longest text that a mapper may copy or take apart, in bytes.
     pub(super) fn text_bytes_max(&self) -> usize {
         self.text_bytes_max
+    }
+
+    /// The mapper is at fault; [`Output::check`] gives the first error.
+    #[cold]
+    pub(super) fn fail(&mut self, error: HdfsError) {
+        self.failure.get_or_insert(error);
     }
 
     /// A text is longer than that.
@@ -168,14 +191,17 @@ impl<'a> Output<'a> {
     }
 
     fn spill(&mut self) -> Result<()> {
-        let Shape { value, combine, partitions } = self.shape;
+        let Shape { value, only_ones, combine, partitions } = self.shape;
         let new = Table::new(kind(self.shape), &self.budget, self.table_bytes_max)?;
         let full = std::mem::replace(&mut self.table, new);
         let mut rows = full.into_partitioned(|key| partition(key, partitions));
         let mut writer = SpillWriter::new(&mut *self.sink, partitions);
         match value {
             Writable::Text => texts(&mut rows, combine, &mut writer)?,
-            Writable::Int | Writable::Long => numbers(&mut rows, value, combine, &mut writer)?,
+            Writable::Int | Writable::Long => {
+                let repeats = only_ones && combine == CombineKind::None;
+                numbers(&mut rows, value, repeats, &mut writer)?;
+            }
         }
         let (records, bytes) = writer.finish(self.counts.spills)?;
         self.counts.spilled += records;
@@ -185,14 +211,19 @@ impl<'a> Output<'a> {
     }
 }
 
-fn kind(shape: Shape) -> Kind {
-    if shape.value == Writable::Text { Kind::All } else { Kind::Sum }
+fn kind(Shape { value, only_ones, combine, .. }: Shape) -> Kind {
+    match value {
+        Writable::Text => Kind::All,
+        _ if combine == CombineKind::None && !only_ones => Kind::All,
+        _ => Kind::Sum,
+    }
 }
 
+/// Writes numbers; a sum that `repeats` stands for as many rows with 1.
 fn numbers(
     rows: &mut SortedRows,
     value: Writable,
-    combine: CombineKind,
+    repeats: bool,
     writer: &mut SpillWriter<'_>,
 ) -> Result<()> {
     let of = |number: i64| match value {
@@ -202,7 +233,7 @@ fn numbers(
     };
     while rows.advance() {
         let sum = i64::from_le_bytes(rows.value().try_into().expect("a number of 8 bytes"));
-        let (number, times) = if combine == CombineKind::None { (1, sum) } else { (sum, 1) };
+        let (number, times) = if repeats { (1, sum) } else { (sum, 1) };
         for _ in 0..times {
             writer.push(rows.partition(), rows.key(), of(number))?;
         }

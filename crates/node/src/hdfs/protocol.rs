@@ -1,9 +1,11 @@
-//! The messages between map tasks and this process, version 1. All integers are big-endian.
+//! The messages between map tasks and this process, versions 1 and 2. All integers are big-endian. A request is of the
+//! first version that has all that it says, so that processes of older releases take what they know.
 //!
 //! ```text
 //!   request  "MGHN" ─ version u16 ─ kind u16 ─ length u32 ─ body
 //!     1 map       see MapRequest
 //!     2 hello     nothing
+//!     3 upload    a module of WebAssembly, since version 2; answered by accepted, or by an error
 //!   answer   frames: type u8 ─ length u32 ─ body
 //!     1 data      bytes of the current spill, in order
 //!     2 end       twelve counters of u64
@@ -21,25 +23,31 @@
 
 use super::HdfsError;
 use super::ifile::SegmentIndex;
-use super::request::{MapRequest, TAIL_BYTES_MAX};
+use super::module::MODULE_BYTES_MAX;
+use super::request::{MapRequest, SsdletName, TAIL_BYTES_MAX};
 use super::task::Counters;
 pub use crate::message::{
     BadMessage, FRAME_BODY_BYTES_MAX, FRAME_HEAD_BYTES, HEAD_BYTES, Head, frame_head,
 };
 use crate::message::{DATA, Heads, Reader, frame, frame_of, push_text};
 
-/// The only version there is.
-pub const VERSION: u16 = 1;
+/// The newest version.
+pub const VERSION: u16 = 2;
+/// The first version.
+const FIRST: u16 = 1;
 /// The longest body of a request, in bytes.
 pub const BODY_BYTES_MAX: usize = TAIL_BYTES_MAX + (1 << 20);
 
 const MAP: u16 = 1;
 const HELLO: u16 = 2;
+const UPLOAD: u16 = 3;
+
+const _: () = assert!(MODULE_BYTES_MAX <= BODY_BYTES_MAX, "a request holds a module");
 
 const HEADS: Heads = Heads {
     magic: *b"MGHN",
-    version: VERSION,
-    kinds: &[MAP, HELLO],
+    versions: FIRST..=VERSION,
+    kinds: &[MAP, HELLO, UPLOAD],
     body_bytes_max: BODY_BYTES_MAX,
 };
 
@@ -57,6 +65,8 @@ pub enum Request {
     Map(Box<MapRequest>),
     /// For the version, the load and the SSDlets.
     Hello,
+    /// To keep the module of an SSDlet for maps that follow.
+    Upload(Vec<u8>),
 }
 
 /// A part of an answer. Data is sent without being copied into one: see [`frame_head`].
@@ -75,9 +85,9 @@ pub enum Frame {
     },
     /// The process.
     Hello(Hello),
-    /// The map begins.
+    /// The map begins, or an upload was taken.
     Accepted {
-        /// Memory that it has, in bytes.
+        /// Memory that the map has, or that the guest of each map takes, in bytes.
         memory_bytes: u64,
     },
     /// The map continues.
@@ -142,6 +152,12 @@ pub enum ErrorKind {
     Memory = 10,
     /// Checksums of an unknown kind.
     Checksum = 11,
+    /// The SSDlet that the job brings is not here: the task uploads it and asks again.
+    Absent = 12,
+    /// No job may bring an SSDlet.
+    Uploads = 13,
+    /// The module that was uploaded is no SSDlet, or wants more than it may have.
+    Module = 14,
     /// Bytes don't match their checksums.
     Damaged = 101,
     /// The system failed to read.
@@ -150,16 +166,18 @@ pub enum ErrorKind {
     Record = 103,
     /// The tail does not hold the end of the last record.
     Tail = 104,
-    /// A mistake in this program. 105 is for SSDlets that fail, which no built-in one does.
+    /// The SSDlet that the job brings failed.
+    Program = 105,
+    /// A mistake in this program.
     Mistake = 106,
 }
 
 impl ErrorKind {
-    const ALL: [Self; 16] = {
+    const ALL: [Self; 20] = {
         use ErrorKind::*;
         [
             Busy, Request, Ssdlet, Arguments, Types, Replica, Generation, Length, Delimiter,
-            Memory, Checksum, Damaged, Io, Record, Tail, Mistake,
+            Memory, Checksum, Absent, Uploads, Module, Damaged, Io, Record, Tail, Program, Mistake,
         ]
     };
 
@@ -174,6 +192,10 @@ impl From<&HdfsError> for ErrorKind {
         match error {
             HdfsError::Busy { .. } => ErrorKind::Busy,
             HdfsError::Ssdlet { .. } => ErrorKind::Ssdlet,
+            HdfsError::Absent { .. } => ErrorKind::Absent,
+            HdfsError::Uploads => ErrorKind::Uploads,
+            HdfsError::Module { .. } => ErrorKind::Module,
+            HdfsError::Program { .. } => ErrorKind::Program,
             HdfsError::Arguments { .. } => ErrorKind::Arguments,
             HdfsError::Types { .. } => ErrorKind::Types,
             HdfsError::Replica { .. } => ErrorKind::Replica,
@@ -208,10 +230,34 @@ impl Request {
         let mut rest = Reader(body);
         let request = match head.kind {
             HELLO => Request::Hello,
+            UPLOAD => {
+                if rest.0.len() > MODULE_BYTES_MAX {
+                    return Err(BadMessage(format!(
+                        "a module has at most {MODULE_BYTES_MAX} bytes, not {}",
+                        rest.0.len()
+                    )));
+                }
+                Request::Upload(std::mem::take(&mut rest.0).to_vec())
+            }
             _ => Request::Map(Box::new(MapRequest::decode(&mut rest)?)),
         };
         rest.end("request")?;
+        let (found, first) = (head.version, request.version());
+        if found != first {
+            return Err(BadMessage(format!(
+                "a request of version {found} with the content of version {first}"
+            )));
+        }
         Ok(request)
+    }
+
+    /// The first version that has all that it says.
+    fn version(&self) -> u16 {
+        match self {
+            Request::Map(map) if matches!(map.ssdlet, SsdletName::BuiltIn(_)) => FIRST,
+            Request::Hello => FIRST,
+            Request::Map(_) | Request::Upload(_) => 2,
+        }
     }
 
     /// The whole request.
@@ -222,12 +268,16 @@ impl Request {
         let mut body = Vec::new();
         let kind = match self {
             Request::Hello => HELLO,
+            Request::Upload(module) => {
+                body.extend(module);
+                UPLOAD
+            }
             Request::Map(map) => {
                 map.encode(&mut body)?;
                 MAP
             }
         };
-        HEADS.encode(kind, &body)
+        HEADS.encode(self.version(), kind, &body)
     }
 }
 

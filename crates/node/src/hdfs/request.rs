@@ -3,7 +3,7 @@
 use super::delimiter::{DELIMITER_BYTES_MAX, Delimiter};
 use super::replica::is_pool;
 use super::split::{NO_LIMIT, RECORD_BYTES_MAX_MIN};
-use super::{Block, HdfsError};
+use super::{Block, HdfsError, Sha256};
 use crate::message::{BadMessage, Reader, push_text};
 
 /// The most ranges of a split: two open files each.
@@ -30,7 +30,7 @@ pub struct MapRequest {
     pub attempt: String,
     /// The program.
     pub ssdlet: SsdletName,
-    /// Its arguments, as JSON; empty for none.
+    /// Its arguments, as JSON; empty for none. One that the job brings may take any text.
     pub arguments: String,
     /// The block pool.
     pub pool: String,
@@ -81,11 +81,13 @@ pub struct Range {
     pub length: u64,
 }
 
-/// A program, by its name.
+/// A program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SsdletName {
     /// One that is part of this program.
     BuiltIn(String),
+    /// One that the job brings, by the SHA-256 of its module.
+    Module(Sha256),
 }
 
 macro_rules! numbered {
@@ -244,9 +246,16 @@ impl MapRequest {
 
     pub(super) fn encode(&self, body: &mut Vec<u8>) -> Result<(), BadMessage> {
         push_text(&self.attempt, body)?;
-        let SsdletName::BuiltIn(name) = &self.ssdlet;
-        body.push(BUILT_IN);
-        push_text(name, body)?;
+        match &self.ssdlet {
+            SsdletName::BuiltIn(name) => {
+                body.push(BUILT_IN);
+                push_text(name, body)?;
+            }
+            SsdletName::Module(sha256) => {
+                body.push(MODULE);
+                body.extend(sha256);
+            }
+        }
         push_text(&self.arguments, body)?;
         push_text(&self.pool, body)?;
         body.extend((self.ranges.len() as u32).to_be_bytes());
@@ -269,11 +278,13 @@ impl MapRequest {
 }
 
 const BUILT_IN: u8 = 1;
+const MODULE: u8 = 2;
 
 impl SsdletName {
     fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
         match rest.u8()? {
             BUILT_IN => Ok(SsdletName::BuiltIn(rest.text()?)),
+            MODULE => Ok(SsdletName::Module(rest.array()?)),
             kind => Err(bad(format!("there is no kind {kind} of SSDlets"))),
         }
     }

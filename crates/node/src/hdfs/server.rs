@@ -22,13 +22,16 @@ use merganser_server::{Address, Client, Connections, Incident, Limits, Presence,
 
 pub use merganser_server::{ListenError, Stopper};
 use merganser_storage::contained::{self, Cause};
+use merganser_storage::thread;
 
 pub use crate::talk::BindError;
 
 use super::answer::Frames;
 use super::mapper;
+use super::module::{Compile, Modules, hex};
 use super::protocol::{ErrorKind, Frame, Head, Hello, Request, VERSION};
-use super::{DataDirs, HdfsError, MapRequest, MapTask, Result};
+use super::task::memory_bytes_min as map_bytes_min;
+use super::{DataDirs, HdfsError, MapRequest, MapTask, Result, SsdletName};
 use crate::message::sentence;
 use crate::session::SessionError;
 use crate::session::admission::{Admission, Demand, Permit, Shares};
@@ -63,6 +66,8 @@ pub struct ServerOptions {
     pub memory_bytes: u64,
     /// Maps at once.
     pub maps: u32,
+    /// Compiles SSDlets that jobs bring; without it, they may bring none.
+    pub compile: Option<Box<Compile>>,
     /// The version of the product, for clients that ask.
     pub product: String,
     /// Makes the sentence of an error, for clients and events: the program knows how its user can change
@@ -80,6 +85,7 @@ pub struct Server {
     map_bytes_max: u64,
     bodies: AtomicU64,
     dirs: DataDirs,
+    modules: Modules,
     options: ServerOptions,
     events: Events,
 }
@@ -120,6 +126,7 @@ impl Server {
                 .min(options.memory_bytes / u64::from(options.maps.max(1))),
             bodies: AtomicU64::new(0),
             dirs: DataDirs::new(std::mem::take(&mut options.data_dirs)),
+            modules: Modules::new(options.compile.take()),
             options,
             events: Events::new(tell),
         })
@@ -239,12 +246,29 @@ impl Connection<'_> {
         match request {
             Request::Hello => self.send(&Frame::Hello(self.server.hello())),
             Request::Map(request) => self.map(&request),
+            Request::Upload(module) => self.upload(&module),
+        }
+    }
+
+    fn upload(&self, module: &[u8]) -> Result<(), End> {
+        match in_own_thread(|| self.server.modules.add(module)) {
+            Ok(module) => {
+                let (sha256, description) = (hex(&module.sha256()), module.description());
+                let name = &description.name;
+                self.server.events.tell(&format!("a job brought the SSDlet {name}: {sha256}"));
+                self.send(&Frame::Accepted { memory_bytes: description.worker_bytes })
+            }
+            Err(error) => self.refuse("an SSDlet of a job", &error),
         }
     }
 
     fn map(&self, request: &MapRequest) -> Result<(), End> {
         let mut frames = Frames::new(self.talk);
-        match self.mapped(request, &mut frames) {
+        let mapped = match request.ssdlet {
+            SsdletName::BuiltIn(_) => self.mapped(request, &mut frames),
+            SsdletName::Module(_) => in_own_thread(|| self.mapped(request, &mut frames)),
+        };
+        match mapped {
             Ok(()) => Ok(()),
             Err(error) => match frames.into_end() {
                 Some(end) => Err(end),
@@ -256,19 +280,19 @@ impl Connection<'_> {
 
     /// Maps and sends all frames but that of an error.
     fn mapped(&self, request: &MapRequest, frames: &mut Frames<'_>) -> Result<()> {
+        let program = mapper::find(request, &self.server.modules)?;
         // Held until the last frame is sent.
-        let permit = self.admit(request)?;
+        let permit = self.admit(request, map_bytes_min(request, &program))?;
         let memory_bytes = permit.shares.memory_bytes;
-        let task = MapTask::open(request, &self.server.dirs, memory_bytes)?;
+        let task = MapTask::with(&program, request, &self.server.dirs, memory_bytes)?;
         frames.send(&Frame::Accepted { memory_bytes })?;
         let counters = task.run(frames)?;
         frames.send(&Frame::End(counters))
     }
 
-    /// Waits for a place.
-    fn admit(&self, request: &MapRequest) -> Result<Permit> {
+    /// Waits for a place with `least` bytes of memory or more.
+    fn admit(&self, request: &MapRequest, least: u64) -> Result<Permit> {
         let most = self.server.map_bytes_max;
-        let least = request.memory_bytes_min();
         let given = request.memory_bytes.min(most);
         if given < least {
             return Err(HdfsError::Memory { needed: least, given });
@@ -293,6 +317,16 @@ impl Connection<'_> {
     fn send(&self, frame: &Frame) -> Result<(), End> {
         self.talk.write(&mut [IoSlice::new(&frame.encode())])
     }
+}
+
+/// Does work that runs or compiles code of a job, whose stack is deep, and whose stack's memory must not stay with a
+/// connection that is idle.
+fn in_own_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let started = thread::spawn_scoped(scope, "ssdlet", work);
+        let running = started.map_err(|error| HdfsError::Busy { what: error.to_string() })?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn error_frame(kind: ErrorKind, told: String) -> Frame {

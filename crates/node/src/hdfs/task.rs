@@ -2,19 +2,21 @@
 //!
 //! ```text
 //!   granted memory  ┌ an eighth: the longest ┬ a quarter: words of ┬ blocks, checksums, ┬ the rest: ┐
-//!                   │ record                 │ one record          │ tail, spill        │ table      │
+//!                   │ record                 │ one record          │ tail, spill, guest │ table     │
 //! ```
 
 use std::fmt;
 use std::time::Duration;
 
 use merganser_sort::Budget;
+use merganser_sort::budget::Reservation;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::block::{RANGES_BYTES, Ranges};
 use super::delimiter::Delimiter;
 use super::ifile::{Sink, WRITER_BYTES};
-use super::mapper::{self, Mapper};
+use super::mapper::{self, Found, Mapper};
+use super::module::Modules;
 use super::output::{BYTES_PER_TEXT_BYTE, Counts, Output, SPARE_BYTES, Shape};
 use super::replica::DataDirs;
 use super::request::{CombineKind, MapRequest};
@@ -36,6 +38,9 @@ pub struct MapTask<'a> {
     request: &'a MapRequest,
     delimiter: Delimiter,
     mapper: Box<dyn Mapper>,
+    only_ones: bool,
+    /// The memory of the guest.
+    _guest: Reservation,
     ranges: Ranges,
     budget: Budget,
     record_bytes_max: u64,
@@ -116,13 +121,13 @@ fn needed_bytes(request: &MapRequest, record_bytes_max: u64) -> u64 {
     RANGES_BYTES + WRITER_BYTES + SPARE_BYTES + index + 2 * tail + record_bytes_max
 }
 
-impl MapRequest {
-    /// The least memory that this map may work in, in bytes. A block with very small pieces needs more.
-    #[must_use]
-    pub fn memory_bytes_min(&self) -> u64 {
-        let rest = needed_bytes(self, 2 * RANGES_BYTES) + TABLE_BYTES_MIN;
-        rest + rest / (WORDS_PART - 1) + 1
-    }
+/// The least memory that the map of `request` by `program` may work in, in bytes. A block with very small pieces needs
+/// more.
+pub(super) fn memory_bytes_min(request: &MapRequest, program: &Found) -> u64 {
+    let record_bytes_max = 2 * RANGES_BYTES;
+    let rest = needed_bytes(request, record_bytes_max) + TABLE_BYTES_MIN + program.own_bytes();
+    let words = rest / (WORDS_PART - 1) + 1;
+    rest + words.max(program.copy_bytes(record_bytes_max))
 }
 
 impl<'a> MapTask<'a> {
@@ -130,19 +135,35 @@ impl<'a> MapTask<'a> {
     ///
     /// # Errors
     /// A map that is refused: it would not be as Hadoop's, or the block is not here.
-    pub fn open(request: &'a MapRequest, dirs: &DataDirs, memory_bytes: u64) -> Result<Self> {
-        let mapper = mapper::open(request)?;
+    pub fn open(
+        request: &'a MapRequest,
+        dirs: &DataDirs,
+        modules: &Modules,
+        memory_bytes: u64,
+    ) -> Result<Self> {
+        MapTask::with(&mapper::find(request, modules)?, request, dirs, memory_bytes)
+    }
+
+    /// As [`MapTask::open`], by `program`.
+    pub(super) fn with(
+        program: &Found,
+        request: &'a MapRequest,
+        dirs: &DataDirs,
+        memory_bytes: u64,
+    ) -> Result<Self> {
         let delimiter = request.delimiter()?;
-        let needed = request.memory_bytes_min();
+        let needed = memory_bytes_min(request, program);
         if memory_bytes < needed {
             return Err(HdfsError::Memory { needed, given: memory_bytes });
         }
         let budget = Budget::new(memory_bytes);
+        let guest = budget.reserve(program.own_bytes(), "a guest")?;
+        let mapper = program.open(request)?;
         let ranges = Ranges::open(dirs, &request.pool, &request.ranges, &budget)?;
         let record_bytes_max = (memory_bytes / RECORD_PART).max(2 * RANGES_BYTES);
-        let sums = budget.limit_bytes() - budget.free_bytes() - RANGES_BYTES;
-        let words = memory_bytes / WORDS_PART;
-        let taken = needed_bytes(request, record_bytes_max) + words + sums;
+        let sums = budget.limit_bytes() - budget.free_bytes() - RANGES_BYTES - guest.bytes();
+        let words = (memory_bytes / WORDS_PART).max(program.copy_bytes(record_bytes_max));
+        let taken = needed_bytes(request, record_bytes_max) + words + sums + guest.bytes();
         let table_bytes_max = memory_bytes.saturating_sub(taken);
         if table_bytes_max < TABLE_BYTES_MIN {
             let needed = (taken + TABLE_BYTES_MIN).max(needed + sums);
@@ -152,6 +173,8 @@ impl<'a> MapTask<'a> {
             request,
             delimiter,
             mapper,
+            only_ones: program.only_ones(),
+            _guest: guest,
             ranges,
             budget,
             record_bytes_max,
@@ -177,7 +200,7 @@ impl<'a> MapTask<'a> {
         };
         let record_bytes_max = self.record_bytes_max as usize;
         let mut reader = SplitReader::new(spec, self.ranges, &self.budget, record_bytes_max)?;
-        let shape = Shape { value, combine, partitions };
+        let shape = Shape { value, only_ones: self.only_ones, combine, partitions };
         let (table, text) = (self.table_bytes_max, self.text_bytes_max as usize);
         let mut output = Output::new(shape, &self.budget, table, text, sink)?;
         let mut records = 0;
@@ -188,6 +211,8 @@ impl<'a> MapTask<'a> {
             let done = reader.pos().min(end) - start;
             output.progress(done, records)?;
         }
+        self.mapper.finish(&mut output)?;
+        output.check(reader.pos())?;
         let Counts { records: mapped, bytes, spilled, spills, spill_bytes } = output.finish()?;
         let combined = |n| if combine == CombineKind::None { 0 } else { n };
         let (read_bytes, verified_bytes) = (reader.body().read_bytes, reader.body().verified_bytes);

@@ -32,7 +32,7 @@ const HELLO: u16 = 2;
 
 const HEADS: Heads = Heads {
     magic: *b"MGSH",
-    version: VERSION,
+    versions: VERSION..=VERSION,
     kinds: &[MERGE, HELLO],
     body_bytes_max: BODY_BYTES_MAX,
 };
@@ -151,7 +151,7 @@ impl Request {
                 MERGE
             }
         };
-        HEADS.encode(kind, &body)
+        HEADS.encode(VERSION, kind, &body)
     }
 }
 
@@ -356,7 +356,7 @@ mod tests {
         assert!(told(34, 0xff).contains("segments are more than"));
         assert!(told(29, 0xff).contains("ends before all that it announces"));
         for len in 0..whole.len() - HEAD_BYTES {
-            let head = Head { kind: MERGE, body_bytes: len };
+            let head = Head { version: VERSION, kind: MERGE, body_bytes: len };
             Request::decode(head, &whole[HEAD_BYTES..][..len]).expect_err("it was cut");
         }
     }
@@ -366,7 +366,7 @@ mod tests {
         fn any_bytes_are_a_message_or_an_error(
             kind in 0_u16..4, body in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            if let Ok(request) = Request::decode(Head { kind, body_bytes: body.len() }, &body) {
+            if let Ok(request) = Request::decode(Head { version: VERSION, kind, body_bytes: body.len() }, &body) {
                 prop_assert_eq!(decode(&request.encode().expect("it was short")), Ok(request));
             }
             let _ = Frame::decode(&body);

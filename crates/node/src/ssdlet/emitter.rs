@@ -3,6 +3,7 @@
 //! ```text
 //!              ┌─ Collect   in memory, for tests
 //!   Emitter ───┼─ Keyed     combined in a table of the worker's own, which is spilled when it is full
+//!              ├─ Rows      whatever takes keys and values: the output of a map task
 //!              └─ Ordered   the bytes of the chunk, which leave when it is the chunk's turn
 //! ```
 
@@ -19,6 +20,7 @@ pub struct Emitter<'a> {
 enum To<'a> {
     Collect(&'a mut Collect),
     Keyed(&'a mut Keyed),
+    Rows(&'a mut dyn Rows),
     Ordered(&'a mut Ordered, &'a mut dyn Overflow),
 }
 
@@ -40,6 +42,18 @@ pub(crate) struct Ordered {
     pub(crate) misused: bool,
 }
 
+/// Takes keyed output that is not combined here.
+pub(crate) trait Rows {
+    /// A key and its value.
+    fn row(&mut self, key: &[u8], value: &[u8]);
+
+    /// The key `bytes[span]` and a number.
+    fn number(&mut self, bytes: &[u8], span: Range<usize>, number: i64);
+
+    /// Ordered records came, which is wrong.
+    fn misused(&mut self);
+}
+
 /// Takes ordered output that its buffer has no room for.
 pub(crate) trait Overflow {
     /// Takes `buffer`, which is empty then, and `records` after it.
@@ -57,6 +71,11 @@ impl<'a> Emitter<'a> {
         Emitter { to: To::Keyed(keyed) }
     }
 
+    /// Hands keys and values on.
+    pub(crate) fn rows(rows: &'a mut dyn Rows) -> Self {
+        Emitter { to: To::Rows(rows) }
+    }
+
     /// Keeps records in order.
     pub(crate) fn ordered(ordered: &'a mut Ordered, overflow: &'a mut dyn Overflow) -> Self {
         Emitter { to: To::Ordered(ordered, overflow) }
@@ -67,6 +86,7 @@ impl<'a> Emitter<'a> {
     pub fn emit(&mut self, key: &[u8], value: &[u8]) {
         match &mut self.to {
             To::Keyed(keyed) => keyed.emit(key, value),
+            To::Rows(rows) => rows.row(key, value),
             To::Collect(collect) => {
                 collect.keyed.entry(key.to_vec()).or_default().push(value.to_vec());
             }
@@ -79,6 +99,7 @@ impl<'a> Emitter<'a> {
     pub fn add(&mut self, key: &[u8], number: i64) {
         match &mut self.to {
             To::Keyed(keyed) => keyed.add(key, number),
+            To::Rows(rows) => rows.number(key, 0..key.len(), number),
             _ => self.emit(key, &number.to_le_bytes()),
         }
     }
@@ -92,6 +113,7 @@ impl<'a> Emitter<'a> {
     pub fn add_span(&mut self, bytes: &[u8], span: Range<usize>, number: i64) {
         match &mut self.to {
             To::Keyed(keyed) => keyed.add_span(bytes, span, number),
+            To::Rows(rows) => rows.number(bytes, span, number),
             _ => self.emit(&bytes[span], &number.to_le_bytes()),
         }
     }
@@ -110,6 +132,7 @@ impl<'a> Emitter<'a> {
             }
             To::Collect(collect) => collect.ordered.extend_from_slice(records),
             To::Keyed(keyed) => keyed.misused(),
+            To::Rows(rows) => rows.misused(),
         }
     }
 }

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use combine::{Combine, ValueOverflow};
 pub(crate) use combine::{Combined, set};
 pub use emitter::{Collect, Emitter};
-pub(crate) use emitter::{Ordered, Overflow};
+pub(crate) use emitter::{Ordered, Overflow, Rows};
 pub use error::SsdletError;
 pub(crate) use keyed::{Keyed, PLACE_BYTES};
 pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};

@@ -38,6 +38,7 @@ impl Fixture {
             data_dirs: vec![file.dir()],
             memory_bytes: 16 << 20 << maps.ilog2(),
             maps,
+            compile: None,
             product: "test".to_owned(),
             describe: Box::new(ToString::to_string),
             on_event: Box::new(move |event| told.lock().push(event.to_owned())),
@@ -149,7 +150,7 @@ fn one_connection_takes_one_map_after_the_other() {
     }
     client.ask(&Request::Hello);
     let Frame::Hello(hello) = client.frame() else { panic!("no hello") };
-    assert_eq!((hello.version, hello.maps, hello.maps_max, hello.memory_bytes), (1, 0, 2, 0));
+    assert_eq!((hello.version, hello.maps, hello.maps_max, hello.memory_bytes), (2, 0, 2, 0));
     assert!(hello.ssdlets.contains(&"wordcount".to_owned()) && hello.product == "test");
     let mode = fs::metadata(fixture.file.folder.path().join("s")).expect("there").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use merganser_node::hdfs::{CombineKind, DataDirs, HdfsError, MapRequest, MapTask, Writable};
+use merganser_node::hdfs::{
+    CombineKind, DataDirs, HdfsError, MapRequest, MapTask, Modules, Writable,
+};
 
 use super::support::{HdfsFile, Spills, change, count, lines};
 
@@ -15,7 +17,8 @@ fn run(
 ) -> Result<(Spills, merganser_node::hdfs::Counters), HdfsError> {
     let dirs = DataDirs::new(vec![file.dir()]);
     let mut spills = Spills::default();
-    let counters = MapTask::open(request, &dirs, memory_bytes)?.run(&mut spills)?;
+    let counters =
+        MapTask::open(request, &dirs, &Modules::new(None), memory_bytes)?.run(&mut spills)?;
     Ok((spills, counters))
 }
 
@@ -100,6 +103,27 @@ fn without_a_combiner_every_row_leaves() {
     assert_eq!(rows, 4000);
 }
 
+/// The balancer, or the DataNode's restart, may remove a replica while it is mapped.
+#[test]
+fn a_replica_that_goes_under_its_map_is_mapped_to_its_end() {
+    let file = HdfsFile::new(&lines(40_000, 1000), 1 << 20);
+    let request = file.whole("wordcount");
+    let (expected, counters) = run(&file, &request, MEMORY).expect("mapped");
+    let dirs = DataDirs::new(vec![file.dir()]);
+    let modules = Modules::new(None);
+    let task = MapTask::open(&request, &dirs, &modules, MEMORY).expect("it is here");
+    for n in 0..file.bytes.len().div_ceil(1 << 20) {
+        let (data, meta) = file.paths(n);
+        fs::remove_file(data).expect("removed");
+        fs::remove_file(meta).expect("removed");
+    }
+    let mut spills = Spills::default();
+    let found = task.run(&mut spills).expect("mapped");
+    assert_eq!((&spills.spills, found.input_bytes), (&expected.spills, counters.input_bytes));
+    let gone = MapTask::open(&request, &dirs, &modules, MEMORY).expect_err("it is gone");
+    assert!(matches!(gone, HdfsError::Replica { .. }));
+}
+
 #[test]
 fn damage_at_the_borders_of_a_split_fails_its_map() {
     let text = lines(200, 50);
@@ -127,7 +151,7 @@ fn a_map_that_cannot_be_is_refused_before_it_begins() {
     let whole = || file.whole("wordcount");
     let refused = |request: &MapRequest| {
         let dirs = DataDirs::new(vec![file.dir()]);
-        MapTask::open(request, &dirs, MEMORY).expect_err("refused")
+        MapTask::open(request, &dirs, &Modules::new(None), MEMORY).expect_err("refused")
     };
     let mut request = whole();
     request.ranges[0].block.generation = 1002;

@@ -2,6 +2,7 @@
 //!
 //! - `zoo`: every way in which a guest can be bad that we know of; each ends with one sentence
 //! - `limits`: fuel, time, memory, and that one guest's end is no other's
+//! - `maps`: guests as map tasks of Hadoop
 //! - `mutants`: good modules with bytes changed, and answers at random
 //! - `languages`: guests in C, Rust and AssemblyScript, against plain Rust and in another engine
 //! - `interpreter`: that other engine, a host of ours over wasmi
@@ -9,6 +10,7 @@
 mod interpreter;
 mod languages;
 mod limits;
+mod maps;
 mod mutants;
 mod projects;
 mod zoo;

@@ -5,6 +5,8 @@
 //! block that is nearest to Hadoop's default, and without deferring is advised: more is not free, and the
 //! model does not see a percent.
 
+use std::path::Path;
+
 use merganser_device::device::Device;
 use merganser_device::results::{Collector, Power};
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload, play};
@@ -30,12 +32,7 @@ const SAME: f64 = 1.01;
 /// Prints the advice.
 pub fn run(config: &AdviseJob) -> Result<(), Failure> {
     let (disk, of) = match &config.on {
-        AdviseOn::Dir(dir) => {
-            let found = calibrate(dir, &[100], &[10]).map_err(|error| error.to_string())?;
-            let disk =
-                Disk { read_ns: found.read_ns, write_ns: found.write_ns, seek_ns: found.seek_ns };
-            (disk, format!("the disk of {}", dir.display()))
-        }
+        AdviseOn::Dir(dir) => (disk_of(dir)?, format!("the disk of {}", dir.display())),
         AdviseOn::Device(choice) => {
             let HadoopJob { input_bytes, ratio, cores, .. } = config.job;
             // Input, map output, runs of the reducers, and the result.
@@ -47,9 +44,19 @@ pub fn run(config: &AdviseJob) -> Result<(), Failure> {
     standard::print(if config.json { advice.json(&of) } else { advice.text(&of) })
 }
 
+/// The speed of the disk that `dir` is on, measured.
+pub(super) fn disk_of(dir: &Path) -> Result<Disk, Failure> {
+    let found = calibrate(dir, &[100], &[10]).map_err(|error| error.to_string())?;
+    Ok(Disk { read_ns: found.read_ns, write_ns: found.write_ns, seek_ns: found.seek_ns })
+}
+
 /// What streams get of a modelled device, in virtual time: requests of 1 MiB in order, and of 128 KiB at
 /// random over the bytes of the job, as many in flight as tasks run.
-fn modelled(choice: &DeviceChoice, streams: u32, job_bytes: u64) -> Result<Disk, Failure> {
+pub(super) fn modelled(
+    choice: &DeviceChoice,
+    streams: u32,
+    job_bytes: u64,
+) -> Result<Disk, Failure> {
     const LARGE: u64 = 1 << 20;
     const SMALL: u64 = 128 << 10;
     /// Of an SSD only what was written takes time to read, and its places are all alike.

@@ -13,6 +13,7 @@
 //! merges is faster, or which of them waits for a free core.
 
 mod job;
+mod near;
 mod passes;
 
 use std::path::Path;
@@ -41,6 +42,7 @@ const TYPICAL_SEGMENT_BYTES: u64 = 256 << 10;
 pub fn run(config: &AdviseConfig) -> Result<(), Failure> {
     match config {
         AdviseConfig::Job(config) => job::run(config),
+        AdviseConfig::Maps(config) => near::run(config),
         AdviseConfig::Deferring { dir, json } => deferring(dir, *json),
     }
 }

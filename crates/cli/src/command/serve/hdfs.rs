@@ -1,7 +1,11 @@
 //! Map tasks of Hadoop.
 
+use merganser_node::hdfs::Compile;
 use merganser_node::hdfs::server::{Server, ServerOptions};
+use merganser_node::session::GuestLimits;
 
+#[cfg(feature = "wasm")]
+use super::opener::judged;
 use super::{Listening, absent};
 use crate::config::HdfsConfig;
 use crate::failure::{Failure, hdfs_sentence, notice};
@@ -12,11 +16,12 @@ use crate::shown;
 /// # Errors
 /// When the socket can't be listened on.
 pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
-    let HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps } = config;
+    let HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps, job_ssdlets } = config;
     absent(&data_dirs, "blocks");
     let listening = format!(
-        "map tasks for clients of {}: at most {maps} at once, in {memory_bytes} bytes",
-        shown::name(&socket)
+        "map tasks for clients of {}: at most {maps} at once, in {memory_bytes} bytes{}",
+        shown::name(&socket),
+        if job_ssdlets.is_some() { ", and SSDlets that jobs bring" } else { "" }
     );
     let server = Server::bind(ServerOptions {
         socket,
@@ -24,6 +29,7 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
         data_dirs,
         memory_bytes,
         maps,
+        compile: job_ssdlets.map(compile).transpose()?,
         product: env!("CARGO_PKG_VERSION").to_owned(),
         describe: Box::new(hdfs_sentence),
         on_event: Box::new(notice),
@@ -31,4 +37,23 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
     .map_err(|error| error.to_string())?;
     notice(&listening);
     Ok(Listening::of(server.stopper(), move || server.run()))
+}
+
+/// The compiler of SSDlets that jobs bring, within `limits`.
+#[cfg(feature = "wasm")]
+fn compile(limits: GuestLimits) -> Result<Box<Compile>, Failure> {
+    use std::sync::Arc;
+
+    use merganser_node::hdfs::Module;
+
+    let limits = crate::command::ssdlet::limits(limits);
+    Ok(Box::new(move |module: &[u8]| {
+        let module = judged(|| merganser_wasm::WasmModule::new(module, limits.clone()))?;
+        Ok(Arc::new(module) as Arc<dyn Module>)
+    }))
+}
+
+#[cfg(not(feature = "wasm"))]
+fn compile(_: GuestLimits) -> Result<Box<Compile>, Failure> {
+    Err("--job-ssdlets: this merganser was built without the feature wasm".to_owned().into())
 }

@@ -129,7 +129,7 @@ fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdl
 
 /// Modules are strangers', and what judges them is a compiler: where it panics, the module is refused.
 #[cfg(feature = "wasm")]
-fn judged<T>(judge: impl FnOnce() -> Result<T, SsdletError>) -> Result<T, SsdletError> {
+pub(super) fn judged<T>(judge: impl FnOnce() -> Result<T, SsdletError>) -> Result<T, SsdletError> {
     contained::run(Cause::Input, judge).unwrap_or_else(|_| {
         Err(SsdletError::Failed("the compiler of this server fails at this module".to_owned()))
     })

@@ -4,17 +4,22 @@
 //! ```text
 //!   wordcount    grep    ratings      movie ratings: histogram-ratings, histogram-movies
 //!   documents    words of named texts: sequence-count, inverted-index, term-vector; ranked-inverted-index
+//!   guest        what jobs bring, in WebAssembly
 //! ```
 
 mod documents;
 mod grep;
+mod guest;
 mod ratings;
 mod wordcount;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::batch::Batch;
 use super::java_text::decoded;
+use super::module::{Module, Modules};
 use super::output::Output;
 use super::request::{CombineKind, MapRequest, SsdletName, Writable};
 use super::{HdfsError, Result};
@@ -26,6 +31,14 @@ pub(super) trait Mapper: Send {
     /// # Errors
     /// Records that make no sense to it.
     fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64>;
+
+    /// After the last record.
+    ///
+    /// # Errors
+    /// As [`Mapper::map`].
+    fn finish(&mut self, _out: &mut Output<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A mapper that looks at one record at a time, as a text of UTF-8.
@@ -97,32 +110,87 @@ pub(super) const ALL: &[Program] = &[
     },
 ];
 
-/// Opens the mapper of `request`.
+/// The program of a request.
+pub(super) enum Found {
+    BuiltIn(&'static Program),
+    Module(Arc<dyn Module>),
+}
+
+/// The program of `request`.
 ///
 /// # Errors
-/// When no program has this name, or it does not do what the job expects.
-pub(super) fn open(request: &MapRequest) -> Result<Box<dyn Mapper>> {
-    let SsdletName::BuiltIn(name) = &request.ssdlet;
-    let program = ALL.iter().find(|program| program.name == name);
-    let program = program.ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })?;
-    let ssdlet = || name.clone();
-    let fault = |detail| HdfsError::Arguments { ssdlet: ssdlet(), detail };
-    let mut arguments = arguments(&request.arguments).map_err(fault)?;
-    let mapper = (program.open)(&mut arguments).map_err(fault)?;
-    if let Some(other) = arguments.keys().next() {
-        return Err(fault(format!("it has no argument {}", shown(other))));
+/// When it is not here.
+pub(super) fn find(request: &MapRequest, modules: &Modules) -> Result<Found> {
+    match &request.ssdlet {
+        SsdletName::BuiltIn(name) => {
+            let program = ALL.iter().find(|program| program.name == name);
+            program.map(Found::BuiltIn).ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })
+        }
+        SsdletName::Module(sha256) => modules.find(sha256).map(Found::Module),
     }
-    let types = |detail| HdfsError::Types { ssdlet: ssdlet(), detail };
-    if (request.key, request.value) != (Writable::Text, program.value) {
-        return Err(types(format!(
-            "it hands out (Text, {:?}) and the job expects ({:?}, {:?})",
-            program.value, request.key, request.value
-        )));
+}
+
+impl Found {
+    /// Memory of the program itself, in bytes.
+    pub(super) fn own_bytes(&self) -> u64 {
+        match self {
+            Found::BuiltIn(_) => 0,
+            Found::Module(module) => module.description().worker_bytes,
+        }
     }
-    if !program.combines.contains(&request.combine) {
-        return Err(types(format!("its values can't be combined by {:?}", request.combine)));
+
+    /// Memory for a copy of the longest record, of `record_bytes` bytes, where the program needs one.
+    pub(super) fn copy_bytes(&self, record_bytes: u64) -> u64 {
+        match self {
+            Found::BuiltIn(_) => 0,
+            Found::Module(_) => guest::CHUNK_BYTES as u64 + record_bytes,
+        }
     }
-    Ok(mapper)
+
+    /// Whether all numbers that it hands out are 1.
+    pub(super) fn only_ones(&self) -> bool {
+        matches!(self, Found::BuiltIn(_))
+    }
+
+    /// Opens the mapper of `request`, whose program this is.
+    ///
+    /// # Errors
+    /// When it does not do what the job expects.
+    pub(super) fn open(&self, request: &MapRequest) -> Result<Box<dyn Mapper>> {
+        match self {
+            Found::BuiltIn(program) => program.open(request),
+            Found::Module(module) => {
+                let ends = guest::check(&**module, request).map_err(|detail| HdfsError::Types {
+                    ssdlet: module.description().name.clone(),
+                    detail,
+                })?;
+                guest::open(module, request, ends)
+            }
+        }
+    }
+}
+
+impl Program {
+    fn open(&self, request: &MapRequest) -> Result<Box<dyn Mapper>> {
+        let ssdlet = || self.name.to_owned();
+        let fault = |detail| HdfsError::Arguments { ssdlet: ssdlet(), detail };
+        let mut arguments = arguments(&request.arguments).map_err(fault)?;
+        let mapper = (self.open)(&mut arguments).map_err(fault)?;
+        if let Some(other) = arguments.keys().next() {
+            return Err(fault(format!("it has no argument {}", shown(other))));
+        }
+        let types = |detail| HdfsError::Types { ssdlet: ssdlet(), detail };
+        if (request.key, request.value) != (Writable::Text, self.value) {
+            return Err(types(format!(
+                "it hands out (Text, {:?}) and the job expects ({:?}, {:?})",
+                self.value, request.key, request.value
+            )));
+        }
+        if !self.combines.contains(&request.combine) {
+            return Err(types(format!("its values can't be combined by {:?}", request.combine)));
+        }
+        Ok(mapper)
+    }
 }
 
 /// A name from a client, no longer than a line.

@@ -7,6 +7,10 @@ use super::*;
 use merganser_sort::Budget;
 use merganser_sort::record::ifile::{header, vlong};
 
+fn open(request: &MapRequest) -> Result<Box<dyn Mapper>> {
+    find(request, &Modules::new(None))?.open(request)
+}
+
 fn request(ssdlet: &str, arguments: &str, value: Writable, combine: CombineKind) -> MapRequest {
     MapRequest {
         attempt: "a".to_owned(),
@@ -62,7 +66,7 @@ fn text(bytes: &[u8]) -> String {
 fn rows(request: &MapRequest, lines: &[u8]) -> Vec<String> {
     let mut sink = Collected::default();
     let (value, combine) = (request.value, request.combine);
-    let shape = Shape { value, combine, partitions: 1 };
+    let shape = Shape { value, only_ones: true, combine, partitions: 1 };
     let budget = Budget::new(16 << 20);
     let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
     let mut mapper = open(request).expect("opened");
@@ -155,7 +159,8 @@ fn lines_that_take_too_much_memory_are_errors() {
     ] {
         let value = if name == "inverted-index" { Writable::Text } else { Writable::Int };
         let mut sink = Collected::default();
-        let shape = Shape { value, combine: CombineKind::None, partitions: 1 };
+        let combine = CombineKind::None;
+        let shape = Shape { value, only_ones: true, combine, partitions: 1 };
         let budget = Budget::new(16 << 20);
         let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
         let mut mapper = open(&request(name, "", value, CombineKind::None)).expect("opened");

@@ -66,6 +66,35 @@ fn requests_are_pinned() {
     assert_eq!(decode(MAP_BYTES), Ok(request));
 }
 
+/// The same map by an SSDlet that the job brings: its kind and SHA-256 are in the place of the name.
+#[test]
+fn requests_of_version_2_are_pinned() {
+    let upload = Request::Upload(b"\0asm".to_vec());
+    let bytes = b"MGHN\x00\x02\x00\x03\x00\x00\x00\x04\0asm";
+    assert_eq!(upload.encode().expect("short"), bytes);
+    assert_eq!(decode(bytes), Ok(upload));
+    let own = MapRequest { ssdlet: SsdletName::Module([0xab; 32]), ..map() };
+    let (before, after) = (&MAP_BYTES[HEAD_BYTES..][..11], &MAP_BYTES[HEAD_BYTES + 18..]);
+    let head = b"MGHN\x00\x02\x00\x01\x00\x00\x00\x97";
+    let bytes = [&head[..], before, &[2], &[0xab; 32], after].concat();
+    let request = Request::Map(Box::new(own));
+    assert_eq!(
+        request.encode().expect("short").escape_ascii().to_string(),
+        bytes.escape_ascii().to_string()
+    );
+    assert_eq!(decode(&bytes), Ok(request));
+    let told = |mut bytes: Vec<u8>, version: u8| {
+        bytes[5] = version;
+        decode(&bytes).expect_err("refused").to_string()
+    };
+    assert_eq!(told(bytes, 1), "a request of version 1 with the content of version 2");
+    let known = "a request of version 2 with the content of version 1";
+    assert_eq!(told(MAP_BYTES.to_vec(), 2), known);
+    let long = Head { version: 2, kind: UPLOAD, body_bytes: MODULE_BYTES_MAX + 1 };
+    let told = Request::decode(long, &vec![0; MODULE_BYTES_MAX + 1]).expect_err("refused");
+    assert_eq!(told.to_string(), "a module has at most 4194304 bytes, not 4194305");
+}
+
 #[test]
 fn frames_are_pinned() {
     let error = Frame::Error { kind: ErrorKind::Damaged, sentence: "no".to_owned() };
@@ -139,7 +168,10 @@ fn the_index_of_the_most_partitions_fits_into_a_frame() {
 #[test]
 fn kinds_of_errors_keep_their_numbers() {
     let numbers: Vec<u16> = ErrorKind::ALL.iter().map(|kind| *kind as u16).collect();
-    assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 101, 102, 103, 104, 106]);
+    assert_eq!(
+        numbers,
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 101, 102, 103, 104, 105, 106]
+    );
 }
 
 type Change<'a> = &'a dyn Fn(&mut MapRequest);
@@ -179,15 +211,15 @@ fn bad_requests_are_told() {
         Request::head(*head).and_then(|h| Request::decode(h, body)).expect_err("bad").to_string()
     };
     assert_eq!(told(3, b'X'), "a request begins with MGHN, not with MGHX");
-    assert_eq!(told(5, 2), "a request of version 2; this process speaks version 1");
-    assert_eq!(told(7, 3), "there are no requests of kind 3");
+    assert_eq!(told(5, 3), "a request of version 3; this process speaks versions 1 to 2");
+    assert_eq!(told(7, 4), "there are no requests of kind 4");
     assert_eq!(told(8, 1), "a request's body has at most 5242880 bytes, not 16777341");
     assert_eq!(told(23, 9), "there is no kind 9 of SSDlets");
     let last = MAP_BYTES.len() - 12;
     assert_eq!(told(last - 6, 2), "there is no partitioner 2");
     assert_eq!(told(last - 1, 1), "there is no codec 1");
     for len in 0..MAP_BYTES.len() - HEAD_BYTES {
-        let head = Head { kind: MAP, body_bytes: len };
+        let head = Head { version: 1, kind: MAP, body_bytes: len };
         Request::decode(head, &MAP_BYTES[HEAD_BYTES..][..len]).expect_err("it was cut");
     }
 }
@@ -195,7 +227,8 @@ fn bad_requests_are_told() {
 proptest! {
     #[test]
     fn any_bytes_are_a_message_or_an_error(
-        kind in 1_u16..3,
+        kind in 1_u16..4,
+        version in 1_u16..3,
         body in prop::collection::vec(any::<u8>(), 0..200),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
@@ -205,7 +238,8 @@ proptest! {
             likely[at] = byte;
         }
         for body in [&body, &likely] {
-            if let Ok(request) = Request::decode(Head { kind, body_bytes: body.len() }, body) {
+            let head = Head { version, kind, body_bytes: body.len() };
+            if let Ok(request) = Request::decode(head, body) {
                 prop_assert_eq!(decode(&request.encode().expect("it was short")), Ok(request));
             }
             let _ = Frame::decode(body);

@@ -10,8 +10,11 @@ import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DFSConfigKeys;
+import org.apache.hadoop.hdfs.DFSTestUtil;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
+import org.apache.hadoop.hdfs.protocol.Block;
+import org.apache.hadoop.hdfs.server.datanode.DataNode;
 
 /** HDFS in this JVM, with small blocks, whose files tests write, read and damage. */
 final class Hdfs implements AutoCloseable {
@@ -63,6 +66,11 @@ final class Hdfs implements AutoCloseable {
 
   /** Writes a file whose blocks have their only replica on one DataNode. */
   void writeOn(int dataNode, String name, byte[] bytes) throws IOException {
+    writeOn(dataNode, name, bytes, fs().getDefaultBlockSize(path(name)));
+  }
+
+  /** The same, with blocks of another size. */
+  void writeOn(int dataNode, String name, byte[] bytes, long blockBytes) throws IOException {
     InetSocketAddress[] places = {cluster.getDataNodes().get(dataNode).getXferAddress()};
     DistributedFileSystem fs = fs();
     try (OutputStream out =
@@ -72,7 +80,7 @@ final class Hdfs implements AutoCloseable {
             true,
             BUFFER_BYTES,
             (short) 1,
-            fs.getDefaultBlockSize(path(name)),
+            blockBytes,
             null,
             places)) {
       out.write(bytes);
@@ -93,6 +101,29 @@ final class Hdfs implements AutoCloseable {
           .sorted()
           .toList();
     }
+  }
+
+  /** Stops a DataNode and starts it again, with the same folder. */
+  void restart(int dataNode) throws IOException {
+    if (!cluster.restartDataNode(dataNode, true)) {
+      throw new IOException("DataNode " + dataNode + " doesn't start again");
+    }
+  }
+
+  /**
+   * Moves all replicas of a file from the first DataNode to the second one, as the balancer does:
+   * they are copied, then the first DataNode deletes its own.
+   */
+  void move(String name) throws Exception {
+    org.apache.hadoop.fs.Path path = path(name);
+    fs().setReplication(path, (short) 2);
+    DFSTestUtil.waitReplication(fs(), path, (short) 2);
+    Block[] gone =
+        DFSTestUtil.getAllBlocks(fs(), path).stream()
+            .map(block -> block.getBlock().getLocalBlock())
+            .toArray(Block[]::new);
+    DataNode from = cluster.getDataNodes().get(0);
+    from.getFSDataset().invalidate(cluster.getNamesystem().getBlockPoolId(), gone);
   }
 
   @Override

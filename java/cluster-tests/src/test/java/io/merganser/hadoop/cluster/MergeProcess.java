@@ -42,8 +42,10 @@ final class MergeProcess implements AutoCloseable {
   }
 
   /** Starts a node, on which maps may run, and waits until its socket is there. */
-  static MergeProcess startNode(Path log, Path dataDir) throws Exception {
-    return start(log, "--hdfs", List.of("--hdfs-data-dir", dataDir.toString()));
+  static MergeProcess startNode(Path log, Path dataDir, List<String> more) throws Exception {
+    List<String> options = new ArrayList<>(List.of("--hdfs-data-dir", dataDir.toString()));
+    options.addAll(more);
+    return start(log, "--hdfs", options);
   }
 
   private static MergeProcess start(Path log, String service, List<String> options)

@@ -27,6 +27,7 @@ import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Faults of blocks and nodes: a job with a node writes what it writes without one. */
@@ -145,10 +146,7 @@ class NodeFaultsTest {
 
   @Test
   void aKilledNodeLosesNothing() throws Exception {
-    int maps = 8;
-    int blockBytes = 1 << 20;
-    byte[] text = Arrays.copyOf(text(maps * blockBytes), maps * blockBytes);
-    setup.hdfs().write("text", text, blockBytes);
+    writeLong("text", true);
     Done killed = checkAndKill("text");
     // A job may end before the killer has seen a map.
     for (int again = 0; again < 4 && killed.onHost().isEmpty(); again++) {
@@ -159,33 +157,93 @@ class NodeFaultsTest {
     assertFalse(killed.onHost().isEmpty(), "the node was never killed while maps ran");
     assertTrue(
         Set.of("DIED", "ABSENT").containsAll(killed.onHost().keySet()), killed.onHost().toString());
-    assertEquals(Map.of("ABSENT", (long) maps), check("text").onHost());
+    assertEquals(Map.of("ABSENT", 8L), check("text").onHost());
   }
 
   /** Runs a job, and kills the node as soon as a map runs there. */
   private Done checkAndKill(String file) throws Exception {
+    MergeProcess node = setup.node();
+    return checkAnd(file, node::kill).done();
+  }
+
+  private interface Fault {
+    void happen() throws Exception;
+  }
+
+  /** A job, and whether the fault happened while one of its maps ran. */
+  private record Faulted(Done done, boolean happened) {}
+
+  /** Runs a job, and makes a fault happen as soon as a map runs on the node. */
+  private Faulted checkAnd(String file, Fault fault) throws Exception {
     AtomicBoolean ended = new AtomicBoolean();
     MergeProcess node = setup.node();
-    FutureTask<Void> killer =
+    FutureTask<Boolean> watcher =
         new FutureTask<>(
             () -> {
               while (!ended.get()) {
                 if (NodeProbe.ask(node.socket(), 10_000).maps() > 0) {
-                  node.kill();
-                  break;
+                  fault.happen();
+                  return true;
                 }
                 Thread.sleep(1);
               }
-              return null;
+              return false;
             });
-    Thread thread = new Thread(killer, "killer of the node");
+    Thread thread = new Thread(watcher, "maker of the fault");
     thread.start();
     try {
-      return check(file);
+      Done done = check(file);
+      ended.set(true);
+      return new Faulted(done, watcher.get(120, TimeUnit.SECONDS));
     } finally {
       ended.set(true);
-      killer.get(60, TimeUnit.SECONDS);
     }
+  }
+
+  /** Writes a file of eight blocks that take a while to map, on one DataNode or on both. */
+  private void writeLong(String name, boolean onBoth) throws Exception {
+    int maps = 8;
+    int blockBytes = 1 << 20;
+    byte[] text = Arrays.copyOf(text(maps * blockBytes), maps * blockBytes);
+    if (onBoth) {
+      setup.hdfs().write(name, text, blockBytes);
+    } else {
+      setup.hdfs().writeOn(0, name, text, blockBytes);
+    }
+  }
+
+  @Test
+  @Tag("slow")
+  void aDataNodeThatRestartsUnderAMapLosesNothing() throws Exception {
+    writeLong("text", true);
+    for (int again = 0; ; again++) {
+      Faulted faulted = checkAnd("text", () -> setup.hdfs().restart(0));
+      // The node reads files, so it does not need the DataNode. The replicas that the DataNode has
+      // not
+      // reported yet are read by tasks, if the NameNode names only the other DataNode.
+      Set<String> reasons = faulted.done().onHost().keySet();
+      assertTrue(Set.of("NO_LOCAL_REPLICA").containsAll(reasons), reasons.toString());
+      if (faulted.happened()) {
+        break;
+      }
+      assertTrue(again < 4, "the DataNode never restarted while maps ran");
+    }
+    assertEquals(Map.of(), check("text").onHost());
+  }
+
+  @Test
+  @Tag("slow")
+  void aReplicaThatIsMovedUnderAMapLosesNothing() throws Exception {
+    boolean moved = false;
+    for (int again = 0; again < 4 && !moved; again++) {
+      String name = "text" + again;
+      writeLong(name, false);
+      Faulted faulted = checkAnd(name, () -> setup.hdfs().move(name));
+      moved = faulted.happened();
+      Set<String> reasons = faulted.done().onHost().keySet();
+      assertTrue(Set.of("NO_LOCAL_REPLICA").containsAll(reasons), reasons.toString());
+    }
+    assertTrue(moved, "no replica was moved while maps ran");
   }
 
   @Test

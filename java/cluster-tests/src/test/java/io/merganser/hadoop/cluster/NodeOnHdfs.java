@@ -5,11 +5,13 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 
 /** HDFS, and a node on which maps may run next to its first DataNode. */
 final class NodeOnHdfs implements Closeable {
   private final Path folder;
   private final Hdfs hdfs;
+  private final List<String> options;
   private MergeProcess node;
 
   /**
@@ -17,8 +19,10 @@ final class NodeOnHdfs implements Closeable {
    *
    * @param name of the test's folder
    * @param blockBytes the size of blocks, a multiple of 512
+   * @param options more options of the node
    */
-  NodeOnHdfs(String name, int dataNodes, long blockBytes) throws Exception {
+  NodeOnHdfs(String name, int dataNodes, long blockBytes, String... options) throws Exception {
+    this.options = List.of(options);
     assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
     folder = ClusterUnderTest.folder(name);
     hdfs = new Hdfs(folder.resolve("hdfs"), dataNodes, blockBytes);
@@ -37,7 +41,7 @@ final class NodeOnHdfs implements Closeable {
   }
 
   private void startNode() throws Exception {
-    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0));
+    node = MergeProcess.startNode(folder.resolve("node.log"), hdfs.dataDir(0), options);
   }
 
   /** The folder for everything that the test writes. */

@@ -111,12 +111,15 @@ public final class Keys {
   public static final String NODE_INPUT_FORMAT = "merganser.node.inputformat";
 
   /**
-   * The name of the node's program that does what the job's mapper does. Not needed for mappers
-   * that are known.
+   * The name of the node's program that does what the job's mapper does, or {@code wasm:FILE} for
+   * one in WebAssembly that the job brings: a file in the task's working directory, as the
+   * distributed cache puts it there, or in the class path. Not needed for mappers that are known.
    */
   public static final String NODE_SSDLET = "merganser.node.ssdlet";
 
-  /** The arguments of {@link #NODE_SSDLET}, a JSON object. */
+  /**
+   * The arguments of {@link #NODE_SSDLET}, a JSON object; one that the job brings takes any text.
+   */
   public static final String NODE_ARGUMENTS = "merganser.node.arguments";
 
   /** The effect of the job's combiner, {@code sum} or {@code distinct}; known ones need none. */

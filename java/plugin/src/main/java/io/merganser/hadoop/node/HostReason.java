@@ -76,6 +76,12 @@ public enum HostReason {
   BUSY,
   /** The node doesn't have the program, or it doesn't take the arguments or give these types. */
   PROGRAM,
+  /** The task couldn't read the program that the job brings. */
+  PROGRAM_FILE,
+  /** The node has forgotten the program that the task had just sent. */
+  PROGRAM_ABSENT,
+  /** The node takes no programs from jobs. */
+  NO_UPLOADS,
   /** The node would need more memory for this job. */
   MEMORY,
   /** The node's program failed. */

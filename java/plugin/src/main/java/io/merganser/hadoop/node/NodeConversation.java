@@ -9,16 +9,18 @@ import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.mapred.NodeMapOutput;
 import org.apache.hadoop.mapred.ReceivedSpills;
 
 /**
- * A conversation with the node: one request, and the frames of its answer.
+ * A conversation with the node: requests, and the frames of their answers.
  *
  * <pre>
- *   answer   accepted  (progress | data | spill)*  end       or an error at any point
+ *   map      accepted  (progress | data | spill)*  end       or an error at any point
+ *   upload   accepted                                        or an error
  * </pre>
  */
 final class NodeConversation implements Closeable {
@@ -72,12 +74,47 @@ final class NodeConversation implements Closeable {
   }
 
   /**
-   * Sends a request for a map and receives its spills.
+   * Sends a request for a map and receives its spills. If the node doesn't have the program that
+   * the job brings, it gets it first.
    *
    * @return what the node counted
    * @throws OnHostException if the node refuses or fails; the spills are void then
    */
-  NodeCounts map(ByteBuffer request, ReceivedSpills spills) throws OnHostException {
+  NodeCounts map(NodeRequest.Map map, ReceivedSpills spills) throws OnHostException, IOException {
+    ByteBuffer request = NodeRequest.map(map);
+    Optional<NodeModule> module = map.program().module();
+    try {
+      return answer(request.duplicate(), spills);
+    } catch (OnHostException e) {
+      if (e.reason() != HostReason.PROGRAM_ABSENT || module.isEmpty() || accepted) {
+        throw e;
+      }
+    }
+    upload(module.get());
+    return answer(request, spills);
+  }
+
+  private void upload(NodeModule module) throws OnHostException {
+    try {
+      connection.ask(NodeRequest.upload(module));
+      int type = connection.head().get();
+      int length = connection.head().getInt();
+      if (length < 0 || length > FRAME_BYTES_MAX) {
+        throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
+      }
+      if (type == TYPE_ERROR) {
+        throw NodeErrors.of(body(length), socket);
+      }
+      if (type != TYPE_ACCEPTED) {
+        throw protocol("a frame of type " + type + " instead of an answer to an upload");
+      }
+      body(type, length, ACCEPTED_BYTES);
+    } catch (IOException e) {
+      throw failed(e);
+    }
+  }
+
+  private NodeCounts answer(ByteBuffer request, ReceivedSpills spills) throws OnHostException {
     try {
       connection.ask(request);
       while (true) {

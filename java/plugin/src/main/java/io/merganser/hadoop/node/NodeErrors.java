@@ -26,6 +26,9 @@ final class NodeErrors {
       case 9 -> HostReason.DELIMITER;
       case 10 -> HostReason.MEMORY;
       case 11 -> HostReason.CHECKSUM_KIND;
+      case 12 -> HostReason.PROGRAM_ABSENT;
+      case 13 -> HostReason.NO_UPLOADS;
+      case 14 -> HostReason.PROGRAM;
       case 101 -> HostReason.DAMAGED_BLOCK;
       case 102 -> HostReason.READ_FAILED;
       case 103 -> HostReason.LONG_RECORD;

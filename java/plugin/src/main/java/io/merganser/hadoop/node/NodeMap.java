@@ -142,7 +142,7 @@ final class NodeMap {
     try (NodeConversation node =
             new NodeConversation(socket, timeout, watcher(output, request.split()));
         ReceivedSpills spills = output.receive()) {
-      NodeCounts counts = node.map(NodeRequest.map(request), spills);
+      NodeCounts counts = node.map(request, spills);
       output.adopt(spills);
       return counts;
     } catch (IOException e) {

@@ -8,23 +8,30 @@ import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 
 /**
- * A request to the node in version 1 of the protocol. All numbers are big-endian:
+ * A request to the node. Its version is the first one that has all that it says, so that nodes of
+ * older releases take what they know. All numbers are big-endian:
  *
  * <pre>
  *   "MGHN"  version u16  kind u16  length u32  body
  * </pre>
  */
 final class NodeRequest {
+  /** The version of maps by programs that the node has. */
   static final int VERSION = 1;
+
+  /** The version since which a job may bring its program. */
+  private static final int VERSION_OF_MODULES = 2;
 
   private static final byte[] MAGIC = {'M', 'G', 'H', 'N'};
   private static final int KIND_MAP = 1;
   private static final int KIND_HELLO = 2;
+  private static final int KIND_UPLOAD = 3;
   private static final int HEAD_BYTES = MAGIC.length + 2 * Short.BYTES + Integer.BYTES;
   private static final int BODY_BYTES_MAX = 5 << 20;
   private static final int TEXT_BYTES_MAX = 0xFFFF;
 
   private static final int SSDLET_BUILT_IN = 1;
+  private static final int SSDLET_MODULE = 2;
   private static final int PARTITIONER_HASH = 1;
   private static final int ORDER_TEXT = 1;
   private static final int CODEC_NONE = 0;
@@ -66,8 +73,14 @@ final class NodeRequest {
     var bytes = new ByteArrayOutputStream();
     var body = new DataOutputStream(bytes);
     writeText(body, map.attempt());
-    body.writeByte(SSDLET_BUILT_IN);
-    writeText(body, map.program().name());
+    Optional<NodeModule> module = map.program().module();
+    if (module.isPresent()) {
+      body.writeByte(SSDLET_MODULE);
+      body.write(module.get().sha256());
+    } else {
+      body.writeByte(SSDLET_BUILT_IN);
+      writeText(body, map.program().name());
+    }
     writeText(body, map.program().arguments());
     writeText(body, map.blocks().pool());
     body.writeInt(map.blocks().ranges().size());
@@ -97,17 +110,23 @@ final class NodeRequest {
     if (bytes.size() > BODY_BYTES_MAX) {
       throw new IOException("the protocol takes no request of " + bytes.size() + " bytes");
     }
-    return request(KIND_MAP, bytes.toByteArray());
+    int version = module.isPresent() ? VERSION_OF_MODULES : VERSION;
+    return request(version, KIND_MAP, bytes.toByteArray());
+  }
+
+  /** The bytes of a request to keep a module for the maps that follow. */
+  static ByteBuffer upload(NodeModule module) {
+    return request(VERSION_OF_MODULES, KIND_UPLOAD, module.bytes());
   }
 
   /** The bytes of a request for the state of the node. */
   static ByteBuffer hello() {
-    return request(KIND_HELLO, new byte[0]);
+    return request(VERSION, KIND_HELLO, new byte[0]);
   }
 
-  private static ByteBuffer request(int kind, byte[] body) {
+  private static ByteBuffer request(int version, int kind, byte[] body) {
     ByteBuffer request = ByteBuffer.allocate(HEAD_BYTES + body.length);
-    request.put(MAGIC).putShort((short) VERSION).putShort((short) kind);
+    request.put(MAGIC).putShort((short) version).putShort((short) kind);
     return request.putInt(body.length).put(body).flip();
   }
 

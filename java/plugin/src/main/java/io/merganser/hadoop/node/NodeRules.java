@@ -165,7 +165,13 @@ final class NodeRules {
                               + " is not set"));
       arguments = KnownMappers.arguments(named, job);
     }
-    return new NodeProgram(named, arguments, key, value, combine());
+    Combine combine = combine();
+    if (!named.startsWith(NodeModule.PREFIX)) {
+      return new NodeProgram(named, arguments, key, value, combine);
+    }
+    String file = named.substring(NodeModule.PREFIX.length());
+    NodeModule module = NodeModule.read(file, job.getClassLoader());
+    return new NodeProgram(file, Optional.of(module), arguments, key, value, combine);
   }
 
   private Type type(Class<?> writable) throws OnHostException {

@@ -3,9 +3,10 @@ package io.merganser.hadoop.node;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 
-/** A request for a map, as the node reads it. */
+/** A request for a map, as the node reads it. A program of the job is called by its SHA-256. */
 public record AskedMap(
     int kind,
     String program,
@@ -28,7 +29,7 @@ public record AskedMap(
   static AskedMap read(DataInputStream in) throws IOException {
     in.readUTF();
     int kind = in.readUnsignedByte();
-    String program = in.readUTF();
+    String program = kind == 2 ? HexFormat.of().formatHex(in.readNBytes(32)) : in.readUTF();
     String arguments = in.readUTF();
     String pool = in.readUTF();
     List<long[]> ranges = new ArrayList<>();

@@ -8,13 +8,17 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HexFormat;
 import java.util.List;
 
 /**
- * A node of protocol version 1 that counts words with Hadoop's own reader, and whose misbehaviour a
- * test chooses. It has one file, which all blocks belong to.
+ * A node that counts words with Hadoop's own reader, whatever the program, and whose misbehaviour a
+ * test chooses. It knows a program of a job once it got it. It has one file, which all blocks
+ * belong to.
  */
 public final class FakeNode extends FakeServer {
   /** The behaviour in a map. */
@@ -22,6 +26,14 @@ public final class FakeNode extends FakeServer {
     WELL,
     /** Answers with the error of the kind {@code at}. */
     ERROR,
+    /** Is a node of protocol version 1. */
+    OLD,
+    /** Answers an upload with the error of the kind {@code at}. */
+    REFUSES_UPLOADS,
+    /** Answers an upload with a hello. */
+    GARBAGE_FOR_UPLOADS,
+    /** Forgets every program at once. */
+    FORGETS,
     /** Sends some data, then the error of the kind {@code at}. */
     ERROR_AFTER_DATA,
     /** Closes the connection after {@code at} bytes of data. */
@@ -66,6 +78,7 @@ public final class FakeNode extends FakeServer {
 
   private final Path file;
   private final List<AskedMap> asked = new ArrayList<>();
+  private final List<byte[]> uploads = new ArrayList<>();
   private volatile Conduct conduct = Conduct.WELL;
   private volatile long at;
   private volatile int spills = 1;
@@ -93,24 +106,77 @@ public final class FakeNode extends FakeServer {
     return List.copyOf(asked);
   }
 
+  /** The programs of jobs that were sent so far. */
+  public synchronized List<byte[]> uploads() {
+    return List.copyOf(uploads);
+  }
+
   @Override
   protected boolean answer(DataInputStream in, DataOutputStream out)
       throws IOException, InterruptedException {
     byte[] magic = in.readNBytes(4);
-    if (!"MGHN".equals(new String(magic, StandardCharsets.US_ASCII))
-        || in.readUnsignedShort() != 1) {
+    if (!"MGHN".equals(new String(magic, StandardCharsets.US_ASCII))) {
       return false;
     }
+    int version = in.readUnsignedShort();
     int kind = in.readUnsignedShort();
     byte[] body = in.readNBytes(in.readInt());
+    if (version > (conduct == Conduct.OLD ? 1 : 2)) {
+      error(out, 2);
+      return false;
+    }
     if (kind == 2) {
       return hello(out);
     }
+    if (kind == 3) {
+      return version == 2 && upload(body, out);
+    }
     AskedMap map = AskedMap.read(new DataInputStream(new java.io.ByteArrayInputStream(body)));
+    if (map.kind() != version) {
+      return false;
+    }
     synchronized (this) {
       asked.add(map);
     }
-    return map(map, out);
+    return map.kind() == 2 && !knows(map.program()) ? error(out, 12) : map(map, out);
+  }
+
+  private boolean upload(byte[] module, DataOutputStream out) throws IOException {
+    switch (conduct) {
+      case REFUSES_UPLOADS -> {
+        return error(out, (int) at);
+      }
+      case GARBAGE_FOR_UPLOADS -> {
+        return hello(out);
+      }
+      default -> {
+        synchronized (this) {
+          uploads.add(module);
+        }
+        frame(out, 5, longs(1 << 20));
+        return true;
+      }
+    }
+  }
+
+  private synchronized boolean knows(String sha256) throws IOException {
+    if (conduct == Conduct.FORGETS) {
+      return false;
+    }
+    for (byte[] module : uploads) {
+      if (HexFormat.of().formatHex(sha256(module)).equals(sha256)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static byte[] sha256(byte[] bytes) throws IOException {
+    try {
+      return MessageDigest.getInstance("SHA-256").digest(bytes);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IOException(e);
+    }
   }
 
   private boolean hello(DataOutputStream out) throws IOException {

@@ -15,9 +15,13 @@ import org.junit.jupiter.api.Test;
 /** The bytes that the node reads; its own tests pin the same ones. */
 class NodeRequestTest {
   private static NodeRequest.Map map(String arguments, byte[] tail) {
+    return map(new NodeProgram("grep", arguments, Type.TEXT, Type.LONG, Combine.SUM), tail);
+  }
+
+  private static NodeRequest.Map map(NodeProgram program, byte[] tail) {
     return new NodeRequest.Map(
         "attempt_1",
-        new NodeProgram("grep", arguments, Type.TEXT, Type.LONG, Combine.SUM),
+        program,
         new FileSlice(new Path("hdfs://host/file"), 256, 16),
         new SplitBlocks(
             "BP-1", List.of(new SplitBlocks.Range(0x40000001, 1001, 512, 256, 16)), 275),
@@ -45,6 +49,22 @@ class NodeRequestTest {
         map.replace(" ", ""),
         HexFormat.of().formatHex(NodeRequest.map(map("{}", new byte[] {'c', 'd', '\n'})).array()));
     assertEquals("4d47484e0001000200000000", HexFormat.of().formatHex(NodeRequest.hello().array()));
+  }
+
+  /** A job's own program is named by the SHA-256 of its module, and the request has version 2. */
+  @Test
+  void requestsForProgramsOfJobsArePinned() throws IOException {
+    var module = new NodeModule(new byte[] {0, 'a', 's', 'm'});
+    var program =
+        new NodeProgram("words.wasm", Optional.of(module), "{}", Type.TEXT, Type.LONG, Combine.SUM);
+    String map = HexFormat.of().formatHex(NodeRequest.map(map(program, new byte[0])).array());
+    String sha256 = "cd5d4935a48c0672cb06407bb443bc0087aff947c6b864bac886982c73b3027f";
+    assertEquals("4d47484e0002000100000094", map.substring(0, 24));
+    assertEquals(
+        "000961747465" + "6d70745f31" + "02" + sha256 + "00027b7d", map.substring(24, 120));
+    assertEquals(
+        "4d47484e00020003000000040061736d",
+        HexFormat.of().formatHex(NodeRequest.upload(module).array()));
   }
 
   @Test

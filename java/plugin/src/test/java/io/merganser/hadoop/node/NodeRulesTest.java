@@ -1,5 +1,6 @@
 package io.merganser.hadoop.node;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -7,6 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.node.NodeProgram.Combine;
 import io.merganser.hadoop.node.NodeProgram.Type;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
@@ -28,6 +32,7 @@ import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
 import org.apache.hadoop.mapreduce.lib.reduce.LongSumReducer;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class NodeRulesTest {
   private static final TaskAttemptID FIRST = TaskAttemptID.forName("attempt_1_0002_m_000003_0");
@@ -100,6 +105,28 @@ class NodeRulesTest {
     job.set(Keys.NODE_ARGUMENTS, "{\"n\": 1}");
     assertEquals(
         new NodeProgram("terms", "{\"n\": 1}", Type.TEXT, Type.INT, Combine.NONE), program());
+  }
+
+  @Test
+  void authorsOfJobsBringPrograms(@TempDir Path dir) throws IOException, OnHostException {
+    Path file = Files.write(dir.resolve("words.wasm"), new byte[] {1, 2});
+    job.set(Keys.NODE_SSDLET, "wasm:" + file);
+    job.set(Keys.NODE_ARGUMENTS, "any text");
+    NodeProgram found = program();
+    assertEquals(file.toString(), found.name());
+    assertEquals("any text", found.arguments());
+    assertArrayEquals(new byte[] {1, 2}, found.module().orElseThrow().bytes());
+    // A file of the class path, as in the jar of a job.
+    job.set(Keys.NODE_SSDLET, "wasm:io/merganser/hadoop/config/Keys.class");
+    assertTrue(program().module().orElseThrow().bytes().length > 100);
+    job.set(Keys.NODE_SSDLET, "wasm:" + dir.resolve("gone.wasm"));
+    assertTrue(refused(HostReason.PROGRAM_FILE).contains("neither in the task's working"));
+    Files.write(file, new byte[NodeModule.BYTES_MAX + 1]);
+    job.set(Keys.NODE_SSDLET, "wasm:" + file);
+    assertTrue(refused(HostReason.PROGRAM_FILE).contains("more than 4194304 bytes"));
+    // Not a path at all.
+    job.set(Keys.NODE_SSDLET, "wasm:a\0b");
+    refused(HostReason.PROGRAM_FILE);
   }
 
   @Test

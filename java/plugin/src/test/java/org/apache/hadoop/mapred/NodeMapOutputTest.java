@@ -242,6 +242,9 @@ class NodeMapOutputTest {
     "ERROR, 9, DELIMITER",
     "ERROR, 10, MEMORY",
     "ERROR, 11, CHECKSUM_KIND",
+    "ERROR, 12, PROGRAM_ABSENT",
+    "ERROR, 13, NO_UPLOADS",
+    "ERROR, 14, PROGRAM",
     "ERROR, 101, DAMAGED_BLOCK",
     "ERROR, 102, READ_FAILED",
     "ERROR, 103, LONG_RECORD",
@@ -282,6 +285,59 @@ class NodeMapOutputTest {
     for (TaskCounter counter : TaskCounter.values()) {
       assertEquals(stock.counter(counter), side.counter(counter), counter.name());
     }
+  }
+
+  /** Lets the job bring a program. */
+  private void bringProgram() throws IOException {
+    Path module = Files.write(dir.resolve("words.wasm"), new byte[] {0, 'a', 's', 'm'});
+    settings.set("merganser.node.ssdlet", "wasm:" + module);
+    settings.set("merganser.node.combine", "sum");
+  }
+
+  @Test
+  void aNodeGetsTheProgramOfAJobOnce() throws Exception {
+    bringProgram();
+    MapSide stock = stock();
+    for (String name : List.of("first", "second")) {
+      MapSide side = side(name);
+      assertEquals(0, new NodeTask(side).run(split), "the mapper got lines");
+      assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+      assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+    }
+    assertEquals(List.of(2, 2, 2), node.asked().stream().map(AskedMap::kind).toList());
+    assertEquals(1, node.uploads().size());
+    assertArrayEquals(new byte[] {0, 'a', 's', 'm'}, node.uploads().get(0));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "OLD, 0, PROTOCOL",
+    "ERROR, 105, PROGRAM_FAILED",
+    "ERROR_AFTER_DATA, 3000, DAMAGED_BLOCK",
+    "REFUSES_UPLOADS, 13, NO_UPLOADS",
+    "REFUSES_UPLOADS, 14, PROGRAM",
+    "REFUSES_UPLOADS, 12, PROGRAM_ABSENT",
+    "GARBAGE_FOR_UPLOADS, 0, PROTOCOL",
+    "FORGETS, 0, PROGRAM_ABSENT",
+  })
+  void withoutTheProgramOfAJobTheOutputIsThatOfStockHadoop(
+      Conduct conduct, int value, String reason) throws Exception {
+    bringProgram();
+    MapSide stock = stock();
+    node.behave(conduct, value);
+    MapSide side = side("node");
+    assertTrue(new NodeTask(side).run(split) > 0, "the mapper got no lines");
+    assertEquals(Map.of("MAPS_ON_HOST_" + reason, 1L), side.decisions());
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
+  }
+
+  /** A task of this release and a node of the one before it, which has built-in programs only. */
+  @Test
+  void anOlderNodeMapsWhatItKnows() throws Exception {
+    node.behave(Conduct.OLD, 0);
+    MapSide side = side("node");
+    assertEquals(0, new NodeTask(side).run(split), "the mapper got lines");
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
   }
 
   @Test
