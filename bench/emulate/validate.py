@@ -10,6 +10,8 @@ the path: a model that takes no time (`--device null`), through FUSE, through a 
 through NBD (fio needs its engine `nbd`). `--nbd` compares through NBD instead of FUSE.
 
 `--priority` runs both programs as real-time processes (chrt, needs root), for machines that are not idle.
+`--cpu N` gives the emulation processor N, and fio the others. `--slower N` emulates disks that are N times as slow;
+fio's times are then divided by N.
 """
 
 import argparse
@@ -38,6 +40,11 @@ def with_priority(priority, command):
     return (["chrt", "-r", str(priority)] if priority else []) + command
 
 
+def fio_cpus(args):
+    """The processors of fio: all but that of the emulation."""
+    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)) if cpu != args.cpu)
+
+
 class Disk:
     """An emulated disk in a folder of its own: a file, or a socket of NBD."""
 
@@ -55,6 +62,7 @@ class Disk:
         )
         door = ["--nbd", socket] if nbd else ["--mount", mount]
         command = [args.merganser, "emulate", *door, "--report", self.report]
+        command += ["--slower", str(args.slower), *([] if args.cpu is None else ["--cpu", str(args.cpu)])]
         command += ["--memory-backed", "--size", SPAN, *(["--filled"] if filled else []), *options]
         self.process = subprocess.Popen(
             with_priority(20 if args.priority else 0, command),
@@ -77,7 +85,7 @@ class Disk:
 
 
 def fio(args, target, pattern, size, depth):
-    command = ["fio", "--name=x", *target, "--direct=1"]
+    command = [*([] if args.cpu is None else ["taskset", "-c", fio_cpus(args)]), "fio", "--name=x", *target, "--direct=1"]
     command += [f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", f"--size={SPAN}"]
     command += ["--time_based", f"--runtime={args.seconds}", "--lat_percentiles=1", "--output-format=json"]
     if pattern == "randrw":
@@ -96,6 +104,14 @@ def virtual(args, device, pattern, size, depth, requests):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["results"]
 
 
+def path_us(args):
+    """The time of the way to the model and back: the mean of single requests to a model that takes no time."""
+    disk = Disk(args, ["--device", "null"], filled=False, nbd=args.nbd)
+    job = fio(args, disk.target, "randread", "4k", 1)
+    disk.end()
+    return round(job["read"]["lat_ns"]["mean"] / 1e3)
+
+
 def compare(args, device, pattern, size, depth):
     disk = Disk(args, ["--device", device, "--path-us", str(args.path_us)], nbd=args.nbd)
     seen = fio(args, disk.target, pattern, size, depth)
@@ -107,7 +123,7 @@ def compare(args, device, pattern, size, depth):
         if seen[theirs]["total_ios"] == 0:
             continue
         latency = seen[theirs]["lat_ns"]
-        mean, p99 = latency["mean"], latency["percentile"]["99.000000"]
+        mean, p99 = (ns / args.slower for ns in (latency["mean"], latency["percentile"]["99.000000"]))
         expected = model[ours]["latency_ns"]
         want, want99 = expected["mean"], expected["percentiles"]["p99"]
         print(
@@ -119,6 +135,7 @@ def compare(args, device, pattern, size, depth):
 
 
 def overhead(args):
+    args.slower = 1
     print("\n| path, a model that takes no time | requests per second | MB/s | mean latency, us |\n|---|---|---|---|")
     for door in ("FUSE", "FUSE and loop", "NBD"):
         disk = Disk(args, ["--device", "null"], filled=False, nbd=door == "NBD")
@@ -153,12 +170,17 @@ def main():
     parser.add_argument("--merganser", default="target/release/merganser")
     parser.add_argument("--devices", default="barracuda,830,jasmine")
     parser.add_argument("--seconds", type=int, default=20, help="of each run of fio")
-    parser.add_argument("--path-us", type=int, default=0, help="see merganser emulate --help")
+    parser.add_argument("--path-us", type=int, help="see merganser emulate --help [measured]")
+    parser.add_argument("--cpu", type=int, metavar="N", help="give the emulation processor N, and fio the others")
+    parser.add_argument("--slower", type=int, default=1, metavar="N", help="emulate disks that are N times as slow")
     parser.add_argument("--quick", action="store_true", help="five workloads instead of 45")
     parser.add_argument("--nbd", action="store_true", help="through NBD instead of FUSE")
     parser.add_argument("--priority", action="store_true", help="real-time priorities; needs root")
     parser.add_argument("--no-overhead", action="store_true")
     args = parser.parse_args()
+    if args.path_us is None:
+        args.path_us = path_us(args)
+    print(f"path: {args.path_us} us\n")
     print("| device | workload | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % |")
     print("|---|---|---|---|---|---|---|---|---|")
     for device in filter(None, args.devices.split(",")):

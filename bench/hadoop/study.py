@@ -48,6 +48,9 @@ def arguments(words=None):
     parser.add_argument("--list", action="store_true", help="name the figures")
     parser.add_argument("--cells", action="store_true", help="name the cells of the figures in their order, and whether they are kept")
     parser.add_argument("--scale", type=float, default=SCALE, metavar="X", help="data here over data in the paper [0.1]")
+    parser.add_argument("--slower", type=int, default=1, metavar="K",
+                        help="emulate disks that are K times as slow, and divide times by K: a machine that is K times as fast [1]")  # fmt: skip
+    parser.add_argument("--make-inputs", action="store_true", help="make the inputs of the cells, and measure nothing")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no cell that would end later than this")
     parser.add_argument("--only", metavar="TEXT", help="only cells whose name has this")
     parser.add_argument("--retry", action="store_true", help="measure cells again whose emulation was late")
@@ -68,6 +71,8 @@ def arguments(words=None):
         parser.error(f"no figure is called {', '.join(unknown)}; --list names them")
     if not 0 < args.scale <= 1:
         parser.error("--scale must be above 0 and at most 1")
+    if args.slower < 1:
+        parser.error("--slower must be at least 1")
     if args.minutes is not None and args.minutes <= 0:
         parser.error("--minutes must be above 0")
     return args
@@ -143,10 +148,11 @@ def line_of(cell, result):
 
 def write(kept, args, told, described):
     """Writes all kept results as one file, and returns them."""
-    cells = cells_of(FIGURES, args.scale)
+    cells = cells_of(FIGURES, args.scale, args.slower)
     study = {
         "study": "ssd-hadoop",
         "scale": args.scale,
+        "slower": args.slower,
         "machine": described,
         "cells": kept.all(cells),
         "predicted": told,
@@ -170,11 +176,16 @@ def run(args, cells, kept, described):
     for jar in [*bench.jars.hadoop.glob("*.jar"), bench.jars.plugin]:
         if jar.exists():
             jar.read_bytes()
+    images = Images(args.dir / "images", args.dir, bench.jars, args.timeout, say)
+    if args.make_inputs:
+        for cell in cells:
+            images.made(cell)
+        return []
     told = predicted(bench.merganser, cells_of(["settings"], args.scale))
     budget, failed, left = Budget(args.minutes), [], []
-    with tempfile.TemporaryDirectory(prefix="merganser-study-", dir=args.memory_dir) as memory:
+    with emulated.own_cpu_left(), tempfile.TemporaryDirectory(prefix="merganser-study-", dir=args.memory_dir) as memory:
         bench.memory = Path(memory)
-        bench.images = Images(args.dir / "images", args.dir, bench.jars, args.timeout, say)
+        bench.images = images
         bench.path_us = emulated.path_us(bench.merganser, args.dir, bench.memory) if args.path_us is None else args.path_us
         say(f"a request takes {bench.path_us} us to the model and back")
         for cell in cells:
@@ -210,7 +221,7 @@ def main():
     described = machine.describe(BENCH)
     folder = results_of(args, described)
     kept = Kept(folder)
-    cells = [cell for cell in cells_of(args.figure, args.scale) if (args.only or "") in cell.name]
+    cells = [cell for cell in cells_of(args.figure, args.scale, args.slower) if (args.only or "") in cell.name]
     if args.cells:
         for cell in cells:
             result = kept.get(cell)
@@ -225,7 +236,7 @@ def main():
     end_orderly()
     if not limits.can_throttle():
         sys.exit("study: loop devices and memory limits need root and version 1 control groups")
-    needed = [(args.merganser, "make build")]
+    needed = [(args.merganser, "make build")] * (not args.make_inputs)
     needed += [(args.plugin, "mvn -f java/pom.xml package")] * any(cell.flavour == ACTIVE for cell in cells)
     for path, how in needed:
         if not path.exists():

@@ -49,7 +49,7 @@ class Cells(unittest.TestCase):
         others = [
             replace(cell, job="join"), replace(cell, paper_gb=5), replace(cell, device=cells.SSD), replace(cell, scale=0.2),
             replace(cell, flavour=ACTIVE), replace(cell, sort_mb=64), replace(cell, block_mb=32), replace(cell, factor=10),
-            replace(cell, least_segment="5"),
+            replace(cell, least_segment="5"), replace(cell, slower=2),
         ]  # fmt: skip
         self.assertEqual(len(others), len(asdict(cell)))
         self.assertEqual(len({one.name for one in [cell, *others]}), len(others) + 1)
@@ -121,6 +121,13 @@ class Phases(unittest.TestCase):
         self.assertEqual(found["reduce"]["writes"], {"requests": 2, "in_order": 1, "bytes": 24})
         self.assertEqual(found["maps"]["seconds"], 1.6)
 
+    def test_bins_of_a_disk_that_is_twice_as_slow_are_twice_as_long(self):
+        flow = {"bytes": [1, 2, 4], "requests_per_bin": [1, 1, 1], "in_order_per_bin": [0, 0, 0]}
+        report = {"activity": {"bin_ns": 1_000_000_000, "reads": flow, "writes": flow}}
+        found = phases.split(report, 10_000, {"maps": (10_000, 12_000), "shuffle": (12_000, 12_000), "reduce": (12_000, 16_000)}, 2)
+        self.assertEqual([found[name]["reads"]["bytes"] for name in phases.PHASES], [1, 0, 6])
+        self.assertEqual([found[name]["seconds"] for name in phases.PHASES], [1, 0, 2])
+
     def test_phases_of_a_history_follow_one_another(self):
         told = history.parse((GOLDEN / "terasort.jhist").read_text())
         end = told.submitted_ms + round(told.elapsed_s * 1000)
@@ -181,7 +188,7 @@ class Emulations(unittest.TestCase):
         def begun(*_, **__):
             (self.folder / "door" / "disk").touch()
             (self.folder / "r.json").write_text(json.dumps({"valid": valid}))
-            return SimpleNamespace(returncode=returncode)
+            return SimpleNamespace(returncode=returncode, pid=0)
 
         with mock.patch.object(emulated.subprocess, "Popen", begun):
             return emulated.Emulation(Path("m"), "830", self.folder / "i", self.folder / "door", self.folder / "r.json")
@@ -196,11 +203,63 @@ class Emulations(unittest.TestCase):
     def test_a_run_that_was_good_has_a_result(self):
         self.assertEqual(self.ended(valid=True, returncode=0).report(), {"valid": True})
 
+    def test_an_emulation_has_the_processor_that_was_left_to_it(self):
+        def words(here):
+            with mock.patch.object(emulated, "CPUS", [0, 3]), mock.patch.object(emulated.subprocess, "Popen") as popen, \
+                    mock.patch.object(emulated.os, "sched_getaffinity", return_value=here):
+                popen.side_effect = lambda *_, **__: (self.folder / "door" / "disk").touch() or SimpleNamespace(pid=0)
+                emulated.Emulation(Path("m"), "830", self.folder / "i", self.folder / "door", self.folder / "r.json", slower=3)
+            (self.folder / "door" / "disk").unlink()
+            return " ".join(popen.call_args.args[0])
+
+        self.assertIn("--slower 3 --cpu 3", words({0}))
+        self.assertNotIn("--cpu", words({0, 3}))
+
+    def test_nothing_else_runs_on_the_processor_of_the_emulation(self):
+        mask = self.folder / "mask"
+        mask.write_text("f\n")
+        with mock.patch.object(emulated, "CPUS", [0, 1, 3]), mock.patch.object(emulated, "WRITEBACK_CPUS", mask), \
+                mock.patch.object(emulated.os, "sched_setaffinity") as moved, mock.patch.object(emulated.os, "setpriority"):
+            with emulated.own_cpu_left():
+                moved.assert_called_once_with(0, [0, 1])
+                self.assertEqual(mask.read_text(), "3")
+            self.assertEqual(moved.call_args.args, (0, [0, 1, 3]))
+        self.assertEqual(mask.read_text(), "f\n")
+
     def test_the_disk_of_an_earlier_emulation_is_not_taken(self):
         (self.folder / "door").mkdir()
         (self.folder / "door" / "disk").touch()
         with self.assertRaisesRegex(emulated.EmulationError, "an earlier emulation is still there"):
             self.ended(valid=True, returncode=0)
+
+
+class Copies(unittest.TestCase):
+    def test_a_copy_has_memory_for_what_earlier_cells_wrote_and_the_same_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, mib = Path(folder) / "f", image.PIECE_BYTES
+            with open(path, "wb") as file:
+                file.truncate(64 * mib)
+                file.seek(5 * mib)
+                file.write(b"x" * 5000)
+            self.assertEqual(image.data_of(path), [(5 * mib, 6 * mib)])
+            before = path.read_bytes()
+            image.fill(path, [(5 * mib, 6 * mib), (10 * mib, 11 * mib)])
+            self.assertEqual(image.data_of(path), [(5 * mib, 6 * mib), (10 * mib, 11 * mib)])
+            self.assertEqual(path.read_bytes(), before)
+
+    def test_what_cells_wrote_is_noted_by_input(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy, cell = Path(folder) / "copy", cells.Cell("sort", 10, cells.HDD, 0.1)
+            images = image.Images(Path(folder), None, None, 1, None)
+            for piece in (3, 7):
+                with open(copy, "wb") as file:
+                    file.truncate(16 * image.PIECE_BYTES)
+                    file.seek(piece * image.PIECE_BYTES)
+                    file.write(b"x")
+                images.note(cell, copy)
+            starts = [start // image.PIECE_BYTES for start, _ in images._written(replace(cell, sort_mb=64))]
+            self.assertEqual(starts, [3, 7])
+            self.assertEqual(images._written(replace(cell, block_mb=32)), [])
 
 
 class Results(unittest.TestCase):
@@ -245,14 +304,14 @@ class Results(unittest.TestCase):
         made = {*measuring._of_report(report), "cell", "elapsed_s", "phases", "points"}
         self.assertLessEqual(set(golden["cells"][0]), made)
         self.kept.put(self.cell, {"elapsed_s": 1.0})
-        written = command.write(self.kept, Namespace(scale=0.1, json=None), {}, {})
+        written = command.write(self.kept, Namespace(scale=0.1, slower=1, json=None), {}, {})
         self.assertLessEqual(set(golden), set(written))
         self.assertEqual(written, json.loads((self.kept.folder / "study.json").read_text()))
 
 
 class Command(unittest.TestCase):
     def test_what_makes_no_sense_is_refused(self):
-        for words in (["nothing"], ["size", "--scale", "0"], ["size", "--scale", "2"], ["size", "--minutes", "0"]):
+        for words in (["nothing"], ["size", "--scale", "0"], ["size", "--scale", "2"], ["size", "--minutes", "0"], ["size", "--slower", "0"]):
             with self.assertRaises(SystemExit), redirect_stderr(io.StringIO()):
                 command.arguments(words)
         self.assertEqual(command.arguments(["all"]).figure, ALL)

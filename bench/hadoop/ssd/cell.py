@@ -40,12 +40,13 @@ def measure(cell, bench):
     bench.images.copy(cell, image)
     try:
         result, told, ended_ms = _run(cell, bench, image)
+        bench.images.note(cell, image)
         report = result.pop("report")
     finally:
         image.unlink(missing_ok=True)
     spans = phases.spans(told[-1], ended_ms)
-    result["phases"] = phases.split(report, report["started_unix_ms"], spans)
-    result["submitted_s"] = (told[0].submitted_ms - report["started_unix_ms"]) / 1000
+    result["phases"] = phases.split(report, report["started_unix_ms"], spans, cell.slower)
+    result["submitted_s"] = (told[0].submitted_ms - report["started_unix_ms"]) / 1000 / cell.slower
     result.update(_of_report(report))
     # Only traces are drawn. Results are kept, so they should be small.
     result["points"] = _thinned(report["activity"], POINTS if cell.scale == 1 else 0)
@@ -79,7 +80,7 @@ def _run(cell, bench, image):
         group = stack.enter_context(limits.memory(GROUP_BYTES))
         if group is None:
             raise ClusterError("memory can't be limited: that needs root and version 1 control groups")
-        emulation = stack.enter_context(emulated.emulated(bench.merganser, cell.device, image, folder, mount, bench.path_us))
+        emulation = stack.enter_context(emulated.emulated(bench.merganser, cell.device, image, folder, mount, bench.path_us, cell.slower))
         stack.enter_context(dirty_limit(mount, max(DIRTY_LEAST_BYTES, round(cell.cache_bytes * DIRTY_SHARE))))
         with ExitStack() as running:
             held = running.enter_context(memory.cache_of(group, cell.cache_bytes))
@@ -109,9 +110,10 @@ def _job(cell, bench, cluster, mount):
     check(cell, told)
     counters = {name: sum(one.counter(name) for one in told) for name in COUNTERS}
     return {
-        "elapsed_s": sum(one.elapsed_s for one in told),
+        # In the time of the disk.
+        "elapsed_s": sum(one.elapsed_s for one in told) / cell.slower,
         "wall_s": done.wall_s,
-        "phase_s": {phase: sum(one.phase_s(phase) for one in told) for phase in ("map", "spill", "shuffle", "sort", "reduce")},
+        "phase_s": {phase: sum(one.phase_s(phase) for one in told) / cell.slower for phase in ("map", "spill", "shuffle", "sort", "reduce")},
         "device_read_bytes": after[0] - before[0],
         "device_written_bytes": after[1] - before[1],
         "maps": sum(1 for one in told for attempt in one.attempts if attempt.name.startswith("m")),

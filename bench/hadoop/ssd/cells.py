@@ -39,6 +39,8 @@ class Cell:
     block_mb: int = BLOCK_MB
     least_segment: str = ""
     """`merganser.shuffle.defer.min-segment-bytes`; empty for the plugin's default."""
+    slower: int = 1
+    """The disk is emulated that many times as slow; times are divided by it."""
 
     @property
     def data_bytes(self):
@@ -56,13 +58,14 @@ class Cell:
         parts = [self.job, f"{self.paper_gb:g}gb", f"x{self.scale:g}", self.device, self.flavour]
         parts += [f"sort{self.sort_mb}", f"block{self.block_mb}"]
         parts += [f"factor{self.factor}"] * (self.factor != FACTOR)
-        return "-".join(parts + [f"segment{self.least_segment}"] * bool(self.least_segment))
+        parts += [f"segment{self.least_segment}"] * bool(self.least_segment)
+        return "-".join(parts + [f"slower{self.slower}"] * (self.slower != 1))
 
     @property
     def expected_s(self):
         """A guess of its seconds, for the time budget, until one like it was measured."""
         rate = 6e6 if self.device == HDD else 16e6
-        return 60 + self.data_bytes * JOBS[self.job].passes / rate
+        return 60 + self.slower * self.data_bytes * JOBS[self.job].passes / rate
 
 
 def _both(**more):
@@ -136,7 +139,7 @@ FIGURES = {
 """By name: the part of the paper, and its cells for a scale."""
 
 
-def cells_of(figures, scale):
+def cells_of(figures, scale, slower=1):
     """All cells of these figures, each once, in the order in which they should be measured."""
     wanted = {cell for name in figures for cell in FIGURES[name][1](scale)}
     telling = [
@@ -144,4 +147,4 @@ def cells_of(figures, scale):
         *_cpu_bound(scale)[:2], *_beyond(scale)[:4], *_settings(scale), *_io_bound(scale), *_cpu_bound(scale), *_traces(scale),
         *_beyond(scale), *_sizes(scale),
     ]  # fmt: skip
-    return [cell for cell in dict.fromkeys(telling) if cell in wanted]
+    return [replace(cell, slower=slower) for cell in dict.fromkeys(telling) if cell in wanted]

@@ -22,10 +22,11 @@ def spans(told, job_ended_ms):
     return {"maps": (begin, maps), "shuffle": (maps, fetched), "reduce": (fetched, max(fetched, job_ended_ms))}
 
 
-def split(report, started_ms, all_spans):
-    """Requests, bytes and requests in order of reads and writes, for each phase."""
+def split(report, started_ms, all_spans, slower=1):
+    """Requests, bytes and requests in order of reads and writes, for each phase. Spans have the time of the system's
+    clock; the report, and the seconds that are returned, have the time of the disk, which is `slower` times as slow."""
     activity = report["activity"]
-    bin_ms = activity["bin_ns"] / 1e6
+    bin_ms = activity["bin_ns"] / 1e6 * slower
     found = {}
     for phase, (start, end) in all_spans.items():
         bins = [
@@ -33,7 +34,7 @@ def split(report, started_ms, all_spans):
             for index in range(len(activity["reads"]["bytes"]))
             if start <= started_ms + (index + 0.5) * bin_ms < end
         ]
-        found[phase] = {"seconds": (end - start) / 1000}
+        found[phase] = {"seconds": (end - start) / 1000 / slower}
         for kind in ("reads", "writes"):
             flow = activity[kind]
             found[phase][kind] = {

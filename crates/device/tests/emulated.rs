@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,9 @@ fn start(
     // The first byte tells the pages of these tests apart.
     let hash = Some((|bytes: &[u8]| u128::from(bytes[0])) as ContentHash);
     let observer = Some(observer);
-    let options = EmulatedOptions { device, backing, path_ns, spin_ns, power, observer, hash };
+    let slower = NonZeroU32::MIN;
+    let options =
+        EmulatedOptions { device, backing, path_ns, spin_ns, slower, power, observer, hash };
     (Emulated::start(options).expect("started"), served)
 }
 
@@ -209,6 +212,7 @@ fn what_a_device_cannot_do_is_refused() {
         backing: memory(2 << 20),
         path_ns: 0,
         spin_ns: SPIN_NS,
+        slower: NonZeroU32::MIN,
         power: POWER(),
         observer: None,
         hash: None,
@@ -255,6 +259,7 @@ fn the_path_to_a_device_is_part_of_its_time() {
         backing: memory(1 << 20),
         path_ns: 300_000_000,
         spin_ns: SPIN_NS,
+        slower: NonZeroU32::MIN,
         power: POWER(),
         observer: None,
         hash: None,
@@ -299,6 +304,7 @@ fn hashing_holds_up_no_arrival() {
         backing: memory(1 << 20),
         path_ns: 0,
         spin_ns: SPIN_NS,
+        slower: NonZeroU32::MIN,
         power: POWER(),
         observer: Some(Box::new(move |one| seen.lock().push(one))),
         hash: Some(|bytes| {
@@ -343,6 +349,7 @@ fn the_pacer_spins_as_long_as_it_is_told() {
         backing: memory(1 << 20),
         path_ns: 0,
         spin_ns: 890_000_000,
+        slower: NonZeroU32::MIN,
         power: POWER(),
         observer: None,
         hash: None,

@@ -1,5 +1,6 @@
 //! `merganser emulate`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
@@ -81,6 +82,16 @@ pub struct EmulateArgs {
     /// More of them make fewer requests late, and take more of a processor
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Door")]
     pub spin_us: u32,
+
+    /// Emulate a disk that is N times as slow, with all results in the time of the disk itself: the machine then counts
+    /// as N times as fast as it is, and a delay of the emulation as N times as short
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Door")]
+    pub slower: NonZeroU32,
+
+    /// Run all threads of the emulation on processor N (numbers begin at 0), and keep that processor awake with a thread of
+    /// the lowest priority. Programs that use the disk should run on other processors
+    #[arg(long, value_name = "N", help_heading = "Door")]
+    pub cpu: Option<usize>,
 
     /// Write every request to FILE, with its arrival, the hash of each page that is written, and the time
     /// it took (a trace for simulate run and simulate array)

@@ -1,5 +1,6 @@
 //! The settings of `merganser emulate`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use merganser_export::nbd::Address;
@@ -24,6 +25,10 @@ pub struct EmulateConfig {
     pub path_ns: u64,
     /// The time before an event in which no thread sleeps, in nanoseconds.
     pub spin_ns: u64,
+    /// The seconds of the wall clock for one second of the disk.
+    pub slower: NonZeroU32,
+    /// The processor of the emulation, if it has one.
+    pub cpu: Option<usize>,
     /// The file of the trace.
     pub trace: Option<PathBuf>,
     /// The file of the report, and its kind.
@@ -115,6 +120,8 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             door,
             path_ns: u64::from(typed.path_us) * 1000,
             spin_ns: u64::from(typed.spin_us) * 1000,
+            slower: typed.slower,
+            cpu: typed.cpu,
             trace: typed.trace,
             report,
         })

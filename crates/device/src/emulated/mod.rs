@@ -12,6 +12,9 @@
 //! and the model does not know. [`Lag`] counts how late answers were; [`Lag::is_valid`] says whether
 //! the run may be believed.
 //!
+//! A disk may be emulated slower than it is ([`EmulatedOptions::slower`]): then the clock is slower, and everything
+//! that this module counts, lag too, is in the time of the model.
+//!
 //! A flush ends when the model and the backing storage have both done it. A discard frees the
 //! model's pages and the backing storage's blocks. A write with forced unit access is a write and a
 //! flush for the model, as it has no such write of its own.
@@ -21,6 +24,7 @@ mod lag;
 mod null;
 mod observer;
 mod pacer;
+mod slow_clock;
 mod storage;
 
 pub use lag::Lag;

@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use merganser_storage::Clock;
 use merganser_storage::thread::wake_precisely;
 use parking_lot::MutexGuard;
 
@@ -86,6 +85,7 @@ impl Pacer<'_> {
     /// no later arrival precedes, and whether the emulation is closed.
     fn wait(&self, arrivals: &mut Vec<Arrival>) -> (u64, bool) {
         let due_ns = self.device.next_at().map(|at| self.clock_ns(at));
+        let spin = Duration::from_nanos(self.shared.spin_ns);
         let mut state = self.shared.state.lock();
         loop {
             let now_ns = self.shared.clock.now_ns();
@@ -94,11 +94,10 @@ impl Pacer<'_> {
                 std::mem::swap(&mut state.arrivals, arrivals);
                 return (now_ns, state.closed);
             }
-            match due_ns.map(|due| due - now_ns) {
+            match due_ns.map(|due| self.shared.clock.on_the_wall(due - now_ns)) {
                 None => self.shared.changed.wait(&mut state),
-                Some(left_ns) if left_ns > self.shared.spin_ns => {
-                    let sleep = Duration::from_nanos(left_ns - self.shared.spin_ns);
-                    self.shared.changed.wait_for(&mut state, sleep);
+                Some(left) if left > spin => {
+                    self.shared.changed.wait_for(&mut state, left - spin);
                 }
                 // An arrival or an answer needs the lock.
                 Some(_) => MutexGuard::unlocked(&mut state, std::hint::spin_loop),

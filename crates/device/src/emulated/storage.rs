@@ -1,18 +1,18 @@
 //! The storage that programs see.
 
 use std::io;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use merganser_storage::thread::spawn;
-use merganser_storage::{
-    Clock, Collect, Completion, Completions, Geometry, Operation, RealClock, Storage,
-};
+use merganser_storage::{Clock, Collect, Completion, Completions, Geometry, Operation, Storage};
 use parking_lot::{Condvar, Mutex};
 
 use super::hasher::Hasher;
 use super::observer::Observer;
 use super::pacer::{self, Arrival, Finished};
+use super::slow_clock::SlowClock;
 use super::{Lag, Served};
 use crate::device::Device;
 use crate::request::{ContentHash, Request, RequestKind, SimTime};
@@ -24,12 +24,16 @@ pub struct EmulatedOptions {
     pub device: Box<dyn Device>,
     /// The data. Its size is the size of the emulated device, and does not change.
     pub backing: Arc<dyn Storage>,
-    /// The time that the path from a program to [`Storage::submit`] and back takes: each request
+    /// The time that the path from a program to [`Storage::submit`] and back takes on the wall clock: each request
     /// counts as having arrived that much earlier, though not before what the model has already done.
     pub path_ns: u64,
     /// The thread that keeps the time does not sleep when the next event is nearer than this, in nanoseconds. A
     /// longer time takes more of a processor, and reduces the lag on a machine that wakes threads late.
     pub spin_ns: u64,
+    /// The seconds of the wall clock for one second of the model; 1 is real time. All other times are then
+    /// the model's: a program that runs for 40 s on a disk that is 4 times as slow would run for 10 s on the disk,
+    /// with a machine that is 4 times as fast.
+    pub slower: NonZeroU32,
     /// The power of the model's components.
     pub power: Power,
     /// Gets every request that was answered.
@@ -68,8 +72,10 @@ pub(super) struct Shared {
     pub state: Mutex<State>,
     /// An arrival, or the end.
     pub changed: Condvar,
-    pub clock: RealClock,
+    pub clock: SlowClock,
+    /// In the time of the clock.
     path_ns: u64,
+    /// In the time of the wall.
     pub spin_ns: u64,
     pub observer: Option<Observer>,
 }
@@ -109,7 +115,8 @@ impl Emulated {
     /// # Errors
     /// A backing storage that is larger than the device, or no thread.
     pub fn start(options: EmulatedOptions) -> io::Result<Arc<Emulated>> {
-        let EmulatedOptions { device, backing, path_ns, spin_ns, power, observer, hash } = options;
+        let EmulatedOptions { device, backing, path_ns, spin_ns, slower, power, observer, hash } =
+            options;
         let (size, capacity) = (backing.size(), device.capacity_bytes());
         let name = format!("emulated {}", device.name());
         if size > capacity {
@@ -120,8 +127,8 @@ impl Emulated {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
-            clock: RealClock::new(),
-            path_ns,
+            clock: SlowClock::new(slower),
+            path_ns: path_ns / u64::from(slower.get()),
             spin_ns,
             observer,
         });

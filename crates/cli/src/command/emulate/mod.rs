@@ -13,6 +13,7 @@ mod door;
 mod label;
 mod output;
 mod page;
+mod processor;
 mod recording;
 mod report;
 
@@ -33,6 +34,7 @@ use crate::signals::Cancel;
 use crate::standard::print;
 use door::Door;
 use output::Output;
+use processor::Processor;
 use recording::Prepared;
 use report::EmulatedRun;
 
@@ -46,6 +48,8 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         // Before a file is made, or grows: it is never cut again.
         fits(&*made(model.as_ref(), config, 0)?, &config.backing.name(), size)?;
     }
+    // Before the first thread that has to do with data.
+    let _awake = config.cpu.map(Processor::take).transpose()?;
     let backing = backing::open(&config.backing)?;
     let size = backing.size();
     let device = made(model.as_ref(), config, size)?;
@@ -68,6 +72,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         backing,
         path_ns: config.path_ns,
         spin_ns: config.spin_ns,
+        slower: config.slower,
         power,
         observer: Some(recording.observer()),
         hash: config.trace.as_ref().map(|_| merganser_array::content_hash as ContentHash),
@@ -84,8 +89,8 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let served = door.serve(cancel);
     let ended = disk.end();
     let (activity, traced) = recording.finish();
-    let seed = config.device.seed;
-    let run = EmulatedRun { model, size, seed, started_unix_ms, activity, ended };
+    let (seed, slower) = (config.device.seed, config.slower.get());
+    let run = EmulatedRun { model, size, seed, slower, started_unix_ms, activity, ended };
     let told = tell(&run, config.report.as_ref());
     served.and(traced).and(told)?;
     run.verdict()

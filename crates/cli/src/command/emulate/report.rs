@@ -18,6 +18,8 @@ pub struct EmulatedRun {
     pub size: u64,
     /// The seed of the model.
     pub seed: u64,
+    /// The seconds of the wall clock for one second of the disk.
+    pub slower: u32,
     /// When the emulation began, in milliseconds of the system's clock.
     pub started_unix_ms: u64,
     /// What programs did.
@@ -68,7 +70,13 @@ impl EmulatedRun {
             self.about(),
             text::bytes(self.size)
         );
-        let _ = writeln!(out, "time          {}", text::seconds(ended.results.seconds()));
+        let time = text::seconds(ended.results.seconds());
+        let _ = match self.slower {
+            1 => writeln!(out, "time          {time}"),
+            slower => {
+                writeln!(out, "time          {time} of the disk, which was {slower} times as slow")
+            }
+        };
         let _ = writeln!(
             out,
             "in order      {} of reads, {} of writes; at most {} in flight",
@@ -83,7 +91,7 @@ impl EmulatedRun {
 
     /// The same as data.
     pub fn data(&self) -> Value {
-        let EmulatedRun { model, size, seed, started_unix_ms, activity, ended } = self;
+        let EmulatedRun { model, size, seed, slower, started_unix_ms, activity, ended } = self;
         let lag = &ended.lag;
         let [reads, writes] = activity.flows().map(|flow| {
             json!({
@@ -104,6 +112,7 @@ impl EmulatedRun {
             "device": model.as_ref().map_or(json!({ "name": self.name() }), data::of_model),
             "seed": seed,
             "size_bytes": size,
+            "slower": slower,
             "started_unix_ms": started_unix_ms,
             "valid": lag.is_valid(),
             "lag": {
