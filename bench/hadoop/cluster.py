@@ -235,10 +235,10 @@ class Cluster:
         self._listening("history", self.ports.history)
 
     def _listening(self, name, port):
-        self.running[name].wait_until(lambda: _answers(port), f"listening on {port}")
+        self.running[name].wait_until(lambda: answers(port), f"listening on {port}")
 
     def _hdfs_is_ready(self):
-        if not _answers(self.ports.namenode_http):
+        if not answers(self.ports.namenode_http):
             return False
         url = f"http://127.0.0.1:{self.ports.namenode_http}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystem*"
         try:
@@ -419,9 +419,10 @@ class Cluster:
         return [path for node in self.nodes for path in sorted(node.folder.glob(f"containers/{application}/*/syslog"))]
 
 
-def _answers(port):
+def answers(port, host="127.0.0.1"):
+    """Whether something listens there."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
+        with socket.create_connection((host, port), timeout=1):
             return True
     except OSError:
         return False

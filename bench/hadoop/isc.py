@@ -30,12 +30,14 @@ from hadoop.history import BadHistory  # noqa: E402
 from hadoop.near import calls, devices, inputs  # noqa: E402
 from hadoop.near import pair as one  # noqa: E402
 from hadoop.near.pairs import (  # noqa: E402
-    DEVICE_MB_S, DEVICES, FIGURES, JOB_FILES, LINE_BYTES, NODE, OWN, SLOW, Pair, pairs_of,
+    DEVICE_MB_S, DEVICES, FIGURES, JOB_FILES, LINE_BYTES, NODE, OWN, SLOW, TASK_BYTES, Pair, pairs_of,
 )  # fmt: skip
 from hadoop.run import fetch_jars  # noqa: E402
 from hadoop.ssd.kept import Kept  # noqa: E402
 
 BLOCK_BYTES = 128 << 20
+TEXT = "text/words"
+"""A local copy of the input of a map task, for calls outside of Hadoop."""
 ROUNDS_MAX = 99
 """Rounds that are looked for when results are written."""
 NODE_MB_PER_MAP = 160
@@ -120,6 +122,10 @@ def make_inputs(pairs, bench):
                 files = max(JOB_FILES) if pair.files > 1 else max(other.files for other in own if inputs.folder_of(other) == inputs.folder_of(pair))
                 if inputs.make(cluster, pair, files, bench.timeout_s):
                     say(f"made {inputs.folder_of(pair)}")
+            task = Pair("wordcount", TASK_BYTES)
+            if task in own and not (bench.dir / TEXT).exists():
+                (bench.dir / TEXT).parent.mkdir(exist_ok=True)
+                (bench.dir / TEXT).write_bytes(one.web.read(cluster, *inputs.source(task)))
     if any(pair.disk != OWN for pair in pairs):
         done = bench.dir / "devices" / "made"
         for index in DEVICES:
@@ -132,16 +138,13 @@ def make_inputs(pairs, bench):
 
 
 def warm_up(cluster, bench):
-    """A job of both kinds that is not measured: jars come into the cache, and daemons are compiled."""
-    pair = Pair("wordcount", LINE_BYTES)
-    for who in (NODE, "stock"):
-        source = "/input/warm-up"
-        if not one.web.files(cluster, source):
-            inputs.text(cluster, source, LINE_BYTES, 1, bench.timeout_s)
-        one.web.remove(cluster, one.OUTPUT)
-        words = one.jobs.words_of("wordcount", [source], one.OUTPUT)
-        flavour = config.ACTIVE if who == NODE else config.STOCK
-        cluster.run(one.jobs.JOBS["wordcount"].program, words, flavour, one.settings(pair, who, bench.socket), bench.timeout_s)
+    """A job with the node that is not measured: jars come into the cache, and daemons are compiled."""
+    source = "/input/warm-up"
+    if not one.web.files(cluster, source):
+        inputs.text(cluster, source, LINE_BYTES, 1, bench.timeout_s)
+    one.web.remove(cluster, one.OUTPUT)
+    settings = one.settings(Pair("wordcount", LINE_BYTES), NODE, bench.socket)
+    cluster.run(one.jobs.JOBS["wordcount"].program, [source, one.OUTPUT], config.ACTIVE, settings, bench.timeout_s)
 
 
 def line_of(pair, result):
@@ -241,7 +244,7 @@ def main():
         if missing:
             failed = run(missing, bench, budget, kept, described)
         if args.calls:
-            calls.measure(bench, kept.folder / "calls.json", args.rounds, say)
+            calls.measure(bench, bench.dir / TEXT, kept.folder / "calls.json", args.rounds, say)
     except FAILURES as error:
         sys.exit(f"isc: {error}")
     say(f"results in {write(kept, args, pairs_of(FIGURES, ROUNDS_MAX), described)}")

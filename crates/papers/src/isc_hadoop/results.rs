@@ -223,7 +223,7 @@ impl Results {
     pub fn differs(&self) -> Vec<String> {
         [
             "Theirs: Hadoop 0.20.205, splits of 64 MB, mappers in the firmware of an SSD, with processors of its own. Here: \
-             Hadoop 3.4.2, splits of 128 MB (128,000,000 bytes), mappers in a process on the DataNode's machine. It uses the \
+             Hadoop 3.4.2, splits of 128 MB (files of 126,000,000 bytes), mappers in a process on the DataNode's machine. It uses the \
              machine's processors, so the row of the whole machine counts it.",
             "Stock's task has Hadoop's mapper in Java and the node the same program in Rust, so most of the gain is the \
              language. The paper compares Java on the host with C in the device in the same way.",
