@@ -128,13 +128,11 @@ def make_inputs(pairs, bench):
                 (bench.dir / TEXT).write_bytes(one.web.read(cluster, *inputs.source(task)))
     if any(pair.disk != OWN for pair in pairs):
         done = bench.dir / "devices" / "made"
-        for index in DEVICES:
-            if done.exists() and index <= int(done.read_text()):
-                continue
-            with cluster_for(SLOW, bench, node=False, made=index - 1) as cluster:
-                inputs.make_on_device(cluster, index - 1, bench.dir / "devices" / "text", bench.timeout_s)
-            done.write_text(str(index))
-            say(f"made /device-{index - 1}")
+        for index in range(int(done.read_text()) if done.exists() else 0, max(DEVICES)):
+            with cluster_for(SLOW, bench, node=False, made=index) as cluster:
+                inputs.make_on_device(cluster, index, bench.dir / "devices" / "text", bench.timeout_s)
+            done.write_text(str(index + 1))
+            say(f"made /device-{index}")
 
 
 def warm_up(cluster, bench):

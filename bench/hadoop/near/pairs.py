@@ -20,14 +20,14 @@ TASK_BYTES = 128 * MB
 HALF_BYTES = TASK_BYTES // 2
 JOB_FILES = (2, 4, 8)
 """Files of 128 MB in the figures by size: 256 MB to 1 GB."""
-DEVICE_FILES, DEVICE_BYTES, DEVICE_MB_S = 12, 64 * MB, 16
-"""Divided evenly among one to four disks. A map reads a file in 4 s."""
-DEVICES = (1, 2, 3, 4)
+DEVICE_FILES, DEVICE_BYTES, DEVICE_MB_S = 4, 64 * MB, 16
+"""Divided evenly among the disks. A map reads a file in 4 s."""
+DEVICES = (1, 2, 4)
 SORT_MB = 100
 """Hadoop's default of `mapreduce.task.io.sort.mb`."""
 HEAP_MB = SORT_MB + 160
 """The heap of a map task. Both contenders have the same, since a map that the node refuses runs in the task."""
-HEAPS = {STOCK: (128, 144, 160, 176, 192, 224), NODE: (16, 24, 32, 48, 64)}
+HEAPS = {STOCK: (128, 144, 160, 192), NODE: (16, 24, 32, 48)}
 """The heaps that are tried, in MB."""
 
 

@@ -222,7 +222,7 @@ fn jobs_with_the_node_are_read_and_a_target_is_judged() {
         "processor of map tasks' JVMs; at least 3.7: held 4.20 4.00 0.952",
         "the least heap of a map task; at least 3: held - 6.67 -",
         "peak memory of its JVM, with its least heap; at least 3: held 3.00 3.00 1.00",
-        "the whole machine, node - 56.0 -",
+        "the whole machine, node - 38.0 -",
     ];
     for row in golden {
         assert!(table.lines().any(|line| words_of(line) == row), "{row}: {table}");

@@ -85,7 +85,11 @@ fn outcome(results: &Results) -> Outcome {
     Outcome {
         sections: vec![gains, processor, amounts],
         differs,
-        chart: Chart::Bars { title: "Word count of 512 MB".into(), unit: "s of processors".into(), bars },
+        chart: Chart::Bars {
+            title: "Word count of 512 MB".into(),
+            unit: "s of processors".into(),
+            bars,
+        },
     }
 }
 
@@ -103,7 +107,10 @@ mod tests {
         assert_eq!(gains[0]["ours"], 4.);
         // Both have a reducer and a master of one second.
         assert_eq!(gains[1]["ours"], 3.);
-        assert_eq!(gains[3]["what"], "bytes of HDFS read by map tasks (counter); at least 100: missed");
+        assert_eq!(
+            gains[3]["what"],
+            "bytes of HDFS read by map tasks (counter); at least 100: missed"
+        );
         assert!(gains[5]["ours"].is_null(), "no heap was looked for");
     }
 }

@@ -52,7 +52,11 @@ fn outcome(results: &Results) -> Outcome {
     Outcome {
         sections: vec![tasks, jobs, processor, machine, seconds],
         differs,
-        chart: Chart::Bars { title: "Map tasks of 64 MB".into(), unit: "times as fast".into(), bars },
+        chart: Chart::Bars {
+            title: "Map tasks of 64 MB".into(),
+            unit: "times as fast".into(),
+            bars,
+        },
     }
 }
 

@@ -330,11 +330,8 @@ pub mod tests {
             (160, Ended::Well(Box::new(run(3.)))),
             (128, Ended::Well(Box::new(run(2.)))),
         ] {
-            let cell = Pair {
-                heap_mb,
-                only: "stock".into(),
-                ..Pair::new("wordcount", TASK_BYTES, 1)
-            };
+            let cell =
+                Pair { heap_mb, only: "stock".into(), ..Pair::new("wordcount", TASK_BYTES, 1) };
             results.pairs.push(Measured { cell, stock: Some(ended), node: None });
         }
         assert_eq!(results.least_heap("stock"), Some((128, 2e8)));

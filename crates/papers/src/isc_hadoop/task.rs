@@ -1,8 +1,6 @@
 //! Figures 10b and 10c: a map task, and its constant part.
 
-use super::results::{
-    LINE_BYTES, MACHINE_CPU, Pair, Results, TASK, TASK_BYTES,
-};
+use super::results::{LINE_BYTES, MACHINE_CPU, Pair, Results, TASK, TASK_BYTES};
 use crate::chart::Chart;
 use crate::error::Error;
 use crate::isc::paper::{
