@@ -143,7 +143,10 @@ class Done:
 class Cluster:
     """Daemons that run as long as the `with` block. NodeManagers are started by `start_node`."""
 
-    def __init__(self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None, hdfs=None, data_dirs=None, hdfs_more=None):
+    def __init__(
+        self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None, hdfs=None,
+        data_dirs=None, hdfs_more=None,
+    ):  # fmt: skip
         """`local_dirs`: a tuple of folders for each node; `group`: a memory control group that all run in;
         `more`: additional settings of NodeManagers; `hdfs`: where HDFS keeps its files, `folder` by default;
         `data_dirs`: a folder for each DataNode, one in `hdfs` by default; `hdfs_more`: additional settings of HDFS."""

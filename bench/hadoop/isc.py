@@ -30,7 +30,7 @@ from hadoop.history import BadHistory  # noqa: E402
 from hadoop.near import calls, devices, inputs  # noqa: E402
 from hadoop.near import pair as one  # noqa: E402
 from hadoop.near.pairs import (  # noqa: E402
-    DEVICE_MB_S, DEVICES, FIGURES, JOB_FILES, LINE_BYTES, NODE, OWN, SLOW, TASK_BYTES, Pair, pairs_of,
+    DEVICE_MB_S, DEVICES, FIGURES, LINE_BYTES, NODE, OWN, SLOW, TASK_BYTES, Pair, pairs_of,
 )  # fmt: skip
 from hadoop.run import fetch_jars  # noqa: E402
 from hadoop.ssd.kept import Kept  # noqa: E402
@@ -118,10 +118,10 @@ def make_inputs(pairs, bench):
     if own:
         with cluster_for(OWN, bench, node=False) as cluster:
             for pair in own:
-                # A folder of one size has as many files as any pair of that size needs.
-                files = max(JOB_FILES) if pair.files > 1 else max(other.files for other in own if inputs.folder_of(other) == inputs.folder_of(pair))
+                folder = inputs.folder_of(pair)
+                files = max(other.files for other in own if inputs.folder_of(other) == folder)
                 if inputs.make(cluster, pair, files, bench.timeout_s):
-                    say(f"made {inputs.folder_of(pair)}")
+                    say(f"made {folder}")
             task = Pair("wordcount", TASK_BYTES)
             if task in own and not (bench.dir / TEXT).exists():
                 (bench.dir / TEXT).parent.mkdir(exist_ok=True)
